@@ -1,6 +1,6 @@
-"""Why: this is the only place that knows every concrete class; all others are given what they need.
+"""Construct the front and control processes: the only module that knows every concrete class.
 
-`python -m corral.app front|control` is what the supervisor starts.
+The supervisor starts it as `python -m corral.app front|control`.
 """
 
 from __future__ import annotations
@@ -53,27 +53,27 @@ if TYPE_CHECKING:
     from corral.store import Store
 
 JOB_TOKEN_SECONDS: Final = 400 * 86_400.0
-"""How long a job may show its token; the token is worth nothing once the job is over."""
+"""Lifetime of a job's token in seconds; the server refuses it once the job is over."""
 SERVER_UID: Final = "server.uid"
-"""The setting of the store that holds what this server's pods are known by."""
+"""The store's setting with the UID that labels this server's pods."""
 REFUSED: Final = 78
-"""The exit code of a process that can never start as it was told (EX_CONFIG)."""
+"""The exit code of a process that cannot start with its settings (EX_CONFIG)."""
 REPLACED: Final = 75
 """The exit code of a control that another one has replaced (EX_TEMPFAIL)."""
 
 
 def serve_front(settings: Settings) -> int:
-    """Serve the API and the portal until told to end; the exit code."""
+    """Serve the API and the portal until a signal ends it; the exit code."""
     return _guarded(settings, "front", _front)
 
 
 def serve_control(settings: Settings) -> int:
-    """Schedule, launch and watch until told to end; the exit code."""
+    """Schedule, launch and watch until a signal ends it; the exit code."""
     return _guarded(settings, "control", _control)
 
 
 def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutine[Any, Any, None]]) -> int:
-    """Run one of the two; a refusal is told to the supervisor and said in one sentence."""
+    """Run front or control; a refusal is reported to the supervisor and printed as one sentence."""
     logs.configure(settings.log_level)
     try:
         lifecycle.check_replicas(settings)
@@ -158,9 +158,9 @@ async def _front(settings: Settings) -> None:
 
 
 async def _key(settings: Settings, store: Store) -> bytes:
-    """The server's key, made for a store that has nothing sealed.
+    """Read the server's key, or create it for a store without sealed secrets.
 
-    Raises Conflict when it is missing or damaged, and closes the store.
+    Raises Conflict if it is missing or damaged, and closes the store.
     """
     folder = settings.data_folder
     try:
@@ -180,9 +180,9 @@ async def _key(settings: Settings, store: Store) -> bytes:
 
 
 def _web(settings: Settings, service: Service) -> WebSettings:
-    """How browsers sign in.
+    """The settings of browser sign-in.
 
-    Raises InvalidInput where the provider's settings cannot be used.
+    Raises InvalidInput if the provider's settings are not usable.
     """
     from corral.api.application import WebSettings
 
@@ -202,9 +202,9 @@ def _web(settings: Settings, service: Service) -> WebSettings:
 
 
 def openid_settings(settings: Settings) -> OpenIdSettings:
-    """What the administrator says of the OpenID provider.
+    """The administrator's settings of the OpenID provider.
 
-    Raises InvalidInput where it cannot be used.
+    Raises InvalidInput if they are not usable.
     """
     from corral.service.openid import OpenIdSettings
 
@@ -231,7 +231,7 @@ def _secret_in(file: Path) -> str:
 
 
 def _listed(text: str) -> tuple[str, ...]:
-    """What stands between commas."""
+    """Split a comma-separated list; empty entries are dropped."""
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
@@ -356,9 +356,9 @@ async def _control(settings: Settings) -> None:
 
 
 def _notices(settings: Settings, control: Control) -> Notices | None:
-    """What mails people about their jobs; None where no mail goes out.
+    """Create the mailer of job notices; None without a mail server.
 
-    Raises InvalidInput for settings that make no mail server.
+    Raises InvalidInput for unusable mail settings.
     """
     if not settings.mail_server:
         return None
@@ -374,9 +374,9 @@ def _notices(settings: Settings, control: Control) -> Notices | None:
 
 
 async def _blob_place(settings: Settings) -> RemoteFolder | None:
-    """Where logs and code are that all replicas see; None when it is the data folder.
+    """Open the folder that all replicas share for logs and code; None if it is the data folder.
 
-    Raises InvalidInput, Unavailable when it cannot be opened.
+    Raises InvalidInput, or Unavailable if it cannot be opened.
     """
     if not settings.blobs:
         return None
@@ -394,7 +394,7 @@ def _code_in(settings: Settings, place: RemoteFolder | None) -> BlobStore:
 def _logs_for_readers(
     settings: Settings, place: RemoteFolder | None, door: ControlSocket | LeadersDoor
 ) -> SharedLogs | LogShelf:
-    """Where front finds logs; with replicas those that grow are on the machine of whoever leads."""
+    """The log source of front; with replicas, growing logs are on the leader's machine."""
     from corral.service.logs import SharedLogs
     from corral.storage.archive import LogArchive
     from corral.storage.logs import LogStore
@@ -406,7 +406,7 @@ def _logs_for_readers(
 
 
 def _archiver(logs_of: LogStore, place: RemoteFolder | None, lease_left: Callable[[], float]) -> LogArchiver | None:
-    """What copies logs to where all replicas see them; None when that is the data folder."""
+    """Create the archiver that copies logs to the shared folder; None if that is the data folder."""
     if place is None:
         return None
     from corral.storage.archive import LogArchive
@@ -416,7 +416,7 @@ def _archiver(logs_of: LogStore, place: RemoteFolder | None, lease_left: Callabl
 
 
 def _beyond(settings: Settings, key: bytes) -> Beyond | None:
-    """Where control answers the fronts of other replicas; None when there are none."""
+    """Where control answers the fronts of other replicas; None without replicas."""
     if not settings.control_address:
         return None
     from corral.control.door import Beyond
@@ -426,7 +426,7 @@ def _beyond(settings: Settings, key: bytes) -> Beyond | None:
 
 
 def _own_certificate(settings: Settings) -> str:
-    """The certificate of our own that tasks meet; at another address it is somebody else's."""
+    """The server's own certificate for tasks; "" without TLS, or if they use another address."""
     if settings.tls_certificate is None or settings.advertise:
         return ""
     end = "-----END CERTIFICATE-----"
@@ -435,7 +435,7 @@ def _own_certificate(settings: Settings) -> str:
 
 
 def _given(settings: Settings) -> Loaded:
-    """The documents of the file that is given with --cluster."""
+    """The documents of the file given with --cluster."""
     from corral.spec.documents import Loaded, load_whole_site
 
     if settings.cluster is None:
@@ -444,7 +444,7 @@ def _given(settings: Settings) -> Loaded:
 
 
 def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore, code: BlobStore) -> LocalEngine:
-    """The engine of this machine; what it presents is said once the documents are read."""
+    """Create the local engine; its inventory is set once the documents are read."""
     from corral.engines.local.engine import LocalEngine
 
     return LocalEngine(
@@ -461,7 +461,7 @@ def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore, cod
 
 
 def _engine_settler(settings: Settings, store: Store) -> Callable[[Holder], Coroutine[Any, Any, None]]:
-    """What refuses this server's engine while the tasks of the database may run where it does not see them."""
+    """Create the check that refuses this engine while the database's tasks may run at another one."""
     from corral.engines.local.home import elsewhere, home_of, is_same
     from corral.model.writes import home_of_engine
 
@@ -490,7 +490,7 @@ async def _kubernetes_engine(
     archiver: LogArchiver | None,
     lease_left: Callable[[], float],
 ) -> Engine:
-    """The engine of a cluster; its pods are told from all others by a UID that the store keeps."""
+    """Create the engine of a cluster; a UID from the store labels its pods."""
     from uuid import uuid4
 
     from corral.engines.kubernetes.engine import KubernetesEngine
@@ -503,9 +503,9 @@ async def _kubernetes_engine(
 
 
 def cluster_of(settings: Settings, server: str) -> tuple[Transport, KubernetesSettings]:
-    """The way to the cluster that the settings name, and how it is used by the server of this UID.
+    """The transport to the cluster of the settings, and the engine's settings for the server with this UID.
 
-    Raises InvalidInput for what cannot be read.
+    Raises InvalidInput for unreadable settings.
     """
     from corral.engines.kubernetes.access import kubeconfig_access, service_account_access
     from corral.engines.kubernetes.settings import settings_of
@@ -534,7 +534,7 @@ def cluster_of(settings: Settings, server: str) -> tuple[Transport, KubernetesSe
 
 
 async def _bridge(settings: Settings, control: Control, key: bytes, code: BlobStore) -> Bridge | None:
-    """What takes the objects of a cluster as jobs; None when no namespace is mapped to an account."""
+    """Create the bridge that makes jobs from Kubernetes objects; None if no namespace is mapped to an account."""
     if settings.engine != "kubernetes":
         return None
     from corral.control.bridge import AccountsOfNamespaces, Bridge
@@ -555,7 +555,7 @@ async def _bridge(settings: Settings, control: Control, key: bytes, code: BlobSt
 
 
 class _Local:
-    """The local engine presents the nodes that its document describes here; without any, the machine as found."""
+    """Presents the local engine's nodes: those that its document describes here, or else the machine as found."""
 
     def __init__(self, presence: Presence, engine: str) -> None:
         self._presence = presence
@@ -578,7 +578,7 @@ class _Local:
 
 
 def main() -> int:
-    """What the supervisor starts: `python -m corral.app front|control`."""
+    """The entry point for the supervisor: `python -m corral.app front|control`."""
     if parent := os.environ.pop(PARENT, ""):
         end_with_parent(int(parent))
     settings = Settings()

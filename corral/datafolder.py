@@ -1,4 +1,4 @@
-"""Why: the server's files are private and in known places; a folder that cannot hold them is refused at the start."""
+"""Prepare the server's data folder and its key; a folder that is not usable is refused at the start."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LONGEST_SOCKET_NAME: Final = "control.sock.new"
 
 
 def prepare(folder: Path) -> None:
-    """Make the data folder and everything that must be in it before the server starts.
+    """Create the data folder and its subfolders before the server starts.
 
-    Raises InvalidInput when the path cannot be used, Conflict when it is not writable.
+    Raises InvalidInput if the path is not usable, Conflict if it is not writable.
     """
     folder = folder.absolute()
     if len(str(folder / "run" / _LONGEST_SOCKET_NAME).encode()) > _LONGEST_SOCKET_PATH:
@@ -32,7 +32,7 @@ def prepare(folder: Path) -> None:
         folder.mkdir(mode=_passable(), parents=True, exist_ok=True)
         for name in _SUBFOLDERS:
             (folder / name).mkdir(mode=_passable() if name == "engine" else 0o700, parents=True, exist_ok=True)
-        probe = folder / "run" / f".writable.{os.getpid()}"  # the processes of a server look at the same moment
+        probe = folder / "run" / f".writable.{os.getpid()}"  # all processes of a server check at the same moment
         probe.write_bytes(b"")
         probe.unlink()
     except (FileExistsError, NotADirectoryError):
@@ -45,14 +45,14 @@ def prepare(folder: Path) -> None:
 
 
 def _passable() -> int:
-    """A root server's tasks run as other users, who pass through to their own attempt's folder and can list nothing."""
+    """The folder mode: other users' tasks of a root server may pass through to their own folder, but list nothing."""
     return 0o711 if os.getuid() == 0 else 0o700
 
 
 def read_key(folder: Path) -> bytes:
-    """The key that seals secrets and signs job tokens: 32 bytes.
+    """Read the 32-byte key that seals secrets and signs job tokens.
 
-    Raises Conflict when the file is missing or damaged.
+    Raises Conflict if the file is missing or damaged.
     """
     path = folder / "key"
     try:
@@ -65,9 +65,9 @@ def read_key(folder: Path) -> bytes:
 
 
 def make_key(folder: Path) -> None:
-    """Make the key, unless it is there; the processes of a server that do so at the same moment have the same one.
+    """Create the key if it does not exist; processes that do so at the same moment get the same one.
 
-    Raises Conflict when it cannot be written.
+    Raises Conflict if it cannot be written.
     """
     try:
         if not (folder / "key").exists():
@@ -93,7 +93,7 @@ def _write_key(folder: Path) -> None:
 
 
 def left_behind(folder: Path) -> list[str]:
-    """What a server that began here before has left: a key, logs, the engine's folder. A failed first start leaves none."""
+    """Traces of an earlier server in the folder: a key, logs, the engine's folder. A failed first start leaves none."""
     found = []
     if (folder / "key").exists():
         found.append("a key")
@@ -112,7 +112,7 @@ def _holds_anything(folder: Path) -> bool:
 
 
 def _has_led(logs: Path) -> bool:
-    """Whether a control has led here: a server that never came so far had nothing to lose."""
+    """Whether a control has led here; a server that never did had nothing to lose."""
     if (logs / "control.log.1").exists():
         return True
     with contextlib.suppress(OSError):

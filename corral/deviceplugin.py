@@ -1,7 +1,7 @@
-"""Why: the device plugin is a small server of its own on each node; here its parts are put together and kept going.
+"""Run the device plugin, a small server on each node.
 
-The description is read again when its file changes (or on SIGHUP), device files are looked for every few seconds, and
-what follows is published. What is prepared stays prepared whatever the description says next.
+It reads the description again when its file changes (or on SIGHUP), checks device files every few seconds, and
+publishes the result. Prepared claims stay prepared, whatever the description says later.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from corral.spec.described import DevicesDocument
 
 log = structlog.get_logger()
 LOOK_SECONDS: Final = 2.0
-"""How often the description and the device files are looked at."""
+"""Seconds between two checks of the description and the device files."""
 _CLAIM_SECONDS: Final = 20.0
-"""The kubelet waits 45 s for a prepared claim."""
+"""Timeout in seconds for reading a claim; the kubelet waits 45 s for a prepared claim."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What one device plugin is told."""
+    """The options of one device plugin."""
 
     describe: Path
     node: str
@@ -52,7 +52,7 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Serve until SIGTERM or SIGINT; raises the house's errors for what keeps it from starting."""
+    """Serve until SIGTERM or SIGINT; raises CorralError if it cannot start."""
     logs.configure(options.log_level)
     document = read_devices(options.describe)
     asyncio.run(_serve(options, document))
@@ -109,7 +109,7 @@ async def _serve_with(
 
 
 class Description:
-    """What the file says, handed on to the driver and the slices whenever that changes anything."""
+    """The description file, whose changes are passed to the driver and the published slices."""
 
     def __init__(self, path: Path, node: str, document: DevicesDocument, driver: Driver, publisher: Publisher) -> None:
         self._path, self._node, self._document = path, node, document
@@ -124,7 +124,7 @@ class Description:
         self._now.set()
 
     def take(self) -> None:
-        """Look at the devices, and hand on what is new about them."""
+        """Check the devices, and publish them if they changed."""
         known = known_devices(self._document, self._node)
         if self._taken and known == self._driver.known:
             return
@@ -136,7 +136,7 @@ class Description:
         self._publisher.publish(slice_contents(list(known.values())))
 
     async def follow(self) -> None:
-        """Take every change until cancelled; a description that cannot be read leaves the one before in force."""
+        """Follow changes until cancelled; if the description is unreadable, the previous one stays in force."""
         while True:
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
@@ -164,7 +164,7 @@ class Description:
 
 
 def claims_of(transport: Transport, driver: str) -> Look:
-    """How the driver learns what the cluster allocated to a claim."""
+    """The function by which the driver reads a claim's allocation from the cluster."""
 
     async def look(namespace: str, name: str) -> Allocated:
         call = Call("get", CLAIMS, namespace, name)
@@ -180,7 +180,7 @@ def claims_of(transport: Transport, driver: str) -> Look:
 
 
 def node_name() -> str:
-    """The node that this process runs on: NODE_NAME, as a DaemonSet sets it, or else the machine's name."""
+    """The node of this process: NODE_NAME, as a DaemonSet sets it, or else the machine's name."""
     return os.environ.get("NODE_NAME") or socket.gethostname().lower()
 
 
@@ -193,7 +193,7 @@ def _access(options: Options) -> Access:
 
 
 def _mark(path: Path) -> tuple[int, int, int] | None:
-    """What changes when the file does; through links, as a ConfigMap's files are ones."""
+    """A mark that changes with the file; it follows links, which a ConfigMap's files are."""
     try:
         found = path.stat()
     except OSError:
@@ -202,7 +202,7 @@ def _mark(path: Path) -> tuple[int, int, int] | None:
 
 
 def _tell_systemd(state: str) -> None:
-    """Say how it is where systemd started this as `Type=notify`."""
+    """Report the state to systemd if it started this process as `Type=notify`."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return

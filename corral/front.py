@@ -1,4 +1,4 @@
-"""Why: front needs three small things that no room below may know: a given socket, a door to control, the page."""
+"""Front's listening socket and HTTP server, its connections to control, and the portal's folder."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from corral.supervisor import LISTEN_FD, listen
 
 _ASK_SECONDS: Final = 10.0
 _CONNECT_SECONDS: Final = 2.0
-"""A leader whose machine is gone answers nothing; another one leads before long."""
+"""Seconds to connect to the leader; a lost machine never answers, and another control leads soon."""
 _KNOWN_SECONDS: Final = 1.0
-"""How long it is taken for granted who leads."""
+"""Seconds for which the leader's address is cached."""
 _KIN: Final = {"sni_hostname": NAME}
 _T = TypeVar("_T")
 MAX_FRAME: Final = 1024 * 1024
 _TRIM_TICKS: Final = 150
 _OTHER_DESCRIPTORS: Final = 200
-"""Files that are open beside connections: the store's, logs that are read, control's socket."""
+"""File descriptors for uses other than connections: the store, logs being read, control's socket."""
 
 
 def configuration(application: ASGIApp, settings: Settings, bounds: DoorBounds | None = None) -> Configuration:
-    """How uvicorn serves the API; `bounds` are the door's, but for what the settings say.
+    """Build uvicorn's configuration; the settings override fields of `bounds`.
 
-    Raises InvalidInput where a setting cannot be used.
+    Raises InvalidInput if a setting is not usable.
     """
     proxies = networks(each.strip() for each in settings.trusted_proxies.split(",") if each.strip())
     bounds = (bounds or DoorBounds())._replace(
@@ -65,13 +65,13 @@ def configuration(application: ASGIApp, settings: Settings, bounds: DoorBounds |
         ssl_certfile=str(settings.tls_certificate) if settings.tls_certificate else None,
         ssl_keyfile=str(settings.tls_key) if settings.tls_key else None,
         timeout_graceful_shutdown=2,
-        proxy_headers=bool(proxies),  # unless told, uvicorn believes the loopback and $FORWARDED_ALLOW_IPS
+        proxy_headers=bool(proxies),  # by default, uvicorn trusts the loopback address and $FORWARDED_ALLOW_IPS
         forwarded_allow_ips=[str(each) for each in proxies],
     )
 
 
 class Server(uvicorn.Server):
-    """uvicorn on a socket that may be the supervisor's; it says when it serves, and leaves signals to the process."""
+    """uvicorn on a given socket; it signals when it serves, and leaves signals to the process."""
 
     def __init__(self, config: Configuration) -> None:
         super().__init__(config)
@@ -80,7 +80,7 @@ class Server(uvicorn.Server):
         self._slack = Slack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to serve."""
+        """Start to serve."""
         await super().startup([] if self.config.ssl else sockets)
         if self.config.ssl:
             terms = uvicorns_terms(self, self._door.let_in, _hand_on, self._door.bounds.header_seconds)
@@ -88,7 +88,7 @@ class Server(uvicorn.Server):
         self.ready.set()
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: end what takes too long, and say whether to stop."""
+        """Ten times a second: end connections that exceed their time, and return whether to stop."""
         if counter % 10 == 0:
             now = asyncio.get_running_loop().time()
             sweep(self.server_state, now)
@@ -99,11 +99,11 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone."""
+        """Install no signal handlers."""
         yield
 
     async def serve_on(self, listener: socket.socket) -> None:
-        """Serve until cancelled, then finish the answers under way."""
+        """Serve until cancelled, then finish the answers in progress."""
         serving = asyncio.create_task(self.serve(sockets=[listener]))
         try:
             await asyncio.shield(serving)
@@ -119,7 +119,7 @@ def _hand_on(protocol: asyncio.Protocol, place: Entered) -> None:
 
 
 class ControlSocket:
-    """The way to the control beside this front: its Unix socket."""
+    """A client for the control next to this front, by its Unix socket."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -128,9 +128,9 @@ class ControlSocket:
         )
 
     async def ask(self, path: str, body: Any = None) -> Any:
-        """The JSON answer of control to a GET (or, with a body, a POST) of `path`.
+        """Send a GET (or, with a body, a POST) to control; its JSON answer.
 
-        Raises Unavailable when no control answers, CorralError when it refuses.
+        Raises Unavailable if no control answers, CorralError if it refuses.
         """
         try:
             return await _ask(self._client, path, body)
@@ -138,9 +138,9 @@ class ControlSocket:
             raise _nobody() from None
 
     async def pull(self, path: str) -> tuple[Mapping[str, str], bytes]:
-        """The headers and the body of control's answer to a GET of `path`.
+        """Send a GET to control; the headers and the body of its answer.
 
-        Raises Unavailable when no control answers, the house's errors when it refuses.
+        Raises Unavailable if no control answers, CorralError if it refuses.
         """
         try:
             return await _pull(self._client, path)
@@ -148,21 +148,21 @@ class ControlSocket:
             raise _nobody() from None
 
     async def connect(self, path: str) -> ClientConnection:
-        """A WebSocket to control at `path`.
+        """Open a WebSocket to control at `path`.
 
-        Raises what `websockets` does, and OSError.
+        Raises the exceptions of `websockets`, and OSError.
         """
         return await unix_connect(
             str(self._path), f"ws://control{path}", max_size=MAX_FRAME, compression=None, proxy=None
         )
 
     async def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         await self._client.aclose()
 
 
 class LeadersDoor:
-    """The way to whichever of several controls leads, at the address that the leadership row has."""
+    """A client for the leading one of several controls, at the address in the leadership row."""
 
     def __init__(self, leader: Callable[[], Awaitable[Holder | None]], kin: Kin) -> None:
         self._leader = leader
@@ -174,23 +174,23 @@ class LeadersDoor:
         self._known_until = 0.0
 
     async def ask(self, path: str, body: Any = None) -> Any:
-        """The leader's JSON answer to a GET (or, with a body, a POST) of `path`; asked again when another one leads.
+        """Send a GET (or, with a body, a POST) to the leader; its JSON answer.
 
-        Raises Unavailable when no leader answers, CorralError when it refuses.
+        It is sent again if another control leads. Raises Unavailable if no leader answers, CorralError if it refuses.
         """
         return await self._reach(lambda address: _ask(self._client, f"{address}{path}", body, extensions=_KIN))
 
     async def pull(self, path: str) -> tuple[Mapping[str, str], bytes]:
-        """The headers and the body of the leader's answer to a GET of `path`; asked again when another one leads.
+        """Send a GET to the leader; the headers and the body of its answer.
 
-        Raises Unavailable when no leader answers, the house's errors when it refuses.
+        It is sent again if another control leads. Raises Unavailable if no leader answers, CorralError if it refuses.
         """
         return await self._reach(lambda address: _pull(self._client, f"{address}{path}", extensions=_KIN))
 
     async def connect(self, path: str) -> ClientConnection:
-        """A WebSocket to the leader at `path`.
+        """Open a WebSocket to the leader at `path`.
 
-        Raises Unavailable, and what `websockets` does.
+        Raises Unavailable, and the exceptions of `websockets`.
         """
         return await connect(
             f"wss://{await self._where(afresh=True)}{path}",
@@ -203,7 +203,7 @@ class LeadersDoor:
         )
 
     async def close(self) -> None:
-        """Let the connections go."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def _reach(self, call: Callable[[str], Awaitable[_T]]) -> _T:
@@ -252,11 +252,11 @@ def _nobody() -> Unavailable:
 
 
 def listener_of(settings: Settings) -> socket.socket:
-    """The supervisor's socket when there is one, else a new one."""
+    """The supervisor's socket if there is one, or else a new one."""
     handle = os.environ.pop(LISTEN_FD, "")
     return socket.socket(fileno=int(handle)) if handle else listen(settings.host, settings.port)
 
 
 def portal_folder() -> Path:
-    """Where the built page is, if it was built."""
+    """The folder of the built portal; it may not exist."""
     return Path(str(files("corral.portal"))) / "static"

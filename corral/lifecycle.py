@@ -1,4 +1,4 @@
-"""Why: `corral up` and `corral down` only begin and end the supervisor; this is everything they have to say to it."""
+"""Start and stop the server: `corral up`, `corral down`, and the checks before a start."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 def up(settings: Settings, *, detach: bool, new: bool = False) -> dict[str, Any]:
-    """Start the server. Detached: returns `{url, pid, link}` when it is ready; else this process becomes the server.
+    """Start the server; detached, return `{url, pid, link}` when it is ready, else this process becomes the server.
 
-    `new`: begin anew beside what an earlier server left. Raises Conflict `not-a-new-folder` without it, CorralError
-    when it cannot start: data folder, port, certificate, store or cluster document.
+    `new`: start with a new database even if an earlier server left data; without it that raises Conflict
+    `not-a-new-folder`. Raises CorralError if it cannot start: data folder, port, certificate, store or cluster
+    document.
     """
     check(settings)
     check_beginning(settings, new=new)
@@ -53,7 +54,7 @@ def up(settings: Settings, *, detach: bool, new: bool = False) -> dict[str, Any]
 
 
 def _not_started(said: dict[str, Any], settings: Settings) -> CorralError:
-    """Why `up` failed, of the kind that it was where it was found; so that the exit code tells it."""
+    """The error of a failed start, of the kind that the child reported, so that the exit code fits."""
     message = said.get("message", f"The server did not start; see {settings.data_folder}/logs/.")
     kinds = {kind.status: kind for kind in (InvalidInput, NotFound, TooLarge, Unavailable)}
     if "code" not in said or said["code"] == "cannot-start":
@@ -62,18 +63,18 @@ def _not_started(said: dict[str, Any], settings: Settings) -> CorralError:
 
 
 class Down(NamedTuple):
-    """What `down` found and left."""
+    """The result of `down`."""
 
     ran: bool
-    """Whether there was a server to end."""
+    """Whether a server was running."""
     left: tuple[str, ...] = ()
     """The jobs that had not ended when the time to stop them was over."""
 
 
 def down(settings: Settings, *, stop_jobs: float | None) -> Down:
-    """End the server of the data folder. Jobs run on, unless they are stopped: then they have `stop_jobs` seconds to end.
+    """Stop the server of the data folder. Jobs run on, unless `stop_jobs` gives the seconds in which they must end.
 
-    Raises Unavailable when it does not end, or when jobs were to be stopped and control does not answer.
+    Raises Unavailable if the server does not end, or if jobs must be stopped and control does not answer.
     """
     if supervisor.running(settings.data_folder) is None:
         return Down(False)
@@ -82,18 +83,18 @@ def down(settings: Settings, *, stop_jobs: float | None) -> Down:
 
 
 def _stop_all(settings: Settings, seconds: float) -> tuple[str, ...]:
-    """Stop every job; those that are not over after so many seconds.
+    """Stop every job; the jobs that are not over after `seconds`.
 
-    Raises Unavailable when control does not answer.
+    Raises Unavailable if control does not answer.
     """
     answer = ask_control(settings, "POST", f"/stop-all?wait={seconds:.3f}", seconds=seconds + 30.0)
     return tuple(answer["left"])
 
 
 def ask_control(settings: Settings, method: str, path: str, *, seconds: float = 10.0) -> Any:
-    """One question to control on its Unix socket.
+    """Send one request to control on its Unix socket.
 
-    Raises Unavailable when it does not answer, CorralError when it refuses.
+    Raises Unavailable if it does not answer, CorralError if it refuses.
     """
     connection = _UnixConnection(settings.run_folder / "control.sock", seconds)
     try:
@@ -110,9 +111,9 @@ def ask_control(settings: Settings, method: str, path: str, *, seconds: float = 
 
 
 def check(settings: Settings) -> None:
-    """Refuse before anything starts what could never be served.
+    """Refuse unusable settings before anything starts.
 
-    Raises InvalidInput naming the setting.
+    Raises InvalidInput naming the setting, Conflict if a server already runs on the data folder.
     """
     for name, option in _FROM_FILES.items():
         path: Path | None = getattr(settings, name)
@@ -144,13 +145,13 @@ def check(settings: Settings) -> None:
 
 
 def check_beginning(settings: Settings, *, new: bool) -> None:
-    """Refuse to make a new database beside what a server with another one has left in the data folder.
+    """Refuse to create a new database if the data folder has traces of a server with another one.
 
     Raises Conflict `not-a-new-folder`.
     """
     left = datafolder.left_behind(settings.data_folder)
     if settings.database_url:
-        left = [each for each in left if each != "a key"]  # replicas are given theirs before their first start
+        left = [each for each in left if each != "a key"]  # replicas are given their key before their first start
     if new or not left or _has_database(settings):
         return
     what = left[0] if len(left) == 1 else f"{', '.join(left[:-1])} and {left[-1]}"
@@ -163,7 +164,7 @@ def check_beginning(settings: Settings, *, new: bool) -> None:
 
 
 def _has_database(settings: Settings) -> bool:
-    """Whether there is a store already; one that does not answer says so itself at the start."""
+    """Whether a store already exists; one that does not answer reports that itself at the start."""
     if not settings.database_url:
         return (settings.data_folder / "corral.db").exists()
     from corral.store.schema import is_empty
@@ -172,7 +173,7 @@ def _has_database(settings: Settings) -> bool:
 
 
 def check_replicas(settings: Settings) -> None:
-    """Refuse several controls where they could not share what they must.
+    """Refuse several controls without the PostgreSQL store that they must share.
 
     Raises InvalidInput naming the setting.
     """
@@ -191,7 +192,7 @@ def _check_certificate(settings: Settings) -> None:
     import ssl
 
     try:
-        # A key that asks for a password would ask on the terminal of a server that has none.
+        # Without a password, OpenSSL would ask for one on the terminal of a server that has none.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_certificate, settings.tls_key, lambda: b"")
     except (ssl.SSLError, ValueError) as error:
         what = error.reason if isinstance(error, ssl.SSLError) and error.reason else error
@@ -203,7 +204,7 @@ def _check_certificate(settings: Settings) -> None:
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
-    """The settings as the variables that a child process reads them from; absolute paths."""
+    """The settings as environment variables for a child process, with absolute paths."""
     values: dict[str, str] = {}
     for name, value in settings.model_dump().items():
         if value is None:

@@ -1,4 +1,4 @@
-"""Why: every process logs the same way — one JSON line with job, attempt and cycle ids — and never a secret."""
+"""Configure logging: JSON lines with job, attempt and cycle ids, and with secrets masked."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import logging
 import sys
 from typing import TextIO, cast
 
-sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # structlog would load it for consoles: 7 MB, 80 ms
+sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # structlog would import it for consoles: 7 MB, 80 ms
 
-import structlog  # noqa: E402  # after the line above, which is about it
+import structlog  # noqa: E402  # must follow the line above
 
 _HIDDEN = frozenset({"token", "password", "secret", "authorization", "job_token", "link"})
 
 
 def configure(level: str) -> None:
-    """Log JSON lines to standard error from `level` on."""
+    """Log JSON lines of `level` and above to standard error."""
     number = logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
     structlog.configure(
         processors=[
@@ -33,14 +33,14 @@ def configure(level: str) -> None:
 
 
 class Unbreakable:
-    """A text file that loses lines, rather than end who logs them, while its disk is full; it says later how many."""
+    """A log file that drops lines while its disk is full instead of failing the writer, and later records how many."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._lost = 0
 
     def write(self, line: str) -> None:
-        """Write a line, after a line about those that could not be written before."""
+        """Write a line, preceded by a line on how many were dropped."""
         try:
             if self._lost:
                 words = f"up to {self._lost} lines of this log could not be written"
@@ -53,7 +53,7 @@ class Unbreakable:
             self._lost = 0
 
     def flush(self) -> None:
-        """Nothing is left: each line was written at once."""
+        """Do nothing, since every line is flushed when it is written."""
 
 
 def _hide(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:

@@ -1,4 +1,4 @@
-"""The pulse that front and control give their supervisor as long as their event loop turns."""
+"""The heartbeat of front and control to their supervisor, which shows that their event loop runs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from corral.supervisor import PULSE_FD, PULSE_SECONDS
 
 
 async def with_pulse(work: Coroutine[Any, Any, None], log: Rotation) -> None:
-    """Do the work; meanwhile let the supervisor feel that the event loop turns, and rotate the log that it set up."""
+    """Run `work`, with heartbeats to the supervisor and rotation of the log that the supervisor opened."""
     handle = int(os.environ.pop(PULSE_FD, "-1"))
-    if handle < 0:  # it is not supervised, and its log is its caller's
+    if handle < 0:  # not supervised, and the log is the caller's
         return await work
-    os.set_inheritable(handle, False)  # no task of control's may hold it
+    os.set_inheritable(handle, False)  # control's tasks must not inherit it
 
     async def beat() -> None:
         while True:
-            with contextlib.suppress(OSError):  # the pipe is full: the supervisor itself is held up
+            with contextlib.suppress(OSError):  # the pipe is full: the supervisor itself is delayed
                 os.write(handle, b".")
             log.look()
             await asyncio.sleep(PULSE_SECONDS)

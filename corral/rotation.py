@@ -1,4 +1,4 @@
-"""Rotate the server's own logs: a process that writes to one moves it aside when it is full and begins another."""
+"""Rotate the server's own logs: the process that writes a full log renames it and opens a new one."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Final
 
 DEFAULT_LOG_BYTES: Final = 16 * 1024**2
 KEPT: Final = 3
-"""How many full logs are kept beside the one that is written: LOG.1 is the latest."""
+"""The number of full logs kept beside the current one; LOG.1 is the latest."""
 _STREAMS: Final = (1, 2)
 
 
 class Rotation:
-    """The log that this process' standard output and error, or one of them, go to."""
+    """The log file of this process' standard output, standard error, or both."""
 
     def __init__(self, path: Path, limit: int) -> None:
         """`limit` in bytes; 0 never rotates."""
         self._path, self._limit = path, limit
 
     def look(self) -> None:
-        """Rotate the log if it is full and this process writes to it; what cannot be done now is done at a later look."""
+        """Rotate the log if it is full and this process writes to it; after a failure, a later call tries again."""
         if not self._limit:
             return
         with contextlib.suppress(OSError):
@@ -38,11 +38,11 @@ class Rotation:
         try:
             new = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError:
-            self._numbered(1).rename(self._path)  # the log that is written stays where it is looked for
+            self._numbered(1).rename(self._path)  # put the current log back under its name
             raise
         try:
             for stream in streams:
-                os.dup2(new, stream)  # no line is lost: each goes to the one or to the other
+                os.dup2(new, stream)  # no line is lost: each goes to the old file or to the new one
         finally:
             os.close(new)
 

@@ -1,4 +1,4 @@
-"""Run what one process of the server does until it is told to end, and say when it is ready."""
+"""Run the parts of a server process until a signal ends it, and report readiness to the supervisor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corral.supervisor import READY_FD
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's, which spends a third less on each request; asyncio's own where it is not installed."""
+    """Create uvloop's event loop, which saves a third of the time per request, or asyncio's if it is not installed."""
     try:
         import uvloop
     except ModuleNotFoundError:
@@ -25,7 +25,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 def refusal(error: BaseException) -> CorralError | None:
-    """The refusal that a failure consists of; None when there is anything else in it."""
+    """The CorralError that a failure consists of; None if it contains any other exception."""
     if isinstance(error, BaseExceptionGroup):
         inside = [refusal(each) for each in error.exceptions]
         return inside[0] if all(inside) else None
@@ -33,7 +33,7 @@ def refusal(error: BaseException) -> CorralError | None:
 
 
 async def until_told(*running: Coroutine[Any, Any, None]) -> None:
-    """Run everything until SIGTERM or SIGINT; the first failure ends all and is raised."""
+    """Run all coroutines until SIGTERM or SIGINT; the first failure ends all and is raised."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -46,7 +46,7 @@ async def until_told(*running: Coroutine[Any, Any, None]) -> None:
 
 
 async def once(event: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
-    """Do work from then on."""
+    """Run `work` once `event` is set."""
     try:
         await event.wait()
         await work
@@ -55,19 +55,19 @@ async def once(event: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
 
 
 async def when(event: asyncio.Event, act: Callable[[], None]) -> None:
-    """Do something once, from then on."""
+    """Call `act` once `event` is set."""
     await event.wait()
     act()
 
 
 def begin(facts: Mapping[str, Any]) -> None:
-    """Say that all is ready, and let go of what only the start needed."""
+    """Report readiness, and release memory that only the start needed."""
     tell_ready(facts)
     give_back()
 
 
 def tell_ready(facts: Mapping[str, Any]) -> None:
-    """Give the supervisor the one line it waits for; nothing without a supervisor."""
+    """Send the supervisor the line of facts that it waits for; does nothing without a supervisor."""
     handle = os.environ.pop(READY_FD, "")
     if handle:
         with contextlib.suppress(BrokenPipeError), os.fdopen(int(handle), "wb") as pipe:

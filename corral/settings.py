@@ -1,4 +1,4 @@
-"""Why: every value that an administrator may choose stands in one class, so the reference page cannot miss one."""
+"""The server's settings: every option that an administrator may choose."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DEFAULT_PORT = 8470
 
 
 def default_data_folder() -> Path:
-    """`corral` in the folder that the XDG base directory specification gives for a user's data."""
+    """The folder `corral` in the user's data folder by the XDG base directory specification."""
     named = Path(os.environ.get("XDG_DATA_HOME", ""))
     return (named if named.is_absolute() else Path.home() / ".local" / "share") / "corral"
 
 
 class Settings(BaseSettings):
-    """Corral's settings: from the command line, else from `CORRAL_…` variables, else these defaults."""
+    """Corral's settings: command-line options override `CORRAL_…` variables, which override these defaults."""
 
     model_config = SettingsConfigDict(env_prefix="CORRAL_", extra="ignore", frozen=True)
 
@@ -390,7 +390,7 @@ class Settings(BaseSettings):
 
     @property
     def run_folder(self) -> Path:
-        """Where the sockets and the supervisor's record are."""
+        """The folder of the sockets and the supervisor's record."""
         return self.data_folder / "run"
 
     @property
@@ -401,12 +401,12 @@ class Settings(BaseSettings):
 
     @property
     def leader_address(self) -> str:
-        """Where this control is met while it leads, as the leadership row has it."""
+        """The address of this control in the leadership row, while it leads."""
         return _joined(*self.control_endpoint) if self.control_address else str(self.run_folder / "control.sock")
 
     @property
     def address(self) -> str:
-        """The URL at the address that is listened on."""
+        """The URL of the listening address."""
         return f"{self.scheme}://{_joined(self.host, self.port)}"
 
     @property

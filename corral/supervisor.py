@@ -1,7 +1,7 @@
-"""Why: a killed front or control comes back by itself, and neither outlives the server; so this stays small.
+"""Keep front and control running: restart either if it dies or hangs, and end both with the server.
 
-It runs as `python -m corral.supervisor`, standard library only (about 10 MB), with its orders as JSON in
-`CORRAL_SUPERVISE`. It owns the listening socket, so no connection is refused while front is being restarted.
+It runs as `python -m corral.supervisor`, with the standard library only (about 10 MB), and gets its orders as JSON in
+`CORRAL_SUPERVISE`. It owns the listening socket, so no connection is refused while front restarts.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ READY_FD: Final = "CORRAL_READY_FD"
 LISTEN_FD: Final = "CORRAL_LISTEN_FD"
 PULSE_FD: Final = "CORRAL_PULSE_FD"
 NEW: Final = "CORRAL_NEW"
-"""Set when the server begins anew beside what an earlier one left: a key that is lost is then made anew."""
+"""Set if the server starts anew next to an earlier server's data: a lost key is then replaced."""
 PULSE_SECONDS: Final = 2.0
-"""How often a half's event loop writes a byte to the pipe that this names."""
+"""Seconds between two heartbeats, which a child's event loop writes to the pipe in `CORRAL_PULSE_FD`."""
 _USAGE, _REFUSED = 2, 4
-"""The command line's exit codes, which a server in the foreground ends with."""
+"""The command line's exit codes, for a server in the foreground."""
 PARENT: Final = "CORRAL_PARENT"
 _PR_SET_PDEATHSIG: Final = 1
 _FIRST_PAUSE: Final = 0.05
@@ -45,20 +45,23 @@ _CALM_SECONDS: Final = 10.0
 _STOP_SECONDS: Final = 15.0
 _LETTING_GO_SECONDS: Final = 5.0
 _HUNG_SECONDS: Final = 20.0
-"""A half that was ready and gives no pulse for so long is ended and started again."""
+"""Seconds without a heartbeat after which a ready child is killed and restarted."""
 _BEGIN_SECONDS: Final = 300.0
-"""The same for one that is not ready yet: it migrates the store, or reads all jobs."""
+"""The same before a child is ready, while it migrates the store or reads all jobs."""
 _OWN_LATENESS: Final = 5.0
-"""A supervisor that looks so late was held up itself, as by a suspended machine, and judges nobody by that time."""
+"""Delay of the supervisor itself, in seconds, above which it extends the children's limits.
+
+A suspended machine causes such a delay.
+"""
 _DISK_SECONDS: Final = 5.0
-"""So much longer a half has whose process waits for the disk, which no signal ends."""
+"""Seconds by which the limit is extended while a child waits for the disk, which no signal interrupts."""
 _START_TRIES: Final = 4
-"""How often a child may end before it was ready for the first time: then it never will be."""
+"""Exits of a child before its first readiness after which it is given up."""
 
 
 @dataclass
 class Child:
-    """One of the two processes: what starts it, and what is known of its present life."""
+    """One of the two child processes, and the state of its present run."""
 
     name: str
     process: subprocess.Popen[bytes] | None = None
@@ -68,7 +71,7 @@ class Child:
     started: float = 0.0
     hangs_at: float = 0.0
     why: str = ""
-    """Why the supervisor ended it; empty when it ended by itself."""
+    """Why the supervisor killed it; empty if it ended by itself."""
     pause: float = _FIRST_PAUSE
     restart_at: float | None = None
     tries: int = 0
@@ -77,15 +80,15 @@ class Child:
 
 
 def _say(what: str) -> None:
-    """Tell the supervisor's log; its disk may be full, which must not end the server."""
+    """Write to the supervisor's log; a full disk must not end the server."""
     with contextlib.suppress(OSError):
         print(f"corral: {what}", file=sys.stderr, flush=True)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """The socket that front serves.
+    """Open the socket that front serves.
 
-    Raises Conflict when the port is taken, InvalidInput when the host is no address of this machine.
+    Raises Conflict if the port is taken, InvalidInput if the host is not an address of this machine.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -108,7 +111,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class Supervisor:
-    """Keeps front and control running until it is told to end."""
+    """Keeps front and control running until a signal ends it."""
 
     def __init__(self, orders: dict[str, Any]) -> None:
         self.orders = orders
@@ -121,7 +124,7 @@ class Supervisor:
         limit = int(orders["environment"].get("CORRAL_SERVER_LOG_BYTES", DEFAULT_LOG_BYTES))
         self.log = Rotation(self.data / "logs" / "supervisor.log", limit)
         self.replaced: dict[str, dict[str, Any]] = {}
-        """Of each half that was started again: how often, when last and why."""
+        """By child that was restarted: how often, when last and why."""
 
     def run(self) -> int:
         """Supervise until SIGTERM or SIGINT; the exit code."""
@@ -143,7 +146,7 @@ class Supervisor:
         return 0
 
     def _listen(self) -> socket.socket:
-        """The socket that front serves; the front of a supervisor that was killed may take a moment to let go of it."""
+        """Open the socket for front, with retries if a killed supervisor's front may still hold it."""
         was_killed = (self.data / "run" / "supervisor.json").exists()
         patience = time.monotonic() + (_LETTING_GO_SECONDS if was_killed else 0)
         while True:
@@ -225,7 +228,7 @@ class Supervisor:
         except OSError:
             os.close(reading)
             os.close(feeling)
-            if child.process is not None:  # nobody would hear of its end, and the next start be a second one
+            if child.process is not None:  # its end would go unnoticed, and a second one be started
                 child.process.kill()
                 child.process.wait()
                 child.process = None
@@ -262,11 +265,11 @@ class Supervisor:
                 self._start_again(child, listener)
 
     def _feel(self, child: Child) -> None:
-        """A half's event loop turns."""
+        """Record a heartbeat of a child."""
         if child.pulse_fd < 0:
             return
         if not os.read(child.pulse_fd, 4096):
-            self._close_pulse(child)  # it is ending: its end is told by its pid
+            self._close_pulse(child)  # the child is ending: its pidfd reports that
             return
         until = time.monotonic() + _HUNG_SECONDS
         child.hangs_at = until if child.ready is not None else max(child.hangs_at, until)
@@ -278,7 +281,7 @@ class Supervisor:
             child.pulse_fd = -1
 
     def _end_hanging(self) -> None:
-        """Kill a half whose event loop has not turned for too long; its end is then met like any other."""
+        """Kill a child whose event loop has not run for too long; its exit is then handled like any other."""
         now = time.monotonic()
         late, self.looked = now - self.looked - PULSE_SECONDS, now
         for child in self.children:
@@ -295,7 +298,7 @@ class Supervisor:
             child.process.kill()
 
     def _start_again(self, child: Child, listener: socket.socket) -> None:
-        """Start a child that has ended; a machine that has no room for it now is asked again after a pause."""
+        """Restart a child that has ended; if the machine lacks resources, try again after a pause."""
         try:
             self._start(child, listener)
         except OSError as error:
@@ -312,7 +315,7 @@ class Supervisor:
             return
         self._close_ready(child)
         said = json.loads(child.buffer) if child.buffer.endswith(b"\n") else {"code": ""}
-        if "code" not in said:  # a refusal is told when the child has ended
+        if "code" not in said:  # a refusal is reported when the child has ended
             child.ready = said
             child.hangs_at = time.monotonic() + _HUNG_SECONDS
             self._announce()
@@ -327,7 +330,7 @@ class Supervisor:
         if self.announced or any(child.ready is None for child in self.children):
             return
         self.announced = True
-        os.environ.pop(NEW, None)  # a half that is started again finds what this start has made
+        os.environ.pop(NEW, None)  # a restarted child finds what this start has made
         facts: dict[str, Any] = {"url": self.url, "pid": os.getpid()}
         for child in self.children:
             facts |= child.ready or {}
@@ -353,14 +356,14 @@ class Supervisor:
         self._note_replaced(child, child.why or f"it ended with {code}")
 
     def _note_replaced(self, child: Child, why: str) -> None:
-        """Have `corral doctor` tell of it."""
+        """Record a restart for `corral doctor`."""
         times = self.replaced.get(child.name, {}).get("times", 0) + 1
         self.replaced[child.name] = {"times": times, "at": time.time(), "why": why}
         with contextlib.suppress(OSError):
             self._write_record()
 
     def _refused(self, child: Child) -> None:
-        """A child cannot start, and mostly said why in its ready line (exit code 78, EX_CONFIG): give that up the line."""
+        """Raise the error of a child that cannot start, mostly from its ready line (exit code 78, EX_CONFIG)."""
         refusal = json.loads(child.buffer) if child.buffer.endswith(b"\n") else {}
         error = CorralError(
             refusal.get("code", "cannot-start"),
@@ -370,7 +373,7 @@ class Supervisor:
         raise error
 
     def _end_children(self) -> None:
-        """Front first, then control, so that no caller is told that control is away."""
+        """End front first, then control, so that no caller sees control missing."""
         for child in reversed(self.children):
             if child.process is None or child.process.poll() is not None:
                 continue
@@ -383,7 +386,7 @@ class Supervisor:
 
 
 def _waits_for_the_disk(pid: int) -> bool:
-    """Whether a process is in an uninterruptible wait."""
+    """Whether a process is in uninterruptible sleep."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "D"
     except (OSError, IndexError):
@@ -400,7 +403,7 @@ def _for_people(facts: dict[str, Any]) -> str:
 
 
 def running(data_folder: Path) -> dict[str, Any] | None:
-    """The record of the supervisor that runs on this data folder, or None."""
+    """The record of the supervisor that runs on this data folder; None if there is none."""
     try:
         record: dict[str, Any] = json.loads((data_folder / "run" / "supervisor.json").read_text())
         identity = Identity.from_dict(record)
@@ -410,7 +413,7 @@ def running(data_folder: Path) -> dict[str, Any] | None:
 
 
 def children_of(pid: int) -> dict[str, int]:
-    """The pids of the halves that a supervisor runs now, by name."""
+    """The pids of a supervisor's children by name."""
     found: dict[str, int] = {}
     with contextlib.suppress(OSError):
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
@@ -421,9 +424,9 @@ def children_of(pid: int) -> dict[str, int]:
 
 
 def stop(data_folder: Path, seconds: float = 2 * _STOP_SECONDS + 5) -> bool:
-    """End the supervisor of this data folder and wait for it; False when none runs.
+    """Stop the supervisor of this data folder and wait for it; False if none runs.
 
-    Raises Unavailable when it has not ended after `seconds`.
+    Raises Unavailable if it has not ended after `seconds`.
     """
     record = running(data_folder)
     if record is None:
@@ -443,14 +446,14 @@ def stop(data_folder: Path, seconds: float = 2 * _STOP_SECONDS + 5) -> bool:
 
 
 def end_with_parent(parent: int) -> None:
-    """Have the kernel end this process (SIGTERM) when its parent ends, even if that was `kill -9`."""
+    """Let the kernel send SIGTERM to this process when its parent ends, even by `kill -9`."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 def main() -> int:
-    """The program: 0 after an orderly end; 78 when the server can never start as told (in the foreground 2 or 4)."""
+    """Run the supervisor; exit code 0, or 78 if the server cannot start (in the foreground 2 or 4)."""
     orders = json.loads(os.environ[ORDERS])
     try:
         return Supervisor(orders).run()

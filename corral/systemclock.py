@@ -1,4 +1,4 @@
-"""Why: rules need a time that never runs backwards, and people need one that agrees with the wall; this is both."""
+"""The system's clock: wall time that never runs backwards within a process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class SystemClock:
-    """The wall clock, but it never runs backwards within a process: after a jump back it goes on at the steady rate."""
+    """The wall clock made monotonic: after a jump back it continues from its last time at the steady rate."""
 
     def __init__(self) -> None:
         self._offset = time.time() - time.monotonic()

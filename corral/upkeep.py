@@ -1,4 +1,4 @@
-"""Why: an administrator must be able to look after a data folder without knowing what is in it."""
+"""Maintain a data folder: backup, restore, key rotation, sign-in links and `corral doctor`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ASK_SECONDS = 10.0
 
 
 class Check(NamedTuple):
-    """One thing that `corral doctor` looked at; `state` is good, note or bad, `message` says what to do."""
+    """One result of `corral doctor`; `state` is good, note or bad, `message` says what to do."""
 
     name: str
     state: str
@@ -38,9 +38,9 @@ class Check(NamedTuple):
 
 
 def backup(settings: Settings, target: Path, *, with_key: bool) -> int:
-    """Write a consistent copy of the store to `target`, also while the server runs; its size in bytes.
+    """Write a consistent copy of the store to `target`, even while the server runs; its size in bytes.
 
-    Raises CorralError when it cannot be written.
+    Raises CorralError if it cannot be written.
     """
     from corral.store import open_store
     from corral.systemclock import SystemClock
@@ -64,9 +64,9 @@ def backup(settings: Settings, target: Path, *, with_key: bool) -> int:
 
 
 def sign_in_link(settings: Settings, url: str) -> str:
-    """A link that signs the administrator in once, at the server that is met at `url`.
+    """Make a one-time sign-in link for the administrator, for the server at `url`.
 
-    Raises CorralError when the store cannot be opened, Forbidden when the account is no administrator's.
+    Raises CorralError if the store cannot be opened, Forbidden if the account is not an administrator's.
     """
     from corral.service.service import Service
     from corral.store import open_store
@@ -87,9 +87,9 @@ def sign_in_link(settings: Settings, url: str) -> str:
 
 
 def restore(settings: Settings, source: Path) -> Path | None:
-    """Make a backup the store of the data folder; where the store before it is kept, None when there was none.
+    """Restore a backup as the data folder's store; the path of the previous store, None if there was none.
 
-    Raises Conflict while a server runs, CorralError when the file is no backup.
+    Raises Conflict while a server runs, CorralError if the file is not a backup.
     """
     from corral.store.backup import restore as restore_into
     from corral.store.files import set_aside
@@ -116,7 +116,7 @@ def restore(settings: Settings, source: Path) -> Path | None:
 
 
 def rotate_key(settings: Settings) -> int:
-    """Replace the key and seal every secret anew; how many there were.
+    """Replace the key and seal every secret with the new one; the number of secrets.
 
     Raises Conflict while a server runs.
     """
@@ -138,9 +138,9 @@ def rotate_key(settings: Settings) -> int:
 
 
 def doctor(settings: Settings, *, probe: bool = True, probe_node: str = "") -> list[Check]:
-    """Look at everything that has to be right on this machine, and on the cluster when the engine is one.
+    """Check this machine, the server and, with the Kubernetes engine, the cluster.
 
-    `probe`: whether a pod may be run there for it, on this node or on any.
+    `probe`: whether to run a test pod in the cluster; `probe_node`: on which node, "" for any.
     """
     here = [
         check
@@ -181,7 +181,7 @@ async def _cluster(settings: Settings, *, probe: bool, node: str) -> list[Check]
 
 
 def hidden_from_others(path: Path) -> Path | None:
-    """The outermost folder or file on the way to `path`, links followed, that accounts other than its owner cannot read."""
+    """The outermost folder or file on the way to `path` (links resolved) that other accounts cannot read."""
     for each in _ways(path.resolve()):
         wanted = stat.S_IXOTH if each.is_dir() else stat.S_IROTH
         if not each.stat().st_mode & wanted:
@@ -294,7 +294,7 @@ def _server(settings: Settings) -> Iterator[Check]:
 
 
 def _front(url: str) -> Check:
-    """What /readyz says; the certificate may be for another name than the one that is asked here."""
+    """Check front by /readyz; its certificate may be for another name than the local address."""
     trust = ssl.create_default_context()
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     try:
@@ -314,7 +314,7 @@ def _front(url: str) -> Check:
 
 
 def _halves(settings: Settings, record: dict[str, Any]) -> Iterator[Check]:
-    """Which of the two was started again, and whether they may still open files."""
+    """Checks of front and control: their restarts, and their open file descriptors."""
     for name, told in record.get("replaced", {}).items():
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told["at"]))
         times = "once" if told["times"] == 1 else f"{told['times']} times"
@@ -340,7 +340,7 @@ def _optional() -> Iterator[Check]:
 
 @contextlib.contextmanager
 def _refusals() -> Iterator[None]:
-    """What the store refuses is refused by the command too: it is no fault of Corral's own."""
+    """Turn refusals of the store into Conflict, since they are no defects of Corral."""
     from corral.store import StoreRefused
 
     try:

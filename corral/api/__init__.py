@@ -1,4 +1,4 @@
-"""The HTTP face of the server: routes, streams and sign-in over `service`; it decides nothing."""
+"""The HTTP API of the server: routes, streams and sign-in over `corral.service`, without decisions of its own."""
 
 from corral.api.application import create_app
 

@@ -1,4 +1,4 @@
-"""Why: accounts, tokens and secrets are managed by the same rules as jobs; a secret value goes in and never comes out."""
+"""Routes for accounts, API tokens, secrets and the audit log; the value of a secret is never returned."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Password = Annotated[str, msgspec.Meta(min_length=8, max_length=1024)]
 
 
 class NewUser(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """An account to make; without a password it is opened by a sign-in link."""
+    """An account to create; without a password, its user first signs in with a one-time link."""
 
     name: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_.-]{1,126}$")]
     role: Annotated[str, msgspec.Meta(pattern="^(admin|user)$")] = "user"
@@ -34,38 +34,38 @@ class NewUser(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
     password: _Password | None = None
     email: _Address = ""
     max_priority: MaxPriority | None = None
-    """The highest priority of its jobs; None leaves it to its groups."""
+    """The highest priority of the account's jobs; None leaves it to the account's groups."""
 
 
 class UserChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What should be different; None leaves it."""
+    """A change of an account; None leaves a field as it is."""
 
     role: Annotated[str, msgspec.Meta(pattern="^(admin|user)$")] | None = None
     groups: tuple[_Word, ...] | None = None
     password: _Password | None = None
     old_password: Annotated[str, msgspec.Meta(max_length=1024)] = ""
-    """For one's own password, unless one has just signed in."""
+    """Needed when users change their own password, unless they have just signed in."""
     keep_tokens: bool = False
-    """Whether API tokens outlive a new password."""
+    """Whether the account's API tokens stay valid after a change of password."""
     disabled: bool | None = None
     max_priority: MaxPriority | Literal[""] | None = None
-    """The highest priority of its jobs; "" leaves it to its groups."""
+    """The highest priority of the account's jobs; "" leaves it to the account's groups."""
     email: _Address | None = None
-    """An empty one takes it away."""
+    """"" removes the address."""
 
     def __repr__(self) -> str:
         return "UserChange(…)"
 
 
 class TokenRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A token to make: what it is for, and how many days it is valid."""
+    """An API token to create: its purpose, and the number of days that it is valid."""
 
     name: _Word = ""
     days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 90.0
 
 
 class SecretValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The value to seal."""
+    """The value of a secret, to be stored encrypted."""
 
     value: Annotated[str, msgspec.Meta(max_length=65536)]
 
@@ -75,13 +75,13 @@ class SecretValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @router.get("/users", responses=answers(Page[UserView]))
 async def list_users(request: Request, actor: Caller, limit: Limit = 200, after: After = "") -> Json:
-    """The accounts."""
+    """List the accounts."""
     return Json(await service_of(request).users(actor, limit=limit, after=after))
 
 
 @router.post("/users", status_code=201, responses=answers(UserView, 201, also=(409,)), openapi_extra=json_body(NewUser))
 async def create_user(request: Request, actor: Caller) -> Json:
-    """Make an account."""
+    """Create an account."""
     asked: NewUser = read_json(await request.body(), NewUser)
     check_email(asked.email)
     made = await service_of(request).create_user(
@@ -98,20 +98,20 @@ async def create_user(request: Request, actor: Caller) -> Json:
 
 @router.get("/users/{name}", responses=answers(UserView))
 async def get_user(request: Request, actor: Caller, name: Name) -> Json:
-    """One account."""
+    """Return one account."""
     return Json(await service_of(request).user(actor, name))
 
 
 @router.get("/users/{name}/use", responses=answers(AccountUse))
 async def use_of_user(request: Request, actor: Caller, name: Name) -> Json:
-    """What an account has waiting, running and kept, of what one account may have."""
+    """Return how much of its limits an account uses: jobs waiting and running, and data kept."""
     calls: Counting = request.app.state.calls
     return Json(await service_of(request).use_of(actor, name, calls.submits))
 
 
 @router.post("/users/{name}", responses=answers(UserChanged, also=(409,)), openapi_extra=json_body(UserChange))
 async def change_user(request: Request, actor: Caller, name: Name) -> Json:
-    """Change an account's role, groups, password, or lock it."""
+    """Change an account's role, groups, password or e-mail address, or disable it."""
     asked: UserChange = read_json(await request.body(), UserChange)
     check_email(asked.email or "")
     guessing = name == actor.user and asked.password is not None and bool(asked.old_password)
@@ -133,46 +133,46 @@ async def change_user(request: Request, actor: Caller, name: Name) -> Json:
 
 @router.delete("/users/{name}", status_code=204, responses=answers(None, 204, also=(409,)))
 async def delete_user(request: Request, actor: Caller, name: Name) -> Json:
-    """Remove an account; its live jobs must have ended."""
+    """Delete an account; refused while it has jobs that have not ended."""
     await service_of(request).delete_user(actor, name)
     return no_content()
 
 
 @router.post("/users/{name}/login-link", status_code=201, responses=answers(LoginLink, 201))
 async def login_link(request: Request, actor: Caller, name: Name) -> Json:
-    """Make a one-time sign-in link for an account."""
+    """Create a one-time sign-in link for an account."""
     return Json(await service_of(request).login_link(actor, name), 201)
 
 
 @router.get("/tokens", responses=answers(Page[TokenView]))
 async def list_tokens(request: Request, actor: Caller) -> Json:
-    """The caller's tokens, without their secrets."""
+    """List the caller's API tokens, without their secrets."""
     return Json(Page(items=list(await service_of(request).tokens(actor))))
 
 
 @router.post("/tokens", status_code=201, responses=answers(NewToken, 201), openapi_extra=json_body(TokenRequest))
 async def create_token(request: Request, actor: Caller) -> Json:
-    """Make a token; this answer is the only one that shows it."""
+    """Create an API token; only this answer contains its secret."""
     asked: TokenRequest = read_json(await request.body(), TokenRequest)
     return Json(await service_of(request).create_token(actor, name=asked.name, days=asked.days), 201)
 
 
 @router.delete("/tokens/{name}", status_code=204, responses=answers(None, 204))
 async def revoke_token(request: Request, actor: Caller, name: Name) -> Json:
-    """Revoke one of the caller's tokens, by its id."""
+    """Revoke one of the caller's API tokens, by its id."""
     await service_of(request).revoke_token(actor, name)
     return no_content()
 
 
 @router.get("/secrets", responses=answers(Page[SecretView]))
 async def list_secrets(request: Request, actor: Caller) -> Json:
-    """The names of the caller's secrets."""
+    """List the names of the caller's secrets."""
     return Json(Page(items=list(await service_of(request).secrets(actor))))
 
 
 @router.put("/secrets/{name}", status_code=204, responses=answers(None, 204), openapi_extra=json_body(SecretValue))
 async def put_secret(request: Request, actor: Caller, name: Name) -> Json:
-    """Seal a secret under a name that job files refer to."""
+    """Store a secret, encrypted, under a name that job files refer to."""
     asked: SecretValue = read_json(await request.body(), SecretValue)
     await service_of(request).put_secret(actor, name, asked.value)
     return no_content()
@@ -180,12 +180,12 @@ async def put_secret(request: Request, actor: Caller, name: Name) -> Json:
 
 @router.delete("/secrets/{name}", status_code=204, responses=answers(None, 204))
 async def delete_secret(request: Request, actor: Caller, name: Name) -> Json:
-    """Forget a secret."""
+    """Delete a secret."""
     await service_of(request).delete_secret(actor, name)
     return no_content()
 
 
 @router.get("/audit", responses=answers(Page[AuditRecord]))
 async def list_audit(request: Request, actor: Caller, limit: Limit = 200, after: After = "") -> Json:
-    """Who did what, and which rule decided, newest first."""
+    """List the audit log, newest first: each action, its actor, and the rule that allowed or denied it."""
     return Json(await service_of(request).audit(actor, limit=limit, after=after))

@@ -1,4 +1,4 @@
-"""Client addresses as limits count them, and the reverse proxies whose word for an address is taken."""
+"""The client addresses that rate limits count, and the networks of trusted reverse proxies."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from corral.kernel.errors import InvalidInput
 Network = IPv4Network | IPv6Network
 
 _OWN_BITS: Final = 64
-"""The part of an IPv6 address that a provider gives one customer: whoever has one address has 2^64 of them."""
+"""Prefix length in bits under which IPv6 clients are counted. Providers give a customer a /64, so that one customer can
+use 2^64 addresses."""
 _LONGEST: Final = 64
-"""Characters kept of an address that is none: what a proxy passes on may be any text."""
+"""Characters kept of a client address that is not an IP address; a proxy can pass on any text."""
 
 
 def networks(listed: Iterable[str]) -> tuple[Network, ...]:
-    """The networks of a setting, each an address or a prefix.
+    """Parse a setting that lists addresses and network prefixes.
 
-    Raises InvalidInput where one of them is neither.
+    Raises InvalidInput for an entry that is neither.
     """
     found: list[Network] = []
     for each in listed:
@@ -31,13 +32,13 @@ def networks(listed: Iterable[str]) -> tuple[Network, ...]:
             message = f"trusted_proxies has {each[:60]!r}; write addresses and networks such as 10.0.0.0/8."
             raise InvalidInput("invalid-setting", message) from None
         found.append(network)
-        if isinstance(network, IPv4Network):  # the same machine, at a socket that listens on IPv6 too
+        if isinstance(network, IPv4Network):  # an IPv4 client of a dual-stack socket has an IPv4-mapped address
             found.append(ip_network(f"::ffff:{network.network_address}/{96 + network.prefixlen}"))
     return tuple(found)
 
 
 def counted_as(host: str) -> str:
-    """The address that limits count a client under: an IPv4 address, or the /64 of an IPv6 address."""
+    """Return the address that limits count a client under: the IPv4 address, or the /64 of an IPv6 address."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -50,5 +51,5 @@ def counted_as(host: str) -> str:
 
 
 def address_key(connection: HTTPConnection) -> str:
-    """The key of a call's address in the limits."""
+    """Return the rate-limit key of the address that a call came from."""
     return f"address:{counted_as(connection.client.host if connection.client else '')}"

@@ -1,4 +1,4 @@
-"""Why: one place joins routes, guards and the portal into the application that front serves; all it needs is given."""
+"""Build the ASGI application: routes, middleware and portal over a given service."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ Lifespan = Callable[[FastAPI], contextlib.AbstractAsyncContextManager[None]]
 
 
 class WebSettings(NamedTuple):
-    """How browsers reach the server, and where they sign in beside its own page."""
+    """How browsers reach the server, and how they sign in other than on its own page."""
 
     public_url: str = ""
-    """Empty: the address of each call."""
+    """The server's URL for browsers; empty: the URL of each call."""
     oidc: OpenId | None = None
     oidc_redirect_url: str = ""
-    """Empty: the callback under the public URL."""
+    """The redirect URI given to the provider; empty: the callback below the public URL."""
     openpai_anonymous_reads: bool = False
     openpai_return_urls: tuple[str, ...] = ()
     openpai_origins: tuple[str, ...] = (ANY,)
-    """The origins whose pages may read what OpenPAI's API answers."""
+    """The origins whose pages may read answers of OpenPAI's API (CORS)."""
 
 
 health = APIRouter(tags=["health"])
@@ -87,12 +87,12 @@ def create_app(
     limits: CallLimits | None = None,
     caps: StreamCaps | None = None,
 ) -> FastAPI:
-    """The whole HTTP application over `service`.
+    """Return the whole HTTP application over `service`.
 
-    `portal_folder` has the built page (or is not there), `connect` opens a WebSocket to control for exec, `code_limit`
-    bounds code archives in bytes, `secure` says that browsers come by HTTPS, `metrics` makes the Prometheus text,
-    `lifespan` is entered before the first request and left after the last, `web` says how browsers sign in,
-    `limits` how many calls one user may make, and `caps` how many streams may be open.
+    `portal_folder` holds the built portal and may be missing. `connect` opens a WebSocket to control for exec.
+    `code_limit` bounds a code archive in bytes. `secure` says that browsers use HTTPS. `metrics` returns the Prometheus
+    text. `lifespan` is entered before the first request and left after the last. `web` says how browsers sign in,
+    `limits` bounds the calls of one user, and `caps` bounds the open streams.
     """
 
     @contextlib.asynccontextmanager
@@ -166,7 +166,7 @@ _HEALTHY: dict[str, Any] = {"content": {"application/json": {"schema": {"type": 
 
 @health.get("/healthz", responses={200: {"description": "The process answers", **_HEALTHY}})
 async def healthz() -> Json:
-    """Whether this process is alive; needs no token."""
+    """Report that this process is alive; needs no token."""
     return Json({"status": "ok"})
 
 
@@ -178,7 +178,7 @@ async def healthz() -> Json:
     },
 )
 async def readyz(request: Request) -> Json:
-    """Whether calls can be answered; needs no token."""
+    """Report whether the server can answer calls; needs no token."""
     ready = await request.app.state.service.ready()
     return Json(ready, 200 if ready.ready else 503, None if ready.ready else {"Retry-After": "1"})
 
@@ -191,7 +191,7 @@ async def readyz(request: Request) -> Json:
     },
 )
 async def metrics(request: Request) -> Response:
-    """Figures for Prometheus; no token is needed, as there is nothing of users in them."""
+    """Return metrics for Prometheus; needs no token, because they contain no user data."""
     made = request.app.state.metrics
     if made is None:
         raise NotFound("no-metrics", "This server has no figures for Prometheus.")

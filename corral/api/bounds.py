@@ -1,4 +1,4 @@
-"""Why: every parameter from outside has a type and a bound, written once and shown in the OpenAPI document."""
+"""The types and bounds of path and query parameters that several routes share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corral.kernel.errors import InvalidInput
 
 MAX_PAGE: Final = 1000
 MaxPriority = Annotated[int, msgspec.Meta(ge=-999_999_999, le=999_999_999)]
-"""The highest priority of somebody's jobs."""
+"""Bounds the highest priority of an account's or a group's jobs."""
 
 Ref = Annotated[
     str,
@@ -31,9 +31,9 @@ Follow = Annotated[bool, Query(description="Go on with what is printed until the
 
 
 def seconds(time: datetime | None) -> float | None:
-    """A time as seconds since 1970.
+    """Return a time as seconds since 1970, or None for None.
 
-    Raises InvalidInput for one without its zone.
+    Raises InvalidInput for a time without a zone.
     """
     if time is None:
         return None
@@ -43,9 +43,9 @@ def seconds(time: datetime | None) -> float | None:
 
 
 def parameters(pairs: list[str]) -> dict[str, str]:
-    """`NAME=VALUE` pairs as a mapping.
+    """Return `NAME=VALUE` pairs as a mapping.
 
-    Raises InvalidInput for one without a name or a sign.
+    Raises InvalidInput for a pair without a name or without `=`.
     """
     built: dict[str, str] = {}
     for pair in pairs:

@@ -1,4 +1,7 @@
-"""Why: who calls is settled once, before any route: by a bearer token, or by the portal's cookie that no page can forge."""
+"""Authenticate the caller of a request, by a bearer token or by the portal's session cookie.
+
+A change made with the cookie needs a header that other sites cannot send, as protection against CSRF.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,16 @@ _MAX_TOKEN: Final = 4096
 
 
 def service_of(connection: HTTPConnection) -> Service:
-    """The service that this application answers from."""
+    """Return the service that this application serves."""
     service: Service = connection.app.state.service
     return service
 
 
 def token_of(connection: HTTPConnection) -> str:
-    """The token that came with a call, however it came.
+    """Return the token of a call, from its Authorization header or its session cookie.
 
-    Raises Unauthenticated without one, Forbidden for a change by cookie that may be forged.
+    Raises Unauthenticated without a token, Forbidden for a change by cookie without the CSRF header, and for a
+    WebSocket by cookie from another origin.
     """
     header = connection.headers.get("authorization", "")
     if header:
@@ -54,7 +58,7 @@ def token_of(connection: HTTPConnection) -> str:
 
 
 async def current_actor(connection: HTTPConnection) -> Actor:
-    """Who calls.
+    """Return the authenticated actor of a call, and count the call against the actor's limits.
 
     Raises Unauthenticated, Forbidden, and TooManyRequests where calls are limited.
     """
@@ -70,9 +74,10 @@ async def current_actor(connection: HTTPConnection) -> Actor:
 
 
 async def check_room(connection: HTTPConnection) -> None:
-    """Refuse a large body before it is read, when there is no room to work on it.
+    """Refuse a large body before it is read, when the workers have no room for it.
 
-    Raises as `Workers.check_room`, a moment later: whoever sends it again and again has to wait for that.
+    Raises the error of `Workers.check_room`, `WAIT_SECONDS` later, so that a client that repeats the call is slowed
+    down.
     """
     length = connection.headers.get("content-length", "")
     if not length.isdigit() or int(length) <= LIGHT:
@@ -85,16 +90,16 @@ async def check_room(connection: HTTPConnection) -> None:
 
 
 Caller = Annotated[Actor, Depends(current_actor)]
-"""A route's first parameter: the authenticated actor."""
+"""The type of a route parameter that holds the authenticated actor."""
 
 
 def set_session(response: Response, token: str, max_age: int, *, secure: bool) -> None:
-    """Hand the browser its session cookie."""
+    """Set the session cookie in the browser."""
     response.set_cookie(COOKIE, token, max_age=max_age, path="/", secure=secure, httponly=True, samesite="strict")
 
 
 def clear_session(response: Response, *, secure: bool) -> None:
-    """Take the session cookie back."""
+    """Delete the session cookie in the browser."""
     response.delete_cookie(COOKIE, path="/", secure=secure, httponly=True, samesite="strict")
 
 
@@ -105,7 +110,10 @@ def _bounded(token: str) -> str:
 
 
 def _check_origin(connection: HTTPConnection) -> None:
-    """Browsers send no header of ours with a WebSocket, but always say whose page opened it."""
+    """Check that a WebSocket opened by cookie comes from this server's own page.
+
+    Browsers cannot add the CSRF header to a WebSocket, but always send the Origin of the page that opened it.
+    """
     origin = connection.headers.get("origin", "")
     if origin.partition("://")[2] != connection.headers.get("host", ""):
         raise Forbidden("csrf", "A WebSocket opened with the session cookie must come from this server's own page.")

@@ -1,4 +1,4 @@
-"""Why: what there is to run on is asked for by people, pages and programs alike: nodes, devices, cells and queues."""
+"""Routes that show nodes, devices, cells, queues and waiting jobs."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ router = APIRouter(tags=["cluster"])
 
 @router.get("/nodes", responses=answers(Page[NodeView]))
 async def list_nodes(request: Request, actor: Caller, limit: Limit = 200, after: After = "") -> Json:
-    """The machines, with their devices and who holds them."""
+    """List the nodes, with their devices and the jobs that hold them."""
     return Json(await service_of(request).nodes(actor, limit=limit, after=after))
 
 
 @router.get("/nodes/{name:path}", responses=answers(NodeView))
 async def get_node(request: Request, actor: Caller, name: NodeName) -> Json:
-    """One machine."""
+    """Return one node."""
     return Json(await service_of(request).node(actor, name))
 
 
 @router.get("/devices", responses=answers(Page[DeviceView]))
 async def list_devices(request: Request, actor: Caller, limit: Limit = 200, after: After = "") -> Json:
-    """Every accelerator, with the cells it is in and who holds it."""
+    """List every device, with the cells that contain it and the job that holds it."""
     return Json(await service_of(request).devices(actor, limit=limit, after=after))
 
 
 @router.get("/cluster", responses=answers(CellView))
 async def get_cluster(request: Request, actor: Caller) -> Json:
-    """The tree of cells: engine, rack, node, down to the device."""
+    """Return the tree of cells: engine, rack, node, down to the device."""
     return Json(await service_of(request).cluster(actor))
 
 
 @router.get("/queues", responses=answers(Page[QueueView]))
 async def list_queues(request: Request, actor: Caller, limit: Limit = 200, after: After = "") -> Json:
-    """The queues in tree order: what each is owed, holds, borrows and lends, and how many of its jobs wait."""
+    """List the queues in tree order: the share, use, borrowing, lending and number of waiting jobs of each."""
     return Json(await service_of(request).queues(actor, limit=limit, after=after))
 
 
 @router.get("/queues/{name}", responses=answers(QueueView))
 async def get_queue(request: Request, actor: Caller, name: Name) -> Json:
-    """One queue."""
+    """Return one queue."""
     return Json(await service_of(request).queue(actor, name))
 
 
@@ -60,7 +60,7 @@ async def get_line(
     limit: Limit = 100,
     after: After = "",
 ) -> Json:
-    """What waits, in the order in which the scheduler looks at it, each with what it wants and why it waits."""
+    """List the waiting jobs in scheduling order, each with its request and its reason for waiting."""
     return Json(await service_of(request).waiting_line(actor, queue=queue, limit=limit, after=after))
 
 
@@ -74,18 +74,21 @@ async def get_cells(
     limit: Annotated[int, Query(ge=1, le=5000, description="How many cells and devices at most.")] = 1000,
     after: After = "",
 ) -> Json:
-    """Part of the tree of cells: whose each is, who uses it, as guaranteed or as guest, what leaves and what is bad."""
+    """Return part of the tree of cells.
+
+    Each cell has its owner, its users (guaranteed or guest), and the devices that are leaving, unhealthy or closed.
+    """
     found = await service_of(request).cells(actor, engine=engine, under=under, depth=depth, limit=limit, after=after)
     return Json(found)
 
 
 @router.get("/server/events", responses=answers(Page[EventRecord]))
 async def list_server_events(request: Request, actor: Caller, limit: Limit = 100, after: After = "") -> Json:
-    """What happened to the server itself, the latest first: what stopped working, and that it works again."""
+    """List events of the server itself, newest first: components that failed, and their recovery."""
     return Json(await service_of(request).server_events(actor, limit=limit, after=after))
 
 
 @router.get("/top", responses=answers(Top))
 async def top(request: Request, actor: Caller) -> Json:
-    """Totals, and the jobs that run with what they hold."""
+    """Return totals, and the running jobs with the resources that they hold."""
     return Json(await service_of(request).top(actor))

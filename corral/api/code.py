@@ -1,4 +1,4 @@
-"""Why: code goes up once, by content: an archive that is already there is not sent again."""
+"""Routes to upload code archives, addressed by their SHA-256, so that an archive is sent only once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ARCHIVE = {
 
 @router.put("/blobs/code", responses=answers(Uploaded, also=(413,)), openapi_extra=_ARCHIVE)
 async def put_code(request: Request, actor: Caller, content_digest: ContentDigest = "") -> Json:
-    """Store a code archive; it is written as it arrives and never held in memory."""
+    """Store a code archive, streamed to disk and never held in memory."""
     declared = request.headers.get("content-length", "")
     size = int(declared) if declared.isdigit() else None
     said = _SHA_256.search(content_digest)
@@ -63,7 +63,7 @@ async def put_code(request: Request, actor: Caller, content_digest: ContentDiges
 
 @router.head("/blobs/code/{digest}", responses=answers(None, text="It is there"))
 async def has_code(request: Request, actor: Caller, digest: Digest) -> Json:
-    """Whether an archive is there already."""
+    """Report whether an archive is stored already; its size is in `X-Corral-Size`."""
     size = await service_of(request).code_exists(actor, digest)
     if size is None:
         raise NotFound("no-such-code", "This code has not been uploaded.")

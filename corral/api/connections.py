@@ -1,4 +1,4 @@
-"""The bounds of the HTTP door, and how many connections there are: in all, of one caller, of strangers at an address."""
+"""Bounds of HTTP connections, and counts of open ones: in all, per caller, and unauthenticated per address."""
 
 from __future__ import annotations
 
@@ -23,62 +23,63 @@ TOO_MANY: Final = "too-many-connections"
 """The code of a refusal after which the connection is closed."""
 _LOG_SECONDS: Final = 60.0
 WAIT_SECONDS: Final = 2.0
-"""How long a connection that is its user's one too many waits for its refusal. It counts as a stranger's meanwhile, so
-that of a flood of them all but a few are turned away before anything of theirs is read."""
+"""Seconds that a connection beyond its user's limit waits for the refusal. It counts as unauthenticated meanwhile, so
+that in a flood of them most are turned away before any of their data is read."""
 _log = logging.getLogger("corral.api")
 
 
 class DoorBounds(NamedTuple):
-    """What one connection may send before anybody is asked who it is, and how many connections there may be."""
+    """Bounds on the connections, and on the data that one connection may send before its caller is authenticated."""
 
     connections: int = 4096
     strangers_per_address: int = 256
-    """Connections of one address on which nobody has signed in; 0 is no limit."""
+    """Unauthenticated connections of one address; 0 is no limit."""
     connections_per_user: int = 1024
-    """Connections on which one user, or one job's tasks, called last; 0 is no limit."""
+    """Connections whose latest call was by one user, or by the tasks of one job; 0 is no limit."""
     header_bytes: int = 64 * 1024
-    """Of a request's line and headers, and of everything between two pieces of its body: trailers, chunk extensions."""
+    """Bytes of a request line with its headers, and of everything between two pieces of a body: trailers, chunk
+    extensions."""
     headers: int = 128
     url_bytes: int = 16 * 1024
     header_seconds: float = 20.0
-    """From the connection, or from a request's first byte, to the end of its headers."""
+    """Seconds from the connection, or from a request's first byte, to the end of the headers."""
     idle_seconds: float = 20.0
     body_seconds: float = 30.0
     body_bytes: int = 8 * 1024
-    """What a body must bring in each `body_seconds`, as long as the server waits for it."""
+    """Bytes that a body must bring in each `body_seconds` while the server waits for it."""
     pipelined: int = 64
     closing_seconds: float = 10.0
-    """How long a client may take to read its last answer before the connection is cut."""
+    """Seconds that a client may take to read its last answer before the connection is cut."""
     reading_seconds: float = 60.0
     reading_bytes: int = 8 * 1024
-    """What a client must take in each `reading_seconds`, as long as the server has more for it than the system buffers."""
+    """Bytes that a client must take in each `reading_seconds` while more is to be sent than the system buffers."""
 
 
 class Place:
-    """One connection's place among all; `state` hands it to the application."""
+    """One counted connection; `state` makes it known to the application."""
 
     def __init__(self, door: Door, address: str, *, shared: bool) -> None:
         self._door = door
         self._address = address
-        """What the connection counts under; "" once somebody has signed in on it, or where addresses do not count."""
+        """The address that the connection counts under; "" after a sign-in on it, or where addresses do not count."""
         self._shared = shared
-        """Whether a proxy has the calls of many on it."""
+        """Whether a trusted proxy sends calls of many users over it."""
         self._caller = ""
         self._left = False
         self.last_words = b""
-        """What the response under way ends with when its reader is too slow."""
+        """The bytes that end the response under way when its reader is too slow."""
 
     def state(self) -> dict[str, Place]:
-        """What the application finds in the scope's state."""
+        """Return the entry that the application finds in the scope's state."""
         return {_STATE: self}
 
     def known(self, caller: str) -> None:
-        """Somebody has signed in: it is the caller's connection from now on, and no stranger's.
+        """Count the connection under an authenticated caller, and no longer as unauthenticated.
 
-        Raises TooManyRequests when the caller has too many; then it stays what it was.
+        Raises TooManyRequests when the caller has too many; then the connection counts as before.
         """
         if self._left:
-            return  # the call was still being looked at when its connection ended
+            return  # the connection ended while its call was being authenticated
         if caller != self._caller and not self._shared:
             self._door.admit(caller)
             self._door.dismiss(self._caller)
@@ -86,7 +87,7 @@ class Place:
         self._forget_stranger()
 
     def leave(self) -> None:
-        """The connection has ended."""
+        """Stop counting the connection, which has ended."""
         self._left = True
         self._forget_stranger()
         self._door.dismiss(self._caller)
@@ -98,7 +99,7 @@ class Place:
 
 
 class Pace:
-    """How fast a client takes what is sent."""
+    """How fast a client reads the data sent to it."""
 
     def __init__(self, bounds: DoorBounds) -> None:
         self._bounds = bounds
@@ -107,7 +108,7 @@ class Pace:
         """Bytes that were unsent at `_since`."""
 
     def is_too_slow(self, paused: bool, left: int, now: float) -> bool:
-        """Whether the client has taken too little; `left` bytes are unsent, and so many that sending has `paused`."""
+        """Return whether the client reads too slowly; `left` bytes are unsent, and `paused` says that sending waits."""
         if not paused:
             self._since = 0.0
             return False
@@ -119,7 +120,7 @@ class Pace:
 
 
 class Door:
-    """Counts connections, and turns away those that are too many."""
+    """Counts connections, and refuses those beyond the bounds."""
 
     def __init__(self, bounds: DoorBounds, proxies: Sequence[Network] = ()) -> None:
         self.bounds = bounds
@@ -131,7 +132,7 @@ class Door:
         self._told_at = 0.0
 
     def enter(self, host: str) -> Place | tuple[int, str, str]:
-        """A place for a new connection from `host`; or the status, code and message that it is refused with."""
+        """Return a place for a new connection from `host`, or the status, code and message of its refusal."""
         if self.count >= self.bounds.connections:
             self._turned_away += 1
             return 503, TOO_MANY, "The server has too many connections; try again in a moment."
@@ -146,14 +147,14 @@ class Door:
         return Place(self, address, shared=shared)
 
     def let_in(self, host: str) -> Place | None:
-        """A place for a new connection whose handshake is still to come; None for one too many."""
+        """Return a place for a connection whose handshake has not begun; None where it is refused."""
         entered = self.enter(host)
         return entered if isinstance(entered, Place) else None
 
     def admit(self, caller: str) -> None:
-        """One connection more is this caller's.
+        """Count one more connection of this caller.
 
-        Raises TooManyRequests when that is one too many.
+        Raises TooManyRequests when the caller has too many.
         """
         if 0 < self.bounds.connections_per_user <= self._callers[caller]:
             self._turned_away += 1
@@ -162,21 +163,21 @@ class Door:
         self._callers[caller] += 1
 
     def dismiss(self, caller: str) -> None:
-        """One connection fewer is this caller's."""
+        """Count one fewer connection of this caller."""
         if caller:
             self._callers[caller] -= 1
             if self._callers[caller] <= 0:
                 del self._callers[caller]
 
     def forget_stranger(self, address: str) -> None:
-        """One connection fewer counts under `address`."""
+        """Count one fewer unauthenticated connection of `address`."""
         if address:
             self._strangers[address] -= 1
             if self._strangers[address] <= 0:
                 del self._strangers[address]
 
     def tell(self, now: float) -> None:
-        """Log how many were turned away, at most once a minute."""
+        """Log the number of refused connections, at most once a minute."""
         if self._turned_away and now - self._told_at >= _LOG_SECONDS:
             _log.warning("%d connections were turned away: %d are open", self._turned_away, self.count)
             self._turned_away, self._told_at = 0, now
@@ -193,7 +194,7 @@ class Door:
 
 @contextlib.contextmanager
 def last_words(scope: Scope, words: bytes) -> Iterator[None]:
-    """Have a reader who is too slow get these bytes at the end of what is sent inside."""
+    """Within the block, end the response with `words` if its reader is too slow."""
     place = scope.get("state", {}).get(_STATE)
     if not isinstance(place, Place):
         yield
@@ -206,9 +207,9 @@ def last_words(scope: Scope, words: bytes) -> Iterator[None]:
 
 
 async def signed_in(connection: HTTPConnection, actor: Actor) -> None:
-    """This actor has proved to be who calls on this connection.
+    """Count the connection under an actor who has authenticated on it.
 
-    Raises TooManyRequests when the actor has too many of them.
+    Raises TooManyRequests, `WAIT_SECONDS` later, when the actor has too many.
     """
     CALLER.set(f"job {actor.job}" if actor.kind == "job" else f"user {actor.user}")
     place = connection.scope.get("state", {}).get(_STATE)

@@ -1,7 +1,7 @@
-"""Why: the cluster's configuration is changed by programs as by people: guarded by the revision that one has seen.
+"""Routes for the documents that configure the cluster, guarded by their revision.
 
-The revision is the document's entity tag. A change with `If-Match` is refused when somebody was faster, one with
-`If-None-Match: *` when the document is there already; without either the change is made on whatever is there.
+The revision is the document's entity tag. A change with `If-Match` is refused when the document has changed since, one
+with `If-None-Match: *` when the document exists. Without either, the current revision is replaced.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ IfNoneMatch = Annotated[str, Header(max_length=100, description="`*`: the docume
 
 
 class How(TypedDict):
-    """How a change is made."""
+    """The options of a change."""
 
     dry_run: bool
     preempt: bool
@@ -62,7 +62,7 @@ class How(TypedDict):
 
 
 class GuardedHow(How):
-    """How one document is changed; `guard` is the revision that must be the current one."""
+    """The options of a change to one document; `guard` is the revision that must be the current one."""
 
     guard: int | None
 
@@ -80,7 +80,7 @@ GuardedChange = Annotated[GuardedHow, Depends(_guarded_how)]
 
 
 class RollbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The revision that should be the current one again."""
+    """The revision to make the current one again."""
 
     revision: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
@@ -89,7 +89,7 @@ class RollbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def list_documents(
     request: Request, actor: Caller, kind: OfKind = "", limit: Limit = 200, after: After = ""
 ) -> Json:
-    """The documents that configure the cluster, by kind and name."""
+    """List the documents that configure the cluster, by kind and name."""
     return Json(await service_of(request).documents(actor, kind=kind, limit=limit, after=after))
 
 
@@ -101,7 +101,7 @@ async def apply_documents(request: Request, actor: Caller, how: Change) -> Json:
 
 @router.post("/documents/diff", responses=answers(Applied, also=(413,)), openapi_extra=_FILE)
 async def compare_documents(request: Request, actor: Caller) -> Json:
-    """What applying a file would change, line by line; nothing is checked against what runs."""
+    """Return the lines that applying a file would change, without checks against running jobs."""
     work = service_of(request).compare_documents(actor, await request.body())
     return Json(await unless_left(request, work))
 
@@ -110,7 +110,7 @@ async def compare_documents(request: Request, actor: Caller) -> Json:
 async def get_document(
     request: Request, actor: Caller, kind: Kind, name: DocumentName, revision: Revision = None
 ) -> Json:
-    """One document, as data and as YAML; its revision is its entity tag."""
+    """Return one document, as data and as YAML; its revision is its entity tag."""
     found = await service_of(request).document(actor, kind, name, revision)
     return Json(found, 200, {"ETag": f'"{found.revision}"'})
 
@@ -132,7 +132,7 @@ async def put_document(
 
 @router.delete("/documents/{kind}/{name}", responses=answers(Applied, also=(409,)))
 async def delete_document(request: Request, actor: Caller, kind: Kind, name: DocumentName, how: GuardedChange) -> Json:
-    """Delete a document; its revisions stay, and it can be rolled back to one."""
+    """Delete a document; its revisions are kept, and it can be rolled back to one of them."""
     return _applied(await service_of(request).delete_document(actor, kind, name, **how))
 
 
@@ -140,7 +140,7 @@ async def delete_document(request: Request, actor: Caller, kind: Kind, name: Doc
 async def document_history(
     request: Request, actor: Caller, kind: Kind, name: DocumentName, limit: Limit = 100, after: After = ""
 ) -> Json:
-    """Every revision of a document, the latest first: who made it, when, and why."""
+    """List the revisions of a document, newest first: author, time and note."""
     return Json(await service_of(request).document_history(actor, kind, name, limit=limit, after=after))
 
 
@@ -148,7 +148,7 @@ async def document_history(
 async def document_diff(
     request: Request, actor: Caller, kind: Kind, name: DocumentName, from_: From = None, to: To = None
 ) -> Json:
-    """The lines that differ between two revisions; if unsaid between the last two."""
+    """Return the lines that differ between two revisions; by default the last two."""
     return Json(await service_of(request).document_diff(actor, kind, name, before=from_, after=to))
 
 
@@ -160,22 +160,22 @@ async def document_diff(
 async def roll_back_document(
     request: Request, actor: Caller, kind: Kind, name: DocumentName, how: GuardedChange
 ) -> Json:
-    """Make an earlier revision the current one again, as a new revision."""
+    """Make an earlier revision the current one, as a new revision."""
     asked: RollbackRequest = read_json(await request.body(), RollbackRequest)
     return _applied(await service_of(request).roll_back_document(actor, kind, name, asked.revision, **how))
 
 
 def _applied(applied: Applied) -> Json:
-    """The answer to a change of one document, with its new entity tag."""
+    """Return the answer to a change of one document, with its new entity tag."""
     done = applied.documents[0]
     gone = applied.dry_run or done.action == "deleted"
     return Json(applied, 200, None if gone else {"ETag": f'"{done.revision}"'})
 
 
 def _guard(if_match: str, if_none_match: str) -> int | None:
-    """The revision that must be the current one; 0 for none at all, None when it does not matter.
+    """Return the revision that must be the current one; 0 if the document must not exist, None for any.
 
-    Raises InvalidInput for a header that is no revision of ours.
+    Raises InvalidInput for a header that does not hold a revision.
     """
     if if_none_match:
         if if_none_match.strip() != "*" or if_match:

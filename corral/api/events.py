@@ -1,7 +1,7 @@
-"""Why: a thousand open pages must cost one reader of the store; each page gets its share through a bounded queue.
+"""The event stream: one task reads new events from the store and shares them among all listeners.
 
-One task (the tailer) reads new events while anybody listens and encodes each once. A listener that falls behind loses
-its queue, not its place: it reads on from the store by its own sequence number until it has caught up.
+The tailer reads new events while there are listeners, and encodes each event once. A listener that falls behind loses
+its queue, not its position: it reads on from the store, by sequence number, until it has caught up.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ _BATCH: Final = 500
 _MAX_LISTENERS: Final = 5000
 _ENCODER: Final = msgspec.json.Encoder()
 _CUT: Final = b": %b\n\n" % TOO_SLOW.encode()
-"""A comment, which no reader takes for an event."""
+"""A comment of the event stream format, which clients do not treat as an event."""
 
 Framed = tuple[EventRecord, bytes]
 
 
 class Listener:
-    """One open stream's share of the fan-out."""
+    """One open stream, with a bounded queue of events."""
 
     def __init__(self) -> None:
         self.waiting: deque[Framed] = deque()
         self.news = asyncio.Event()
         self.behind = True
-        """Whether it must read from the store first: at its beginning, and whenever its queue overflowed."""
+        """Whether it must read from the store first: at the start, and after an overflow of its queue."""
 
     def offer(self, framed: list[Framed]) -> None:
-        """Queue some events, or note that there were too many."""
+        """Queue some events; on overflow, drop the queue and mark the listener as behind."""
         if not self.behind:
             if len(self.waiting) + len(framed) > _QUEUE:
                 self.waiting.clear()
@@ -61,18 +61,18 @@ class Listener:
 
 
 class Tailer:
-    """Reads new events once for all listeners; it runs only while there are any."""
+    """Reads new events once for all listeners, and only while there are any."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._listeners: set[Listener] = set()
         self._task: asyncio.Task[None] | None = None
         self.position = 0
-        """Every event up to this sequence number has been offered."""
+        """The sequence number of the last event that was offered to the listeners."""
 
     @contextlib.asynccontextmanager
     async def listen(self) -> AsyncIterator[Listener]:
-        """Be among the listeners for a while.
+        """Register a listener for the duration of the block.
 
         Raises Unavailable when there are too many.
         """
@@ -93,7 +93,7 @@ class Tailer:
                 self._task = None
 
     async def close(self) -> None:
-        """End the reader; the streams end with their connections."""
+        """Stop the reader; the streams end with their connections."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -103,7 +103,7 @@ class Tailer:
         while True:
             try:
                 events = await self._service.events_after(self.position, _BATCH)
-            except CorralError:  # the store is away: streams stay open and go on when it is back
+            except CorralError:  # the store is unreachable: streams stay open and continue when it is back
                 await asyncio.sleep(1.0)
                 continue
             if events:
@@ -115,7 +115,7 @@ class Tailer:
                 await self._service.wait_for_events(HEARTBEAT_SECONDS)
 
     async def stream(self, actor: Actor, after: int, job: str) -> AsyncIterator[bytes]:
-        """The stream of one caller, from after sequence number `after`; `job` ("" is any) narrows it."""
+        """Stream events to one caller after sequence number `after`; `job` ("" is any) limits them to one job."""
         async with self.listen() as listener:
             yield b": corral events\n\n"
             cursor = after
@@ -135,7 +135,7 @@ class Tailer:
                     yield b": still here\n\n"
 
     async def changes(self, job: str) -> AsyncIterator[None]:
-        """Once at the beginning, and then whenever something may have happened to one job."""
+        """Yield once at the start, then whenever something may have happened to one job."""
         async with self.listen() as listener:
             listener.behind = False
             yield
@@ -149,13 +149,13 @@ class Tailer:
                     yield
 
     async def _share(self, listener: Listener, cursor: int) -> list[Framed]:
-        """What to send next: from the store while behind, else from the queue."""
+        """Return the next events to send: from the store while behind, else from the queue."""
         if not listener.behind:
             share = list(listener.waiting)
             listener.waiting.clear()
             return share
         listener.waiting.clear()
-        listener.behind = False  # from here on news is queued, so nothing falls between the two
+        listener.behind = False  # events from here on are queued, so none is lost between the store and the queue
         events = await self._service.events_after(cursor, _BATCH)
         if len(events) == _BATCH:
             listener.behind = True
@@ -163,7 +163,7 @@ class Tailer:
 
 
 def frame(event: EventRecord) -> bytes:
-    """An event in the format of server-sent events (WHATWG HTML, section 9.2)."""
+    """Encode an event in the format of server-sent events (WHATWG HTML, section 9.2)."""
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.seq, event.kind.encode(), _ENCODER.encode(event))
 
 
@@ -187,7 +187,7 @@ async def events(
         str, Header(pattern=r"^[0-9]{0,18}$", description="The last event that was received.")
     ] = "",
 ) -> HeldStream:
-    """What happens, as it happens; a stream resumed with `Last-Event-ID` skips nothing."""
+    """Stream events as they happen; a stream resumed with `Last-Event-ID` skips nothing."""
     service = service_of(request)
     await service.may_listen(actor)
     wanted = (await service.job(actor, job)).id if job else ""

@@ -1,7 +1,7 @@
-"""Why: a terminal in a task is control's business; front only lets the right people through and passes frames on.
+"""WebSocket routes for commands in a task and connections to its ports, passed on to control.
 
-Control answers a WebSocket at `/exec/ATTEMPT?cmd=…&tty=…`: binary frames are the terminal's bytes,
-text frames are JSON (`{"resize": [rows, columns]}` inwards, `{"exit": code}` outwards).
+Control serves a WebSocket at `/exec/ATTEMPT?cmd=…&tty=…`. Binary frames are the terminal's bytes. Text frames are JSON:
+`{"resize": [rows, columns]}` inwards, `{"exit": code}` outwards.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ router = APIRouter(tags=["exec"])
 
 PortName = Annotated[str, Query(max_length=100, description="The name or the number of one of the task's ports.")]
 _REFUSED: Final = 4000
-"""WebSocket close code of a refusal: 4000 + the HTTP status it would have been."""
+"""Base of the WebSocket close codes of refusals: 4000 + the HTTP status of the same refusal."""
 _LAST_WORD_SECONDS: Final = 5.0
-"""How long a client that does not read is given to take the reason of its end."""
+"""Seconds that a client has to read the reason for its connection's end."""
 
 
 @router.websocket("/jobs/{ref}/tasks/{role}/{index}/exec")
@@ -42,7 +42,7 @@ async def exec_(
     cmd: Annotated[list[str], Query(max_length=1000)] = [],  # noqa: B006
     tty: bool = False,
 ) -> None:
-    """Run a command inside a running task."""
+    """Run a command in a running task."""
     with contextlib.ExitStack() as held:
         try:
             actor = await current_actor(socket)
@@ -59,7 +59,7 @@ async def exec_(
 
 @router.websocket("/jobs/{ref}/tasks/{role}/{index}/forward")
 async def forward(socket: WebSocket, ref: Ref, role: Role, index: Index, port: PortName) -> None:
-    """A TCP connection to a port of a running task: binary frames are its bytes."""
+    """Forward a TCP connection to a port of a running task; binary frames are its bytes."""
     with contextlib.ExitStack() as held:
         try:
             actor = await current_actor(socket)
@@ -74,12 +74,12 @@ async def forward(socket: WebSocket, ref: Ref, role: Role, index: Index, port: P
 
 @router.get("/jobs/{ref}/tasks/{role}/{index}/ports", responses=answers(PortsView, also=(409,)))
 async def ports(request: Request, actor: Caller, ref: Ref, role: Role, index: Index) -> Json:
-    """The ports of a running task, and where its notebook is behind one of them."""
+    """List the ports of a running task, with the path of a notebook behind one of them."""
     return Json(await service_of(request).ports(actor, ref, role, index))
 
 
 def _check_words(words: list[str]) -> None:
-    """Raises InvalidInput for a command that no system can start."""
+    """Raise InvalidInput for a command that no system can start."""
     if any("\0" in word for word in words):
         raise InvalidInput("invalid-command", "A word of the command has a NUL character; leave it out.")
 
@@ -96,7 +96,7 @@ async def _connect(socket: WebSocket, path: str) -> ClientConnection:
 
 
 async def _held(socket: WebSocket, actor: Actor, control: ClientConnection) -> None:
-    """Join both until either side, the caller's token or the account ends."""
+    """Relay frames until either side ends, or the caller's token or account does."""
     try:
         async with control, service_of(socket).streams.held(actor):
             await socket.accept()
@@ -108,7 +108,7 @@ async def _held(socket: WebSocket, actor: Actor, control: ClientConnection) -> N
 
 
 async def _refuse(socket: WebSocket, error: CorralError) -> None:
-    """Browsers see a refused handshake without its reason, so it is accepted and closed with one."""
+    """Accept the handshake, then close with the reason: browsers do not show the reason of a refused handshake."""
     await socket.accept()
     await _close(socket, error)
 

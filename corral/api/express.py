@@ -1,8 +1,8 @@
-"""Why: programs submit jobs and look after them by the thousand, so those two calls skip what general routes cost.
+"""A fast path for two calls that programs make by the thousand: submit a job and get a job.
 
-Finding a route, solving its parameters and building a response takes a general route 0.5 ms of processor. Here plain
-calls (no query, no `Idempotency-Key`) are answered from the same service in the same words; all others go on to the
-routes in `jobs`, which are also what the OpenAPI document shows.
+A general route takes 0.5 ms of CPU to match the path, solve parameters and build a response. Plain calls (no query, no
+`Idempotency-Key`) are answered here from the same service with the same content. All others go on to the routes in
+`jobs`, which also define the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class Express:
-    """Answers plain submits and plain looks at one job; everything else goes on to `app`."""
+    """Answers plain submits and plain gets of one job; passes everything else on to `app`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Why: frameworks answer in shapes of their own; here every one of them is put into the API's single error shape."""
+"""Exception handlers that give every refusal the API's error shape."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CODES: Final = {404: "no-such-address", 405: "method-not-allowed", 415: "wrong-
 
 
 def install(app: FastAPI) -> None:
-    """Have `app` answer every refusal in the one shape."""
+    """Install the handlers on `app`."""
     app.add_exception_handler(CorralError, _on_corral_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_invalid_parameter)

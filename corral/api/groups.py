@@ -1,4 +1,4 @@
-"""Groups: who is in them, and which queues and storages they grant or manage."""
+"""Routes for groups: their members, and the queues and storages that they grant or manage."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _Line = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
 class GrantWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Queues and storages to grant, or to take back; `*` is all."""
+    """Queues and storages to grant or to revoke; `*` means all."""
 
     queues: _Words = ()
     manages: _Words = ()
-    """Queues whose managers the members become."""
+    """Queues that the members manage."""
     storages: _Words = ()
 
     def grants(self) -> Grants:
-        """The same, as the service takes it."""
+        """Return the same grants as the service's type."""
         return Grants(self.queues, self.manages, self.storages)
 
 
 class NewGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A group to make."""
+    """A group to create."""
 
     name: _Word
     description: _Line = ""
@@ -45,20 +45,20 @@ class NewGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 
 class GroupChangeWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What should be different; all of it or nothing."""
+    """A change of a group, applied as a whole or not at all."""
 
     grant: GrantWords = GrantWords()
     revoke: GrantWords = GrantWords()
     add: _Words = ()
-    """Accounts to put into it."""
+    """Accounts to add as members."""
     remove: _Words = ()
     description: _Line | None = None
     external_name: _Line | None = None
-    """What a sign-in provider calls it."""
+    """The group's name at the sign-in provider."""
     admin: bool | None = None
     """Whether its members are administrators."""
     max_priority: MaxPriority | Literal[""] | None = None
-    """The highest priority of its members' jobs; "" takes it away."""
+    """The highest priority of its members' jobs; "" removes the bound."""
 
 
 @router.post(
@@ -72,13 +72,13 @@ async def batch_users(
     dry_run: Annotated[bool, Query(alias="dryRun", description="Only say what each line would do.")] = False,
     links: Annotated[bool, Query(description="Make a sign-in link for each new account.")] = False,
 ) -> Json:
-    """Make and change the accounts of a CSV file: all of them or none."""
+    """Create and change the accounts of a CSV file: all of them or none."""
     return Json(await service_of(request).batch_users(actor, await request.body(), dry_run=dry_run, links=links))
 
 
 @router.get("/groups", responses=answers(Page[GroupView]))
 async def list_groups(request: Request, actor: Caller) -> Json:
-    """Every group for administrators; for others those that they are in."""
+    """List all groups for administrators, and the caller's own groups for others."""
     return Json(Page(items=await service_of(request).group_views(actor)))
 
 
@@ -86,7 +86,7 @@ async def list_groups(request: Request, actor: Caller) -> Json:
     "/groups", status_code=201, responses=answers(GroupView, 201, also=(409,)), openapi_extra=json_body(NewGroup)
 )
 async def create_group(request: Request, actor: Caller) -> Json:
-    """Make a group."""
+    """Create a group."""
     asked: NewGroup = read_json(await request.body(), NewGroup)
     made = await service_of(request).create_group(
         actor, asked.name, asked.grant.grants(), asked.description, asked.max_priority
@@ -96,13 +96,13 @@ async def create_group(request: Request, actor: Caller) -> Json:
 
 @router.get("/groups/{name}", responses=answers(GroupView))
 async def get_group(request: Request, actor: Caller, name: Name) -> Json:
-    """One group with its members."""
+    """Return one group with its members."""
     return Json(await service_of(request).group_view(actor, name))
 
 
 @router.post("/groups/{name}", responses=answers(GroupView, also=(409,)), openapi_extra=json_body(GroupChangeWords))
 async def change_group(request: Request, actor: Caller, name: Name) -> Json:
-    """Change what a group grants, who is in it and what is said of it."""
+    """Change a group's grants, members, description and other properties."""
     asked: GroupChangeWords = read_json(await request.body(), GroupChangeWords)
     changed = await service_of(request).change_group(
         actor,
@@ -121,6 +121,6 @@ async def change_group(request: Request, actor: Caller, name: Name) -> Json:
 
 @router.delete("/groups/{name}", status_code=204, responses=answers(None, 204, also=(409,)))
 async def delete_group(request: Request, actor: Caller, name: Name) -> Json:
-    """Delete a group: its members lose what it granted."""
+    """Delete a group; its members lose the permissions that it granted."""
     await service_of(request).delete_group(actor, name)
     return no_content()

@@ -1,6 +1,7 @@
-"""Why: what must hold for every byte in and out (bounds, headers, no traceback) is one plain ASGI layer, not a habit.
+"""ASGI middleware: bounds request bodies, adds security headers, and turns exceptions into error responses.
 
-`BaseHTTPMiddleware` would cost a task and two memory streams per request and break streaming; this costs two closures.
+It is plain ASGI at the cost of two closures per request. `BaseHTTPMiddleware` would cost a task and two memory streams
+per request, and would break streaming.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from corral.kernel.errors import CorralError, InvalidInput, TooLarge
 from corral.service.health import refusal_of
 
 DOCUMENT_LIMIT: Final = 1024 * 1024
-"""Bytes that any body but a code archive may have."""
+"""Bytes of any body other than a code archive."""
 CODE_PATH: Final = "/api/v3/blobs/code"
 
 _TOKEN: Final = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]*")
@@ -44,10 +45,10 @@ _RAW_SECURITY: Final = [(name.encode(), value.encode()) for name, value in _SECU
 
 
 class Guard:
-    """Bounds bodies while they stream, puts security headers on every response, and turns faults into one sentence."""
+    """Bounds bodies while they stream, adds security headers, and answers exceptions with an error response."""
 
     def __init__(self, app: ASGIApp, *, code_limit: int, secure: bool = False, folder: Path | None = None) -> None:
-        """`folder` is the data folder, whose disk may be what a call failed for."""
+        """`folder` is the data folder; its full disk may be the reason that a call failed."""
         self._app = app
         self._folder = folder
         self._code_limit = code_limit
@@ -117,12 +118,12 @@ class Guard:
 
 
 def without_tokens(path: str) -> str:
-    """A path as it may be logged: OpenPAI's clients revoke a token by naming it in the address."""
+    """Return a path for the log without tokens: OpenPAI's clients revoke a token by its value in the URL."""
     return _TOKEN.sub("***", path)
 
 
 def fault(correlation: str) -> Json:
-    """The response to a fault of ours: no traceback, but the id that finds it in the server's log."""
+    """Return the response to an unexpected exception: no traceback, but the id of its entry in the server's log."""
     message = f"The server failed to answer; look for {correlation} in its log (corral doctor says where it is)."
     return Json({"code": "internal-fault", "message": message, "correlation": correlation}, status_code=500)
 

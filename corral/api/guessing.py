@@ -1,4 +1,4 @@
-"""Every route that checks a password counts the attempt before the check, under the account and the address."""
+"""Count wrong passwords per account and per address, for every route that checks a password."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corral.kernel.errors import CorralError
 
 @contextlib.asynccontextmanager
 async def guess(connection: HTTPConnection, user: str, *codes: str) -> AsyncIterator[None]:
-    """Check a password, or a sign-in link ("" as the user), inside; 401 and these error codes are wrong guesses.
+    """Check a password, or a sign-in link ("" as the user), in the block; count 401 and `codes` as wrong guesses.
 
     Raises TooManyRequests when the account or the address has used up its failures.
     """

@@ -1,4 +1,4 @@
-"""Why: OpenPAI's pages and HiveD's users ask HiveD's own addresses, and are answered as by HiveD."""
+"""HiveD's inspection endpoints, for OpenPAI's pages and for HiveD's clients."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ VcName = Annotated[str, Path(min_length=1, max_length=200, description="The virt
 @router.get("/affinitygroups", responses=_OBJECT)
 @router.get("/affinitygroups/", include_in_schema=False)
 async def inspect_affinity_groups(request: Request, actor: Caller) -> Json:
-    """Every group that holds or has reserved devices, as HiveD shows it."""
+    """List every affinity group that holds or has reserved devices, in HiveD's format."""
     return Json(await service_of(request).hived(actor, "affinitygroups"))
 
 
 @router.get("/affinitygroups/{name}", responses=_OBJECT)
 async def inspect_affinity_group(request: Request, actor: Caller, name: GroupName) -> Json:
-    """One group that holds or has reserved devices."""
+    """Return one affinity group that holds or has reserved devices."""
     return Json(await service_of(request).hived(actor, f"affinitygroups/{name}"))
 
 
 @router.get("/clusterstatus", responses=_OBJECT)
 @router.get("/clusterstatus/", include_in_schema=False)
 async def inspect_cluster_status(request: Request, actor: Caller) -> Json:
-    """All physical cells, and by virtual cluster the cells that it owns, as HiveD shows them."""
+    """Return all physical cells, and the cells that each virtual cluster owns, in HiveD's format."""
     return Json(await service_of(request).hived(actor, "clusterstatus"))
 
 
 @router.get("/clusterstatus/physicalcluster", responses=_LIST)
 @router.get("/clusterstatus/physicalcluster/", include_in_schema=False)
 async def inspect_physical_cluster(request: Request, actor: Caller) -> Json:
-    """The physical cells from the top down to the devices."""
+    """Return the physical cells, from the top down to the devices."""
     return Json(await service_of(request).hived(actor, "clusterstatus/physicalcluster"))
 
 
 @router.get("/clusterstatus/virtualclusters", responses=_OBJECT)
 @router.get("/clusterstatus/virtualclusters/", include_in_schema=False)
 async def inspect_virtual_clusters(request: Request, actor: Caller) -> Json:
-    """By virtual cluster the cells that it owns, and what it uses beyond them."""
+    """Return the cells that each virtual cluster owns, and its use beyond them."""
     return Json(await service_of(request).hived(actor, "clusterstatus/virtualclusters"))
 
 
 @router.get("/clusterstatus/virtualclusters/{vc}", responses=_LIST)
 async def inspect_virtual_cluster(request: Request, actor: Caller, vc: VcName) -> Json:
-    """The cells of one virtual cluster."""
+    """Return the cells of one virtual cluster."""
     return Json(await service_of(request).hived(actor, f"clusterstatus/virtualclusters/{vc}"))

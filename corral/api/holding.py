@@ -1,4 +1,4 @@
-"""A response that goes on for as long as its caller is let in."""
+"""A streaming response that ends when its caller's token or account does."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from corral.service.actor import Actor
 
 
 class HeldStream(EndingResponse):
-    """Pieces that are sent until they end, or the caller's token or account does: then the connection breaks.
+    """Sends pieces until they end; breaks the connection when the caller's token or account ends first.
 
-    A connection that breaks is not taken for the end of a log; who asks again is told why.
+    A broken connection is not mistaken for the end of a log, and the next call is told the reason.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class HeldStream(EndingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the pieces.
 
-        Raises Unauthenticated when nothing was sent yet.
+        Raises Unauthenticated if the caller's access ends before anything is sent.
         """
         begun = False
 

@@ -1,4 +1,4 @@
-"""Why: an administrator brings over what an OpenPAI cluster knew in calls of bounded size, by any client."""
+"""The route that imports groups, accounts, tokens and jobs of an OpenPAI cluster, in calls of bounded size."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ Replace = Annotated[bool, Query(description="Change what is here already and dif
 
 @router.post("/openpai/import", responses=answers(ImportedPage, also=(413,)), openapi_extra=json_body(OpenPaiImport))
 async def import_openpai(request: Request, actor: Caller, dry_run: DryRun = False, replace: Replace = False) -> Json:
-    """Bring over groups, accounts, tokens and jobs of an OpenPAI cluster; doing it again changes nothing."""
+    """Import groups, accounts, tokens and jobs of an OpenPAI cluster; a repeated import changes nothing."""
     given: OpenPaiImport = read_json(await request.body(), OpenPaiImport)
     return Json(await service_of(request).import_openpai(actor, given, dry_run=dry_run, replace=replace))

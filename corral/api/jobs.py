@@ -1,4 +1,4 @@
-"""Why: jobs are what the API is for; these routes only turn calls into service methods and views into JSON."""
+"""Routes for jobs: submit, list, inspect, change and stop."""
 
 from __future__ import annotations
 
@@ -76,23 +76,23 @@ RequestKey = Annotated[
 
 
 class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The size that an elastic job should have."""
+    """The size to set for an elastic job."""
 
     replicas: Annotated[int, msgspec.Meta(ge=0, le=100_000)]
     role: Annotated[str, msgspec.Meta(max_length=63)] = ""
 
 
 class JobEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Other terms of a waiting job; what is not named stays."""
+    """New values for a waiting job; a field without a value stays as it is."""
 
     priority: (
         Annotated[str, msgspec.Meta(max_length=20)] | Annotated[int, msgspec.Meta(ge=-(10**9), le=10**9)] | None
     ) = None
-    """A class (crit, prod, test, oppo) or a number."""
+    """A priority class (crit, prod, test, oppo) or a number."""
     max_duration: Annotated[str, msgspec.Meta(max_length=50)] | Annotated[int, msgspec.Meta(ge=0, le=10**9)] | None = (
         None
     )
-    """Such as 90m or 2h, or seconds; 0 is no limit."""
+    """A duration such as 90m or 2h, or seconds; 0 is no limit."""
     queue: Annotated[str, msgspec.Meta(min_length=1, max_length=63)] | None = None
 
 
@@ -114,7 +114,7 @@ async def submit(
     source: From = "",
     idempotency_key: RequestKey = "",
 ) -> Json:
-    """Submit a job: once this answers 201 it is stored, whatever happens to the server."""
+    """Submit a job; an answer of 201 means that it is stored and survives a crash of the server."""
     result = await service_of(request).submit(
         actor,
         await request.body(),
@@ -135,7 +135,7 @@ async def submit(
 
 @router.post("/validate", responses=answers(Validation, also=(413,)), openapi_extra=_JOB_FILE)
 async def validate(request: Request, actor: Caller, set_: Set = [], source: From = "") -> Json:  # noqa: B006
-    """Say everything that is wrong with a job file, with lines and columns, or show its canonical form."""
+    """Return all problems of a job file, with lines and columns, or its canonical form."""
     body, given = await request.body(), parameters(set_)
     work = service_of(request).validate(actor, body, filename="the job file", parameters=given, source=source)
     return Json(await unless_left(request, work))
@@ -159,7 +159,7 @@ async def list_jobs(
     limit: Limit = 50,
     after: After = "",
 ) -> Json:
-    """Jobs, newest first, filtered and in pages."""
+    """List jobs, newest first, filtered and in pages."""
     if order not in JOB_ORDERS:
         raise InvalidInput("invalid-order", f"The order is one of {', '.join(JOB_ORDERS)}.")
     wanted = JobFilter(
@@ -193,13 +193,13 @@ async def list_history(
     limit: Limit = 50,
     after: After = "",
 ) -> Json:
-    """The lines that removed jobs, and jobs that ended longer ago than the retention, have left: latest first."""
+    """List the summaries kept of removed jobs and of jobs past the retention, newest first."""
     return Json(await service_of(request).history(actor, user=user, limit=limit, after=after))
 
 
 @router.get("/jobs/{ref}", responses=answers(JobDetail))
 async def get_job(request: Request, actor: Caller, ref: Ref) -> Json:
-    """One job: its document, roles, placement, reasons for waiting, how it ended."""
+    """Return one job: its document, roles, placement, reasons for waiting, and result."""
     return Json(await service_of(request).job(actor, ref))
 
 
@@ -213,7 +213,7 @@ async def get_job(request: Request, actor: Caller, ref: Ref) -> Json:
 async def edit_job(
     request: Request, actor: Caller, ref: Ref, wait_for_capacity: Wait = False, dry_run: DryEdit = False
 ) -> Json:
-    """Change the priority, maxDuration or queue of a waiting job, which keeps its time of submission."""
+    """Change the priority, maxDuration or queue of a waiting job, which keeps its submission time."""
     asked: JobEdit = read_json(await request.body(), JobEdit)
     found = await service_of(request).edit(
         actor,
@@ -229,20 +229,20 @@ async def edit_job(
 
 @router.delete("/jobs/{ref}", status_code=202, responses=answers(None, 202, text="It goes", also=(409,)))
 async def delete_job(request: Request, actor: Caller, ref: Ref, stop: Stop = False) -> Json:
-    """Remove an ended job; with `stop=true` a running one is stopped first."""
+    """Remove an ended job; with `stop=true` a running job is stopped first."""
     await service_of(request).delete(actor, ref, stop=stop)
     return Json({}, 202)
 
 
 @router.get("/jobs/{ref}/document", responses=answers(dict[str, Any]))
 async def get_document(request: Request, actor: Caller, ref: Ref, short: Short = False) -> Json:
-    """The canonical document, or the short form that says the same."""
+    """Return the job's canonical document, or its short form."""
     return Json(await service_of(request).job_document(actor, ref, short=short))
 
 
 @router.get("/jobs/{ref}/file", responses=answers(JobFile))
 async def get_file(request: Request, actor: Caller, ref: Ref) -> Json:
-    """The file that it was submitted as, with its comments, and `******` for each secret that stood in it."""
+    """Return the file that the job was submitted as, with its comments, and `******` for each secret in it."""
     return Json(await service_of(request).job_file(actor, ref))
 
 
@@ -256,7 +256,7 @@ async def list_tasks(
     limit: Limit = 100,
     after: After = "",
 ) -> Json:
-    """The tasks of the job's current attempt."""
+    """List the tasks of the job's current attempt."""
     found = await service_of(request).job_tasks(actor, ref, role=role, state=state, limit=limit, after=after)
     return Json(found)
 
@@ -265,37 +265,37 @@ async def list_tasks(
 async def list_attempts(
     request: Request, actor: Caller, ref: Ref, role: Role, index: Index, limit: Limit = 100, after: After = ""
 ) -> Json:
-    """Every run of one task, the newest first."""
+    """List the attempts of one task, newest first."""
     return Json(await service_of(request).task_attempts(actor, ref, role, index, limit=limit, after=after))
 
 
 @router.get("/jobs/{ref}/events", responses=answers(Page[EventRecord]))
 async def list_events(request: Request, actor: Caller, ref: Ref, limit: Limit = 200, after: After = "") -> Json:
-    """What happened to the job, in order."""
+    """List the job's events, in order."""
     return Json(await service_of(request).job_events(actor, ref, limit=limit, after=after))
 
 
 @router.get("/jobs/{ref}/placement", responses=answers(Page[PlacementRecord]))
 async def list_placement(request: Request, actor: Caller, ref: Ref, limit: Limit = 500, after: After = "") -> Json:
-    """Where its tasks run: node, devices, host, ports, rank."""
+    """List the placement of the job's tasks: node, devices, host, ports, rank."""
     return Json(await service_of(request).job_placement(actor, ref, limit=limit, after=after))
 
 
 @router.get("/jobs/{ref}/explain", responses=answers(Explanation))
 async def explain(request: Request, actor: Caller, ref: Ref) -> Json:
-    """Why it waits: the binding constraint, who is ahead, and what would start it."""
+    """Explain why a job waits: the binding constraint, the jobs ahead, and changes that would start it."""
     return Json(await service_of(request).explain(actor, ref))
 
 
 @router.post("/jobs/{ref}/stop", status_code=202, responses=answers(JobDetail, 202, also=(409,)))
 async def stop(request: Request, actor: Caller, ref: Ref) -> Json:
-    """End the job: its tasks get the signal, and are killed after their grace period."""
+    """Stop the job: its tasks get the stop signal, and are killed after their grace period."""
     return Json(await service_of(request).stop(actor, ref), 202)
 
 
 @router.post("/jobs/{ref}/restart", status_code=202, responses=answers(JobDetail, 202, also=(409,)))
 async def restart(request: Request, actor: Caller, ref: Ref) -> Json:
-    """Begin the job anew, whether it runs or has ended."""
+    """Restart the job, whether it runs or has ended."""
     return Json(await service_of(request).restart(actor, ref), 202)
 
 
@@ -306,6 +306,6 @@ async def restart(request: Request, actor: Caller, ref: Ref) -> Json:
     openapi_extra=json_body(Scale),
 )
 async def scale(request: Request, actor: Caller, ref: Ref) -> Json:
-    """Set how many replicas an elastic job asks for, within its bounds."""
+    """Set the number of replicas that an elastic job requests, within its bounds."""
     asked: Scale = read_json(await request.body(), Scale)
     return Json(await service_of(request).scale(actor, ref, replicas=asked.replicas, role=asked.role), 202)

@@ -1,4 +1,4 @@
-"""Work for a caller ends when the caller leaves."""
+"""Cancel the work for a request when its client disconnects."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ Answer = TypeVar("Answer")
 async def unless_left(
     request: Request, work: Coroutine[Any, Any, Answer], received: asyncio.Event | None = None
 ) -> Answer:
-    """What `work` gives; it is cancelled when the client leaves after its body was received (now, if unsaid).
+    """Return the result of `work`; cancel it when the client disconnects.
 
+    A disconnect counts after `received` is set (at once without it), because the body is read from the same channel.
     Raises ClientDisconnect.
     """
     working = asyncio.create_task(work)

@@ -1,4 +1,4 @@
-"""Why: guessing passwords must be slow for the guesser, and no user's programs may keep others from being served."""
+"""Rate limits in memory: wrong sign-ins per account and address, and calls per user."""
 
 from __future__ import annotations
 
@@ -19,33 +19,32 @@ REPORTS_A_MINUTE: Final = 60
 """Reports that the tasks of one job may send in a minute."""
 _REMEMBERED: Final = 10_000
 _WAITING: Final = 100
-"""Sign-ins that wait for others under way; each that ends lets all of them look again."""
+"""Sign-ins that may wait for others to end. Each end wakes all of them."""
 
 
 class Attempt:
-    """One sign-in that is being checked; it counts as a failure unless its caller says otherwise."""
+    """One sign-in being checked; it counts as a failure unless `right` or `void` is called."""
 
     def __init__(self) -> None:
         self.failed = True
         self.forgives = False
 
     def right(self) -> None:
-        """The sign-in was right: the account's earlier failures are forgotten."""
+        """Record a correct sign-in, which clears the account's earlier failures."""
         self.failed = False
         self.forgives = True
 
     def void(self) -> None:
-        """Nothing was learned about the password: the store was away, or the call was refused for another reason."""
+        """Do not count the sign-in: the store failed, or the call was refused for a reason other than the password."""
         self.failed = False
 
 
 class FailureLimit:
-    """At most `failures` wrong sign-ins per key in `window` seconds, those that are being checked included.
+    """Allows at most `failures` wrong sign-ins per key in `window` seconds, including those being checked.
 
-    A sign-in that could be one too many waits for those under way, so that many people behind one address may sign
-    in at once, but of many guesses sent at once no more are checked than of guesses sent in turn. A right one forgets
-    the failures of its account, never those of its address: else an account of one's own would let one guess on.
-    Memory is bounded.
+    A sign-in that could exceed the limit waits for those being checked. Many people behind one address can thus sign in
+    at once, and parallel guesses get no more tries than sequential ones. A correct sign-in clears the failures of its
+    account but not of its address, so that an attacker cannot reset the count with an own account. Memory is bounded.
     """
 
     def __init__(self, failures: int = 10, window: float = 60.0, now: Callable[[], float] = time.monotonic) -> None:
@@ -60,7 +59,7 @@ class FailureLimit:
 
     @contextlib.asynccontextmanager
     async def attempt(self, *keys: str) -> AsyncIterator[Attempt]:
-        """Check one sign-in inside, which says how it went.
+        """Check one sign-in in the block, which reports the result on the attempt.
 
         Raises TooManyRequests when one of the keys has used up its failures.
         """
@@ -112,7 +111,7 @@ class FailureLimit:
 
 
 class Calls(NamedTuple):
-    """How many calls one user may make; 0 is no limit."""
+    """Calls that one user may make; 0 is no limit."""
 
     per_minute: int = 0
     lists_per_minute: int = 0
@@ -120,14 +119,14 @@ class Calls(NamedTuple):
 
 
 class CallLimits(NamedTuple):
-    """How many calls one user may make at each of the two APIs: ours and OpenPAI's."""
+    """Calls that one user may make at each of the two APIs, Corral's and OpenPAI's."""
 
     corral: Calls = Calls()
     openpai: Calls = Calls(600, 120, 3600)
 
 
 class CallLimit:
-    """At most so many calls per key in each `window` seconds, counted from the key's first. Memory is bounded."""
+    """Allows `calls` calls per key in each `window` seconds, counted from the key's first call; memory is bounded."""
 
     def __init__(self, calls: int, window: float, now: Callable[[], float] = time.monotonic) -> None:
         self._calls = calls
@@ -159,9 +158,9 @@ class CallLimit:
 
 
 class Counting:
-    """The limits of one API (`corral` or `openpai`), each call counted as what it is.
+    """The limits of one API (`corral` or `openpai`), per kind of call.
 
-    Submissions are counted by the store, which all fronts share; calls and lists are counted here, by this front.
+    The store counts submissions, because all fronts share it. Calls and lists are counted in this process.
     """
 
     def __init__(self, calls: Calls, now: Callable[[], float] = time.monotonic, *, api: str = "corral") -> None:
@@ -169,10 +168,10 @@ class Counting:
         self._all = CallLimit(calls.per_minute, MINUTE, now)
         self._lists = CallLimit(calls.lists_per_minute, MINUTE, now)
         self.submits = SubmitLimit(api, calls.submits_per_hour) if calls.submits_per_hour else None
-        """What the store counts submissions against."""
+        """The limit that the store counts submissions against; None without one."""
 
     def take(self, user: str, method: str, path: str) -> SubmitLimit | None:
-        """Count a call of a user's, or refuse it; what the store has to count it against, if it is a submission.
+        """Count a call of a user, or refuse it; return the limit for the store to check if it is a submission.
 
         Raises TooManyRequests.
         """

@@ -1,7 +1,7 @@
-"""Logs over HTTP: bytes with offsets that never change; ranges, tails and followers all read one source, in pieces.
+"""Routes that read and follow logs, by stable byte offsets.
 
-A follower holds one piece (64 KiB) at a time and waits for the source's own signal, so its memory is constant whatever
-the task writes, and the socket's back pressure is the only pace.
+A follower holds one piece (64 KiB) at a time and waits for a signal of the source. Its memory stays constant however
+much a task writes, and the socket's back pressure sets its speed.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ async def task_log(
     follow: Follow = False,
     range_: Annotated[str, Header(alias="range", max_length=100, description="A range of bytes, as HTTP has it.")] = "",
 ) -> Response:
-    """What a task printed, attempt after attempt with a mark between; `follow=true` goes on until the task is over.
+    """Return the output of a task: all attempts in order, with a mark between.
 
-    With an `attempt` named it is what that one printed, and `follow=true` ends with it. An offset counts the bytes of
-    what the same call without it would give, marks included.
+    `follow=true` continues until the task ends. With `attempt`, the output is that of one attempt, and following ends
+    with it. Offsets count the bytes of the same call without an offset, marks included.
     """
     service = service_of(request)
     if stream == "all":
@@ -101,14 +101,14 @@ async def job_log(
     prefix: Annotated[bool, Query(description="Begin every line with the task it is of.")] = True,
     tail: Annotated[int | None, Query(ge=0, le=1_000_000, description="Only the last so many lines.")] = None,
 ) -> Response:
-    """What all tasks printed (the first 64 of them), line by line with the task's name before each line."""
+    """Return the output of all tasks (the first 64), line by line, each line with its task's name."""
     service = service_of(request)
     merge = Merge(prefix=prefix, tail=tail, follow=follow)
     job = await service.job(actor, ref)
     await merge.add(await service.job_logs(actor, job.id, limit=MERGED))
 
     async def scout() -> None:
-        """Find the attempts that come later (retries, tasks that start), until the job is over."""
+        """Add the logs of later attempts (retries, tasks that start) until the job ends."""
         async for _ in request.app.state.tailer.changes(job.id):
             over = (await service.job(actor, job.id)).state in ENDED_PHASES
             await merge.add(await service.job_logs(actor, job.id, limit=MERGED))
@@ -116,7 +116,7 @@ async def job_log(
                 return
 
     stream = merge.stream(scout() if follow else None)
-    cut = _CUT if prefix else b""  # whoever reads bytes counts them, to go on where they ended
+    cut = _CUT if prefix else b""  # without prefixes clients count the bytes, to resume where they ended
     headers = {"Cache-Control": "no-store"}
     return HeldStream(request, actor, stream, cut=cut, media_type=_MEDIA, headers=headers)
 
@@ -124,7 +124,7 @@ async def job_log(
 async def _merged(
     role: str, index: int, parts: Sequence[LogSource], *, tail: int | None, follow: bool
 ) -> AsyncIterator[bytes]:
-    """Both streams of a task that keeps them apart, as their lines come; there are no offsets in it."""
+    """Merge both streams of a task that keeps them apart, in order of arrival; the result has no offsets."""
     merge = Merge(prefix=False, tail=tail, follow=follow)
     await merge.add([(role, index, part) for part in parts])
     return merge.stream(None)

@@ -1,4 +1,4 @@
-"""Why: a job's log is one stream for its reader, whichever tasks write, start late or are tried again meanwhile."""
+"""Merge the logs of a job's tasks into one stream, including tasks and attempts that start later."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from corral.api.reading import PIECE, LogSource, follow_source, read_source
 from corral.kernel.errors import CorralError
 
 MERGED: Final = 64
-"""How many tasks' logs one stream merges."""
+"""Logs of tasks that one stream merges at most."""
 _PIECE: Final = 16 * 1024
-"""Bytes of each log that are read at once: a reader who takes nothing makes every log hold two of these."""
+"""Bytes read at once from each log. A reader that takes nothing makes every log hold two such pieces."""
 
 
 class Merge:
-    """Interleaves logs by whole lines as their bytes arrive; of each log one piece at most is in memory."""
+    """Interleaves logs by whole lines in order of arrival, with at most one piece of each log in memory."""
 
     def __init__(self, *, prefix: bool, tail: int | None, follow: bool) -> None:
         self._prefix = prefix
@@ -27,7 +27,7 @@ class Merge:
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=1)
 
     async def add(self, sources: Sequence[tuple[str, int, LogSource]]) -> None:
-        """Take in the logs of attempts that are not among them yet."""
+        """Add logs, except those of attempts that were added before."""
         for role, index, source in sources:
             if (source.attempt, source.stream) in self._seen:
                 await source.close()
@@ -36,7 +36,7 @@ class Merge:
             self._begin(self._pump(f"{role}-{index}", source))
 
     async def stream(self, scout: Coroutine[Any, Any, None] | None) -> AsyncIterator[bytes]:
-        """Everything that the logs bring, until all have ended and `scout`, which adds more, has too."""
+        """Yield the merged lines, until all logs and `scout`, which adds more logs, have ended."""
         if scout is not None:
             self._begin(scout)
         try:
@@ -63,7 +63,7 @@ class Merge:
             task = asyncio.current_task()
             if task is not None:
                 self._pumps.discard(task)
-        await self._queue.put(None)  # so that the reader sees that one fewer runs
+        await self._queue.put(None)  # wakes the reader, which then sees that one pump fewer runs
 
     async def _pump(self, name: str, source: LogSource) -> None:
         try:
@@ -79,7 +79,7 @@ class Merge:
 
 
 async def whole_lines(pieces: AsyncIterator[bytes], before: bytes) -> AsyncIterator[bytes]:
-    """Whole lines with `before` in front of each; a line longer than a piece is cut, the last one is ended."""
+    """Yield whole lines with `before` in front of each; cut lines longer than a piece, and end the last line."""
     rest = b""
     async for piece in pieces:
         text = rest + piece

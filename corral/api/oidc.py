@@ -1,4 +1,4 @@
-"""Why: a sign-in with OpenID Connect is four redirects of a browser; what they may lead to is decided in one place."""
+"""Routes of the sign-in with OpenID Connect: login, callback and the provider's logout notifications."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["session"])
 
 GoOn = Callable[[Request, SignedIn, Mapping[str, str]], Awaitable[Response]]
-"""Where somebody who has signed in is led to, by what the sign-in was begun with."""
+"""Returns the response after a sign-in, from the data that the sign-in was started with."""
 
 CALLBACK: Final = "/api/v3/oidc/callback"
 _COOKIE: Final = "corral_oidc_"
@@ -57,7 +57,7 @@ def _leads(where: str) -> dict[int | str, dict[str, Any]]:
 
 @router.get("/oidc", responses=answers(OidcView))
 async def oidc(request: Request) -> Json:
-    """Whether one signs in with OpenID Connect here, and what the button says; needs no token."""
+    """Return whether OpenID Connect is set up, and the label of its sign-in button; needs no token."""
     known: OpenId | None = request.app.state.oidc
     if known is None:
         return Json(OidcView(enabled=False))
@@ -67,7 +67,7 @@ async def oidc(request: Request) -> Json:
 
 @router.get("/oidc/login", status_code=303, responses=_leads("the provider"))
 async def oidc_login(request: Request, next: _Next = "/") -> Response:
-    """Begin to sign in; the provider asks who it is, and `next` is the page of the portal to go on to."""
+    """Start a sign-in at the provider; `next` is the portal's page to return to."""
     openid_of(request)
     try:
         return await begin(request, {"next": inside(next)})
@@ -77,25 +77,28 @@ async def oidc_login(request: Request, next: _Next = "/") -> Response:
 
 @router.get("/oidc/callback", status_code=303, responses=_leads("the page that was asked for"))
 async def oidc_callback(request: Request) -> Response:
-    """Where the provider sends the browser back to; sets the session's cookie."""
+    """Finish a sign-in when the provider returns the browser, and set the session cookie."""
     return await finish(request)
 
 
 @router.post("/oidc/callback", status_code=303, responses=_leads("the same address, to be read"))
 async def oidc_posted(request: Request) -> Response:
-    """The same for providers that answer with a form; browsers bring their cookies only when they read."""
+    """Accept the provider's answer as a form, and redirect to the same URL with a query.
+
+    Browsers send their cookies with the redirected GET, but not with a POST from another site.
+    """
     return await read_instead(request)
 
 
 @router.get("/oidc/logout", status_code=303, responses=_leads("the provider's sign-out, or the sign-in"))
 async def oidc_logout(request: Request) -> Response:
-    """End this session, and the provider's if it began there."""
+    """End this session, and the provider's session if it began there."""
     return await leave(request)
 
 
 @router.get("/oidc/frontchannel-logout", status_code=204, responses=answers(None, 204))
 async def oidc_ended(request: Request, iss: _Issuer = "", sid: _Session = "") -> Response:
-    """Where the provider tells that one of its sessions is over: what began in it here ends too."""
+    """End the sessions that began in a session of the provider, which has ended (front-channel logout)."""
     if sid and iss == openid_of(request).settings.issuer:
         await service_of(request).end_openid_sessions(iss, "", sid)
     return no_content()
@@ -108,7 +111,7 @@ async def oidc_ended(request: Request, iss: _Issuer = "", sid: _Session = "") ->
     openapi_extra=_LOGOUT_FORM,
 )
 async def oidc_ended_behind(request: Request) -> Response:
-    """The same, told by the provider itself with a signed logout token."""
+    """End the sessions named in a signed logout token that the provider sends (back-channel logout)."""
     openid = openid_of(request)
     token = dict(await _form(request)).get("logout_token", "")
     subject, session = await openid.provider.ended(token)
@@ -117,9 +120,9 @@ async def oidc_ended_behind(request: Request) -> Response:
 
 
 def openid_of(request: Request) -> OpenId:
-    """The provider that people sign in with.
+    """Return the OpenID Connect provider.
 
-    Raises NotFound when there is none.
+    Raises NotFound when none is set up.
     """
     known: OpenId | None = request.app.state.oidc
     if known is None:
@@ -128,7 +131,7 @@ def openid_of(request: Request) -> OpenId:
 
 
 async def begin(request: Request, next: Mapping[str, str]) -> Response:
-    """Send the browser to the provider; `next` says where it goes on afterwards."""
+    """Redirect the browser to the provider; `next` is kept for the response after the sign-in."""
     begun = await openid_of(request).begin(request.app.state.oidc_redirect_url or public_url(request) + CALLBACK, next)
     response = RedirectResponse(begun.address, 303)
     response.set_cookie(
@@ -144,7 +147,7 @@ async def begin(request: Request, next: Mapping[str, str]) -> Response:
 
 
 async def finish(request: Request) -> Response:
-    """Sign in whoever comes back from the provider, and lead them on."""
+    """Finish the sign-in of a browser that returns from the provider, and redirect it."""
     answer = {name: value for name, value in request.query_params.items() if name in _TAKEN}
     cookie = _cookie(answer.get("state", ""))
     openid, service = openid_of(request), service_of(request)
@@ -162,21 +165,21 @@ async def finish(request: Request) -> Response:
 
 
 async def to_page(request: Request, signed: SignedIn, next: Mapping[str, str]) -> Response:
-    """Lead on to the page of the portal that was asked for."""
+    """Redirect to the portal's page that was requested."""
     return RedirectResponse(inside(next.get("next", "")), 303)
 
 
 async def read_instead(request: Request) -> Response:
-    """Send a browser that came with a form to the same address with the form's fields as its query."""
+    """Redirect a browser that sent a form to the same URL, with the form's fields as its query."""
     openid_of(request)
     fields = [(name, value) for name, value in await _form(request) if name in _TAKEN]
     return RedirectResponse(f"{request.url.path}?{urlencode(fields)}", 303)
 
 
 async def leave(request: Request) -> Response:
-    """End the session of the browser's cookie, and lead to the provider's sign-out when it began there.
+    """End the session of the browser's cookie, and redirect to the provider's sign-out if it began there.
 
-    A page of another site that leads here ends nothing: browsers leave the cookie out then.
+    A link on another site ends nothing, because browsers do not send the cookie with it.
     """
     openid, service = openid_of(request), service_of(request)
     target = public_url(request) + "/sign-in"
@@ -194,13 +197,13 @@ async def leave(request: Request) -> Response:
 
 
 def public_url(request: Request) -> str:
-    """The URL under which browsers reach this server, without a slash at its end."""
+    """Return the URL under which browsers reach this server, without a slash at its end."""
     given: str = request.app.state.public_url
     return (given or str(request.base_url)).rstrip("/")
 
 
 def inside(next: str) -> str:
-    """A page of the portal; anything else (another site) is not followed."""
+    """Return a path within the portal unchanged, and `/` for anything else, such as another site."""
     return next if _INSIDE.fullmatch(next) else "/"
 
 
@@ -221,10 +224,10 @@ def _hand_out(request: Request, response: Response, signed: SignedIn) -> None:
 
 
 def _refused(request: Request, error: CorralError) -> Response:
-    """The sign-in again, which says in its own words what was wrong."""
+    """Redirect to the sign-in page, which explains the error code."""
     return RedirectResponse(f"/sign-in?{urlencode({'refused': error.code})}", 303)
 
 
 def _cookie(state: str) -> str:
-    """Of each sign-in its own, so that two windows do not disturb each other."""
+    """Return the name of one sign-in's cookie, so that sign-ins in two windows do not disturb each other."""
     return _COOKIE + hashlib.sha256(state.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Why: the document must be complete and cost no request anything: its schemas come from the structs, once, when asked."""
+"""Build the OpenAPI document from the routes and the msgspec structs, once, when it is first requested."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from corral.api.wire import REFERENCE, SHAPES, refused_with
 _SUMMARY = "Runs AI jobs on shared accelerators: whole gangs, close together, and always says why something waits."
 _OPEN = {"/healthz", "/readyz", "/metrics", "/api/v3/version", "/api/v3/login"}
 _OPEN_BELOW = "/api/v3/oidc"
-"""Browsers, and the provider, come there before anybody is signed in."""
+"""Prefix of the routes that browsers and the provider call before a sign-in."""
 
 
 def describe(app: FastAPI) -> None:
-    """Have `app` serve a complete OpenAPI document."""
+    """Install the OpenAPI document on `app`."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -28,7 +28,7 @@ def describe(app: FastAPI) -> None:
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document of `app`."""
+    """Return the OpenAPI document of `app`."""
     refused_with(400)
     built = get_openapi(title=app.title, version=app.version, summary=_SUMMARY, routes=app.routes)
     _, shapes = msgspec.json.schema_components(SHAPES, ref_template=REFERENCE)
@@ -49,6 +49,6 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 
 def _mend(schema: dict[str, Any]) -> None:
-    """FastAPI calls every answer that it does not render itself a string, beside what the route says it is."""
+    """Remove the type `string` that FastAPI adds to the schema of a response that it does not encode itself."""
     if len(schema) > 1 and schema.get("type") == "string" and ("$ref" in schema or "anyOf" in schema):
         del schema["type"]

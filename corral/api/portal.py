@@ -1,4 +1,4 @@
-"""Why: the portal is files; names with a hash in them never change, the page that names them is always asked for anew."""
+"""Serve the portal's built files; hashed assets are cached for a year, and the index is revalidated."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _NOT_PAGES: Final = ("/api/", "/rest-server/", "/healthz", "/readyz", "/metrics"
 
 
 class Portal:
-    """Serves the built page from `folder`; addresses of the page's own routes get its index."""
+    """Serves the built portal from `folder`, and its index for URLs of the portal's own routes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request that no route took."""
+        """Answer one request that no route matched."""
         await self.response(scope["path"], scope["method"])(scope, receive, send)
 
     def response(self, path: str, method: str) -> Response:
-        """The file at `path`, the index for a route of the page.
+        """Return the file at `path`, or the index for a route of the portal.
 
-        Raises HTTPException 404 outside of the page's own addresses, 405 for anything but reading.
+        Raises HTTPException 404 for URLs outside the portal, 405 for methods other than GET and HEAD.
         """
         if path.startswith(_NOT_PAGES):
             raise HTTPException(404)

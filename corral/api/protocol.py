@@ -1,7 +1,8 @@
-"""uvicorn's protocols with bounds: httptools keeps whatever a client sends as a header, for as long as it sends.
+"""uvicorn's HTTP and WebSocket protocols with bounds on size, time and reading speed.
 
-Data is given to the parser in small pieces, so that a bound is noticed before much more than it is in memory; time is
-looked at once a second by the server (`sweep`), which costs requests nothing.
+httptools keeps any number of header bytes, for any time. The parser is therefore given data in small pieces, so that a
+bound is noticed before much more data is in memory. `sweep` checks times once a second for all connections, which adds
+no cost to requests.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _log = logging.getLogger("corral.api")
 
 
 class Configuration(uvicorn.Config):
-    """uvicorn's configuration with the door that connections come through."""
+    """uvicorn's configuration, with the `Door` that counts its connections."""
 
     def __init__(self, application: Any, door: Door, **terms: Any) -> None:
         super().__init__(application, http=BoundedHttp, ws=BoundedWebSocket, **WEB_SOCKETS, **terms)
@@ -38,27 +39,27 @@ class Configuration(uvicorn.Config):
 
 
 class _Phase(enum.Enum):
-    """What a connection's next byte belongs to."""
+    """The part of a request that a connection's next byte belongs to."""
 
     IDLE = enum.auto()
-    """Nothing: no request has begun since the last."""
+    """Between requests: none has begun since the last one ended."""
     HEADERS = enum.auto()
     BODY = enum.auto()
 
 
 class _TooMuchError(Exception):
-    """Raised in the parser's callbacks, to stop it."""
+    """Raised in the parser's callbacks to stop the parser."""
 
 
 class _Closing:
-    """Cuts a connection whose client does not read the last of it."""
+    """Aborts a closing connection whose client does not read the remaining data."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._since = 0.0
 
     def sweep(self, transport: asyncio.Transport, now: float) -> bool:
-        """Whether the connection is closing; it is cut when that takes too long."""
+        """Return whether the connection is closing; abort it when that takes longer than `seconds`."""
         if not transport.is_closing():
             return False
         self._since = self._since or now
@@ -68,7 +69,7 @@ class _Closing:
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """An HTTP connection that holds to the door's bounds."""
+    """An HTTP connection that enforces the door's bounds."""
 
     def __init__(
         self,
@@ -85,18 +86,18 @@ class BoundedHttp(HttpToolsProtocol):
         self._pace = Pace(self._bounds)
         self._phase = _Phase.IDLE
         self._since = 0.0
-        """When the phase began, or the client was last not the one that is waited for."""
+        """Loop time at which the phase began, or at which the server last did not wait for the client."""
         self._refusal: tuple[int, str, str] | None = None
         self._upgraded = False
         self._framing = 0
-        """Bytes since the parser last had something whole: the end of headers, or a piece of a body."""
+        """Bytes since the parser last completed headers or a piece of a body."""
         self._moved = False
         self._header_bytes = 0
         self._headers = 0
         self._body_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a place, or turn the client away."""
+        """Count the connection, or refuse it."""
         super().connection_made(transport)
         self._since = self.loop.time()
         entered = self._place or self._door.enter(self.client[0] if self.client else "")
@@ -109,17 +110,17 @@ class BoundedHttp(HttpToolsProtocol):
             self._refuse(*entered)
 
     def take(self, place: Place) -> None:
-        """The connection has its place already: it was counted before its handshake."""
+        """Use a place that was counted before the TLS handshake."""
         self._place = place
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give the place back."""
+        """Stop counting the connection."""
         super().connection_lost(exc)
         if self._place is not None:
             self._place.leave()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, piece by piece."""
+        """Parse received data, piece by piece."""
         for begin in range(0, len(data), _PIECE):
             if self._refusal is not None or self._upgraded or self.transport.is_closing():
                 return
@@ -131,29 +132,29 @@ class BoundedHttp(HttpToolsProtocol):
                 self._refuse(*self._too_long())
 
     def handle_websocket_upgrade(self) -> None:
-        """Hand the connection, and its place, on."""
+        """Hand over the connection and its place to the WebSocket protocol."""
         self._upgraded = True
         super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what the parser did not take, or what was too much of it."""
+        """Refuse data that the parser rejected or that exceeded a bound."""
         self._refuse(*(self._refusal or (400, "bad-request", "This is no HTTP request.")))
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Start a request."""
         super().on_message_begin()
         self._enter(_Phase.HEADERS)
         self._header_bytes = self._headers = self._body_bytes = 0
 
     def on_url(self, url: bytes) -> None:
-        """A part of the request's address."""
+        """Add a part of the request's URL."""
         super().on_url(url)
         if len(self.url) > self._bounds.url_bytes:
             message = f"The address of a request may have {self._bounds.url_bytes} bytes."
             self._stop(414, "address-too-long", message)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; or a trailer, which is dropped, as the application has the headers already."""
+        """Add a header; drop a trailer, because the application has the headers already."""
         self._headers += 1
         self._header_bytes += len(name) + len(value) + 4
         if self._headers > self._bounds.headers or self._header_bytes > self._bounds.header_bytes:
@@ -169,23 +170,23 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """A piece of a body."""
+        """Add a piece of a body."""
         self._moved = True
         self._body_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
+        """End the request."""
         self._enter(_Phase.IDLE)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """The next request is waited for from now on."""
+        """Wait for the next request from now on."""
         self._since = self.loop.time() if self._phase is _Phase.IDLE else self._since
         super().on_response_complete()
 
     def sweep(self, now: float) -> None:
-        """End the connection if its client takes too long."""
+        """Refuse or close the connection if its client takes too long."""
         if self._closing.sweep(self.transport, now):
             return
         if self._pace.is_too_slow(self.flow.write_paused, self.transport.get_write_buffer_size(), now):
@@ -213,11 +214,11 @@ class BoundedHttp(HttpToolsProtocol):
             self._since, self._body_bytes = now, 0
 
     def _cut(self) -> None:
-        """End the answer under way for a reader who is too slow; those that wait to send see that nobody is there."""
+        """Cut the response to a client that reads too slowly, and wake the tasks that wait to send to it."""
         cycle, words = self.cycle, self._place.last_words if self._place is not None else b""
         _log.warning("cut a reader of %s who took too little", without_tokens(self.scope["path"]))
         if words and cycle.chunked_encoding:
-            self.transport.write(b"%x\r\n%b\r\n" % (len(words), words))  # no end follows: the answer is not whole
+            self.transport.write(b"%x\r\n%b\r\n" % (len(words), words))  # no last chunk: the response is incomplete
         cycle.disconnected = True
         cycle.message_event.set()
         self.flow.resume_writing()
@@ -225,7 +226,7 @@ class BoundedHttp(HttpToolsProtocol):
         self.transport.close()
 
     def _is_answering(self) -> bool:
-        cycle: object = self.cycle  # None before the first request, which uvicorn's annotation leaves out
+        cycle: object = self.cycle  # None before the first request, contrary to uvicorn's annotation
         return cycle is not None and not self.cycle.response_complete
 
     def _enter(self, phase: _Phase) -> None:
@@ -236,12 +237,12 @@ class BoundedHttp(HttpToolsProtocol):
         return 431, "headers-too-large", f"A request may have {most}."
 
     def _stop(self, status: int, code: str, message: str) -> None:
-        """Have the parser end with a refusal."""
+        """Make the parser stop with a refusal."""
         self._refusal = status, code, message
         raise _TooMuchError
 
     def _refuse(self, status: int, code: str, message: str) -> None:
-        """Answer, unless another answer has begun on this connection, and close it."""
+        """Send a refusal, unless another response has begun on this connection, and close it."""
         self._refusal = status, code, message
         if self.transport.is_closing():
             return
@@ -262,7 +263,7 @@ class BoundedHttp(HttpToolsProtocol):
 
 
 class BoundedWebSocket(BoundedSocket):
-    """A WebSocket that keeps its connection's place."""
+    """A WebSocket that keeps the place of its HTTP connection."""
 
     def __init__(
         self,
@@ -279,12 +280,12 @@ class BoundedWebSocket(BoundedSocket):
         self._pace = Pace(cast(Configuration, config).door.bounds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give the place back."""
+        """Stop counting the connection."""
         super().connection_lost(exc)
         self._place.leave()
 
     def sweep(self, now: float) -> None:
-        """Cut the connection if its client reads too slowly, or does not read the last of it."""
+        """Cut the connection if its client reads too slowly, or does not read the remaining data while it closes."""
         if self._closing.sweep(self.transport, now):
             return
         if self._pace.is_too_slow(not self.writable.is_set(), self.transport.get_write_buffer_size(), now):
@@ -298,7 +299,7 @@ class BoundedWebSocket(BoundedSocket):
 
 
 def sweep(state: ServerState, now: float) -> None:
-    """Look at the time of every connection."""
+    """Check the times of every connection."""
     for connection in list(state.connections):
         if isinstance(connection, BoundedHttp | BoundedWebSocket):
             connection.sweep(now)

@@ -1,4 +1,4 @@
-"""Why: the runtime in a task asks who its peers are and reports what it saw, with a token good for nothing else."""
+"""Routes for the runtime in a task: peers, code, reports and checkpoints, with a token of that job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ANSWERS: Final = {status: shown for status, shown in answers(None).items() if s
 
 
 class CheckpointBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Which task attempt saved the job's work, and how many seconds ago (at most a day)."""
+    """A checkpoint: the task attempt that saved it, and its age in seconds (at most a day)."""
 
     attempt: Annotated[str, msgspec.Meta(max_length=200)]
     age_seconds: Annotated[float, msgspec.Meta(ge=0, le=_DAY)] = 0.0
@@ -34,13 +34,13 @@ async def peers(
     actor: Caller,
     attempt: Annotated[str, Query(max_length=200, description="The asking task's own attempt id.")] = "",
 ) -> Json:
-    """The started tasks of the same job attempt, and whether all have started."""
+    """List the started tasks of the same job attempt, and whether all have started."""
     return Json(await service_of(request).peers(actor, attempt=attempt))
 
 
 @router.get("/code", response_class=FileResponse, responses=_ANSWERS)
 async def code(request: Request, actor: Caller) -> FileResponse:
-    """The code archive of the job whose token this is, for tasks that it is too large to come with."""
+    """Return the code archive of the token's job, for tasks that started without it because it is too large."""
     return FileResponse(await service_of(request).own_code(actor), media_type="application/gzip")
 
 
@@ -51,7 +51,7 @@ async def code(request: Request, actor: Caller) -> FileResponse:
     openapi_extra={"requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}},
 )
 async def report(request: Request, actor: Caller) -> Json:
-    """What the runtime saw: stages passed, the exit pattern that matched."""
+    """Record a report of the runtime: stages passed, the exit pattern that matched."""
     reports: CallLimit = request.app.state.reports
     reports.take(f"{actor.kind}:{actor.job or actor.user}", "reports")
     body: dict[str, Any] = read_json(await request.body(), dict[str, Any])
@@ -63,7 +63,7 @@ async def report(request: Request, actor: Caller) -> Json:
     "/checkpoint", status_code=204, responses=answers(None, 204, also=(409,)), openapi_extra=json_body(CheckpointBody)
 )
 async def checkpoint(request: Request, actor: Caller) -> Json:
-    """The job has saved its work: if it has to yield, what it did until then is not lost."""
+    """Record that the job saved its work, which is then not lost when the job has to yield."""
     body: CheckpointBody = read_json(await request.body(), CheckpointBody)
     await service_of(request).checkpointed(actor, attempt=body.attempt, age_seconds=body.age_seconds)
     return no_content()

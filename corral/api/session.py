@@ -1,4 +1,4 @@
-"""Why: people get a token once, by a one-time link or a password; everything after that is the token."""
+"""Routes to sign in with a one-time link or a password, and to sign out; all other calls use the token."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FEATURES: Final = ("events", "exec", "logs-follow", "code-upload", "idempotency"
 
 
 class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Either the one-time `link` (its TOKEN), or `user` and `password`."""
+    """Credentials: either the TOKEN of a one-time link, or `user` and `password`."""
 
     link: _Short = ""
     user: _Short = ""
@@ -30,13 +30,13 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @router.get("/version", responses=answers(VersionView))
 async def version(request: Request) -> Json:
-    """What server this is; needs no token."""
+    """Return the server's version and features; needs no token."""
     return Json(VersionView(version=request.app.version, api="v3", features=FEATURES))
 
 
 @router.post("/login", responses=answers(SignedIn, also=(413,)), openapi_extra=json_body(Login))
 async def login(request: Request) -> Json:
-    """Sign in; the answer carries a token for programs and sets a cookie for browsers."""
+    """Sign in; the answer contains a token for programs and sets a cookie for browsers."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         raise InvalidInput("wrong-media-type", "A sign-in is sent as application/json.")
@@ -67,5 +67,5 @@ async def logout(request: Request, actor: Caller) -> Json:
 
 @router.get("/me", responses=answers(Me))
 async def me(request: Request, actor: Caller) -> Json:
-    """Who the caller is."""
+    """Return the caller's name, role, groups and managed queues."""
     return Json(Me(user=actor.user, role=actor.role, groups=tuple(actor.groups), manages=actor.manages))

@@ -1,7 +1,7 @@
-"""The WebSocket protocol that front serves, with bounds on what one client can make it hold.
+"""The server's WebSocket protocol, with bounds on the memory that one client can use.
 
-uvicorn's own protocol stops reading while a message waits for the application. Three things pass that by: a compressed
-message that inflates, fragments without content, and pings whose answers nobody reads.
+uvicorn's own protocol stops reading while a message waits for the application. Three cases escape that: a compressed
+message that inflates, fragments without content, and pings whose answers the client does not read.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 MESSAGE_LIMIT: Final = 256 * 1024
 """Bytes of one message from a client."""
 _FRAGMENTS: Final = 1024
-"""Fragments that one message may come in."""
+"""Fragments that one message may consist of."""
 _UNREAD: Final = 64 * 1024
-"""Bytes of answers that may wait for a client that does not read, when it pings."""
+"""Bytes of unsent answers with which a further ping ends the connection."""
 _TOO_BIG: Final = 1009
 
 WEB_SOCKETS: Final[dict[str, Any]] = {"ws_max_size": MESSAGE_LIMIT, "ws_per_message_deflate": False}
-"""What uvicorn is told beside the protocol: nothing is inflated."""
+"""Options for uvicorn: bounded messages, and no compression."""
 
 
 class BoundedSocket(WebSocketsSansIOProtocol):
-    """uvicorn's WebSocket protocol that ends a connection whose client makes it hold more than the bounds."""
+    """uvicorn's WebSocket protocol that closes a connection which exceeds the bounds."""
 
     def handle_cont(self, event: Frame) -> None:
-        """Take a further fragment of a message; too many of them end the connection."""
+        """Add a fragment of a message; too many fragments end the connection."""
         if len(self.frames) >= _FRAGMENTS:
             self._end(_TOO_BIG, "The message comes in too many fragments.")
             return
         super().handle_cont(event)
 
     def handle_ping(self) -> None:
-        """Answer a ping; a client that does not read the answers loses the connection."""
+        """Answer a ping; cut the connection of a client that does not read the answers."""
         if self.transport.get_write_buffer_size() > _UNREAD:
             self.transport.abort()
             return

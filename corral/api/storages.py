@@ -1,4 +1,4 @@
-"""Storages: which there are, what is in their folders, and files, which are sent as downloads and never shown."""
+"""Routes that list storages and their folders, and send files as downloads, which browsers never display."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ router = APIRouter(tags=["storages"])
 
 Path = Annotated[str, Query(max_length=4096, description="A path in the storage; empty is its folder itself.")]
 AfterName = Annotated[str, Query(max_length=2000, description="The `next` of the page before.")]
-"""Long enough for a name of 1,024 bytes, which S3 allows."""
+"""Bounds a page cursor in characters; a name of 1,024 bytes, which S3 allows, fits."""
 _BYTES: Final = "application/octet-stream"
 _ANSWERS: Final = answers(None, 200, text="The bytes of the file", also=(409,)) | {
     200: {
@@ -31,7 +31,7 @@ _ANSWERS: Final = answers(None, 200, text="The bytes of the file", also=(409,)) 
 
 @router.get("/storages", responses=answers(Page[StorageView]))
 async def list_storages(request: Request, actor: Caller) -> Json:
-    """The storages that the caller may use."""
+    """List the storages that the caller may use."""
     return Json(Page(items=await service_of(request).storage_views(actor)))
 
 
@@ -39,19 +39,19 @@ async def list_storages(request: Request, actor: Caller) -> Json:
 async def list_files(
     request: Request, actor: Caller, name: Name, path: Path = "", limit: Limit = 200, after: AfterName = ""
 ) -> Json:
-    """What is in a folder of a storage, by name; links are listed and not followed."""
+    """List a folder of a storage, by name; links are listed and not followed."""
     return Json(await service_of(request).storage_files(actor, name, path, limit=limit, after=after))
 
 
 @router.get("/storages/{name}/file", responses=_ANSWERS, dependencies=[HoldsLogs])
 async def fetch_file(request: Request, actor: Caller, name: Name, path: Path) -> Response:
-    """A file of a storage, as a download."""
+    """Return a file of a storage, as a download."""
     size, pieces = await service_of(request).storage_file(actor, name, path)
     return EndingResponse(pieces, cut=b"", media_type=_BYTES, headers=_headers(path, size))
 
 
 def _headers(path: str, size: int) -> dict[str, str]:
-    """So that no browser shows or runs a file as a page of the portal's."""
+    """Return headers that keep a browser from displaying or running a file as a page of the portal."""
     name = path.rstrip("/").rpartition("/")[2]
     return {
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",

@@ -1,4 +1,4 @@
-"""Open streams (events, logs, commands, forwarded ports) are counted per user and in all, and refused before they begin."""
+"""Bound the open streams (events, logs, commands, forwarded ports) per user and in all, before they begin."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RETRY_SECONDS: Final = 10
 
 
 class StreamCaps(NamedTuple):
-    """How many streams one user may have open of each kind, and how many there may be in all."""
+    """The number of open streams of each kind that one user may have, and the number in all."""
 
     events: int = 100
     logs: int = 100
@@ -48,9 +48,9 @@ class Streams:
 
     @contextlib.contextmanager
     def open(self, kind: Kind, user: str) -> Iterator[None]:
-        """Hold a place for one more stream.
+        """Count one more open stream for the duration of the block.
 
-        Raises TooManyRequests when the user has too many of them, Unavailable when the server has too many.
+        Raises TooManyRequests when the user has too many of this kind, Unavailable when the server has too many in all.
         """
         most: int = getattr(self._caps, kind)
         if self._count[kind, user] >= most:
@@ -71,7 +71,7 @@ class Streams:
 
 
 class EndingResponse(StreamingResponse):
-    """A stream whose reader gets `cut` last when it reads too slowly."""
+    """A streaming response that ends with `cut` when its client reads too slowly."""
 
     def __init__(self, pieces: AsyncIterator[bytes], *, cut: bytes, **terms: Any) -> None:
         super().__init__(pieces, **terms)
@@ -84,25 +84,25 @@ class EndingResponse(StreamingResponse):
 
 
 def streams_of(connection: HTTPConnection) -> Streams:
-    """The streams of this application."""
+    """Return the stream counts of this application."""
     streams: Streams = connection.app.state.streams
     return streams
 
 
 async def _events(request: Request, actor: Caller) -> AsyncIterator[None]:
-    """Hold one of the caller's event streams until the answer is sent."""
+    """Count an event stream of the caller until the response is sent."""
     with streams_of(request).open("events", actor.user):
         yield
 
 
 async def _logs(request: Request, actor: Caller) -> AsyncIterator[None]:
-    """Hold one of the caller's logs until the answer is sent."""
+    """Count a log of the caller until the response is sent."""
     with streams_of(request).open("logs", actor.user):
         yield
 
 
 async def _signed_logs(request: Request) -> AsyncIterator[None]:
-    """Hold a log that is read by a signed address, which names nobody, until the answer is sent."""
+    """Count a log read by a signed URL under its client's address, until the response is sent."""
     with streams_of(request).open("logs", address_key(request)):
         yield
 

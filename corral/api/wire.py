@@ -1,4 +1,7 @@
-"""Why: views leave the service as structs that are already the API's JSON, so a response is one encode and nothing more."""
+"""Encode and decode the API's JSON with msgspec, and document responses for OpenAPI.
+
+The service returns structs in the API's shape, so that a response costs one encode.
+"""
 
 from __future__ import annotations
 
@@ -18,34 +21,34 @@ _NOT_IN_NAME: Final = re.compile(r"[^a-zA-Z0-9.\-_]")
 REFERENCE: Final = "#/components/schemas/{name}"
 
 SHAPES: Final[list[Any]] = []
-"""Every type that some route answers with; the OpenAPI document has a schema for each."""
+"""Every type that a route returns; the OpenAPI document has a schema for each."""
 
 
 class ErrorShape(msgspec.Struct, frozen=True):
-    """The one shape of every refusal."""
+    """The body of every refusal."""
 
     code: str
-    """A stable kebab-case word to act on."""
+    """A stable error code in kebab case, for programs."""
     message: str
-    """One sentence for people that says what to do."""
+    """One sentence for people, which says how to proceed."""
 
 
 class Json(Response):
-    """A response whose body is the JSON of any msgspec value."""
+    """A response whose body is the JSON of a msgspec value."""
 
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """The bytes of `content`."""
+        """Return the JSON of `content`."""
         return _ENCODER.encode(content)
 
 
 _CLOSING: Final = frozenset({TOO_MANY, BUSY, TOO_MUCH})
-"""Codes of refusals after which the connection is closed: what a caller still sends is not wanted."""
+"""Error codes after which the connection is closed, because the rest of the client's data is not read."""
 
 
 def no_content() -> Json:
-    """The answer to a change that has nothing to show."""
+    """Return the response to a change without a result."""
     response = Json(None, 204)
     response.body = b""
     del response.headers["content-length"]
@@ -54,7 +57,7 @@ def no_content() -> Json:
 
 
 def refusal(error: CorralError, headers: dict[str, str] | None = None) -> Json:
-    """The response for an error, in the one shape; details that are JSON go along (`problems` of a document)."""
+    """Return the response for an error; details that are JSON (such as a document's `problems`) are included."""
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     for name, value in error.details.items():
         body.setdefault(name, value)
@@ -73,7 +76,7 @@ def refusal(error: CorralError, headers: dict[str, str] | None = None) -> Json:
 
 
 def read_json(body: bytes, kind: Any) -> Any:
-    """`body` as a value of `kind`.
+    """Decode `body` as a value of `kind`.
 
     Raises InvalidInput when it is not JSON of that shape.
     """
@@ -88,7 +91,7 @@ def read_json(body: bytes, kind: Any) -> Any:
 def answers(
     kind: Any, status: int = 200, *, text: str = "What was asked for", also: tuple[int, ...] = ()
 ) -> dict[Any, Any]:
-    """The `responses` of a route that answers `status` with a `kind` (None: no content), and the usual refusals."""
+    """Return the `responses` of a route: `status` with a `kind` (None: no content), and the usual refusals."""
     documented: dict[Any, Any] = {}
     if kind is None:
         documented[status] = {"description": text}
@@ -100,7 +103,7 @@ def answers(
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
-    """A reference to the schema of a struct, which is put among the document's components; unions and mappings too."""
+    """Return a reference to the schema of a struct, which is added to the components; also of unions and mappings."""
     if isinstance(kind, UnionType):
         return {"anyOf": [schema_of(part) for part in kind.__args__]}
     if getattr(kind, "__origin__", kind) is dict:
@@ -111,7 +114,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
 
 def refused_with(status: int) -> dict[str, Any]:
-    """How a refusal is documented."""
+    """Return the documentation of a refusal."""
     return {
         "description": _REFUSALS[status],
         "content": {"application/json": {"schema": schema_of(ErrorShape)}},
@@ -119,12 +122,12 @@ def refused_with(status: int) -> dict[str, Any]:
 
 
 def json_body(kind: Any) -> dict[str, Any]:
-    """The `openapi_extra` of a route that reads its JSON body with `read_json`."""
+    """Return the `openapi_extra` of a route that reads its JSON body with `read_json`."""
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema_of(kind)}}}}
 
 
 def _name_of(kind: Any) -> str:
-    """The name that msgspec gives a struct's schema, generic arguments included."""
+    """Return the name that msgspec gives the schema of a struct, generic arguments included."""
     arguments = getattr(kind, "__args__", ())
     name: str = getattr(kind, "__origin__", kind).__name__
     if arguments:

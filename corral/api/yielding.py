@@ -1,4 +1,4 @@
-"""Why: drains, suspensions and the receipts for them are asked for and read over HTTP like everything else."""
+"""Routes to suspend jobs, cordon and drain nodes, and read the receipts of jobs that yielded."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Why = Annotated[str, msgspec.Meta(max_length=500)]
 
 
 class CordonBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Why a node is closed to new tasks."""
+    """The reason for a cordon."""
 
     why: Why = ""
 
 
 class DrainBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """How a node is emptied: `afterJobs` waits for its jobs to end by themselves."""
+    """The options of a drain: `afterJobs` waits for the node's jobs to end by themselves."""
 
     why: Why = ""
     grace_seconds: Annotated[float, msgspec.Meta(ge=0, le=86_400)] | None = None
@@ -41,19 +41,19 @@ class DrainBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 @router.post("/jobs/{ref}/suspend", status_code=202, responses=answers(JobDetail, 202, also=(409,)))
 async def suspend(request: Request, actor: Caller, ref: Ref) -> Json:
-    """End the job with its checkpoint signal and hold it; it keeps its place in the queue."""
+    """Suspend the job: end its tasks with the checkpoint signal and hold it; it keeps its place in the queue."""
     return Json(await service_of(request).suspend(actor, ref), 202)
 
 
 @router.post("/jobs/{ref}/resume", status_code=202, responses=answers(JobDetail, 202, also=(409,)))
 async def resume(request: Request, actor: Caller, ref: Ref) -> Json:
-    """Let a suspended job go on."""
+    """Resume a suspended job."""
     return Json(await service_of(request).resume(actor, ref), 202)
 
 
 @router.get("/jobs/{ref}/receipts", responses=answers(Page[ReceiptView]))
 async def job_receipts(request: Request, actor: Caller, ref: Ref, limit: Limit = 100, after: After = "") -> Json:
-    """Each time that the job had to yield: to whom, under which rule, what it cost, when it was back."""
+    """List the job's receipts, one per time it yielded: to which job, by which rule, at which cost, and its return."""
     return Json(await service_of(request).job_receipts(actor, ref, limit=limit, after=after))
 
 
@@ -66,14 +66,14 @@ async def list_receipts(
     limit: Limit = 100,
     after: After = "",
 ) -> Json:
-    """The receipts of all jobs, the latest first."""
+    """List the receipts of all jobs, newest first."""
     found = await service_of(request).receipts(actor, queue=queue, since=seconds(since), limit=limit, after=after)
     return Json(found)
 
 
 @router.get("/queues/{name}/ledger", responses=answers(LedgerView))
 async def get_ledger(request: Request, actor: Caller, name: Name) -> Json:
-    """What the queue has lent and borrowed, in device-seconds by the other queue."""
+    """Return the device-seconds that the queue has lent to and borrowed from each other queue."""
     return Json(await service_of(request).ledger(actor, name))
 
 
@@ -81,7 +81,7 @@ async def get_ledger(request: Request, actor: Caller, name: Name) -> Json:
     "/nodes/{engine}/{node}/cordon", responses=answers(CordonView, also=(413,)), openapi_extra=json_body(CordonBody)
 )
 async def cordon(request: Request, actor: Caller, engine: Engine, node: Node) -> Json:
-    """Close a node to new tasks; what runs there runs on. For administrators."""
+    """Close a node to new tasks; running tasks continue. For administrators."""
     asked: CordonBody = read_json(await request.body() or b"{}", CordonBody)
     return Json(await service_of(request).cordon(actor, f"{engine}/{node}", why=asked.why))
 
@@ -100,7 +100,7 @@ async def uncordon(request: Request, actor: Caller, engine: Engine, node: Node) 
     openapi_extra=json_body(DrainBody),
 )
 async def drain(request: Request, actor: Caller, engine: Engine, node: Node) -> Json:
-    """Close a node and have its tasks run elsewhere, or end by themselves first. For administrators."""
+    """Close a node, and move its tasks elsewhere or let them end by themselves first. For administrators."""
     asked: DrainBody = read_json(await request.body() or b"{}", DrainBody)
     found = await service_of(request).drain(
         actor, f"{engine}/{node}", why=asked.why, grace_seconds=asked.grace_seconds, after_jobs=asked.after_jobs

@@ -1,1 +1,1 @@
-"""The `corral` command: commands over the client, plus the few that start and tend a server."""
+"""The `corral` command: commands over the client, and commands that start and maintain a server."""

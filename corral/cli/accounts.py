@@ -1,4 +1,4 @@
-"""Why: one signs in once and is remembered; accounts and tokens are managed from the same place."""
+"""Commands for sign-in, accounts, API tokens and secrets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def login_command(address: str, user: str, token: bool, ca: str | None, name: str, logout: bool) -> None:
     """Sign in to a server and remember it.
 
-    ADDRESS is a one-time link as `corral up` prints it, or a server's URL. Without it: the server known last.
+    ADDRESS is a one-time link, as `corral up` prints it, or a server's URL. Without it, sign in to the current server.
 
     \b
     corral login 'http://127.0.0.1:8470/sign-in#link=TOKEN'
@@ -64,10 +64,10 @@ def _by_password(client: Client, user: str) -> dict[str, str]:
 
 
 class Listing(click.Group):
-    """A group that lists when no command is named; `list` and `ls` say the same, because people try them."""
+    """A command group that lists when no subcommand is given; `list` and `ls` do the same, because people try them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take `list` away, which is what happens without it."""
+        """Drop `list` or `ls`, which is the default."""
         return super().parse_args(ctx, args[1:] if args[:1] in (["list"], ["ls"]) else args)
 
 
@@ -75,7 +75,7 @@ class Listing(click.Group):
 @output_option
 @click.pass_context
 def users_command(context: click.Context, output: str) -> None:
-    """List, make and change accounts (for administrators), and see what yours uses."""
+    """List, create and change accounts (for administrators), and show the use of yours."""
     if context.invoked_subcommand is not None:
         return
     with connect() as client:
@@ -115,7 +115,7 @@ def _notes_of(user: Mapping[str, Any]) -> str:
 def add_user(
     name: str, admin: bool, groups: Sequence[str], password: bool, email: str, max_priority: int | None
 ) -> None:
-    """Make an account, and print its one-time sign-in link."""
+    """Create an account, and print its one-time sign-in link."""
     chosen = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True) if password else None
     with connect() as client:
         role = "admin" if admin else "user"
@@ -146,7 +146,8 @@ def change_user(
 ) -> None:
     """Change an account.
 
-    Everybody may set their own password; it asks for the old one, which may be left empty right after `corral login`.
+    Every user may change their own password. It asks for the old one, which may be left empty right after `corral
+    login`.
     """
     if keep_tokens and not password:
         raise click.UsageError("--keep-tokens is for --password; nothing else ends API tokens.")
@@ -184,10 +185,10 @@ def _hidden(text: str, **how: Any) -> str:
 @click.option("--links", is_flag=True, help="Print a one-time sign-in link for each new account.")
 @output_option
 def import_users(file: TextIO, dry_run: bool, links: bool, output: str) -> None:
-    """Make and change the accounts of a CSV file: all of them or none.
+    """Create and change the accounts of a CSV file: all of them or none.
 
-    Its first line names the columns: name, and any of role, groups, email and disabled. An empty cell leaves what is
-    there; groups are words with spaces between them, or changes like "+vision -interns".
+    Its first line names the columns: name, and any of role, groups, email and disabled. An empty cell keeps the present
+    value. Groups are separated by spaces; "+vision -interns" adds one and removes another.
 
     \b
     corral users import team.csv --dry-run
@@ -215,7 +216,7 @@ def import_users(file: TextIO, dry_run: bool, links: bool, output: str) -> None:
 @click.argument("name", default="")
 @output_option
 def use_of_user(name: str, output: str) -> None:
-    """Show what an account uses of what it may have; your own, if you name none."""
+    """Show how much of its limits an account uses; default: your own account."""
     with connect() as client:
         account = name or client.me()["user"]
         found = client.use_of_user(account)
@@ -256,7 +257,7 @@ def link_user(name: str) -> None:
 @users_command.command("rm")
 @click.argument("name")
 def remove_user(name: str) -> None:
-    """Remove an account."""
+    """Delete an account."""
     with connect() as client:
         client.delete_user(name)
     say(f"{name} is removed.")
@@ -266,7 +267,7 @@ def remove_user(name: str) -> None:
 @output_option
 @click.pass_context
 def token_command(context: click.Context, output: str) -> None:
-    """List, make and revoke your tokens."""
+    """List, create and revoke your API tokens."""
     if context.invoked_subcommand is not None:
         return
     with connect() as client:
@@ -298,7 +299,7 @@ def token_command(context: click.Context, output: str) -> None:
 )
 @output_option
 def create_token(name: str, days: float, output: str) -> None:
-    """Make a token for a program; it is shown this once.
+    """Create an API token for a program; it is shown only once.
 
     \b
     export CORRAL_TOKEN=$(corral token create ci -o name)
@@ -323,7 +324,7 @@ def revoke_token(ids: Sequence[str]) -> None:
 @output_option
 @click.pass_context
 def secret_command(context: click.Context, output: str) -> None:
-    """List, seal and forget your secrets; job files refer to them by name, and no command shows a value."""
+    """List, store and delete your secrets; job files refer to them by name, and no command shows a value."""
     if context.invoked_subcommand is not None:
         return
     with connect() as client:
@@ -335,7 +336,7 @@ def secret_command(context: click.Context, output: str) -> None:
 @secret_command.command("set")
 @click.argument("name")
 def set_secret(name: str) -> None:
-    """Seal a secret; its value is asked for, or read from standard input.
+    """Store a secret, encrypted; its value is prompted for, or read from standard input.
 
     \b
     corral secret set wandb-key < key.txt
@@ -352,7 +353,7 @@ def set_secret(name: str) -> None:
 @secret_command.command("rm")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def remove_secret(names: Sequence[str]) -> None:
-    """Forget secrets; jobs that were given them keep them."""
+    """Delete secrets; jobs that already have them keep them."""
     with connect() as client:
         for name in names:
             client.delete_secret(name)

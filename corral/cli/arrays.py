@@ -1,4 +1,4 @@
-"""An array is named as its file names it: its jobs are NAME-0, NAME-1 and so on, and commands take NAME for all of them."""
+"""Resolve the name of a job array to its jobs, which are named NAME-0, NAME-1 and so on."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 _TAG: Final = "array:"
 _ENDED: Final = ("succeeded", "failed", "stopped")
 _NAMED: Final = 3
-"""Jobs of an array that are named where one of them is asked for."""
+"""Jobs of an array that the error message lists when a command needs a single job."""
 _LOOKED_AT: Final = 1000
-"""Jobs with such a name that are looked through for an array's."""
+"""Jobs with a matching name that are searched for an array."""
 
 
 def members(client: Client, ref: str) -> list[Job]:
-    """The jobs of the latest array that `ref` (NAME or USER~NAME) names, one's own before others', in order of their index.
+    """Return the jobs of the latest array named `ref` (NAME or USER~NAME), by index; own arrays come first.
 
-    Empty where there is no such array.
+    Empty if there is no such array.
     """
     user, tilde, name = ref.rpartition("~")
     member = re.compile(rf"{re.escape(name)}-[0-9]+")
@@ -41,7 +41,7 @@ def members(client: Client, ref: str) -> list[Job]:
 
 
 def job_or_array(client: Client, ref: str) -> Job | list[Job]:
-    """The job that `ref` names, or else all jobs of the array of that name.
+    """Return the job named `ref`, or else all jobs of the array of that name.
 
     Raises NotFound.
     """
@@ -56,7 +56,7 @@ def job_or_array(client: Client, ref: str) -> Job | list[Job]:
 
 @contextlib.contextmanager
 def one_job(client: Client, ref: str) -> Iterator[None]:
-    """Have what is asked of the job `ref` name the jobs of an array, where `ref` is one.
+    """In the block, replace the NotFound of an array's name by one that lists jobs of the array.
 
     Raises NotFound.
     """
@@ -72,9 +72,9 @@ def one_job(client: Client, ref: str) -> Iterator[None]:
 
 
 def each_job(client: Client, refs: Sequence[str], *, live: bool | None = None) -> Iterable[str]:
-    """The jobs that `refs` name, for an array each of its jobs; of arrays only the live or, if False, the ended ones.
+    """Yield the jobs named by `refs`; an array yields its jobs, limited to live (or, if `live` is False, ended) ones.
 
-    Raises NotFound, and Conflict for an array that has no such job.
+    Raises NotFound, and Conflict for an array without such a job.
     """
     for ref in refs:
         found = job_or_array(client, ref)
@@ -91,6 +91,6 @@ def each_job(client: Client, refs: Sequence[str], *, live: bool | None = None) -
 
 
 def counted_states(jobs: Sequence[Job]) -> str:
-    """How many of some jobs are in each state: `3 running, 97 waiting`."""
+    """Return the number of jobs per state: `3 running, 97 waiting`."""
     states = [job["state"] for job in jobs]
     return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))

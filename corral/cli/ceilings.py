@@ -1,4 +1,4 @@
-"""How high somebody's priorities may be, as options have it."""
+"""Option types for the highest priority of an account's or a group's jobs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ NONE: Final = "none"
 
 
 class _Ceiling(click.ParamType[int | str]):
-    """A number, or `none`."""
+    """A priority, or `none`."""
 
     name = "n|none"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | Literal[""]:
-        """The number; "" for `none`."""
+        """Return the number; "" for `none`."""
         if value == NONE:
             return ""
         number: int = PRIORITY.convert(value, param, ctx)
@@ -25,7 +25,7 @@ class _Ceiling(click.ParamType[int | str]):
 
 
 def max_priority_option(of: str, unsaid: str) -> Callable[..., Any]:
-    """The option --max-priority: the highest priority of somebody's jobs, and what `none` does."""
+    """Return the option --max-priority of a change; `unsaid` completes its help with the effect of `none`."""
     return click.option(
         "--max-priority", type=_Ceiling(), default=None, help=f"The highest priority of {of}; {NONE} {unsaid}."
     )

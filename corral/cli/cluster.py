@@ -1,4 +1,4 @@
-"""Why: what there is to run on, and who holds it, is the other half of every question about waiting."""
+"""Commands that show nodes and devices: `corral nodes` and `corral top`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corral.cli.server_of import connect
 @click.argument("name", required=False, default="")
 @output_option
 def nodes_command(name: str, output: str) -> None:
-    """List machines, their devices and who holds them; with a NAME (engine/node) one machine's devices."""
+    """List nodes, their devices and the jobs that hold them; with a NAME (engine/node), the devices of one node."""
     with connect() as client:
         if name:
             node = client.node(name)
@@ -45,7 +45,7 @@ def nodes_command(name: str, output: str) -> None:
 )
 @click.option("--once", is_flag=True, help="Print it once and end; also when the output is no terminal.")
 def top_command(interval: float, once: bool) -> None:
-    """Watch what runs and what is free, live, until Ctrl-C."""
+    """Watch running jobs and free resources, live, until Ctrl-C."""
     with connect() as client:
         if once or not sys.stdout.isatty():
             click.echo(_top(client.top()))
@@ -141,7 +141,7 @@ def _devices(node: dict[str, Any]) -> str:
 
 
 def _holders(device: dict[str, Any]) -> str:
-    """Who has the device, or parts of it."""
+    """Return the holders of the device or of parts of it."""
     if device["job"] is None:
         return paint("free" if device["free"] else "", dim=True)
     return ", ".join(map(_holder, (device["job"], *device["others"])))

@@ -1,4 +1,4 @@
-"""Why: scripts branch on exit codes, so there are six and each has one meaning."""
+"""The exit codes of `corral`: six, each with one meaning, so that scripts can branch on them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from corral.kernel.errors import (
 )
 
 OK: Final = 0
-"""Done; of a job that was followed: it succeeded."""
+"""Done; the job that was followed succeeded."""
 JOB_FAILED: Final = 1
-"""The job failed or was stopped; or a fault of Corral's own."""
+"""The job failed or was stopped; or Corral itself failed."""
 USAGE: Final = 2
-"""The command line, or a document, cannot be accepted."""
+"""The command line, or a document, is not valid."""
 NOT_FOUND: Final = 3
 """There is no such job, node, user or token."""
 REFUSED: Final = 4
-"""Not signed in, not allowed, or not in this state."""
+"""Not signed in, not allowed, or not possible in this state."""
 UNREACHABLE: Final = 5
-"""No server answers."""
+"""The server is unreachable."""
 
 _CODES: Final[tuple[tuple[type[CorralError], int], ...]] = (
     (InvalidInput, USAGE),
@@ -42,5 +42,5 @@ _CODES: Final[tuple[tuple[type[CorralError], int], ...]] = (
 
 
 def exit_code(error: CorralError) -> int:
-    """The exit code that tells of an error."""
+    """Return the exit code for an error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), JOB_FAILED)

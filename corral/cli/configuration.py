@@ -1,4 +1,4 @@
-"""Why: an administrator changes the cluster as one changes code: look at the difference, apply, look back, roll back."""
+"""Commands for configuration documents: apply, diff, history, rollback and delete."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class How(TypedDict):
-    """How a change is made, as the options of every command that makes one say."""
+    """The options shared by all commands that change documents."""
 
     dry_run: bool
     preempt: bool
@@ -42,7 +42,7 @@ class How(TypedDict):
 
 
 def _changes(command: Command) -> Command:
-    """Give a command the options of a change."""
+    """Add the options of a change to a command."""
     for option in reversed(_HOW):
         command = option(command)
     return command
@@ -54,9 +54,9 @@ def _changes(command: Command) -> Command:
 def apply_command(file: str, output: str, **how: Unpack[How]) -> int:
     """Apply every document of FILE (- reads standard input), or none: Cluster, Queue, VirtualCluster, Policy, Storage.
 
-    Jobs in it (a Framework, say) are submitted afterwards, as `corral submit` does; objects of a Kubernetes cluster
-    beside them are named and left out. Only what differs becomes a new revision. A change that would take from jobs
-    that run what they hold by right is refused with the numbers (exit code 4), unless --preempt is said.
+    Jobs in the file (such as a Framework) are submitted afterwards, as by `corral submit`. Kubernetes objects beside
+    them are listed and skipped. Only a document that differs gets a new revision. A change that would take guaranteed
+    devices from running jobs is refused with the numbers (exit code 4), unless --preempt is given.
 
     \b
     corral diff queues.yaml && corral apply queues.yaml -m "research grows"
@@ -80,7 +80,7 @@ def apply_command(file: str, output: str, **how: Unpack[How]) -> int:
 
 
 def _try_too(jobs: list[bytes], file: str) -> None:
-    """Check the jobs without the server, which does not know yet what is applied before them."""
+    """Check the jobs locally: the server does not yet have the documents that are applied before them."""
     from corral.spec.reading import load_job
 
     for text in jobs:
@@ -89,7 +89,7 @@ def _try_too(jobs: list[bytes], file: str) -> None:
 
 
 def _submit_too(client: Client, jobs: list[bytes], file: str, output: str, *, dry_run: bool) -> int:
-    """Submit the jobs of a file that is applied."""
+    """Submit the jobs of an applied file."""
     from corral.cli.submit import submit_jobs
 
     if dry_run:
@@ -109,7 +109,7 @@ def _submit_too(client: Client, jobs: list[bytes], file: str, output: str, *, dr
 @click.option("--exit-code", is_flag=True, help="End with 1 when there is a difference.")
 @output_option
 def diff_command(target: str, before: int | None, after: int | None, exit_code: bool, output: str) -> int:
-    """Show what applying FILE would change, or with KIND/NAME what its last revision changed.
+    """Show the changes that applying FILE would make, or with KIND/NAME those of its last revision.
 
     \b
     corral diff queues.yaml
@@ -141,7 +141,7 @@ def diff_command(target: str, before: int | None, after: int | None, exit_code: 
 @click.option("-n", "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many at most.")
 @output_option
 def history_command(document: str, limit: int, output: str) -> None:
-    """List the revisions of a document, the latest first: who made it, when and why.
+    """List the revisions of a document, newest first: author, time and note.
 
     \b
     corral history queue/research
@@ -166,7 +166,7 @@ def history_command(document: str, limit: int, output: str) -> None:
 @click.argument("revision", type=click.IntRange(1))
 @_changes
 def rollback_command(document: str, revision: int, output: str, **how: Unpack[How]) -> None:
-    """Make an earlier REVISION of a document the current one again, as a new revision.
+    """Make an earlier REVISION of a document the current one, as a new revision.
 
     \b
     corral rollback queue/research 3
@@ -181,7 +181,7 @@ def rollback_command(document: str, revision: int, output: str, **how: Unpack[Ho
 @click.argument("documents", nargs=-1, required=True, metavar="KIND/NAME...")
 @_changes
 def delete_command(documents: Sequence[str], output: str, **how: Unpack[How]) -> None:
-    """Delete configuration documents; their revisions stay, and rollback brings one back. (Jobs: corral rm.)"""
+    """Delete configuration documents; their revisions are kept, and rollback restores one. (Jobs: corral rm.)"""
     wanted = [named(document) for document in documents]
     done: list[Record] = []
     with connect() as client:
@@ -191,12 +191,15 @@ def delete_command(documents: Sequence[str], output: str, **how: Unpack[How]) ->
 
 
 def names_configuration(word: str) -> bool:
-    """Whether a word is a kind or KIND/NAME, rather than a job."""
+    """Return whether a word is a kind or KIND/NAME, rather than a job."""
     return "/" in word or bool(kind_of(word))
 
 
 def named(document: str) -> tuple[str, str]:
-    """The kind and name of KIND/NAME; the server says which kinds there are."""
+    """Split KIND/NAME into kind and name; the server checks that the kind exists.
+
+    Raises UsageError for any other text.
+    """
     kind, slash, name = document.partition("/")
     if not slash or not kind or not name or "/" in name:
         hint = f"; corral get {document} lists those there are" if kind_of(document) else ""
@@ -221,7 +224,7 @@ def list_documents(kind: str, output: str) -> None:
 
 
 def show_document(document: str, revision: int | None, output: str) -> None:
-    """Print one document; as YAML or JSON it can be edited and applied again."""
+    """Print one document; the YAML or JSON output can be edited and applied again."""
     kind, name = named(document)
     with connect() as client:
         found = client.configuration(kind, name, revision=revision)
@@ -246,7 +249,7 @@ def show_document(document: str, revision: int | None, output: str) -> None:
 
 
 def coloured_diff(diff: str) -> str:
-    """A unified diff in the colours that people expect, where colours are wanted."""
+    """Return a unified diff in the usual colours, if the output is coloured."""
     return "".join(f"{_coloured_line(line)}\n" for line in diff.splitlines())
 
 
@@ -259,7 +262,7 @@ def _coloured_line(line: str) -> str:
 
 
 def _show_applied(applied: dict[str, Any], output: str) -> None:
-    """Print what became of each document, and which guarantees it cost."""
+    """Print the change of each document, and the guarantees that it breaks."""
     done = applied["documents"]
     if show(applied, output, names=[f"{each['kind']}/{each['name']}" for each in done]):
         return
@@ -276,7 +279,7 @@ def _show_applied(applied: dict[str, Any], output: str) -> None:
 
 @contextlib.contextmanager
 def _naming(file: str) -> Iterator[None]:
-    """Have a refusal of the server name the file as it is called here."""
+    """Replace the server's name of the file by the local one in its error messages."""
     try:
         yield
     except InvalidInput as error:

@@ -1,7 +1,7 @@
-"""`corral cp`: a file or folder out of a running task, or into it, as a tar stream.
+"""`corral cp`: copy a file or folder from or to a running task, as a tar stream.
 
-A task may send anything. Its archive is checked header by header while it arrives, is kept in a temporary file, and is
-unpacked only when all of it has arrived and was found sound.
+A task may send anything. Its archive is checked header by header as it arrives, written to a temporary file, and
+unpacked only when all of it has arrived and passed the checks.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 _PIECE: Final = 64 * 1024
 _PADDING: Final = 1024**2
-"""Bytes that may follow an archive's end, and that are read of what is no archive to learn how the command ended."""
+"""Bytes read after an archive's end, or after data that is not an archive, to reach the command's exit code."""
 _SAID: Final = 300
-"""Characters that are shown of what a command in a task said."""
+"""Characters shown of the output of a command in a task."""
 _LIMITS: Final = Limits(entries=1_000_000, total_bytes=1024**4, name_bytes=256 * 1024**2)
 
 
@@ -42,7 +42,7 @@ _LIMITS: Final = Limits(entries=1_000_000, total_bytes=1024**4, name_bytes=256 *
 @click.argument("source")
 @click.argument("target")
 def cp_command(source: str, target: str) -> None:
-    """Copy a file or folder from or to a running task; the task's side is written JOB/TASK:PATH, or JOB:PATH.
+    """Copy a file or folder from or to a running task; the remote side is JOB/TASK:PATH, or JOB:PATH.
 
     \b
     corral cp digits/worker-0:model.pt .
@@ -76,11 +76,11 @@ def _fetch(client: Client, source: str, target: Path) -> None:
 def keep(stream: ExecStream, name: str, into: Path, called: str) -> None:
     """Unpack the tar of `name` that a command in a task writes, as `called` in the folder `into`.
 
-    Raises InvalidInput `copy-failed` when the command fails or a file cannot be written. Nothing is written when it raises
-    `copy-too-large`, or `unsafe-copy` for an archive that is broken or would write anything else.
+    Raises InvalidInput `copy-failed` when the command fails or a file cannot be written. Nothing is written when it
+    raises `copy-too-large`, or `unsafe-copy` for a broken archive or one that would write anything else.
     """
     around = next(each for each in (into.absolute(), *into.absolute().parents) if each.is_dir())
-    bound = min(_LIMITS.total_bytes, shutil.disk_usage(around).free // 2)  # it lies there twice for a while
+    bound = min(_LIMITS.total_bytes, shutil.disk_usage(around).free // 2)  # both copies exist for a while
     try:
         with tempfile.TemporaryFile(dir=around) as packed:
             _receive(stream, packed, name, _LIMITS._replace(total_bytes=bound))
@@ -110,7 +110,7 @@ def _receive(stream: ExecStream, packed: IO[bytes], name: str, limits: Limits) -
         arriving.finish()
     except UnsafeArchive:
         with contextlib.suppress(UnsafeArchive):
-            arriving.finish()  # a command that failed says so at its end
+            arriving.finish()  # a failed command reports its exit code at the end
         if arriving.failed is not None:
             raise arriving.failed from None
         if not stream.exit_code:
@@ -120,7 +120,7 @@ def _receive(stream: ExecStream, packed: IO[bytes], name: str, limits: Limits) -
 
 
 def place(packed: IO[bytes], name: str, into: Path, called: str) -> None:
-    """Unpack an archive of `name` as `called` in a folder, which is made if need be.
+    """Unpack an archive of `name` as `called` in a folder, which is created if missing.
 
     Raises UnsafeArchive, OSError.
     """
@@ -136,7 +136,7 @@ def place(packed: IO[bytes], name: str, into: Path, called: str) -> None:
 
 
 def _check(member: tarfile.TarInfo, plain: str, name: str) -> None:
-    """Refuse an entry that is not of what was asked for, or a link that leads out of that."""
+    """Raise UnsafeArchive for an entry outside of the requested path, or a link that leads out of it."""
     if not _below(plain, name):
         raise UnsafeArchive(f"{member.name[:100]!r} was not asked for")
     if member.issym():
@@ -158,7 +158,7 @@ def _replaceable(path: str) -> bool:
 
 
 class _Arriving:
-    """The file that tarfile reads: the output of a command, of which everything goes into another file as well."""
+    """The file that tarfile reads: the output of a command, copied into another file as well."""
 
     def __init__(self, pieces: Iterable[bytes], packed: IO[bytes]) -> None:
         self._pieces: Iterator[bytes] = iter(pieces)
@@ -167,7 +167,7 @@ class _Arriving:
         self.failed: CorralError | None = None
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes; fewer only at the end."""
+        """Return up to `size` bytes; fewer only at the end."""
         taken: list[bytes] = []
         while size:
             self._rest = self._rest or self._next()
@@ -183,7 +183,7 @@ class _Arriving:
     def finish(self) -> None:
         """Read on to the end of the command.
 
-        Raises UnsafeArchive when it goes on and on.
+        Raises UnsafeArchive when more than `_PADDING` bytes follow.
         """
         left = _PADDING - len(self._rest)
         while piece := self._next():
@@ -222,7 +222,7 @@ def _put(client: Client, source: Path, target: str) -> None:
 
 
 class _Pipe:
-    """What tarfile writes to: the standard input of a command in a task."""
+    """The file that tarfile writes to: the standard input of a command in a task."""
 
     def __init__(self, stream: ExecStream) -> None:
         self._stream = stream

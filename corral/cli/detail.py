@@ -1,4 +1,4 @@
-"""Why: `corral get` answers what people ask of a job: where is it, why not, how did it end, and what to do about it."""
+"""The text of `corral get JOB`: placement, reasons for waiting, result, and next steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN = 40
 
 
 def detail_text(job: Job) -> str:
-    """Everything about a job that fits a screen."""
+    """Return a job's details as text that fits a screen."""
     parts = [_head(job), _reasons(job), _exit(job), _placement(job), _receipts(job), _links(job)]
     return "\n\n".join(part for part in parts if part)
 
@@ -49,7 +49,7 @@ def _head(job: Job) -> str:
 
 
 def _waited(job: Job) -> str:
-    """The sum of its waits: what it ran between them is none."""
+    """Return the total time that the job has waited, without its runs between."""
     waited, since = job.get("waitedSeconds", 0.0), job.get("waitingSince")
     if since:
         waited += max(0.0, time.time() - datetime.fromisoformat(since).timestamp())
@@ -57,7 +57,7 @@ def _waited(job: Job) -> str:
 
 
 def _replicas(job: Job) -> str:
-    """What the scheduler gives an elastic job now, by node, of what it asks for."""
+    """Return the replicas that the scheduler assigns to an elastic job now, by node, out of those requested."""
     counted = job["document"]["spec"]["replicaSpec"]
     if counted["minReplicas"] == counted["maxReplicas"]:
         return ""
@@ -68,7 +68,7 @@ def _replicas(job: Job) -> str:
 
 
 def _checkpoint(job: Job) -> str:
-    """When it last said that it had saved its work; only what it did since then would be lost."""
+    """Return the time of the latest checkpoint, after which work would be lost."""
     saved = job.get("checkpointedAt")
     return f"{saved} ({age(saved)} ago)" if saved and job["state"] in ("running", "stopping") else ""
 

@@ -1,4 +1,4 @@
-"""Why: a node's devices are published by a process on that node, started by a DaemonSet, by systemd or by hand."""
+"""`corral device-plugin`: run the process that publishes a node's devices to Kubernetes."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def device_plugin_command(
 ) -> int:
     """Give this Kubernetes node devices that have no driver of their own (a DRA driver for its kubelet).
 
-    Publishes the devices that a document describes as ResourceSlices, and gives each to one claim at a time: the claims'
-    containers get the variables, device files and mounts that the document says. Runs until SIGTERM; SIGHUP reads the
-    document anew, as does a change of it. Needs root, Kubernetes 1.34 and containerd 1.7 or later.
+    Publishes the devices that a document describes as ResourceSlices, and gives each to one claim at a time. Containers
+    of the claim get the variables, device files and mounts of the document. Runs until SIGTERM; reloads the document on
+    SIGHUP and when it changes. Needs root, Kubernetes 1.34 and containerd 1.7 or later.
 
     \b
     corral device-plugin --describe devices.yaml --kubeconfig /etc/kubernetes/admin.conf
@@ -78,7 +78,7 @@ def device_plugin_command(
 
 
 def _check(describe: Path, kubelet_root: Path, service: str) -> int:
-    """Ask the one that runs; a probe does this every half minute, so nothing else is loaded for it."""
+    """Check the running plugin; a probe does this every half minute, so few modules are imported."""
     from corral.devices.dra.checking import check
     from corral.devices.dra.known import read_devices
 

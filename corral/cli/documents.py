@@ -1,4 +1,4 @@
-"""Why: a job file is checked where it is written, without a server, with the very code that the server uses."""
+"""Commands that check and convert job files locally, with the server's own parser."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _files = click.argument("files", nargs=-1, required=True, type=click.Path(exists
     "-o", "--output", type=click.Choice(("table", "json")), default="table", show_default=True, help="How to print it."
 )
 def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: bool, output: str) -> int:
-    """Check FILES: every problem with its line, column, what was expected, and what was probably meant.
+    """Check FILES and report every problem with its line, column, expected value and likely correction.
 
-    Files of jobs and of configuration documents (Cluster, Queue, VirtualCluster, Policy, Storage) are told apart by
-    their kind, also in one file; objects of a Kubernetes cluster beside them (a Service, a PriorityClass) are named
-    and left out. No server is needed, so what documents say of each other is checked only by `corral apply
-    --dry-run`. Ends with 2 when any file cannot be accepted.
+    Job files and configuration documents (Cluster, Queue, VirtualCluster, Policy, Storage) are told apart by their
+    kind, also within one file. Kubernetes objects beside them (a Service, a PriorityClass) are listed and skipped. No
+    server is needed, so references between documents are checked only by `corral apply --dry-run`. Ends with 2 when a
+    file is not valid.
     """
     from corral.spec.errors import SpecError
     from corral.spec.streams import left_out
@@ -73,7 +73,7 @@ def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: b
 def convert_command(
     file: str | None, parameters: Sequence[str], output: str, complete: bool, short: bool, schema: bool
 ) -> int:
-    """Show the canonical form of a job FILE, its short form, or with --schema what editors check job files by."""
+    """Show the canonical form of a job FILE, its short form, or with --schema the JSON schema for editors."""
     if complete + short + schema > 1:
         raise click.UsageError("--complete, --short and --schema exclude each other; give one of them.")
     if not file and not schema:
@@ -102,7 +102,7 @@ def convert_command(
     help="Corral's own objects, Alnair's UnifiedJobs, or FrameworkController's Frameworks.",
 )
 def crd_command(output: str, kind: str) -> None:
-    """Print the definition of UnifiedJob objects, or of another sort that stands for jobs, for a Kubernetes cluster.
+    """Print the Kubernetes CRD of UnifiedJob objects, or of another kind that is run as a job.
 
     \b
     corral crd | kubectl apply --server-side -f -
@@ -142,7 +142,7 @@ def _job(text: bytes, shown: str, parameters: Sequence[str]) -> UnifiedJob:
 
 
 def _check(text: bytes, shown: str, parameters: Sequence[str], *, cluster: bool) -> tuple[str, ...]:
-    """Read a file as what it is; the documents in it that are another program's.
+    """Check a file by its kind, and return the documents in it that belong to other programs.
 
     Raises SpecError with every problem.
     """
@@ -160,9 +160,9 @@ def _check(text: bytes, shown: str, parameters: Sequence[str], *, cluster: bool)
 
 
 def _parts(text: bytes, shown: str) -> list[Part]:
-    """The documents of a file that has several.
+    """Return the documents of a file that has several.
 
-    Raises SpecError when one is not well formed, or none is Corral's.
+    Raises SpecError when one is malformed, or none is Corral's.
     """
     from corral.spec.reading import TEXT_UNDER
     from corral.spec.streams import Sort, parts_of, the_job

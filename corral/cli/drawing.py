@@ -1,4 +1,4 @@
-"""Why: shares and cells are seen at a glance when they are drawn, also at a terminal and without colours."""
+"""Draw queues as bars and cells as a tree, for terminals with or without colours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FEW_QUEUES: Final = 4
 
 
 def queue_bar(used: float, borrowed: float, owns: float, limit: float | None, scale: float) -> str:
-    """What a queue uses of its own (█) and beyond it (▓), what is left of its own (░), and up to its limit (·)."""
+    """Return a bar: used within the queue's own (█), borrowed (▓), idle own (░), and the rest up to its limit (·)."""
     if not scale:
         return ""
     own_used = max(0.0, used - borrowed)
@@ -38,7 +38,7 @@ def queue_bar(used: float, borrowed: float, owns: float, limit: float | None, sc
 
 
 def legend() -> str:
-    """What the marks of devices mean."""
+    """Return the legend of the device marks."""
     words = (
         ("guaranteed", "guaranteed"),
         ("guest", "guest"),
@@ -51,7 +51,7 @@ def legend() -> str:
 
 
 def cell_tree(cell: dict[str, Any]) -> Iterator[str]:
-    """A cell and what is in it, a line each; a node below the top is one line with a mark for each of its devices."""
+    """Yield a cell and its contents, one line each; a node below the top is one line with a mark per device."""
     yield _said(cell)
     if cell["holds"] or (_devices(cell) and cell["level"] not in _WIDE):
         yield from _branches(cell, each_device=True)
@@ -81,7 +81,7 @@ def _branches(cell: dict[str, Any], *, each_device: bool, prefix: str = "") -> I
 
 
 def _said(cell: dict[str, Any]) -> str:
-    """A cell in words: its name, who owns it, who uses it, what is wrong with it."""
+    """Return a cell's name, owner, users and problems as text."""
     words = [paint(cell["level"], dim=True) + " " + paint(cell["name"], bold=True)]
     if cell["level"] == "root":
         words = [paint(cell["name"], bold=True)]
@@ -117,7 +117,7 @@ def _devices(cell: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _strip(cell: dict[str, Any]) -> str:
-    """A mark for each device, a blank between the cells of the node."""
+    """Return a mark for each device, with a space between the cells of the node."""
     if cell["cells"]:
         return " ".join(filter(None, (_strip(inner) for inner in cell["cells"])))
     return "".join(paint(*_mark(device)) for device in cell["holds"])

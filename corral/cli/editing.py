@@ -1,4 +1,4 @@
-"""What becomes another of a job while it waits: `corral edit`."""
+"""`corral edit`: change the priority, duration or queue of a waiting job."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def edit_command(
     dry_run: bool,
     output: str,
 ) -> None:
-    """Change a waiting job's priority, longest duration or queue; it keeps its time of submission.
+    """Change a waiting job's priority, maximum duration or queue; it keeps its submission time.
 
-    JOB is a job, or an array: of that all jobs that still wait. For its owner, managers of its queue and administrators.
-    A job that has begun keeps what it has.
+    JOB is a job, or an array, of which all waiting jobs are changed. For the job's owner, managers of its queue and
+    administrators. A job that has started is not changed.
 
     \b
     corral edit digits --priority prod --duration 2h
@@ -67,7 +67,7 @@ def edit_command(
 
 
 def _members(client: Client, array: str, jobs: list[Job], terms: dict[str, Any]) -> list[dict[str, Any]]:
-    """Edit those of an array that wait; one that begins meanwhile keeps its terms."""
+    """Edit the waiting jobs of an array; skip a job that starts meanwhile."""
     found = []
     for each in jobs:
         if each["state"] != "waiting":

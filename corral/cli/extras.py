@@ -1,4 +1,4 @@
-"""Why: two small commands that need no server: the version, and completion of commands by the shell."""
+"""`corral version` and `corral completion`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: to follow a job is to see why it waits, then what it prints, then how it ended, whatever restarts meanwhile."""
+"""Follow a job: show its reason for waiting, then its log, then its result, across restarts of the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AWAY_SECONDS = 60.0
 
 
 def follow_job(client: Client, ref: str) -> Job:
-    """Print a job's log until it has ended, and how it ended; the job as it is then.
+    """Print a job's log until it ends, then its result; return the ended job.
 
     Ctrl-C ends the following, not the job.
     """
@@ -39,9 +39,9 @@ def follow_job(client: Client, ref: str) -> Job:
 
 
 def print_log(client: Client, ref: str, *, follow: bool, tail: int | None = None, prefix: bool | None = None) -> None:
-    """Print the log of all tasks; names stand before the lines when there are several tasks.
+    """Print the log of all tasks; a job of several tasks gets task names before the lines.
 
-    A server that goes away is waited for, and the log goes on where it stopped.
+    While following, an unreachable server is retried for `_AWAY_SECONDS`, and the log continues where it stopped.
     """
     if prefix is None:
         prefix = client.job(ref)["tasks"]["total"] > 1
@@ -61,7 +61,7 @@ def print_log(client: Client, ref: str, *, follow: bool, tail: int | None = None
             away = away or time.monotonic()
             if not follow or time.monotonic() - away > _AWAY_SECONDS:
                 raise
-            time.sleep(0.5)  # the server is away; its tasks go on writing
+            time.sleep(0.5)  # the server is unreachable; its tasks keep writing
 
 
 def _await_start(client: Client, ref: str, status: StatusLine) -> None:

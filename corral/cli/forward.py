@@ -1,4 +1,4 @@
-"""Why: a notebook or a TensorBoard listens where the task is; a browser wants it on this machine."""
+"""`corral forward`: a local port that forwards to a port of a running task, such as a notebook's."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _PIECE: Final = 64 * 1024
     "--local", "local", type=click.IntRange(0, 65535), default=0, help="The port here; default: any free one."
 )
 def forward_command(job: str, task: str, port: str, local: int) -> None:
-    """Reach a PORT (name or number) of a running TASK of a JOB at an address of this machine; default: the only one.
+    """Forward a local port to a PORT (name or number) of a running TASK of a JOB; default: the only one.
 
-    Prints the address; of a notebook the whole URL. Ctrl-C ends it.
+    Prints the local address; for a notebook, the whole URL. Ctrl-C ends it.
 
     \b
     corral forward mynotebook

@@ -1,4 +1,4 @@
-"""`corral groups`: who is in a group, and which queues and storages it grants."""
+"""`corral groups`: manage groups, their members, and the queues and storages that they grant."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _named(queues: Sequence[str], manages: Sequence[str], storages: Sequence[str
 @output_option
 @click.pass_context
 def groups_command(context: click.Context, output: str) -> None:
-    """List groups, and say who is in them and what they grant.
+    """List groups, with their members and grants.
 
-    Administrators see and change all; others see the groups that they are in.
+    Administrators see and change all groups; others see their own.
     """
     if context.invoked_subcommand is not None:
         return
@@ -77,7 +77,7 @@ def make_group(
     description: str,
     max_priority: int | None,
 ) -> None:
-    """Make a group."""
+    """Create a group."""
     grant = {"queues": list(queues), "manages": list(manages), "storages": list(storages)}
     with connect() as client:
         client.create_group(name, grant=grant, description=description, max_priority=max_priority)
@@ -97,7 +97,7 @@ def change_group(
     admin: bool | None,
     max_priority: int | Literal[""] | None,
 ) -> None:
-    """Change what is said of a group, and how high its members' priorities may be."""
+    """Change a group's description, external name, administration and highest priority."""
     if description is None and external_name is None and admin is None and max_priority is None:
         raise click.UsageError("Say what to change: --description, --external-name, --admin or --max-priority.")
     said: dict[str, Any] = {"description": description, "external_name": external_name, "admin": admin}
@@ -109,7 +109,7 @@ def change_group(
 @groups_command.command("rm")
 @click.argument("name")
 def remove_group(name: str) -> None:
-    """Delete a group; its members lose what it granted."""
+    """Delete a group; its members lose the permissions that it granted."""
     with connect() as client:
         client.delete_group(name)
     say(f"{name} is deleted.")
@@ -119,7 +119,7 @@ def remove_group(name: str) -> None:
 @click.argument("name")
 @click.argument("users", nargs=-1, required=True, metavar="USER...")
 def add_members(name: str, users: Sequence[str]) -> None:
-    """Put accounts into a group: all of them or none."""
+    """Add accounts to a group: all of them or none."""
     with connect() as client:
         client.change_group(name, add=users)
     say(f"{', '.join(users)} {'is' if len(users) == 1 else 'are'} in {name}.")
@@ -129,7 +129,7 @@ def add_members(name: str, users: Sequence[str]) -> None:
 @click.argument("name")
 @click.argument("users", nargs=-1, required=True, metavar="USER...")
 def remove_members(name: str, users: Sequence[str]) -> None:
-    """Take accounts out of a group: all of them or none."""
+    """Remove accounts from a group: all of them or none."""
     with connect() as client:
         client.change_group(name, remove=users)
     say(f"{', '.join(users)} {'is' if len(users) == 1 else 'are'} no more in {name}.")
@@ -139,7 +139,7 @@ def remove_members(name: str, users: Sequence[str]) -> None:
 @click.argument("name")
 @_grants
 def grant_to_group(name: str, queues: Sequence[str], manages: Sequence[str], storages: Sequence[str]) -> None:
-    """Grant queues and storages to a group, or have its members manage queues.
+    """Grant queues and storages to a group, or let its members manage queues.
 
     \b
     corral groups grant vision --queue vision --storage imagenet
@@ -155,7 +155,7 @@ def grant_to_group(name: str, queues: Sequence[str], manages: Sequence[str], sto
 @click.argument("name")
 @_grants
 def revoke_from_group(name: str, queues: Sequence[str], manages: Sequence[str], storages: Sequence[str]) -> None:
-    """Take queues and storages back from a group."""
+    """Revoke queues and storages from a group."""
     revoke = _named(queues, manages, storages)
     with connect() as client:
         client.change_group(name, revoke=revoke)

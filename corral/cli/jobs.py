@@ -1,4 +1,4 @@
-"""Why: looking at jobs and steering them is most of what people do here, each by one short command."""
+"""Commands that list, show and control jobs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 STATES = ("waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped")
 _SHOWN = 50
 _MOST = 100_000
-"""Jobs that a table, and what programs read, has at most unless -n says otherwise."""
+"""Jobs listed at most for outputs other than the table, unless -n is given."""
 _REASON = 80
-"""Characters of a reason at the end of a job's line."""
+"""Characters of the reason in a job's line."""
 jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
 
 
@@ -72,7 +72,7 @@ def ls_command(
     corral ls                      the last 50
     corral ls --live               those that wait or run
     corral ls -s failed -u alice   by state and user
-    corral ls --removed            what was removed, by hand or because it ended long ago
+    corral ls --removed            jobs removed by hand or by retention
     corral ls -s failed -o name | xargs corral rm
     """
     wanted = [*states, *(STATES[:4] if live else ())]
@@ -125,13 +125,14 @@ def _jobs_table(found: Sequence[Job]) -> str:
 @click.option("--file", "as_file", is_flag=True, help="Print the file that JOB was submitted as, with its comments.")
 @output_option
 def get_command(thing: str, revision: int | None, as_file: bool, output: str) -> None:
-    """Show one job: where its tasks run, why it waits, how it ended; or an array's jobs, or a configuration document.
+    """Show one job: placement, reason for waiting, result; or an array's jobs, or a configuration document.
 
-    JOB is an id, a name (the latest job of that name), or USER~NAME. With -o yaml the document is included;
-    what is printed can be submitted again.
+    JOB is an id, a name (the latest job of that name), or USER~NAME. With -o yaml the output includes the document, and
+    can be submitted again.
 
     KIND is cluster, queue, policy or storage, or clusters, queues, policies, storages; virtualcluster, virtualclusters
-    and vc are other words for queue. Alone it lists them, also where a job is called so: name that by its id.
+    and vc are synonyms of queue. Alone, it lists the documents of that kind. Name a job that is called like a kind by
+    its id.
 
     \b
     corral get digits                          a job
@@ -166,14 +167,14 @@ def get_command(thing: str, revision: int | None, as_file: bool, output: str) ->
 
 
 def _tell_of_namesake(kind: str) -> None:
-    """Tell of a job that is called as a kind of documents is."""
+    """Mention a job that has the name of a document kind."""
     with connect() as client, contextlib.suppress(NotFound, Forbidden):
         job = client.job(kind)
         say(f"There is a job called {kind}, too: corral get {job['id']}")
 
 
 def _print_file(job: str, revision: int | None, output: str) -> None:
-    """Print the file of a job to standard output, and what goes with it to standard error."""
+    """Print the file of a job to standard output, and its parameters and hints to standard error."""
     if revision is not None:
         raise click.UsageError("--file is for jobs, which have no revisions.")
     with connect() as client:
@@ -192,7 +193,7 @@ def _print_file(job: str, revision: int | None, output: str) -> None:
 @click.argument("job")
 @output_option
 def explain_command(job: str, output: str) -> None:
-    """Say why a job waits: what binds, who is ahead, when it is likely to start, and what would start it now."""
+    """Explain why a job waits: binding constraint, jobs ahead, likely start, and changes that would start it now."""
     with connect() as client, one_job(client, job):
         found = client.explain(job)
     if show(found, output, names=[found["job"]]):
@@ -216,7 +217,7 @@ _STARTS = {"at-latest": "at the latest in", "expected": "expected in", "not-befo
 
 
 def _start(estimate: Mapping[str, Any]) -> str:
-    """When a waiting job is likely to start, and what that rests on."""
+    """Return the likely start of a waiting job, and the assumptions of the estimate."""
     how = _STARTS.get(estimate["basis"])
     if how is None or estimate["seconds"] is None:
         return str(estimate["message"])
@@ -227,7 +228,7 @@ def _start(estimate: Mapping[str, Any]) -> str:
 @jobs_argument
 @click.option("--wait", is_flag=True, help="Wait until they have ended.")
 def stop_command(jobs: Sequence[str], wait: bool) -> None:
-    """End jobs, or all jobs of an array: tasks get the signal, and are killed after their grace period."""
+    """Stop jobs, or all jobs of an array: tasks get the stop signal, and are killed after their grace period."""
     with connect() as client:
         stopped = [client.stop(job) for job in each_job(client, jobs, live=True)]
         for job in stopped:
@@ -241,7 +242,7 @@ def stop_command(jobs: Sequence[str], wait: bool) -> None:
 @click.command("restart")
 @jobs_argument
 def restart_command(jobs: Sequence[str]) -> None:
-    """Begin jobs anew, whether they run or have ended."""
+    """Restart jobs, whether they run or have ended."""
     with connect() as client:
         for job in each_job(client, jobs):
             begun = client.restart(job)
@@ -253,7 +254,7 @@ def restart_command(jobs: Sequence[str]) -> None:
 @click.argument("replicas", type=click.IntRange(0, 100_000))
 @click.option("--role", default="", help="The role to scale; default: the one that replicaSpec names.")
 def scale_command(job: str, replicas: int, role: str) -> None:
-    """Set how many replicas an elastic job asks for, within its bounds."""
+    """Set the number of replicas that an elastic job requests, within its bounds."""
     with connect() as client, one_job(client, job):
         scaled = client.scale(job, replicas, role=role)
     say(f"{scaled['name']} ({scaled['id']}) asks for {replicas} replicas.")
@@ -263,7 +264,7 @@ def scale_command(job: str, replicas: int, role: str) -> None:
 @jobs_argument
 @click.option("--stop", is_flag=True, help="Stop those that still run first.")
 def rm_command(jobs: Sequence[str], stop: bool) -> None:
-    """Remove ended jobs with their logs; a line of history stays."""
+    """Remove ended jobs with their logs; a summary stays in the history."""
     with connect() as client:
         for job in each_job(client, jobs, live=None if stop else False):
             client.delete(job, stop=stop)
@@ -271,7 +272,7 @@ def rm_command(jobs: Sequence[str], stop: bool) -> None:
 
 
 def short_reason(job: Job) -> str:
-    """What stands at the end of a job's line: why it waits, or how it failed."""
+    """Return the last column of a job's line: its reason for waiting, or for failure."""
     if (waiting := job["waiting"]) is not None:
         return paint(_cut(waiting["message"]), dim=True)
     if job["state"] == "failed" and (end := job["exit"]) is not None:
@@ -280,7 +281,7 @@ def short_reason(job: Job) -> str:
 
 
 def _cut(reason: str) -> str:
-    """The beginning of a reason, whole words and a mark where it goes on."""
+    """Cut a reason after a whole word, with an ellipsis."""
     if len(reason) <= _REASON:
         return reason
     begin = reason[:_REASON]

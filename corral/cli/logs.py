@@ -1,4 +1,4 @@
-"""What a job printed, the attempts that its tasks made, and what happened to it."""
+"""Commands for a job's logs, task attempts and events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from corral.client.types import Record
 
 _TASKS = 64
-"""Of so many tasks of a job are attempts listed when none is named."""
+"""Tasks of a job whose attempts are listed when no task is named."""
 
 
 @click.command("logs")
@@ -36,8 +36,9 @@ _TASKS = 64
 def logs_command(
     job: str, task: str, follow: bool, tail: int | None, stream: str, attempt: str, prefix: bool | None
 ) -> int:
-    """Print what a job prints: of all tasks, or of one TASK (such as worker-0), attempt after attempt; of an array, one
-    job after the other.
+    """Print the output of all tasks of a job, or of one TASK (such as worker-0), attempt after attempt.
+
+    Of an array, print one job after the other.
 
     \b
     corral logs digits --tail 20
@@ -59,7 +60,7 @@ def logs_command(
         succeeded = True
         for ref, name in [(each["id"], each["name"]) for each in found] if isinstance(found, list) else [(job, "")]:
             if name:
-                click.echo(f"==> {name} <==")  # where the lines go, so that a file has it too
+                click.echo(f"==> {name} <==")  # on standard output, so that a file contains it too
                 sys.stdout.flush()
             if follow and tail is None and prefix is None:
                 succeeded &= follow_job(client, ref)["state"] == "succeeded"
@@ -76,9 +77,9 @@ def logs_command(
 )
 @output_option
 def attempts_command(job: str, task: str, limit: int, output: str) -> None:
-    """List the attempts of a job's tasks, or of one TASK, each by the number that --attempt takes.
+    """List the attempts of a job's tasks, or of one TASK, with the numbers that --attempt takes.
 
-    The number is the job's attempt and, in it, the task's: 1.0 is the first attempt of the task in the job's second.
+    The number has the job's attempt and the task's attempt in it: 1.0 is the task's first attempt in the job's second.
     """
     with connect() as client, one_job(client, job):
         page = one_page(partial(client.tasks, job), limit) if not task else None
@@ -107,7 +108,7 @@ def attempts_command(job: str, task: str, limit: int, output: str) -> None:
 )
 @output_option
 def events_command(job: str, follow: bool, limit: int, server: bool, output: str) -> None:
-    """Show what happened to a JOB; with -f and without a job, what happens to all, and to the server, from now on."""
+    """Show the events of a JOB; with -f and without a job, new events of all jobs and of the server."""
     if server and (job or follow):
         raise click.UsageError("--server lists what happened to the server; -f without a job follows that, too.")
     if not job and not follow and not server:
@@ -141,7 +142,7 @@ def events_command(job: str, follow: bool, limit: int, server: bool, output: str
 
 
 def split_task(task: str) -> tuple[str, int]:
-    """The role and index of `worker-0`."""
+    """Return the role and index of `worker-0`."""
     role, _, index = task.rpartition("-")
     if not role or not index.isdigit():
         raise click.UsageError(f"{task!r} is not a task; write its role and index, such as worker-0.")
@@ -161,7 +162,7 @@ def _attempt_row(attempt: Record) -> tuple[object, ...]:
 
 
 def chosen_task(client: Client, job: str, task: str) -> tuple[str, int]:
-    """The role and index of a task, or of the only one that a job has when none is named."""
+    """Return the role and index of a task, or of the job's only task when none is named."""
     if task:
         return split_task(task)
     found = client.tasks(job, limit=4)

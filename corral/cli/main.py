@@ -1,4 +1,4 @@
-"""Why: this is what a person meets first, so it loads only the command that was asked for and never shows a traceback."""
+"""The entry point of `corral`: imports only the requested command, and prints every error as one sentence."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def main() -> NoReturn:
-    """The `corral` command."""
-    if os.getpid() == 1:  # of a container: a signal that nobody has asked for yet would be lost, and its end waited for
+    """Run the `corral` command and exit."""
+    if os.getpid() == 1:  # the kernel drops a SIGTERM for PID 1 of a container without a handler
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    if sys.argv[1:] in (["version"], ["--version"], ["-V"]):  # needs nothing, so nothing is imported for it
+    if sys.argv[1:] in (["version"], ["--version"], ["-V"]):  # answered without further imports
         from corral import __version__
 
         print(f"corral {__version__}")
@@ -29,10 +29,10 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """Carry out one command line and give its exit code; every failure has become one sentence on standard error."""
+    """Run one command line and return its exit code; print every failure as one sentence on standard error."""
     try:
         return _run(arguments)
-    except KeyboardInterrupt:  # whatever of this command is there by then
+    except KeyboardInterrupt:  # prints without click, which may not be imported yet
         print("Interrupted.", file=sys.stderr)
         return 130
 
@@ -62,7 +62,7 @@ def _run(arguments: list[str]) -> int:
         _tell(error.message)
         return exit_code(error)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; nothing is wrong
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the pipe's reader is gone: no error
         return 0
     except Exception as error:
         if os.environ.get("CORRAL_DEBUG"):
@@ -85,7 +85,7 @@ def _sentence(error: Exception) -> str:
 
 
 def load(module: str, name: str) -> click.Command:
-    """The command `name` of `corral.cli.module`."""
+    """Return the command `name` of `corral.cli.module`."""
     command: click.Command = getattr(import_module(f"corral.cli.{module}"), name)
     return command
 

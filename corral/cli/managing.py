@@ -1,4 +1,4 @@
-"""What the managers of a queue do: `corral order` and `corral limit`."""
+"""Commands for queue managers: `corral order` and `corral limit`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from corral.cli.server_of import connect
 @click.option("--own", "place", flag_value="own", help="Back where the queue's order has it.")
 @click.option("--before", default="", metavar="JOB", help="Before this waiting job, and those that are equal to it.")
 def order_command(job: str, place: str | None, before: str) -> None:
-    """Put a waiting job elsewhere in its queue.
+    """Move a waiting job within its queue.
 
-    For managers of the queue (corral groups grant GROUP --manage QUEUE). What was moved ahead comes before all jobs that
-    nobody moved, whatever their priority; what may be preempted follows from priorities as before. Under the policy fair
-    jobs with a priority below 0 still come after all others: of them the one that was moved is first.
+    For managers of the queue (corral groups grant GROUP --manage QUEUE). A job that was moved ahead comes before all
+    jobs that were not moved, whatever their priority. Preemption still follows priorities. Under the policy fair, jobs
+    with a priority below 0 still come last; among them, the moved job is first.
     """
     if bool(place) == bool(before):
         raise click.UsageError("Say one of --first, --last, --before JOB and --own.")
@@ -48,9 +48,9 @@ def limit_command(
     dry_run: bool,
     output: str,
 ) -> None:
-    """Show or set what the members of a queue may hold, below the queue's own limits.
+    """Show or set the limits of a queue's members, below the queue's own limits.
 
-    For managers of the queue; the limits that are named replace all that managers have set before.
+    For managers of the queue. The given limits replace all limits that managers have set before.
 
     \b
     corral limit vision --user devices=4

@@ -1,4 +1,4 @@
-"""Why: who comes from OpenPAI finds what is for them in one place: what a job file will do here, and what to bring over."""
+"""`corral openpai`: check how an OpenPAI job file will run, and import an OpenPAI cluster."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 _MARKS: Final = {"same": ("✔", "green"), "differs": ("≠", "yellow"), "ignored": ("·", "bright_black")}
 _MORE: Final = {"import": ("corral.cli.openpai_import", "import_command")}
-"""Commands that are in modules of their own, so that checking a file does not load them."""
+"""Commands in modules of their own, which checking a file does not import."""
 
 
 class _Group(click.Group):
-    """A group that imports a command only when it is used."""
+    """A command group that imports a subcommand only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every command's name."""
+        """Return the names of all subcommands."""
         return sorted({*super().list_commands(ctx), *_MORE})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command itself."""
+        """Return a subcommand."""
         if cmd_name not in _MORE:
             return super().get_command(ctx, cmd_name)
         from importlib import import_module
@@ -39,7 +39,7 @@ class _Group(click.Group):
 
 @click.group("openpai", cls=_Group)
 def openpai_command() -> None:
-    """Bring over jobs and clusters of OpenPAI."""
+    """Move jobs and clusters over from OpenPAI."""
 
 
 @openpai_command.command("check")
@@ -48,10 +48,9 @@ def openpai_command() -> None:
 @click.option("--no-image", is_flag=True, help="With --dry-run: without the images that it names, as plain processes.")
 @output_option
 def check_command(job: str, dry_run: bool, no_image: bool, output: str) -> int:
-    """Tell what a JOB file of OpenPAI uses and how it will run here (- reads standard input).
+    """Report the features that an OpenPAI JOB file uses, and how it will run here (- reads standard input).
 
-    Files of protocol 2 (YAML) and 1 (JSON) are told apart. No server is needed. Ends with 2 when the file cannot be
-    accepted.
+    Files of protocol 2 (YAML) and 1 (JSON) are told apart. No server is needed. Ends with 2 when the file is not valid.
 
     \b
     corral openpai check job.yaml
@@ -78,9 +77,9 @@ def check_command(job: str, dry_run: bool, no_image: bool, output: str) -> int:
 
 
 def _report(text: bytes, shown: str) -> Report:
-    """The report on a file of OpenPAI.
+    """Return the report on an OpenPAI job file.
 
-    Raises SpecError where it is none, or not one that can be accepted.
+    Raises SpecError for any other file, or one that is not valid.
     """
     from corral.spec.openpai.report import report
     from corral.spec.reading import load_job

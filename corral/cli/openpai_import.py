@@ -1,4 +1,4 @@
-"""Why: an OpenPAI cluster is brought over in one go from a folder of its files, and nobody has to guess what was left."""
+"""`corral openpai import`: import an OpenPAI cluster from a folder of its files, and list everything left out."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 Item = dict[str, str]
 _BYTES: Final = 256 * 1024**2
-"""A folder may not have more to read than this."""
+"""Bytes that the files of a folder may have in all."""
 _PIECE: Final = 400_000
-"""About so many characters go in one call."""
+"""Approximate characters sent in one call."""
 _DONE: Final = {"created": ("+", "green"), "changed": ("~", "yellow"), "unchanged": ("=", ""), "kept": ("!", "yellow"),
                 "refused": ("✘", "red"), "left": ("·", "")}  # fmt: skip
 
@@ -43,13 +43,13 @@ _DONE: Final = {"created": ("+", "green"), "changed": ("~", "yellow"), "unchange
 )
 @output_option
 def import_command(folder: Path, dry_run: bool, replace: bool, jobs: bool, engine: str | None, output: str) -> int:
-    """Bring over an OpenPAI cluster from a FOLDER of its files, and say what was done and what could not be.
+    """Import an OpenPAI cluster from a FOLDER of its files, and report the result of each item.
 
-    Files are known by what is in them: layout.yaml, services-configuration.yaml, HiveD's configuration; Secrets of the
-    namespaces pai-user-v2, pai-group and pai-user-token, PersistentVolumes and their claims as kubectl prints them; what
-    the REST API answers for users, groups, storages and jobs; and job files named USER~NAME.yaml or USER/NAME.yaml.
+    Files are recognized by their content: layout.yaml, services-configuration.yaml, HiveD's configuration; Secrets of
+    the namespaces pai-user-v2, pai-group and pai-user-token, PersistentVolumes and their claims as kubectl prints them;
+    answers of the REST API for users, groups, storages and jobs; and job files named USER~NAME.yaml or USER/NAME.yaml.
 
-    Doing it again changes nothing. Ends with 4 when something could not be brought over.
+    A repeated import changes nothing. Ends with 4 when an item could not be imported.
 
     \b
     kubectl get secrets -n pai-user-v2 -o json > export/users.json
@@ -75,7 +75,7 @@ def import_command(folder: Path, dry_run: bool, replace: bool, jobs: bool, engin
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """Every file of the folder that is not hidden, by its path within it."""
+    """Return the files of the folder that are not hidden, by their relative path."""
     found: dict[str, bytes] = {}
     size = 0
     for place, folders, names in os.walk(folder):
@@ -96,13 +96,13 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _engine(client: Client) -> str:
-    """Whose machines the server's are."""
+    """Return the engine of the server's nodes."""
     nodes = client.nodes(limit=1)["items"]
     return str(nodes[0]["engine"]) if nodes else "local"
 
 
 def _documents(client: Client, site: Site, *, dry_run: bool, replace: bool) -> Iterator[Item]:
-    """Apply machines and queues together, as they belong, and each storage by itself."""
+    """Apply nodes and queues in one call, because they refer to each other, and each storage by itself."""
     from corral.spec.documents import identity
     from corral.spec.storage import StorageDocument
 
@@ -118,7 +118,7 @@ def _documents(client: Client, site: Site, *, dry_run: bool, replace: bool) -> I
 def _applied(
     client: Client, written: Sequence[tuple[str, str, str]], *, dry_run: bool, replace: bool
 ) -> Iterator[Item]:
-    """Apply documents that belong together; those that are here already and differ stay, unless replaced."""
+    """Apply documents in one call; keep existing ones that differ, unless `replace`."""
     try:
         tried = client.diff(_joined(written))["documents"]
         kept = {(each["kind"], each["name"]) for each in tried if each["action"] == "changed" and not replace}
@@ -169,7 +169,7 @@ def _left_jobs(export: Export, wanted: bool) -> Iterator[Item]:
 def _people(
     client: Client, export: Export, site: Site, jobs: Sequence[Item], *, dry_run: bool, replace: bool
 ) -> Iterator[Item]:
-    """Groups, accounts, tokens and jobs, in this order, in calls of bounded size."""
+    """Import groups, accounts, tokens and jobs, in this order, in calls of bounded size."""
     administrators = {group.name for group in export.groups.values() if group.admin}
     groups = [
         {
@@ -210,7 +210,7 @@ def _people(
 
 
 def _pieces(things: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """What is to be sent, in pieces that a call can carry."""
+    """Split items into pieces that fit one call."""
     piece: list[dict[str, Any]] = []
     size = 0
     for each in things:

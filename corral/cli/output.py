@@ -1,4 +1,4 @@
-"""Why: one answer is a table for eyes, JSON or YAML for programs, names for pipes; made by hand because that is fast."""
+"""Print results as a table, JSON, YAML or names; tables are built here, because that is faster than a library."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _STATES: Final = {
 
 
 def output_option(command: Function) -> Function:
-    """`-o table|json|yaml|name`."""
+    """Add the option `-o table|json|yaml|name` to a command."""
     return click.option(
         "-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print it."
     )(command)
 
 
 def coloured() -> bool:
-    """Whether standard output is a terminal that wants colours (https://no-color.org)."""
+    """Return whether standard output is a terminal that wants colours (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def show(data: Any, output: str, *, names: Sequence[str] = ()) -> bool:
-    """Print `data` unless a table is wanted; whether it did."""
+    """Print `data` unless a table is wanted; return whether it was printed."""
     if output == "json":
         click.echo(json.dumps(data, indent=2, ensure_ascii=False))
     elif output == "yaml":
@@ -54,7 +54,7 @@ def show(data: Any, output: str, *, names: Sequence[str] = ()) -> bool:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, right: frozenset[int] = frozenset()) -> str:
-    """Aligned columns, two blanks apart; the columns in `right` are flush right; the last is never padded."""
+    """Return aligned columns, two blanks apart; columns in `right` are flush right, and the last is not padded."""
     shown = [[_cell(value) for value in row] for row in rows]
     widths = [max([len(heading), *(_width(row[at]) for row in shown)]) for at, heading in enumerate(headings)]
     lines = [_line([paint(heading, dim=True) for heading in headings], widths, right)]
@@ -63,18 +63,18 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, right: f
 
 
 def paint(text: str, colour: str = "", *, bold: bool = False, dim: bool = False) -> str:
-    """`text` in a colour, where colours are wanted."""
+    """Return `text` in a colour, if the output is coloured."""
     return click.style(text, fg=colour or None, bold=bold or None, dim=dim or None) if coloured() else text
 
 
 def state(word: str) -> str:
-    """A job's state by shape, word and colour."""
+    """Return a job's state with its mark and colour."""
     mark, colour = _STATES.get(word, ("·", ""))
     return paint(f"{mark} {word}" if coloured() else word, colour)
 
 
 def part_words(share: dict[str, float] | None) -> str:
-    """What somebody has of a device, unless it is all of it."""
+    """Return the fraction of a device that a task has; "" for a whole device."""
     if not share:
         return ""
     compute, memory = f"{share['computePercent']:.3g}%", f"{share['memoryPercent']:.3g}%"
@@ -82,14 +82,14 @@ def part_words(share: dict[str, float] | None) -> str:
 
 
 def devices_of(job: Mapping[str, Any], between: str = "/") -> str:
-    """How many devices a job asks for; before it how many it holds, where they are others (`2/12`)."""
+    """Return the number of devices that a job requests, after the number that it holds if that differs (`2/12`)."""
     held, asked = job.get("devicesHeld", 0), job["devices"]
     part = held and held != asked and job["state"] in ("starting", "running", "stopping")
     return f"{held}{between}{asked}" if part else str(asked or "")
 
 
 def age(time: str | None, until: str | None = None) -> str:
-    """How long since `time` (or from it to `until`), short: `42s`, `3m12s`, `5h`, `3d`."""
+    """Return the time since `time` (or from it to `until`), short: `42s`, `3m12s`, `5h`, `3d`."""
     if not time:
         return ""
     begin = datetime.fromisoformat(time)
@@ -98,7 +98,7 @@ def age(time: str | None, until: str | None = None) -> str:
 
 
 def span(seconds: float) -> str:
-    """A length of time in at most two units."""
+    """Return a duration in at most two units."""
     whole = max(0, round(seconds))
     for size, unit, below, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
         if whole >= size:
@@ -108,14 +108,14 @@ def span(seconds: float) -> str:
 
 
 def fields(pairs: Mapping[str, object]) -> str:
-    """`Name:  value` lines; empty values are left out."""
+    """Return `Name: value` lines, without empty values."""
     kept = {name: _cell(value) for name, value in pairs.items() if value not in (None, "", [], ())}
     width = max((len(name) for name in kept), default=0) + 1
     return "\n".join(f"{paint((name + ':').ljust(width), dim=True)} {value}" for name, value in kept.items())
 
 
 def say(message: str) -> None:
-    """Tell people something that is not the command's output."""
+    """Print a message for people on standard error, apart from the command's output."""
     click.echo(message, err=True)
 
 

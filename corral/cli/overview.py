@@ -1,4 +1,4 @@
-"""Why: "when is it my turn" is three questions: what is my team owed, who is before me, and who has the devices now."""
+"""Commands that show queues, waiting jobs and cells: `corral queues`, `corral line` and `corral cells`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_CELLS = 1000
 @click.option("--resource", default="devices", show_default=True, help="devices, devices/MODEL, cpu or memory.")
 @output_option
 def queues_command(name: str, resource: str, output: str) -> None:
-    """Show what queues are owed, use, borrow and lend, as a tree; with a NAME one queue with its cells and its ledger."""
+    """Show the share, use, borrowing and lending of queues as a tree; with a NAME, one queue with cells and ledger."""
     with connect() as client:
         if name:
             queue, ledger = client.queue(name), client.ledger(name)
@@ -79,13 +79,13 @@ def _scale(standing: dict[str, Any], resource: str) -> float:
 
 
 def own(standing: dict[str, Any], resource: str) -> float:
-    """What is a queue's own of a resource: what it deserves, and the devices of the cells that it owns."""
+    """Return a queue's own amount of a resource: its deserved quota, plus the devices of the cells that it owns."""
     deserved: float = standing["deserved"].get(resource, 0)
     return deserved + (standing["ownedDevices"] if resource == "devices" else 0)
 
 
 def spoken(resource: str, amount: float) -> str:
-    """An amount as people write it; "" for none."""
+    """Return an amount in its usual notation; "" for zero."""
     if not amount:
         return ""
     if resource == "cpu":
@@ -135,7 +135,7 @@ def _shares(amounts: dict[str, float]) -> str:
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many at most.")
 @output_option
 def line_command(queue: str, limit: int, output: str) -> None:
-    """Show what waits, in order, each with what it wants and why it waits."""
+    """Show the waiting jobs in scheduling order, with their requests and reasons for waiting."""
     found: list[dict[str, Any]] = []
     after, total = "", 0
     with connect() as client:
@@ -177,7 +177,7 @@ def _line_row(entry: dict[str, Any]) -> tuple[object, ...]:
 
 
 def wants(entry: dict[str, Any]) -> str:
-    """What a waiting gang needs to begin, in few words."""
+    """Return a short text of the resources that a waiting gang requests."""
     devices, tasks = entry["devices"], counted(entry["tasks"], "task")
     model = f" {entry['model']}" if entry["model"] else ""
     what = f"{devices}{model} in {tasks}" if devices else f"{format_cpu(entry['cpuMillis'])} cpu in {tasks}"
@@ -190,7 +190,7 @@ def wants(entry: dict[str, Any]) -> str:
 @click.option("--depth", type=click.IntRange(0, 12), default=12, help="How many levels to show; as many as there are.")
 @output_option
 def cells_command(cell: str, engine: str, depth: int, output: str) -> None:
-    """Show the cells (racks, nodes, switches) as a tree: who owns each, who uses its devices, and as what.
+    """Show the cells (racks, nodes, switches) as a tree, with their owners, users, and guaranteed or guest use.
 
     A CELL is one of the ids that -o name prints, such as 'local|rack:r1'; a node is shown with each of its devices.
     """

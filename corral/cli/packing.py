@@ -1,7 +1,7 @@
-"""Why: the same folder must give the same archive byte for byte, so that unchanged code is never sent twice.
+"""Pack a folder into a reproducible archive, so that unchanged code is never sent twice.
 
-Entries are sorted, owners and times are dropped, the gzip header has no time. `.corralignore` (or else `.gitignore`) in
-the folder and below says what stays behind, with git's own rules (https://git-scm.com/docs/gitignore).
+Entries are sorted, owners and times are dropped, and the gzip header has no time. `.corralignore` (or else
+`.gitignore`), in the folder and below, excludes files by git's rules (https://git-scm.com/docs/gitignore).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PIECE: Final = 1024 * 1024
 
 
 class Archive(NamedTuple):
-    """A packed folder: a temporary file without a name, its SHA-256 and size, and how many files are in it."""
+    """A packed folder: a temporary file without a name, its SHA-256, its size in bytes, and its number of files."""
 
     file: IO[bytes]
     digest: str
@@ -36,7 +36,7 @@ class Archive(NamedTuple):
     files: int
 
     def pieces(self, tell: Callable[[int], None] = lambda done: None) -> Iterator[bytes]:
-        """The archive in pieces; `tell` is given the bytes so far."""
+        """Yield the archive in pieces; `tell` gets the number of bytes so far."""
         self.file.seek(0)
         done = 0
         while piece := self.file.read(_PIECE):
@@ -48,7 +48,7 @@ class Archive(NamedTuple):
 def pack(folder: Path) -> Archive:
     """Pack `folder`.
 
-    Raises NotFound when it is no folder, InvalidInput for what cannot travel (links out of it, too many files).
+    Raises NotFound if it is not a folder, InvalidInput for links out of it or for too many files.
     """
     root = folder.resolve()
     if not root.is_dir():
@@ -69,7 +69,7 @@ def pack(folder: Path) -> Archive:
 
 
 def _kept(root: Path) -> Iterator[Path]:
-    """Everything to pack, in a fixed order, folders before what is in them."""
+    """Yield all paths to pack in a fixed order, folders before their contents."""
     name = next((each for each in IGNORE_FILES if (root / each).is_file()), "")
     rules: list[tuple[Path, GitIgnoreSpec]] = []
 
@@ -100,7 +100,7 @@ def _rules(file: Path) -> GitIgnoreSpec | None:
 
 
 def _ignored(path: Path, is_folder: bool, rules: list[tuple[Path, GitIgnoreSpec]]) -> bool:
-    """Whether the rules leave `path` out; a file nearer to it overrules one further up."""
+    """Return whether the rules exclude `path`; rules in a deeper folder take precedence."""
     for folder, spec in reversed(rules):
         relative = path.relative_to(folder).as_posix() + ("/" if is_folder else "")
         verdict = spec.check_file(relative).include

@@ -1,4 +1,4 @@
-"""Why: the server answers lists in pages; a command wants all of one, or its first so many."""
+"""Read a paginated list whole, or up to a number of items."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 _LONGEST: Final = 1000
-"""The longest page that the server gives."""
+"""The largest page size that the server accepts."""
 
 
 def one_page(ask: Callable[..., Page[Item]], limit: int | None = None, **query: Any) -> Page[Item]:
-    """The pages that `ask` gives for `query` as one, of at most `limit` items; `next` says whether there are more."""
+    """Return the pages of `ask(**query)` as one page of at most `limit` items; `next` is None if there are no more."""
     found: Page[Item] = {"items": [], "next": ""}
     while found["next"] is not None and (limit is None or len(found["items"]) < limit):
         size = _LONGEST if limit is None else min(_LONGEST, limit - len(found["items"]))
@@ -24,5 +24,5 @@ def one_page(ask: Callable[..., Page[Item]], limit: int | None = None, **query: 
 
 
 def items(ask: Callable[..., Page[Item]], limit: int | None = None, **query: Any) -> list[Item]:
-    """The items of every page that `ask` gives for `query`, at most `limit` of them."""
+    """Return the items of all pages of `ask(**query)`, at most `limit` of them."""
     return one_page(ask, limit, **query)["items"]

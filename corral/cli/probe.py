@@ -1,4 +1,4 @@
-"""Why: a kubelet asks every few seconds whether control answers; that may cost next to nothing, so nothing is imported."""
+"""Check whether control answers, with few imports, because a kubelet's probe does so every few seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SECONDS = 10.0
 
 
 def control_answers(data_folder: str) -> bool:
-    """Whether the control of a data folder answers on its Unix socket."""
+    """Return whether the control of a data folder answers on its Unix socket."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(_SECONDS)
         try:

@@ -1,4 +1,4 @@
-"""Why: whoever waits should see that something happens; only on a terminal, and never mixed with the output."""
+"""Progress bars and status lines, shown on standard error of a terminal only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from corral.cli.output import span
 
 @contextlib.contextmanager
 def upload_bar(size: int, label: str) -> Iterator[Callable[[int], None]]:
-    """A bar for `size` bytes; the function given takes the bytes so far. Nothing is drawn off a terminal."""
+    """Show a bar for `size` bytes; the yielded function takes the bytes so far. Without a terminal, show nothing."""
     if not sys.stderr.isatty():
         yield lambda done: None
         return
@@ -24,7 +24,7 @@ def upload_bar(size: int, label: str) -> Iterator[Callable[[int], None]]:
 
 
 class StatusLine:
-    """One line on the terminal that is written over, for waits; the time at its end moves by itself."""
+    """A status line that is overwritten during waits, with the elapsed time at its start, updated each second."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
@@ -36,13 +36,13 @@ class StatusLine:
             threading.Thread(target=self._tick, daemon=True).start()
 
     def tell(self, text: str) -> None:
-        """Show `text` in place of the line before; off a terminal nothing."""
+        """Show `text` instead of the previous line; without a terminal, show nothing."""
         with self._lock:
             self._text = text
         self._draw()
 
     def clear(self) -> None:
-        """Leave an empty line behind, for good."""
+        """Clear the line and end the updates."""
         with self._lock:
             shown, self._text = self._text, ""
         self._ended.set()

@@ -1,4 +1,4 @@
-"""Why: the list of commands is data, so that showing one command's help imports that command alone."""
+"""The table of commands, from which `corral` shows its help and imports only the command that is used."""
 
 from __future__ import annotations
 
@@ -66,18 +66,18 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "completion": ("extras", "Other", "Print a shell's completion script."),
     "version": ("extras", "Other", "Print the version."),
 }
-"""Every command: the module it is in, the section of the help it stands in, and its line there."""
+"""Every command: its module, its section of the help, and its line there."""
 
 
 class Root(click.Group):
-    """A group that imports a command only when it is used."""
+    """A command group that imports a command only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every command's name, in the order of the help."""
+        """Return the names of all commands, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command itself."""
+        """Return a command."""
         if cmd_name not in COMMANDS:
             return None
         return load(COMMANDS[cmd_name][0], cmd_name.replace("-", "_") + "_command")
@@ -85,7 +85,7 @@ class Root(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that `args` begins with, or a hint at the one that was meant."""
+        """Return the command that `args` begins with, or fail with a suggestion."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
@@ -95,7 +95,7 @@ class Root(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands in sections, from the table alone."""
+        """Write the commands by section, from the table alone."""
         for section in ("Jobs", "Cluster", "Configuration", "Documents", "Account", "Server", "Other"):
             rows = [(name, line) for name, (_, kind, line) in COMMANDS.items() if kind == section]
             with formatter.section(section):
@@ -111,6 +111,6 @@ def corral() -> None:
     corral submit -f job.yaml                         run a job file and follow its log
     corral run --devices 1 -- python train.py         run a command without a file
 
-    Which server: the one of the last `corral login`, or CORRAL_URL and CORRAL_TOKEN. Exit codes: 0 ok, 1 the job
+    The server is that of the last `corral login`, or of CORRAL_URL and CORRAL_TOKEN. Exit codes: 0 ok, 1 the job
     failed, 2 usage, 3 not found, 4 refused, 5 server unreachable.
     """

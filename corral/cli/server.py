@@ -1,6 +1,6 @@
-"""Why: starting and tending a server is done by the same command, on the machine where its data folder is.
+"""Commands that start and maintain a server, on the machine of its data folder.
 
-These are the only commands that know the server's own code; it is imported when one of them runs.
+Only these commands import the server's code, and only when they run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 _folder = click.Path(file_okay=False, path_type=Path)
 data_option = click.option("--data", "data_folder", type=_folder, help="The data folder [CORRAL_DATA_FOLDER].")
 _SHOWN = 10
-"""Of the jobs that did not end in time, so many are named."""
+"""Jobs listed that did not end in time."""
 _STOP_TIMEOUT = 300.0
 """Seconds that `down --stop-jobs` waits for the jobs."""
 _SETTINGS = (
@@ -77,8 +77,8 @@ _new_option = click.option(
 def up_command(detach: bool, new: bool, output: str, **given: Any) -> None:
     """Start Corral on this machine: server, portal, scheduler, and the engine of this machine or of a cluster.
 
-    Prints the address, and on a fresh server a one-time sign-in link. Ctrl-C (or `corral down`) ends the server and
-    leaves the jobs running; the next `corral up` takes them over.
+    Prints the URL, and on a new server a one-time sign-in link. Ctrl-C (or `corral down`) ends the server and leaves
+    the jobs running; the next `corral up` adopts them.
 
     \b
     corral up                                  this machine as found
@@ -117,7 +117,7 @@ def up_command(detach: bool, new: bool, output: str, **given: Any) -> None:
     f"default: {_STOP_TIMEOUT:g}.",
 )
 def down_command(data_folder: Path | None, stop_jobs: bool, timeout: float | None) -> int:
-    """Stop the server of the data folder; its jobs go on, unless --stop-jobs."""
+    """Stop the server of the data folder; its jobs continue, unless --stop-jobs."""
     if timeout is not None and not stop_jobs:
         raise click.UsageError("--timeout is for --stop-jobs; without it nothing waits for jobs.")
     timeout = _STOP_TIMEOUT if timeout is None else timeout
@@ -154,7 +154,7 @@ def serve_command(what: str, check: bool, new: bool, **given: Any) -> int:
 
     if new:
         os.environ[supervisor.NEW] = "1"
-    if not settings.database_url:  # containers are given their key, and a volume for logs, before their first start
+    if not settings.database_url:  # containers get their key and their volume for logs before the first start
         lifecycle.check_beginning(settings, new=new)
 
     return app.serve_front(settings) if what == "front" else app.serve_control(settings)
@@ -166,9 +166,9 @@ def serve_command(what: str, check: bool, new: bool, **given: Any) -> int:
     "--url", default=None, metavar="URL", help="Where it is met; default: --advertise, else where it listens."
 )
 def sign_in_link_command(data_folder: Path | None, url: str | None) -> None:
-    """Print a one-time sign-in link for the administrator, made on the server's machine (or in its pod).
+    """Print a one-time sign-in link for the administrator, on the server's machine (or in its pod).
 
-    Whoever may read the data folder and reach the store may sign in as the administrator.
+    Anybody who can read the data folder and reach the store can sign in as the administrator.
 
     \b
     kubectl -n corral exec deploy/corral -c front -- corral sign-in-link
@@ -200,7 +200,7 @@ def sign_in_link_command(data_folder: Path | None, url: str | None) -> None:
     help="How to print it.",
 )
 def doctor_command(output: str, probe: bool, probe_node: str, **given: Any) -> int:
-    """Check this installation, and the cluster that jobs run on; say what to mend. Ends with 4 when something must be.
+    """Check this installation and the cluster that jobs run on; ends with 4 when something must be repaired.
 
     \b
     corral doctor
@@ -241,9 +241,9 @@ def backup_command(target: Path, data_folder: Path | None, with_key: bool) -> No
 @data_option
 @click.option("--yes", is_flag=True, help="Replace what the data folder has without asking.")
 def restore_command(source: Path, data_folder: Path | None, yes: bool) -> None:
-    """Bring a backup back into the data folder of a stopped server.
+    """Restore a backup into the data folder of a stopped server.
 
-    What still runs is found again at the next start: jobs that the backup knows are adopted, others are ended.
+    The next start adopts running jobs that the backup contains, and ends all others.
     """
     settings = make_settings(data_folder=data_folder)
     if not yes:
@@ -259,7 +259,10 @@ def restore_command(source: Path, data_folder: Path | None, yes: bool) -> None:
 @click.command("rotate-key")
 @data_option
 def rotate_key_command(data_folder: Path | None) -> None:
-    """Make a new key and seal all secrets with it, while the server is stopped; what the old key signed ends."""
+    """Create a new key and encrypt all secrets with it, while the server is stopped.
+
+    Everything that was signed with the old key becomes invalid.
+    """
     settings = make_settings(data_folder=data_folder)
     from corral import upkeep
 
@@ -267,9 +270,9 @@ def rotate_key_command(data_folder: Path | None) -> None:
 
 
 def make_settings(**given: Any) -> Settings:
-    """The settings that the options and the environment give.
+    """Return the settings of the options and the environment.
 
-    Raises InvalidInput naming the setting that cannot be used, or saying what to install.
+    Raises InvalidInput that names the invalid setting, or the package to install.
     """
     try:
         from pydantic import ValidationError

@@ -1,4 +1,4 @@
-"""Why: every command that talks to a server finds it in the same way."""
+"""Connect to the server of the current sign-in."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 def connect() -> Client:
-    """A client of the server that one is signed in to.
+    """Return a client of the current server.
 
-    Raises Unauthenticated when nobody is.
+    Raises Unauthenticated without a sign-in.
     """
     from corral.client import config
     from corral.client.sync import Client

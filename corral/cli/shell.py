@@ -1,4 +1,4 @@
-"""`corral exec`: a command or a terminal inside a running task."""
+"""`corral exec`: run a command or a terminal in a running task."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _TASK = re.compile(r"\S+-[0-9]+")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("-t/-T", "--tty/--no-tty", default=None, help="With a terminal; default: if this is one.")
 def exec_command(job: str, task: str, command: tuple[str, ...], tty: bool | None) -> int:
-    """Run COMMAND (default: sh) inside a running TASK (default: the only one) of a JOB, in its folder and environment.
+    """Run COMMAND (default: sh) in a running TASK (default: the only one) of a JOB, in its folder and environment.
 
     \b
     corral exec digits worker-0
     corral exec mynotebook -- pwd
     corral exec digits worker-0 -- nvidia-smi
     """
-    if task and not _TASK.fullmatch(task):  # no task is named: the word belongs to the command
+    if task and not _TASK.fullmatch(task):  # the word is no task, so it belongs to the command
         task, command = "", (task, *command)
     command = command[1:] if command[:1] == ("--",) else command
     terminal = sys.stdin.isatty() and sys.stdout.isatty() if tty is None else tty
@@ -54,7 +54,7 @@ def exec_command(job: str, task: str, command: tuple[str, ...], tty: bool | None
 
 
 def _feed(stream: ExecStream) -> None:
-    """Pass standard input on until it ends."""
+    """Pass on standard input until it ends."""
     with contextlib.suppress(CorralError, OSError, ValueError, Unavailable):
         while data := os.read(sys.stdin.fileno(), _PIECE):
             stream.send(data)
@@ -63,7 +63,7 @@ def _feed(stream: ExecStream) -> None:
 
 @contextlib.contextmanager
 def _raw_terminal(stream: ExecStream) -> Iterator[None]:
-    """Every key goes to the task, and the task's terminal is as large as this one."""
+    """Pass every key to the task, and keep the task's terminal at the size of this one."""
     import termios
     import tty
 

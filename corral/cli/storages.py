@@ -1,4 +1,4 @@
-"""`corral storages`: which there are, what is in them, and files out of them."""
+"""`corral storages`: list storages and their folders, and fetch files."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from corral.kernel.errors import Conflict
 @output_option
 @click.pass_context
 def storages_command(context: click.Context, output: str) -> None:
-    """List the storages that you may use, look into them, and fetch files.
+    """List the storages that you may use, browse them, and fetch files.
 
-    They are made and changed as documents (corral apply), and granted to groups (corral groups grant).
+    They are created and changed as documents (corral apply), and granted to groups (corral groups grant).
     """
     if context.invoked_subcommand is not None:
         return
@@ -48,7 +48,7 @@ def storages_command(context: click.Context, output: str) -> None:
 @click.argument("path", default="")
 @output_option
 def browse_storage(storage: str, path: str, output: str) -> None:
-    """List what is in a folder of a storage; links are shown and not followed."""
+    """List a folder of a storage; links are shown and not followed."""
     with connect() as client:
         found = items(lambda **page: client.storage_files(storage, path, **page))
     if show(found, output, names=[each["name"] for each in found]):
@@ -66,7 +66,7 @@ def browse_storage(storage: str, path: str, output: str) -> None:
 @click.option("-o", "--output", "to", default="", help="Where to write it (- is standard output); its name, if unsaid.")
 @click.option("--force", is_flag=True, help="Write over a file that is there already.")
 def get_file(storage: str, path: str, to: str, force: bool) -> None:
-    """Fetch a file out of a storage."""
+    """Fetch a file from a storage."""
     target = Path(to or path.rstrip("/").rpartition("/")[2])
     if to != "-" and not force and os.path.lexists(target):
         raise Conflict("file-exists", f"{target} is there already; write over it with --force, or elsewhere with -o.")

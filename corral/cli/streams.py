@@ -1,4 +1,4 @@
-"""A job file may hold other documents too: each job of it is submitted, what is another program's is named and left."""
+"""Split files of several documents: jobs are submitted one by one, other programs' documents are listed and skipped."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _MARKS: Final = (b"\n---", b"\n...")
 
 
 def parts_in(text: bytes, shown: str) -> list[Part]:
-    """The documents of a file that has several; none for a file that is one document, or cannot be read.
+    """Return the documents of a file that has several; none for a single document or a malformed file.
 
-    A file that cannot be read is left to the server, which says what is wrong with it.
+    A malformed file is left to the server, which reports its problems.
     """
     if not any(mark in text for mark in _MARKS):
         return []
@@ -32,7 +32,7 @@ def parts_in(text: bytes, shown: str) -> list[Part]:
 
 
 def job_alone(text: bytes, shown: str) -> list[Part]:
-    """The one document of a file that is a job by its kind; none for any other file."""
+    """Return the only document of a file if its kind makes it a job; none for any other file."""
     if b"kind" not in text:
         return []
     from corral.spec.errors import SpecError
@@ -49,21 +49,21 @@ def job_alone(text: bytes, shown: str) -> list[Part]:
 
 
 def jobs_of(parts: list[Part]) -> list[bytes]:
-    """The text of each job."""
+    """Return the text of each job."""
     from corral.spec.streams import Sort
 
     return [part.text.encode() for part in parts if part.sort is Sort.JOB]
 
 
 def configuration_of(parts: list[Part]) -> bytes:
-    """The text of all documents that configure the cluster; empty when there are none."""
+    """Return the text of all configuration documents; empty if there are none."""
     from corral.spec.streams import Sort, joined
 
     return joined([part for part in parts if part.sort is Sort.CONFIGURATION]).encode()
 
 
 def tell_left_out(parts: list[Part]) -> None:
-    """Name the documents that are another program's."""
+    """List the documents of other programs on standard error."""
     from corral.spec.streams import Sort, left_out
 
     if others := [part for part in parts if part.sort is Sort.OTHER]:
@@ -71,9 +71,9 @@ def tell_left_out(parts: list[Part]) -> None:
 
 
 def submit_each(texts: list[bytes], check: Callable[[bytes], None], submit: Callable[[bytes], int]) -> int:
-    """Submit several jobs of one file, after all were found to be acceptable; the worst of their exit codes.
+    """Submit several jobs of one file, after all of them passed the check; return the highest exit code.
 
-    Raises what refuses one of them; which were submitted before it is told.
+    Raises the error of the first job that is refused, and prints how many were submitted before it.
     """
     for text in texts:
         check(text)

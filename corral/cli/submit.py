@@ -1,4 +1,4 @@
-"""Why: from a file or a bare command, a job goes to the server in one call, its code beforehand if that is new there."""
+"""`corral submit` and `corral run`: submit a job from a file or a command line, after uploading its code if needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from corral.client.types import Job
 
 _UNKNOWN_PAUSES: Final = (1.0, 2.0, 4.0)
-"""Seconds before a submission whose outcome is unknown is sent again."""
+"""Seconds before each retry of a submission whose outcome is unknown."""
 _SENT_OPTIONS = (
     click.option("-f", "--follow/--no-follow", default=None, help="Print its log; its result is the exit code."),
     click.option("--wait-for-capacity", is_flag=True, help="Accept it although no machine known now could hold it."),
@@ -56,8 +56,8 @@ def _sent(command: Any) -> Any:
 def submit_command(file: str, parameters: Sequence[str], **sent: Any) -> int:
     """Submit a job FILE (- reads standard input).
 
-    Of a file of several documents every job is submitted, once all were found to be acceptable; objects of a
-    Kubernetes cluster beside them (a Service, say) are named and left out.
+    Of a file of several documents, every job is submitted after all of them passed the checks. Kubernetes objects
+    beside them (such as a Service) are listed and skipped.
 
     \b
     corral submit job.yaml               prints the job's id
@@ -82,9 +82,9 @@ def submit_command(file: str, parameters: Sequence[str], **sent: Any) -> int:
 def submit_jobs(
     client: Client, texts: list[bytes], folder: Path, parameters: dict[str, str], sent: dict[str, Any]
 ) -> int:
-    """Submit the jobs of one file, or none where one of them is refused; the exit code.
+    """Submit the jobs of one file, or none if one of them is refused; return the exit code.
 
-    Raises what refuses one.
+    Raises the error of the refused job.
     """
     codes = {text: _send_code(client, _code_folder(text, folder)) for text in texts}
     numbers = {text: at for at, text in enumerate(texts)}
@@ -103,7 +103,7 @@ def submit_jobs(
 
 @contextlib.contextmanager
 def _named(shown: str) -> Iterator[None]:
-    """Have a refusal of the server, which knows no file names, name the file as it is called here."""
+    """Replace "the job file" by the file's local name in the server's error messages."""
     try:
         yield
     except InvalidInput as error:
@@ -149,7 +149,7 @@ def run_command(command: Sequence[str], env: Sequence[str], code: str, detach: b
 
 
 def job_of(command: Sequence[str], env: dict[str, str], **asked: Any) -> dict[str, Any]:
-    """The short document that the options of `corral run` stand for; what was not asked for is left out."""
+    """Return the short document of the options of `corral run`, without fields that were not given."""
     program = os.path.basename(command[0]).lower().split(".")[0]
     clean = "".join(char if char.isascii() and char.isalnum() else "-" for char in program).strip("-") or "run"
     devices = _devices(asked["devices"], asked["model"])
@@ -175,7 +175,7 @@ def job_of(command: Sequence[str], env: dict[str, str], **asked: Any) -> dict[st
 
 
 def _devices(count: float, model: str) -> Any:
-    """What a job file says for so many devices, or such a part of one, of a model."""
+    """Return the job file's value for a number of devices, or for a fraction of one, of a model."""
     if not model:
         return int(count) if count == int(count) else count
     if 0 < count < 1:
@@ -225,9 +225,9 @@ def _send(
 
 
 def _submitted(submit: Callable[[], Job], key: str) -> Job:
-    """Submit, and again under the same key while it is unknown whether the job was stored: it is stored once.
+    """Submit, and retry with the same key while it is unknown whether the job was stored; it is stored once.
 
-    Raises what `submit` raises.
+    Raises the errors of `submit`.
     """
     for pause in _UNKNOWN_PAUSES:
         try:
@@ -253,7 +253,7 @@ def _tell_accepted(job: Job, *, follow: bool, array: bool) -> None:
 
 
 def _jobs_of_array(client: Client, first: str) -> list[str]:
-    page = client.jobs(tag=f"array:{first}", order="oldest", limit=1000)  # an array has no more
+    page = client.jobs(tag=f"array:{first}", order="oldest", limit=1000)  # the largest array has 1,000 jobs
     return [job["id"] for job in page["items"]]
 
 
@@ -267,7 +267,7 @@ def _tell_trial(trial: Job, output: str) -> None:
 
 
 def _code_folder(text: bytes, folder: Path) -> Path | None:
-    """The folder that a job file's `code:` names on this machine; a URI is left to the server."""
+    """Return the local folder of a job file's `code:`; None for a URI, which the server reads."""
     if b"code" not in text:
         return None
     from corral.spec.local_code import local_code
@@ -277,7 +277,7 @@ def _code_folder(text: bytes, folder: Path) -> Path | None:
 
 
 def _send_code(client: Client, folder: Path | None) -> str:
-    """The digest of `folder`'s archive, which is on the server afterwards; "" for no folder."""
+    """Upload the archive of `folder` unless the server has it, and return its digest; "" for no folder."""
     if folder is None:
         return ""
     from corral.cli.packing import pack
@@ -292,9 +292,9 @@ def _send_code(client: Client, folder: Path | None) -> str:
 
 
 def pair(text: str) -> tuple[str, str]:
-    """The two sides of `NAME=VALUE`.
+    """Split `NAME=VALUE`.
 
-    Raises InvalidInput when it is not that.
+    Raises InvalidInput for any other text.
     """
     name, sign, value = text.partition("=")
     if not name or not sign:

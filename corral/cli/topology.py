@@ -1,4 +1,4 @@
-"""Why: before a machine or a network is trusted to a document, one wants to see what Corral makes of it."""
+"""`corral topology`: show how Corral reads a node's link matrix or a topology.conf, before it becomes a document."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     help="A picture of the tree, or a cluster document to go on from.",
 )  # fmt: skip
 def topology_command(file: str, output: str) -> int:
-    """Show the cells that FILE tells: a node's link matrix, or Slurm's topology.conf (- reads standard input).
+    """Show the cells that FILE describes: a node's link matrix, or Slurm's topology.conf (- reads standard input).
 
     \b
     nvidia-smi topo -m | corral topology -
@@ -61,7 +61,7 @@ def _machine(wiring: Wiring) -> Iterator[str]:
 
 
 def _tree(leaves: Sequence[tuple[Cells, str]], indent: str = "") -> Iterator[str]:
-    """The lines of a tree; leaves without a cell of their own stand in one line."""
+    """Yield the lines of a tree; leaves without a cell of their own share one line."""
     inside: dict[tuple[str, str], list[tuple[Cells, str]]] = {}
     for cells, name in leaves:
         inside.setdefault(cells[0] if cells else ("", ""), []).append((cells[1:], name))
@@ -79,7 +79,7 @@ def _tree(leaves: Sequence[tuple[Cells, str]], indent: str = "") -> Iterator[str
 
 
 def _ways(wiring: Wiring) -> Iterator[str]:
-    """How many pairs are joined in which way, the best first."""
+    """Yield the number of device pairs per link type, best first."""
     size = range(len(wiring.names))
     counts = Counter(wiring.links[a][b] for a in size for b in size if a < b)
     for quality, count in sorted(counts.items(), reverse=True):
@@ -102,17 +102,17 @@ def _spoken(quality: int) -> str:
 
 
 class _Block(str):
-    """Text that is written line by line."""
+    """Text that is written as a YAML block, line by line."""
 
 
 def _node(wiring: Wiring, text: str) -> dict[str, Any]:
-    """A cluster document whose nodes are all wired like this."""
+    """Return a cluster document whose nodes all have this wiring."""
     matrix = _Block("".join(f"{line.rstrip()}\n" for line in map(_without_tabs, text.splitlines()) if line.strip()))
     return {"kind": "Cluster", "node": {"devices": {"count": len(wiring.names), "matrix": matrix}}, "nodes": ["node1"]}
 
 
 def _without_tabs(line: str) -> str:
-    """YAML wants spaces; an empty entry is written so that it still counts."""
+    """Replace tabs by spaces, which YAML needs, and write an empty entry as `-` so that it still counts."""
     if "\t" not in line:
         return line
     first, *words = (word.strip() for word in line.split("\t"))

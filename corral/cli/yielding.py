@@ -1,4 +1,4 @@
-"""Why: taking places from running jobs, for maintenance or for others, is done in the open: who, why, and at what cost."""
+"""Commands that suspend jobs, cordon and drain nodes, and show receipts of jobs that yielded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOOK_SECONDS = 0.5
 @click.command("suspend")
 @jobs_argument
 def suspend_command(jobs: Sequence[str]) -> None:
-    """End jobs with their checkpoint signal and hold them; they keep their places in the queue."""
+    """Suspend jobs: end them with their checkpoint signal and hold them; they keep their places in the queue."""
     with connect() as client:
         for job in each_job(client, jobs, live=True):
             found = client.suspend(job)
@@ -36,7 +36,7 @@ def suspend_command(jobs: Sequence[str]) -> None:
 @click.command("resume")
 @jobs_argument
 def resume_command(jobs: Sequence[str]) -> None:
-    """Let suspended jobs go on."""
+    """Resume suspended jobs."""
     with connect() as client:
         for job in each_job(client, jobs, live=True):
             found = client.resume(job)
@@ -50,9 +50,9 @@ def resume_command(jobs: Sequence[str]) -> None:
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many at most.")
 @output_option
 def receipts_command(job: str, queue: str, since: str, limit: int, output: str) -> None:
-    """Show what had to yield: to whom, under which rule, what it cost, and when it came back.
+    """Show the receipts of jobs that yielded: to which job, by which rule, at which cost, and their return.
 
-    Without a JOB those of all jobs.
+    Without a JOB, show the receipts of all jobs.
     """
     if job and (queue or since):
         raise click.UsageError("--queue and --since go without a JOB.")
@@ -67,7 +67,7 @@ def receipts_command(job: str, queue: str, since: str, limit: int, output: str) 
 
 
 def receipts_table(found: Sequence[dict[str, Any]]) -> str:
-    """Receipts as a table."""
+    """Return receipts as a table."""
     headings = ("RECEIPT", "JOB", "QUEUE", "RULE", "AGO", "DEVICES", "COST", "BACK", "")
     return table(headings, (_receipt_row(receipt) for receipt in found), right=frozenset({4, 5, 6}))
 
@@ -101,7 +101,7 @@ def _back(receipt: dict[str, Any]) -> str:
 
 
 def ledger_text(ledger: dict[str, Any]) -> str:
-    """What a queue has lent and borrowed, as a table."""
+    """Return a queue's lent and borrowed device time as a table."""
     rows = [
         (way, line["queue"] or "(nobody's)", device_time(line["deviceSeconds"]), line["devices"] or "", line["since"])
         for way, lines in (("lent to", ledger["lent"]), ("borrowed from", ledger["borrowed"]))
@@ -111,7 +111,7 @@ def ledger_text(ledger: dict[str, Any]) -> str:
 
 
 def device_time(seconds: float) -> str:
-    """Device-seconds in the largest unit that fits: `40 device-seconds`, `2.5 device-hours`; "" for none."""
+    """Return device-seconds in the largest unit that fits: `40 device-seconds`, `2.5 device-hours`; "" for none."""
     if not seconds:
         return ""
     unit, size = ("hours", 3600) if seconds >= 3600 else ("minutes", 60) if seconds >= 60 else ("seconds", 1)
@@ -122,7 +122,7 @@ def device_time(seconds: float) -> str:
 @nodes_argument
 @why_option
 def cordon_command(nodes: Sequence[str], why: str) -> None:
-    """Close machines (ENGINE/NODE) to new tasks; what runs there runs on."""
+    """Close nodes (ENGINE/NODE) to new tasks; running tasks continue."""
     with connect() as client:
         for node in nodes:
             client.cordon(node, why=why)
@@ -132,7 +132,7 @@ def cordon_command(nodes: Sequence[str], why: str) -> None:
 @click.command("uncordon")
 @nodes_argument
 def uncordon_command(nodes: Sequence[str]) -> None:
-    """Open machines to new tasks again."""
+    """Open nodes to new tasks again."""
     with connect() as client:
         for node in nodes:
             client.uncordon(node)
@@ -148,7 +148,7 @@ def uncordon_command(nodes: Sequence[str]) -> None:
 @click.option("--after-jobs", is_flag=True, help="Let the jobs there end by themselves.")
 @click.option("--wait", is_flag=True, help="Wait until nothing runs there.")
 def drain_command(nodes: Sequence[str], why: str, grace: float | None, after_jobs: bool, wait: bool) -> None:
-    """Close machines to new tasks and have what runs there run elsewhere, against a receipt."""
+    """Close nodes to new tasks and move their running tasks elsewhere; each of their jobs gets a receipt."""
     with connect() as client:
         for node in nodes:
             client.drain(node, why=why, grace_seconds=grace, after_jobs=after_jobs)

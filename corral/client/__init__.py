@@ -12,7 +12,7 @@ __all__ = ["AsyncClient", "Client"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a client when it is first asked for: the command line needs only one of them, and quickly."""
+    """Import a client on first use: the command line needs only one of them, and a short start."""
     if name == "Client":
         from corral.client.sync import Client
 

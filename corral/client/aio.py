@@ -1,4 +1,4 @@
-"""Why: services and notebooks that are async already want the same calls without threads; here they go over httpx2."""
+"""The async client, over httpx2, with the same methods as the sync client."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Answer = TypeVar("Answer")
 
 
 def _asks(operation: Callable[P, Call[Answer]]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, Answer]]:
-    """The method that asks for an operation and gives back its answer."""
+    """Return the client method that sends an operation's call and returns its answer."""
 
     async def method(self: AsyncClient, /, *args: P.args, **named: P.kwargs) -> Answer:
         return await self._ask(operation(*args, **named))
@@ -38,7 +38,7 @@ def _asks(operation: Callable[P, Call[Answer]]) -> Callable[Concatenate[AsyncCli
 
 
 def _streams(operation: Callable[P, Call[bytes]]) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[bytes]]:
-    """The method that asks for an operation and gives back its answer piece by piece."""
+    """Return the client method that sends an operation's call and yields its answer piece by piece."""
 
     def method(self: AsyncClient, /, *args: P.args, **named: P.kwargs) -> AsyncIterator[bytes]:
         return self._stream(operation(*args, **named), timeout=None)
@@ -47,10 +47,10 @@ def _streams(operation: Callable[P, Call[bytes]]) -> Callable[Concatenate[AsyncC
 
 
 class AsyncClient:
-    """Corral's API as methods. Without arguments it talks to the server one is signed in to.
+    """Corral's API as methods; without arguments, the client uses the server of the current sign-in.
 
-    Every method raises the errors of `corral.kernel.errors` that the server answered with, and Unavailable when it does
-    not answer. Use it as a context manager, or call `close`. Not to be shared between threads.
+    Every method raises the error of `corral.kernel.errors` that the server answered with, and Unavailable when the
+    server is unreachable. Use it as a context manager, or call `close`. It is not thread-safe.
     """
 
     def __init__(self, url: str = "", token: str = "", *, ca: str = "", timeout: float = 30.0) -> None:
@@ -71,7 +71,7 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     # -- session and accounts
@@ -79,7 +79,7 @@ class AsyncClient:
     version = _asks(operations.accounts.version)
 
     async def login(self, *, link: str = "", user: str = "", password: str = "") -> Record:
-        """Sign in with a one-time link's token, or with user and password; this client uses the new token from then."""
+        """Sign in with a one-time link's token, or with user and password; this client then uses the new token."""
         signed = await self._ask(operations.accounts.login(link=link, user=user, password=password))
         self.token = signed["token"]
         return signed
@@ -139,7 +139,7 @@ class AsyncClient:
     delete = _asks(operations.jobs.delete)
 
     async def wait(self, ref: str, *, timeout: float | None = None, tell: Callable[[Job], None] | None = None) -> Job:
-        """Wait until a job has ended; `tell` is called with the job whenever something happened to it.
+        """Wait until a job has ended; `tell` gets the job after each of its events and each heartbeat.
 
         Raises TimeoutError after `timeout` seconds.
         """
@@ -159,7 +159,7 @@ class AsyncClient:
             except Unavailable:
                 if until is not None and time.monotonic() > until:
                     raise
-                await asyncio.sleep(1.0)  # the server is away; the job is not
+                await asyncio.sleep(1.0)  # the server is unreachable; the job may still run
 
     # -- logs, events, code, terminals
 
@@ -168,13 +168,13 @@ class AsyncClient:
     async def events(
         self, *, after: int | None = None, job: str = "", timeout: float | None = None
     ) -> AsyncIterator[Event]:
-        """What happens, as it happens (every job's, or one job's), from after event `after`, or from now on."""
+        """Yield events as they happen, of all jobs or of one, after event `after` or from now on."""
         async for event in self._feed(after=after, job=job, timeout=timeout):
             if event is not None:
                 yield event
 
     async def has_code(self, digest: str) -> bool:
-        """Whether an archive is on the server already."""
+        """Return whether the server has an archive already."""
         try:
             await self._ask(operations.streams.has_code(digest))
         except NotFound:
@@ -182,7 +182,7 @@ class AsyncClient:
         return True
 
     async def put_code(self, pieces: AsyncIterable[bytes], size: int, digest: str = "") -> Record:
-        """Upload a code archive (tar.gz) of `size` bytes; `digest`: its SHA-256, if it is known."""
+        """Upload a code archive (tar.gz) of `size` bytes; `digest` is its SHA-256, if known."""
         made = operations.streams.put_code(size, digest)
         try:
             response = await self._http.request(
@@ -195,12 +195,12 @@ class AsyncClient:
         return answer
 
     def exec(self, ref: str, role: str, index: int, command: Sequence[str], *, tty: bool = False) -> AsyncExecStream:
-        """Run a command inside a running task; use the stream as an async context manager."""
+        """Run a command in a running task; use the stream as an async context manager."""
         path = operations.streams.enter(ref, role, index, command, tty=tty).path
         return AsyncExecStream(self.url + path, self.token, _trust(self.ca))
 
     def reach(self, ref: str, role: str, index: int, port: str) -> AsyncExecStream:
-        """A TCP connection to a port of a running task, by its name or number; an async context manager."""
+        """Open a TCP connection to a port of a running task, by name or number; an async context manager."""
         path = operations.streams.reach(ref, role, index, port).path
         return AsyncExecStream(self.url + path, self.token, _trust(self.ca))
 
@@ -244,7 +244,7 @@ class AsyncClient:
         return answer  # type: ignore[no-any-return]  # the API's own tests check the shapes
 
     async def _sent(self, call: Call[Any]) -> httpx2.Response:
-        """The answer; a connection that the server closed while it idled is tried once more, if the call may be."""
+        """Return the response; retry once, if the call is repeatable, when the server closed an idle connection."""
         headers = self._headers(call)
         try:
             return await self._http.request(call.method, call.path, content=call.body, headers=headers)
@@ -274,7 +274,7 @@ class AsyncClient:
     async def _feed(
         self, *, after: int | None = None, job: str = "", timeout: float | None = None
     ) -> AsyncIterator[Event | None]:
-        """The event stream; None stands for a sign of life, the first of which comes at once."""
+        """Yield the event stream; None is a heartbeat, and the first one comes at once."""
         feed = operations.streams.Feed()
         pieces = self._stream(operations.streams.events(after=after, job=job), timeout=timeout)
         async with contextlib.aclosing(pieces):  # type: ignore[type-var]

@@ -1,7 +1,7 @@
-"""Why: the sync and the async client make the same calls; what a call is stands here once, without any input or output.
+"""The calls of the API, built without input or output, for both clients.
 
-`corral.client.operations` has a function for each operation of the API that returns its `Call`; a client sends it and
-gives back its decoded answer. The two clients differ only in how.
+`corral.client.operations` has a function for each operation of the API that returns its `Call`. A client sends the call
+and returns the decoded answer. The two clients differ only in how they send it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
 
 
 class Call(NamedTuple, Generic[Answer]):
-    """One request, and by its type what answers it: `body` is bytes already, `headers` are those beyond the usual."""
+    """One request, typed by its answer: `body` is encoded already, `headers` come on top of the usual ones."""
 
     method: str
     path: str
@@ -32,7 +32,7 @@ class Call(NamedTuple, Generic[Answer]):
 
 
 def call(method: str, path: str, query: Query | None = None, *, data: Any = None, **headers: str) -> Call[Any]:
-    """A call of the native API; empty query values are left out, `data` is sent as JSON."""
+    """Return a call of the native API; empty query values are left out, and `data` is sent as JSON."""
     given = {name: _text(value) for name, value in (query or {}).items() if value not in (None, "", False, [], ())}
     target = API + path + ("?" + urlencode(given, doseq=True) if given else "")
     body = None if data is None else json.dumps(data).encode()
@@ -43,18 +43,18 @@ def call(method: str, path: str, query: Query | None = None, *, data: Any = None
 
 
 def job_path(ref: str, *parts: object) -> str:
-    """The path of a job, or of something of it."""
+    """Return the path of a job, or of one of its parts."""
     return "/".join(["/jobs", quote(ref, safe="~"), *(quote(str(part), safe="") for part in parts)])
 
 
 def written(made: Call[Answer], text: str | bytes) -> Call[Answer]:
-    """The call with a file that a person wrote as its body."""
+    """Return the call with the text of a file as its body."""
     body = text.encode() if isinstance(text, str) else text
     return made._replace(body=body, headers={**made.headers, "content-type": media_type(body)})
 
 
 def worded(method: Method, operation: Callable[..., Call[Any]]) -> Method:
-    """`method` with the name, the words and the parameters of the operation that it asks for."""
+    """Return `method` with the name, docstring and parameters of its operation."""
     functools.update_wrapper(method, operation)
     said = inspect.signature(operation)
     answer = str(said.return_annotation).removeprefix("Call[").removesuffix("]")
@@ -64,12 +64,12 @@ def worded(method: Method, operation: Callable[..., Call[Any]]) -> Method:
 
 
 def media_type(body: bytes) -> str:
-    """What a job file's first character says it is."""
+    """Return the media type of a job file, by its first character."""
     return "application/json" if body.lstrip()[:1] in (b"{", b"[") else "application/yaml"
 
 
 def raise_for(status: int, body: bytes, retry_after: str = "") -> None:
-    """Turn a refusal back into the error that the server raised."""
+    """Raise the error that the server answered with; return if the status is below 400."""
     if status < 400:
         return
     try:

@@ -1,4 +1,4 @@
-"""Why: a person signs in once; where and as whom is remembered in one private file, and the environment overrides it."""
+"""The stored sign-ins of a user, in one private file; environment variables override it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_URL = "http://127.0.0.1:8470"
 
 
 class Context(NamedTuple):
-    """A server and who one is there; `ca` is a file of certificates to trust besides the system's."""
+    """A server, and the token and user for it; `ca` is a file of certificates to trust besides the system's."""
 
     url: str
     token: str = ""
@@ -25,7 +25,7 @@ class Context(NamedTuple):
 
 
 def config_path() -> Path:
-    """The file: `$CORRAL_CONFIG`, else `corral/config.json` in the user's configuration folder."""
+    """Return the file's path: `$CORRAL_CONFIG`, else `corral/config.json` in the user's configuration folder."""
     named = os.environ.get("CORRAL_CONFIG")
     if named:
         return Path(named)
@@ -34,7 +34,7 @@ def config_path() -> Path:
 
 
 def load() -> dict[str, Any]:
-    """The whole file; an absent one is empty.
+    """Return the content of the file; empty if it does not exist.
 
     Raises InvalidInput when it cannot be read.
     """
@@ -53,7 +53,7 @@ def load() -> dict[str, Any]:
 
 
 def current() -> Context:
-    """Which server to talk to, and with which token: CORRAL_URL and CORRAL_TOKEN before the file."""
+    """Return the current server and token; CORRAL_URL and CORRAL_TOKEN take precedence over the file."""
     url = os.environ.get("CORRAL_URL", "")
     data = load()
     contexts = data["contexts"]
@@ -69,7 +69,7 @@ def current() -> Context:
 
 
 def remember(context: Context, name: str = "") -> str:
-    """Store a context and make it the current one; its name is `name`, or the server's address."""
+    """Store a context and make it the current one; it is named `name`, or else by the server's address."""
     with _changed() as data:
         name = name or context.url.partition("://")[2]
         data["contexts"][name] = {field: value for field, value in context._asdict().items() if value}
@@ -78,7 +78,7 @@ def remember(context: Context, name: str = "") -> str:
 
 
 def forget(url: str) -> None:
-    """Drop the token of the server at `url`."""
+    """Remove the token of the server at `url`."""
     with _changed() as data:
         for stored in data["contexts"].values():
             if same_server(stored.get("url", ""), url):
@@ -86,9 +86,9 @@ def forget(url: str) -> None:
 
 
 def require_token(context: Context) -> str:
-    """The token of a context.
+    """Return the token of a context.
 
-    Raises Unauthenticated when nobody has signed in.
+    Raises Unauthenticated without one.
     """
     if not context.token:
         message = f"Nobody is signed in to {context.url}; run: corral login LINK (corral up prints one)."
@@ -97,13 +97,13 @@ def require_token(context: Context) -> str:
 
 
 def same_server(one: str, other: str) -> bool:
-    """Whether two URLs name the same server."""
+    """Return whether two URLs are those of the same server."""
     return one.rstrip("/").lower() == other.rstrip("/").lower()
 
 
 @contextlib.contextmanager
 def _changed() -> Iterator[dict[str, Any]]:
-    """The file's data, written back whole and private (0600)."""
+    """Yield the file's data, then write it back atomically with mode 0600."""
     data = load()
     yield data
     path = config_path()

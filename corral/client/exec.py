@@ -1,4 +1,4 @@
-"""Why: a terminal needs both directions at once, which only the WebSocket has; its library loads when first needed."""
+"""WebSocket streams for commands in tasks and connections to their ports; the library is imported on first use."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _PIECE: Final = 64 * 1024
-"""Bytes of input that one message carries; the server takes up to 256 KiB."""
+"""Bytes of input in one message; the server accepts up to 256 KiB."""
 
 
 class ExecStream:
-    """One command inside a running task: iterate over its output, `send` its input; then `exit_code` is set."""
+    """A command in a running task: iterate over its output, `send` its input; afterwards, `exit_code` is set."""
 
     def __init__(self, url: str, token: str, *, ca: str = "") -> None:
         from websockets.exceptions import WebSocketException
@@ -49,16 +49,16 @@ class ExecStream:
         self.close()
 
     def send(self, data: bytes) -> None:
-        """Give the command input."""
+        """Send input to the command."""
         for piece in _pieces(data):
             self._write(piece)
 
     def end_input(self) -> None:
-        """Tell the command that there is no more input."""
+        """Close the command's input."""
         self._write(json.dumps({"eof": True}))
 
     def resize(self, rows: int, columns: int) -> None:
-        """Tell the command's terminal its size."""
+        """Set the size of the command's terminal."""
         self._write(json.dumps({"resize": [rows, columns]}))
 
     def _write(self, frame: str | bytes) -> None:
@@ -85,7 +85,7 @@ class ExecStream:
                 self._control(json.loads(frame))
 
     def close(self) -> None:
-        """End the connection, and with it the command."""
+        """Close the connection, which ends the command."""
         self._entered.__exit__(None, None, None)
 
     def _control(self, message: dict[str, object]) -> None:
@@ -128,16 +128,16 @@ class AsyncExecStream:
         await self._socket.close()
 
     async def send(self, data: bytes) -> None:
-        """Give the command input."""
+        """Send input to the command."""
         for piece in _pieces(data):
             await self._socket.send(piece)
 
     async def end_input(self) -> None:
-        """Tell the command that there is no more input."""
+        """Close the command's input."""
         await self._socket.send(json.dumps({"eof": True}))
 
     async def resize(self, rows: int, columns: int) -> None:
-        """Tell the command's terminal its size."""
+        """Set the size of the command's terminal."""
         await self._socket.send(json.dumps({"resize": [rows, columns]}))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -161,6 +161,6 @@ class AsyncExecStream:
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
-    """Input as messages; empty input is one empty message."""
+    """Split input into messages; empty input is one empty message."""
     for begin in range(0, max(1, len(data)), _PIECE):
         yield data[begin : begin + _PIECE]

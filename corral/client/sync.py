@@ -1,4 +1,4 @@
-"""Why: scripts and the command line want one object per server whose methods are the API's calls."""
+"""The sync client: one object per server, whose methods are the API's calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 
 
 def _asks(operation: Callable[P, Call[Answer]]) -> Callable[Concatenate[Client, P], Answer]:
-    """The method that asks for an operation and gives back its answer."""
+    """Return the client method that sends an operation's call and returns its answer."""
 
     def method(self: Client, /, *args: P.args, **named: P.kwargs) -> Answer:
         return self._ask(operation(*args, **named))
@@ -33,7 +33,7 @@ def _asks(operation: Callable[P, Call[Answer]]) -> Callable[Concatenate[Client, 
 
 
 def _streams(operation: Callable[P, Call[bytes]]) -> Callable[Concatenate[Client, P], Iterator[bytes]]:
-    """The method that asks for an operation and gives back its answer piece by piece."""
+    """Return the client method that sends an operation's call and yields its answer piece by piece."""
 
     def method(self: Client, /, *args: P.args, **named: P.kwargs) -> Iterator[bytes]:
         return self._transport.stream(operation(*args, **named), timeout=None)
@@ -42,10 +42,10 @@ def _streams(operation: Callable[P, Call[bytes]]) -> Callable[Concatenate[Client
 
 
 class Client:
-    """Corral's API as methods. Without arguments it talks to the server one is signed in to.
+    """Corral's API as methods; without arguments, the client uses the server of the current sign-in.
 
-    Every method raises the errors of `corral.kernel.errors` that the server answered with, and Unavailable when it does
-    not answer. Use it as a context manager, or call `close`. Not to be shared between threads.
+    Every method raises the error of `corral.kernel.errors` that the server answered with, and Unavailable when the
+    server is unreachable. Use it as a context manager, or call `close`. It is not thread-safe.
     """
 
     def __init__(self, url: str = "", token: str = "", *, ca: str = "", timeout: float = 30.0) -> None:
@@ -66,7 +66,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._transport.close()
 
     # -- session and accounts
@@ -74,7 +74,7 @@ class Client:
     version = _asks(operations.accounts.version)
 
     def login(self, *, link: str = "", user: str = "", password: str = "") -> Record:
-        """Sign in with a one-time link's token, or with user and password; this client uses the new token from then."""
+        """Sign in with a one-time link's token, or with user and password; this client then uses the new token."""
         signed = self._ask(operations.accounts.login(link=link, user=user, password=password))
         self.token = signed["token"]
         self._transport.close()
@@ -136,7 +136,7 @@ class Client:
     delete = _asks(operations.jobs.delete)
 
     def wait(self, ref: str, *, timeout: float | None = None, tell: Callable[[Job], None] | None = None) -> Job:
-        """Wait until a job has ended; `tell` is called with the job whenever something happened to it.
+        """Wait until a job has ended; `tell` gets the job after each of its events and each heartbeat.
 
         Raises TimeoutError after `timeout` seconds.
         """
@@ -156,18 +156,18 @@ class Client:
             except Unavailable:
                 if until is not None and time.monotonic() > until:
                     raise
-                time.sleep(1.0)  # the server is away; the job is not
+                time.sleep(1.0)  # the server is unreachable; the job may still run
 
     # -- logs, events, code, terminals
 
     log = _streams(operations.streams.log)
 
     def events(self, *, after: int | None = None, job: str = "", timeout: float | None = None) -> Iterator[Event]:
-        """What happens, as it happens (every job's, or one job's), from after event `after`, or from now on."""
+        """Return events as they happen, of all jobs or of one, after event `after` or from now on."""
         return (event for event in self._feed(after=after, job=job, timeout=timeout) if event is not None)
 
     def has_code(self, digest: str) -> bool:
-        """Whether an archive is on the server already."""
+        """Return whether the server has an archive already."""
         try:
             self._ask(operations.streams.has_code(digest))
         except NotFound:
@@ -175,19 +175,19 @@ class Client:
         return True
 
     def put_code(self, pieces: Iterable[bytes], size: int, digest: str = "") -> Record:
-        """Upload a code archive (tar.gz) of `size` bytes; `digest`: its SHA-256, if it is known."""
+        """Upload a code archive (tar.gz) of `size` bytes; `digest` is its SHA-256, if known."""
         answer: Record = json.loads(self._transport.upload(operations.streams.put_code(size, digest), pieces))
         return answer
 
     def exec(self, ref: str, role: str, index: int, command: Sequence[str], *, tty: bool = False) -> ExecStream:
-        """Run a command inside a running task."""
+        """Run a command in a running task."""
         from corral.client.exec import ExecStream
 
         path = operations.streams.enter(ref, role, index, command, tty=tty).path
         return ExecStream(self.url + path, self.token, ca=self.ca)
 
     def reach(self, ref: str, role: str, index: int, port: str) -> ExecStream:
-        """A TCP connection to a port of a running task, by its name or number."""
+        """Open a TCP connection to a port of a running task, by name or number."""
         from corral.client.exec import ExecStream
 
         return ExecStream(self.url + operations.streams.reach(ref, role, index, port).path, self.token, ca=self.ca)
@@ -228,7 +228,7 @@ class Client:
         return answer  # type: ignore[no-any-return]  # the API's own tests check the shapes
 
     def _feed(self, *, after: int | None = None, job: str = "", timeout: float | None = None) -> Iterator[Event | None]:
-        """The event stream; None stands for a sign of life, the first of which comes at once."""
+        """Yield the event stream; None is a heartbeat, and the first one comes at once."""
         feed = operations.streams.Feed()
         for piece in self._transport.stream(operations.streams.events(after=after, job=job), timeout=timeout):
             yield from feed.read(piece)

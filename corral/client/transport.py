@@ -1,7 +1,7 @@
-"""Why: the command line must be there before a person notices; `http.client` imports in a third of httpx2's time.
+"""The sync client's HTTP transport over `http.client`, which imports in a third of httpx2's time.
 
-See docs/decisions/0002-sync-client-transport.md for the measurement. One connection is kept and used again; a request
-that failed before any answer on a connection that had idled is sent once more on a fresh one, if it may be repeated.
+See docs/decisions/0002-sync-client-transport.md for the measurement. One connection is kept and reused. A request that
+failed before any answer on an idle connection is retried once on a new one, if it is repeatable.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 
 def repeatable(call: Call[Any]) -> bool:
-    """Whether a call is carried out once however often it is sent: by its method, or by its idempotency key."""
+    """Return whether a call takes effect once however often it is sent: by its method, or by its idempotency key."""
     return call.method in _REPEATABLE or "idempotency-key" in call.headers
 
 
 class Transport:
-    """Sends calls to one server and reads their answers; not to be shared between threads."""
+    """Sends calls to one server and reads their answers; not thread-safe."""
 
     def __init__(self, url: str, token: str, *, ca: str = "", timeout: float = 30.0) -> None:
         self.url = checked_url(url)
@@ -42,9 +42,9 @@ class Transport:
         self._kept: http.client.HTTPConnection | None = None
 
     def send(self, call: Call[Any]) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """The status, headers and body of the answer to `call`.
+        """Return the status, headers and body of the answer to `call`.
 
-        Raises the error that a refusal stands for, Unavailable when no server answers.
+        Raises the error that the server answered with, Unavailable when the server is unreachable.
         """
         kept = self._still_open()
         connection, used = kept or self._connect(), kept is not None
@@ -65,7 +65,7 @@ class Transport:
         return response.status, response.headers, body
 
     def _still_open(self) -> http.client.HTTPConnection | None:
-        """The connection that was kept; a server that has since restarted has closed it, which is seen here."""
+        """Return the kept connection; None if the server has closed it, for example by a restart."""
         kept = self._kept
         if kept is None or kept.sock is None or kept.sock.fileno() < 0:
             return None
@@ -77,12 +77,12 @@ class Transport:
         return None
 
     def stream(self, call: Call[Any], *, timeout: float | None = None) -> Iterator[bytes]:
-        """The answer's body as it arrives, on a connection of its own."""
+        """Yield the answer's body as it arrives, on a connection of its own."""
         connection = self._connect()
         line = connection.sock
         try:
             response = self._exchange(connection, call)
-            line.settimeout(timeout)  # only the beginning has to be prompt; a quiet task may say nothing for days
+            line.settimeout(timeout)  # only the first bytes must be prompt: a task may print nothing for days
             if response.status >= 400:
                 raise_for(response.status, response.read(), response.headers.get("retry-after", ""))
             while piece := response.read1(PIECE):
@@ -93,7 +93,7 @@ class Transport:
             connection.close()
 
     def upload(self, call: Call[Any], pieces: Iterable[bytes]) -> bytes:
-        """Send a long body in pieces, whose length the call says; a server that refuses early is listened to."""
+        """Send a long body in pieces, whose total length is in the call's headers; read an early refusal too."""
         connection = self._connect()
         try:
             connection.putrequest(call.method, self._base + call.path)
@@ -104,7 +104,7 @@ class Transport:
                 for piece in pieces:
                     connection.send(piece)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # the answer that is waiting says why
+                pass  # the server's answer gives the reason
             response = connection.getresponse()
             body = response.read()
         except (OSError, http.client.HTTPException) as error:
@@ -115,7 +115,7 @@ class Transport:
         return body
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._kept is not None:
             self._kept.close()
             self._kept = None
@@ -156,9 +156,9 @@ class Transport:
 
 
 def checked_url(url: str) -> str:
-    """A server's address without a slash at its end.
+    """Return a server's URL without a slash at its end.
 
-    Raises InvalidInput when it is none.
+    Raises InvalidInput when it is not a URL.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -167,7 +167,7 @@ def checked_url(url: str) -> str:
 
 
 def why_unreachable(url: str, error: BaseException) -> Unavailable:
-    """The error to raise when a server did not answer because of `error`."""
+    """Return the error to raise when a server did not answer because of `error`."""
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = f"its certificate is not trusted ({error.verify_message}); name its authority with CORRAL_CA"
     elif isinstance(error, TimeoutError):

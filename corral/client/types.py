@@ -1,4 +1,4 @@
-"""Why: answers are plain dictionaries, so the client starts quickly; these types say what is in them (`corral.model`)."""
+"""Types of the client's answers, which are plain dictionaries in the shapes of `corral.model`, for a quick start."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Any, Generic, NotRequired, TypedDict, TypeVar
 
 Item = TypeVar("Item")
 Record = dict[str, Any]
-"""An answer whose fields are in the API's reference."""
+"""An answer whose fields are described in the API's reference."""
 
 
 class Page(TypedDict, Generic[Item]):
-    """Some items of a longer list; `next` is what `after` takes to read on."""
+    """Items of a longer list; `next` is the `after` of the next page."""
 
     items: list[Item]
     next: str | None
 
 
 class TaskCounts(TypedDict):
-    """How many tasks stand where."""
+    """The number of tasks in each state."""
 
     total: int
     waiting: int
@@ -27,11 +27,11 @@ class TaskCounts(TypedDict):
 
 
 Exit = TypedDict("Exit", {"code": int, "phrase": str, "class": str, "message": str})
-"""How an attempt ended."""
+"""The result of an attempt."""
 
 
 class Waiting(TypedDict):
-    """Why a job waits."""
+    """The reason that a job waits."""
 
     code: str
     message: str
@@ -39,7 +39,7 @@ class Waiting(TypedDict):
 
 
 class Job(TypedDict):
-    """A job; the fields below the gap are only in the answer for a single job."""
+    """A job; the fields after the blank line are only in the answer for a single job."""
 
     id: str
     name: str
@@ -77,7 +77,7 @@ class Job(TypedDict):
 
 
 class Event(TypedDict):
-    """One thing that happened."""
+    """One event."""
 
     seq: int
     job: str

@@ -1,4 +1,4 @@
-"""The loops that join thinking to doing: fold what happened, plan, store, act; no rule of its own lives here."""
+"""The control process: fold events, plan, commit, then act; the rules live in other packages."""
 
 from corral.control.accounts import Accounts
 from corral.control.door import Door

@@ -1,4 +1,7 @@
-"""Why: on a server that runs as root every user's tasks run under a system account of their own, the same one for ever."""
+"""Assign system uids to users, and open the secrets of jobs.
+
+On a server that runs as root, the tasks of each user run under a uid of their own, which never changes.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,21 @@ from corral.service.seal import Sealer
 from corral.store import Store
 
 FIRST_ALLOTTED: Final = 100_000
-"""Allotted uids begin here, above those of people and services."""
+"""The first assigned uid, above those of people and services."""
 
 
 class Accounts:
-    """Which uid a user's tasks run under, and what a job's secrets are."""
+    """The uid of a user's tasks, and the secrets of a job."""
 
     def __init__(self, store: Store, sealer: Sealer, *, allot: bool) -> None:
-        """With `allot`, a user without a uid is given one; else tasks run as the server's own account."""
+        """With `allot`, a user without a uid is assigned one; otherwise tasks run as the server's own account."""
         self._store = store
         self._sealer = sealer
         self._allot = allot
         self._uids: dict[str, int | None] = {}
 
     def uid_of(self, user: str) -> int | None:
-        """The uid, once `ready` has been waited for; None is the server's own.
+        """The uid of a user for whom `ready` was awaited; None is the server's own.
 
         Raises NotFound for a user who was never made ready.
         """
@@ -36,7 +39,7 @@ class Accounts:
         return self._uids[user]
 
     async def ready(self, user: str) -> None:
-        """Settle the uid of `user`, for as long as the account is there; one made anew has another.
+        """Assign or look up the uid of `user`. An account that is deleted and created again gets another one.
 
         Raises NotFound when the account is gone.
         """
@@ -50,7 +53,7 @@ class Accounts:
         self._uids[user] = account.uid
 
     async def secrets(self, job: Job) -> Mapping[str, str]:
-        """The opened secrets of a job, by name.
+        """The decrypted secrets of a job, by name.
 
         Raises Conflict when they were sealed with another key.
         """

@@ -20,26 +20,26 @@ log = structlog.get_logger()
 
 
 class Presenter(Protocol):
-    """The engines whose machines are those that documents describe."""
+    """The engines whose nodes are described by Cluster documents."""
 
     def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
-        """What those engines would present if these (by engine) were the cluster documents."""
+        """The inventories that those engines would present with these Cluster documents (by engine)."""
         ...
 
     def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
-        """Have them present it from now on; their names."""
+        """Have those engines present the documents' nodes from now on; returns the engines' names."""
         ...
 
 
 class NothingDescribed:
-    """Engines that find their machines themselves."""
+    """A presenter for engines that discover their nodes themselves."""
 
     def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
-        """Nothing."""
+        """No inventory."""
         return ()
 
     def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
-        """Nobody."""
+        """No engine."""
         return frozenset()
 
 

@@ -1,8 +1,8 @@
-"""Carries stored commands to the engines: in order for each attempt, at least once, without one slow call holding others.
+"""Send stored commands to the engines: in order for each attempt, at least once, and many attempts at once.
 
-A command stays in the outbox until its engine call has returned; `done` collects what may leave it with the next commit.
-A start that an engine cannot carry out now is tried again until a stop of the same attempt is stored; then it is given up,
-since a stop ends an attempt that was never started, for ever.
+A command stays in the outbox until its engine call has returned; `done` collects the rows to delete with the next
+commit. A start that an engine cannot carry out now is retried until a stop of the same attempt is stored. Then it is
+given up, because a stop permanently ends an attempt that never started.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ CREATION_REFUSED = -200
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
 _AT_ONCE = 64
-"""Starts, and as many stops, which must not wait for starts that hang."""
+"""Starts in progress at once, and as many other commands, so that stops need not wait for hanging starts."""
 _MOST_NOTES = 5
-"""Different causes that people are told of while one start is tried again and again."""
+"""Different causes that are reported to users while one start is retried."""
 _LEASE_OVER = "lease-over"
 STORAGE_AWAY = "storage-away"
 """The code of an engine's error for a storage that cannot be mounted now."""
 
 
 class Dispatcher:
-    """Carries commands to engines: first in first out for each attempt, many attempts at once."""
+    """Sends commands to engines: first in, first out for each attempt, many attempts at once."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Dispatcher:
         lease_left: Callable[[], float],
         noted: Callable[[Noted], None],
     ) -> None:
-        """`lease_left` tells for how many seconds this control may still act; `noted` hears why a start is delayed."""
+        """`lease_left` returns the seconds that this control may still act; `noted` receives causes of delay."""
         self._noted = noted
         self._lease_left = lease_left
         self._engines = engines
@@ -65,10 +65,10 @@ class Dispatcher:
         self._starts = asyncio.Semaphore(_AT_ONCE)
         self._others = asyncio.Semaphore(_AT_ONCE)
         self.done: list[int] = []
-        """Outbox rows whose calls have returned; the loop takes them with its next commit."""
+        """Outbox rows whose calls have returned; the loop deletes them with its next commit."""
 
     def feed(self, rows: Iterable[OutboxRow]) -> None:
-        """Have these commands carried out; they are stored already."""
+        """Carry out these commands, which are stored already."""
         for row in rows:
             attempt = row.command.attempt
             if (queue := self._waiting.get(attempt)) is not None:
@@ -81,11 +81,11 @@ class Dispatcher:
 
     @property
     def idle(self) -> bool:
-        """Whether every command fed has been carried out."""
+        """Whether every command was carried out."""
         return not self._waiting
 
     async def close(self) -> None:
-        """Leave what is not carried out to the next start: it is in the outbox."""
+        """Stop; commands that were not carried out stay in the outbox for the next start."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -99,7 +99,10 @@ class Dispatcher:
         del self._waiting[attempt]
 
     async def _carry_out(self, queue: deque[OutboxRow]) -> None:
-        """Until the first command has come to something; who waits for the next try keeps no other from its own."""
+        """Call the engine for the first command until it succeeds, is refused or is given up.
+
+        No slot is held between tries, so a command that waits delays no other attempt.
+        """
         command = queue[0].command
         slots = self._starts if isinstance(command, StartTask) else self._others
         pause = _FIRST_PAUSE
@@ -119,7 +122,7 @@ class Dispatcher:
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _try(self, command: EngineCommand) -> CorralError | None:
-        """One call; None once the command has come to something, a refusal included, else what was in its way."""
+        """Call the engine once; returns the error if the call must be repeated, None after success or refusal."""
         try:
             await self._call(command)
         except Unavailable as error:
@@ -128,7 +131,7 @@ class Dispatcher:
         except CorralError as error:
             self._give_up(command, error)
         except Exception as error:
-            # Who draws an attempt's commands must not end: what comes after this one would never be carried out.
+            # This worker must never die: later commands of the attempt would be stuck.
             log.exception("engine failed", attempt=command.attempt)
             if not isinstance(command, StartTask) or isinstance(error, OSError):
                 return _mistake(error)
@@ -150,16 +153,16 @@ class Dispatcher:
                 await engine.forget([attempt])
 
     async def _rendered(self, attempt: AttemptId, engine: Engine) -> TaskLaunch | None:
-        """The launch, None for nothing to start.
+        """Render the launch; None when there is nothing to start.
 
-        A framework may be anybody's plug-in, so whatever it raises refuses this start and no other.
+        A framework may be a third-party plug-in, so any exception from it refuses this start only.
         """
         try:
             return await self._render(attempt)
         except CorralError:
             raise
         except PlaceGone as gone:
-            if attempt not in engine.attempts():  # else a control before this one has started it, and it is seen to end
+            if attempt not in engine.attempts():  # otherwise an earlier control started it, and its end will be seen
                 self._refused(PlaceLost(attempt, str(gone)))
             return None
         except Exception as error:
@@ -183,13 +186,16 @@ def _is_news(delayed: CorralError, told: set[str]) -> bool:
 
 
 def _is_given_up(queue: deque[OutboxRow]) -> bool:
-    """Whether the first command is a start that a stop behind it makes needless."""
+    """Whether the first command is a start with a stop of the same attempt queued behind it."""
     stopped = any(isinstance(row.command, StopTask) for row in queue)
     return stopped and isinstance(queue[0].command, StartTask)
 
 
 def _mistake(error: Exception) -> CorralError:
-    """What a task is told that an engine could not start and has no word for why; its own words may quote secrets."""
+    """The error for users after an unexpected engine failure.
+
+    The exception's text is left out, because it may quote secrets.
+    """
     return CorralError(
         "engine-failed", f"The engine failed to start the task ({type(error).__name__}), see the server's log."
     )

@@ -1,6 +1,6 @@
-"""Why: front must not open an engine or think about machines, so it asks control over HTTP on a private Unix socket.
+"""Control's API for front: HTTP on a private Unix socket, because front has neither engines nor nodes in memory.
 
-With replicas there is a second way in, for fronts elsewhere: mutual TLS between those who have the server's key.
+With replicas, fronts on other machines connect with mutual TLS, authenticated by the server's key.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _MISUNDERSTOOD = json.dumps(
     {"error": {"code": "bad-frame", "message": 'A text frame is {"resize": [ROWS, COLUMNS]} or {"eof": true}.'}}
 )
 _MOST_BEFORE = 5
+"""Jobs ahead of another one that an explanation names at most."""
 _LONGEST_STOP = 3600.0
 """Seconds that `corral down --stop-jobs` may wait for jobs to end."""
-"""How many of the jobs that are before another one are named."""
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which leaves signals alone and counts handshakes where there is TLS."""
+    """uvicorn without its signal handlers, and with a limit on TLS handshakes."""
 
     async def startup(self, sockets: list[Socket] | None = None) -> None:
         await super().startup([] if self.config.ssl else sockets)
@@ -71,26 +71,26 @@ class _Server(uvicorn.Server):
 
 
 class Beyond(NamedTuple):
-    """A listening socket on the network between replicas, and what shows there who is kin."""
+    """A listening socket on the network between replicas, with the certificates for mutual TLS."""
 
     listener: Socket
     kin: Kin
 
 
 class Door:
-    """Control's few questions and the exec sessions, for the server's own user and for those who have its key."""
+    """Control's queries and exec sessions, for the server's own user and for processes with its key."""
 
     def __init__(
         self, control: Control, path: Path, beyond: Beyond | None = None, logs: LogShelf | None = None
     ) -> None:
-        """`beyond` is where fronts of other replicas come in; `logs` are those of this machine and of the archive."""
+        """`beyond` is the listener for fronts of other replicas; `logs` are this machine's and the archive's."""
         self._logs = logs
         self._control = control
         self._path = path
         self._beyond = beyond
 
     async def serve(self) -> None:
-        """Serve until cancelled; the socket is new at every start."""
+        """Serve until cancelled; the socket's file is replaced at every start."""
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
         async with asyncio.TaskGroup() as group:
@@ -141,7 +141,7 @@ class Door:
         return JSONResponse({"ready": self._control.ready.is_set(), "reasons": reasons})
 
     async def _explain(self, request: Request) -> Response:
-        """Why a job waits, thought out anew on the live state, the first of those `before` it, and what it may hope for."""
+        """Explain why a job waits, computed on the live state, with the first jobs before it and its outlook."""
         control = await self._world_is_there()
         job = control.world.jobs.get(JobId(request.path_params["job"]))
         if job is None or not job.unplaced():
@@ -162,7 +162,7 @@ class Door:
         )
 
     def _grace(self, job_id: JobId) -> float:
-        """How long a job may take to end once it is told to."""
+        """Seconds of grace that a job gets to end."""
         job = self._control.world.jobs.get(job_id)
         if job is None:
             return 0.0
@@ -171,13 +171,13 @@ class Door:
         return own if bounded is None else bounded
 
     async def _fit(self, request: Request) -> Response:
-        """Whether a gang could ever run on the machines known now: null, or the reasons why not."""
+        """Whether a gang could ever run on the known nodes: null, or the reasons why not."""
         control = await self._world_is_there()
         reasons = could_ever_fit(control.world.cluster, await _gang_in(request))
         return _json(reasons and control.world.reasons_in_names(reasons))
 
     async def _trial(self, request: Request) -> Response:
-        """Why a gang would wait if it were queued now, found on a fork of the live queue (`starts-now`: it would not)."""
+        """Why a gang would wait if queued now, found on a fork of the queue; `starts-now` when it would not."""
         control = await self._world_is_there()
         asked = await _gang_in(request)
         queue = control.world.queue.fork()
@@ -186,7 +186,7 @@ class Door:
         return _json(reasons and control.world.reasons_in_names(reasons))
 
     async def _check_configuration(self, request: Request) -> Response:
-        """Which guarantees these documents, were they all there are, would break for the jobs that run now."""
+        """The guarantees of running jobs that these documents would break if they replaced all current ones."""
         control = await self._world_is_there()
         try:
             asked = msgspec.json.decode(await request.body(), type=ConfigurationQuestion)
@@ -207,9 +207,9 @@ class Door:
         return _json(await asyncio.to_thread(think))
 
     async def _stop_all(self, request: Request) -> Response:
-        """Ask every job that is not over to stop, and wait at most `wait` seconds until they are over.
+        """Stop all live jobs and wait at most `wait` seconds until they have ended.
 
-        The answer: how many were asked, and the names of those that are `left`.
+        Returns the number of jobs that were `asked`, and the names of those that are `left`.
         """
         control = await self._world_is_there()
         jobs = dict(control.world.jobs)
@@ -224,7 +224,7 @@ class Door:
         return JSONResponse({"asked": len(jobs), "left": left})
 
     async def _listed(self, request: Request) -> Response:
-        """The nodes or pods of the cluster that tasks run on, as it tells of them; null where they run on none."""
+        """The cluster's own list of its nodes or pods; null when no engine has such lists."""
         kind, namespace = request.path_params["kind"], request.query_params.get("namespace", "")
         if kind not in ("nodes", "pods"):
             raise NotFound("no-such-list", f"A cluster's nodes and pods can be listed, not its {kind[:50]}.")
@@ -234,7 +234,7 @@ class Door:
         return JSONResponse(None)
 
     async def _scale_object(self, request: Request) -> Response:
-        """Have the object that a job was born as ask for other replicas; false where nobody has such an object."""
+        """Set the replicas in the object that a job was made from; false when there is no such object."""
         control = await self._world_is_there()
         asked = await request.json()
         job = JobId(request.path_params["job"])
@@ -275,7 +275,7 @@ class Door:
 
 
 async def _carry(socket: WebSocket, session: ExecSession) -> None:
-    """Join a WebSocket and an exec session until either ends: bytes are data, text frames are JSON."""
+    """Connect a WebSocket and an exec session until either ends: binary frames are data, text frames are JSON."""
     reader = asyncio.create_task(_from_caller(socket, session))
     try:
         async for chunk in session.output():
@@ -290,7 +290,7 @@ async def _carry(socket: WebSocket, session: ExecSession) -> None:
 
 
 async def _from_caller(socket: WebSocket, session: ExecSession) -> None:
-    """Pass on what the caller sends; its leaving ends the session, even after the command takes no more input."""
+    """Forward the caller's frames. A disconnect ends the session, even when the command takes no more input."""
     while True:
         message = await socket.receive()
         if message["type"] == "websocket.disconnect":
@@ -313,7 +313,7 @@ async def _from_caller(socket: WebSocket, session: ExecSession) -> None:
 
 
 class _Asked(msgspec.Struct):
-    """What a caller's text frame asks for."""
+    """The request in a caller's text frame."""
 
     resize: tuple[_Cells, _Cells] | None = None
     eof: bool = False

@@ -1,8 +1,8 @@
-"""Why: to a job of `jobType: external` Corral gives places and no more; someone's own controller runs it.
+"""Jobs of `jobType: external`: Corral only places them; a third-party controller runs their tasks.
 
-What such a job should have, the targets in its object say; what its controller has, it says in the object's status
-(`corral.spec.objectstatus.ExternalStatus`). Nothing is remembered here: from the job's tasks and what the controller says
-now follows which tasks have started and which are over, however often it is asked.
+The desired tasks are the targets in the job's object. The controller reports the actual ones in the object's status
+(`corral.spec.objectstatus.ExternalStatus`). This module keeps no state: started and ended tasks follow from the job's
+tasks and the current status, however often they are computed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _GIVEN_UP: Final = "its controller has given the place up"
 
 
 class ExternalWord(msgspec.Struct, frozen=True, rename="camel"):
-    """What a controller says in the status of an object; without one that ever said anything, None stands for it."""
+    """A controller's report in the status of an object; None stands for a controller that has never reported."""
 
     observed_generation: int = 0
     attempt: int = 0
@@ -40,54 +40,54 @@ class ExternalWord(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExternalTasks:
-    """Stands where an engine would: it hands nothing on, and has whoever watches the objects look at a job again."""
+    """An engine without actions of its own; it makes the bridge look at a job's object again."""
 
     name = EXTERNAL
 
     def __init__(self, report: Callable[[EngineEvent], None], now: Callable[[], float]) -> None:
-        """`report` tells control what happened; `now` is seconds since 1970."""
+        """`report` takes events for control; `now` returns seconds since 1970."""
         self._report, self._now = report, now
         self.look: Callable[[JobId], None] | None = None
-        """Looks at the object of a job; None while nobody watches objects: then whatever is to end has ended."""
+        """Looks at the object of a job. None while objects are not watched: then a stopped task has ended."""
 
     async def open(self) -> None:
-        """Nothing is to be found."""
+        """Do nothing: there is no state to find."""
 
     async def close(self) -> None:
-        """Nothing is to be let go."""
+        """Do nothing."""
 
     def attempts(self) -> frozenset[AttemptId]:
-        """None: the store alone knows them."""
+        """No attempts: only the store knows them."""
         return frozenset()
 
     async def inventory(self) -> Inventory:
-        """No machines."""
+        """No nodes."""
         return Inventory(EXTERNAL, ())
 
     async def start(self, launch: TaskLaunch) -> None:
-        """The targets say it."""
+        """Look at the object; its targets tell the controller to start the task."""
         self._touch(launch.attempt)
 
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
-        """The targets say it."""
+        """Look at the object; its targets tell the controller to stop the task."""
         if self.look is None:
             self._report(Exited(attempt, self._now(), _TERMINATED, 15, "nobody watches the objects of the cluster"))
         self._touch(attempt)
 
     async def forget(self, attempts: Sequence[AttemptId]) -> None:
-        """Nothing was kept."""
+        """Do nothing: no state is kept."""
 
     async def watch(self) -> AsyncIterator[EngineEvent]:
-        """Nothing by itself."""
+        """No events; the bridge reports them."""
         return
         yield
 
     async def exec(self, attempt: AttemptId, argv: Sequence[str], *, tty: bool) -> ExecSession:
-        """Raises NotFound: what runs is its controller's."""
+        """Raises NotFound, because the task is run by another controller."""
         raise NotFound("not-running", f"{attempt} is run by somebody's own controller, not by Corral.")
 
     async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
-        """Raises NotFound: what runs is its controller's."""
+        """Raises NotFound, because the task is run by another controller."""
         raise NotFound("not-running", f"{attempt} is run by somebody's own controller, not by Corral.")
 
     def _touch(self, attempt: AttemptId) -> None:
@@ -96,7 +96,7 @@ class ExternalTasks:
 
 
 def said(status: Mapping[str, Any]) -> ExternalWord | None:
-    """What a controller says in an object's status; None while none ever said anything, or says nonsense."""
+    """The controller's report in an object's status; None when there is none or it is invalid."""
     try:
         return msgspec.convert(status["external"], ExternalWord) if status.get("external") else None
     except msgspec.ValidationError:
@@ -104,9 +104,9 @@ def said(status: Mapping[str, Any]) -> ExternalWord | None:
 
 
 def happened(job: Job, word: ExternalWord | None, *, caught_up: bool, now: float) -> list[EngineEvent]:
-    """What follows for the tasks of a job; `caught_up`: the targets in the object are those that hold, and are seen.
+    """The engine events that follow for a job's tasks; `caught_up`: the controller has seen the current targets.
 
-    A controller that never said anything has begun nothing, so what it should end has ended.
+    A controller that has never reported has started nothing, so tasks that should end have ended.
     """
     if word is None:
         return [_exited(job, task, now, _GIVEN_UP) for task in _tasks(job, _LEAVING)]
@@ -124,7 +124,10 @@ def _ended(job: Job, word: ExternalWord, now: float) -> Iterator[EngineEvent]:
 
 
 def _begun(job: Job, word: ExternalWord, now: float) -> Iterator[EngineEvent]:
-    """A task has begun when its controller holds as many replicas on its node, those that began before counted first."""
+    """Start tasks while the controller has replicas on their node that running tasks do not account for.
+
+    Tasks of roles other than the counted one start at once.
+    """
     if word.attempt != job.run.attempt:
         return
     counted = job.spread.counted
@@ -139,7 +142,7 @@ def _begun(job: Job, word: ExternalWord, now: float) -> Iterator[EngineEvent]:
 
 
 def _left(job: Job, word: ExternalWord, now: float) -> Iterator[EngineEvent]:
-    """Those that should leave a node have left it once the controller holds no more there than it should."""
+    """End leaving tasks on nodes where the controller has no more replicas than the target."""
     for task in _tasks(job, _LEAVING):
         if word.replicas.get(_node(task), 0) <= job.spread.targets.get(_node(task), 0):
             yield _exited(job, task, now, _GIVEN_UP)

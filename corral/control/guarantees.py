@@ -1,6 +1,7 @@
-"""Why: a change of what teams are owed must not take silently what running jobs hold by right, nor promise what is not.
+"""Find guarantees of queues that a change of the configuration would break.
 
-Everything is tried on a fork of the live cluster, which is left as it is.
+Two kinds count: guarantees that running jobs use now, and new ones that the nodes cannot satisfy. Everything is tried
+on a fork of the live cluster, which is left unchanged.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from corral.spec.amounts import spoken_amount
 def broken_by(
     cluster: Cluster, before: Configuration, after: Configuration, now: float, machines: Sequence[Inventory] = ()
 ) -> list[GuaranteeFinding]:
-    """The guarantees that a change would break, each with what is needed and what there would be.
+    """The guarantees that a change would break, each with the needed and the available amount.
 
-    `machines` are the inventories of those engines that would present others than now.
+    `machines` are the inventories of those engines that would present other nodes than now.
     """
     twin = cluster.fork(hived=False)
     for inventory in machines:
@@ -39,7 +40,7 @@ def broken_by(
 
 
 def _missing_amounts(cluster: Cluster, twin: Cluster) -> Iterator[GuaranteeFinding]:
-    """Amounts that the top queues deserve together, more than before and more than the machines have."""
+    """Resources whose total over the top queues grows and exceeds what the nodes have."""
     earlier, later = _deserved(cluster), _deserved(twin)
     there = dict(zip(twin.queues.names, twin.queues.total, strict=True))
     for resource, amount in later.items():
@@ -52,14 +53,14 @@ def _missing_amounts(cluster: Cluster, twin: Cluster) -> Iterator[GuaranteeFindi
 
 
 def _deserved(cluster: Cluster) -> dict[str, int]:
-    """What the queues without a parent deserve together, by resource name."""
+    """The total that the queues without a parent deserve, by resource name."""
     tree = cluster.queues
     tops = [tree.find(name).deserved for name, spec in tree.specs.items() if not spec.parent]
     return {name: sum(amounts[at] for amounts in tops) for at, name in enumerate(tree.names)}
 
 
 def _missing_cells(twin: Cluster) -> Iterator[GuaranteeFinding]:
-    """Queues that own cells of a kind that no machine known now has."""
+    """Queues that own cells of a kind that no known node has."""
     for name, spec in sorted(twin.queues.specs.items()):
         wanted = sum(quota.count for quota in spec.cells) + len(spec.pinned_cells)
         found = sum(sum(cells.quotas.get(name, {}).values()) for cells in twin.ownership.cells.values())
@@ -69,7 +70,7 @@ def _missing_cells(twin: Cluster) -> Iterator[GuaranteeFinding]:
 
 
 def _short_cells(cluster: Cluster, twin: Cluster, now: float) -> Iterator[GuaranteeFinding]:
-    """Levels of which owners together are owed more than there is, or more than what runs leaves whole."""
+    """Levels at which queues are owed more cells than exist, or more than running jobs leave whole."""
     known = {(each.engine, each.level): each.owed - each.left for each in cluster.ownership.shortfalls()}
     never = {(each.engine, each.level) for each in twin.emptied(healed=True).ownership.shortfalls()}
     yielding = len(fragmenting(twin, now))
@@ -86,7 +87,7 @@ def _short_cells(cluster: Cluster, twin: Cluster, now: float) -> Iterator[Guaran
 
 
 def _lost_cells(cluster: Cluster, twin: Cluster) -> Iterator[GuaranteeFinding]:
-    """Queues whose jobs would be guests in cells that are theirs now."""
+    """Queues whose jobs would become guests in cells that the queue owns now."""
     earlier, later = _bound(cluster), _bound(twin)
     for (queue, level), held in sorted(earlier.items()):
         kept = later[queue, level]
@@ -99,7 +100,7 @@ def _lost_cells(cluster: Cluster, twin: Cluster) -> Iterator[GuaranteeFinding]:
 
 
 def _bound(cluster: Cluster) -> Counter[tuple[str, str]]:
-    """How many cells of each level serve each owner."""
+    """The number of cells in use under ownership, by owner and level."""
     return Counter(
         (bound.owner, cells.index.tree.levels[cell.depth])
         for cells in cluster.ownership.cells.values()
@@ -110,7 +111,7 @@ def _bound(cluster: Cluster) -> Counter[tuple[str, str]]:
 def _lost_amounts(
     cluster: Cluster, twin: Cluster, before: Configuration, after: Configuration, now: float
 ) -> Iterator[GuaranteeFinding]:
-    """Queues whose jobs hold more than what the queue would deserve, or may hold."""
+    """Queues whose jobs hold more than the queue would deserve, or more than its new limit."""
     old = {spec.name: spec for spec in before.queue_specs()}
     yielding = Counter(each.by_queue for each in over_limit(twin, now))
     for spec in after.queue_specs():
@@ -130,13 +131,13 @@ def _lost_amounts(
 
 
 def _bounds(cluster: Cluster, queue: str) -> dict[str, float]:
-    """The most that a queue may hold, by resource name."""
+    """The upper bound of a queue's usage, by resource name."""
     node = cluster.queues.nodes.get(queue)
     return dict(zip(cluster.queues.names, bound_of(node), strict=True)) if node else {}
 
 
 def _held(cluster: Cluster, queue: str) -> dict[str, int]:
-    """What the jobs of a queue and of those below it hold, by resource name."""
+    """The usage of a queue and its descendants, by resource name."""
     tree = cluster.queues
     node = tree.nodes.get(queue)
     return dict(zip(tree.names, node.used, strict=True)) if node else {}

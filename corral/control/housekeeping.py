@@ -1,4 +1,4 @@
-"""Why: a server that runs for years must not grow for years: old jobs shrink to a line of history, their logs go."""
+"""Delete old jobs, logs and code, so that a server's disk use stays bounded."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from corral.storage.logs import LogStore
 log = structlog.get_logger()
 
 CODE_SECONDS: Final = 86_400.0
-"""How long code that no job names is kept after its upload, its last submit, or a client's asking for it."""
+"""Seconds for which code that no job names is kept after its upload, last submit, or a client's query for it."""
 _EVERY_SECONDS: Final = 600.0
 _AT_ONCE: Final = 200
 
 
 class Housekeeping:
-    """Retires jobs that ended long ago, and removes the logs and the code that no job is left for."""
+    """Turns old jobs into history, and deletes logs and code that no job needs."""
 
     def __init__(
         self, control: Control, logs: LogStore | LogArchiver, code: BlobStore, *, retention_seconds: float
     ) -> None:
-        """`logs` are those of this machine, with an archive those there too; retention 0 keeps every job for ever."""
+        """`logs` are those of this machine, with an archive also those in it; retention 0 keeps every job for ever."""
         self._control = control
         self._forget = logs.forget if isinstance(logs, LogArchiver) else logs.remove
         self._code = code
@@ -36,7 +36,7 @@ class Housekeeping:
         control.removed = self.forget
 
     async def run(self) -> None:
-        """Look once every ten minutes until cancelled."""
+        """Tidy every ten minutes until cancelled."""
         await self._control.ready.wait()
         while True:
             try:
@@ -46,7 +46,7 @@ class Housekeeping:
             await asyncio.sleep(_EVERY_SECONDS)
 
     async def tidy(self, now: float) -> None:
-        """Retire old jobs, forget keys, links, tokens and code that nothing needs any more, and give their space back.
+        """Retire old jobs, delete expired keys, links, tokens and code, and release their disk space.
 
         Raises Unavailable, LeadershipLost.
         """
@@ -58,12 +58,12 @@ class Housekeeping:
             more = await store.give_space_back()
         unused = await store.unused_code(now - CODE_SECONDS)
         for digest in unused:
-            await self._code.size(digest)  # where archives are does not answer: forget nothing
+            await self._code.size(digest)  # raises when the remote folder does not answer: delete nothing then
             if await store.forget_code([digest], now - CODE_SECONDS):
                 await self._code.remove(digest)
 
     async def retire(self, now: float) -> int:
-        """Retire every job that ended more than the retention ago; how many.
+        """Retire every job that ended longer ago than the retention; returns their number.
 
         Raises Unavailable, LeadershipLost.
         """

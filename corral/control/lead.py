@@ -1,4 +1,4 @@
-"""Why: only one control may decide; it holds one row of the store for three seconds at a time, or it stops."""
+"""Keep this control's leadership lease, which lasts three seconds; without it control stops."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ LEASE_SECONDS = 3.0
 _RENEW_SECONDS = 1.0
 _ASK_SECONDS = 0.25
 _TURN_SECONDS = 0.5
-"""How often the event loop says that it still turns."""
+"""Seconds between two signs of life of the event loop."""
 _HUNG_SECONDS = 20.0
-"""A loop that has not turned for so long holds the lease no longer: another control shall lead."""
+"""Seconds without a turn of the event loop after which the lease is not renewed, so that another control leads."""
 _JOIN_SECONDS = 5.0
 
 
 def steady() -> float:
-    """Seconds that go on while the machine is suspended, when the store's go on, too; where there is no such clock
-    (it is Linux's), those that at least nobody sets."""
+    """Seconds of a clock that nobody sets and that goes on while the machine is suspended.
+
+    Where there is no such clock (only Linux has it), the monotonic clock.
+    """
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
@@ -42,7 +44,7 @@ def holder(address: str = "") -> Holder:
 
 
 def provably_gone(other: Holder) -> bool:
-    """Whether the holder was a process of this host that does not run any more."""
+    """Whether the holder was a process of this host that no longer runs."""
     if other.host != socket.gethostname():
         return False
     try:
@@ -53,7 +55,7 @@ def provably_gone(other: Holder) -> bool:
 
 
 class Leadership:
-    """The lease of this control: asked for, renewed once a second by a thread, released at a clean end."""
+    """The lease of this control: acquired, renewed once a second by a thread, released at a clean end."""
 
     def __init__(
         self,
@@ -62,9 +64,9 @@ class Leadership:
         steady: Callable[[], float] = steady,
         settle: Callable[[Holder], Awaitable[None]] | None = None,
     ) -> None:
-        """`steady` tells seconds that nobody sets, a suspended machine's included. The store's calls end with the lease.
+        """`steady` is a clock that nobody sets and that counts suspension. The store's calls end with the lease.
 
-        `settle` refuses a leader that must not lead (Conflict): it is asked at the start, and again with the lease.
+        `settle` raises Conflict for a process that must not lead; it is called at the start, and again with the lease.
         """
         self._store, self._steady, self._settle = store, steady, settle
         store.limits.lease_left = self.left
@@ -74,11 +76,11 @@ class Leadership:
         self._turned = 0.0
         self.lease: Lease | None = None
         self.decided = asyncio.Event()
-        """Set once it is known whether this control leads or stands by while another one does."""
+        """Set once it is known whether this control leads or stands by."""
 
     @property
     def epoch(self) -> int:
-        """The epoch that every write is guarded by.
+        """The epoch that guards every write.
 
         Raises LeadershipLost when there is no lease.
         """
@@ -87,16 +89,17 @@ class Leadership:
         return self.lease.epoch
 
     def left(self) -> float:
-        """Seconds that this control may still act without being told that it leads; a machine's sleep counts.
+        """Seconds that this control may still act without a renewal; time in suspension counts.
 
-        While a transaction of its own has SQLite's lock, nobody else can take the lead, however long that lasts.
+        While its own transaction holds SQLite's lock, no other process can take the lead, so the full lease is
+        returned.
         """
         if self.lease is None:
             return 0.0
         return LEASE_SECONDS if self._store.limits.held_seconds else max(0.0, self._until - self._steady())
 
     def _extended(self, ago: float) -> None:
-        """A long transaction has renewed the lease with its commit."""
+        """Note that a long transaction renewed the lease `ago` seconds ago."""
         self._until = max(self._until, self._steady() - ago + LEASE_SECONDS)
 
     async def acquire(self) -> Lease:
@@ -121,17 +124,17 @@ class Leadership:
             await asyncio.sleep(_ASK_SECONDS)
 
     async def settle(self) -> None:
-        """Refuse at once what could not lead.
+        """Check whether this control may lead.
 
-        Raises Conflict, and Unavailable when the store does not answer.
+        Raises Conflict when it may not, Unavailable when the store does not answer.
         """
         if self._settle is not None:
             await self._settle(self._holder)
 
     async def _settled(self) -> bool:
-        """Whether this control may act with the lease that it got; it gives one up with which it may not.
+        """Check again with the lease; returns whether this control may act, and drops the lease otherwise.
 
-        Raises Conflict when it never may.
+        Raises Conflict when it must never lead.
         """
         try:
             await self.settle()
@@ -146,7 +149,7 @@ class Leadership:
         return False
 
     async def keep(self) -> None:
-        """Renew until cancelled, in a thread and on a connection of its own: a loop that is busy delays no renewal.
+        """Renew until cancelled, in a thread with its own connection, so that a busy loop delays no renewal.
 
         Raises LeadershipLost when another control has begun an epoch.
         """
@@ -194,7 +197,7 @@ class Leadership:
         self._until = max(self._until, begun + LEASE_SECONDS)
 
     async def renew(self) -> Lease:
-        """Begin the lease's time anew; it tells the cursor as stored.
+        """Renew the lease; the returned lease has the stored cursor.
 
         Raises LeadershipLost when another control has begun an epoch, Unavailable when the store does not answer.
         """
@@ -210,7 +213,7 @@ class Leadership:
         return self.lease
 
     async def release(self) -> None:
-        """Let the next control lead at once."""
+        """Give up the lease, so that the next control can lead at once."""
         if self.lease is not None:
             lease, self.lease = self.lease, None
             await self._store.release(lease)

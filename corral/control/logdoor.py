@@ -1,4 +1,4 @@
-"""Why: a log that grows is on the disk of whoever leads; fronts of other machines read and follow it through control."""
+"""Serve growing logs to fronts on other machines; such a log is on the disk of the leading control."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from corral.kernel.ids import AttemptId
 from corral.storage.shelf import Log, LogShelf
 
 MOST_BYTES: Final = 1 << 20
-"""Bytes of one answer."""
+"""Bytes of one response at most."""
 MOST_SECONDS: Final = 5.0
-"""How long one question may wait for more."""
+"""Seconds that one request may wait for more bytes."""
 
 
 class LogDoor:
-    """One question: the bytes of a log from an offset on, once there are any."""
+    """One endpoint: the bytes of a log from an offset on, once there are any."""
 
     def __init__(self, shelf: LogShelf) -> None:
         self._shelf = shelf
 
     def route(self) -> Route:
-        """Where it is asked: `/logs/ATTEMPT/STREAM?offset=&limit=&wait=&tail=`."""
+        """The route `/logs/ATTEMPT/STREAM?offset=&limit=&wait=&tail=`."""
         return Route("/logs/{attempt}/{stream}", self._log)
 
     async def _log(self, request: Request) -> Response:
-        """The bytes; the headers say where they begin, how many there are in all, and whether that is all."""
+        """The bytes; headers give their offset, the log's size, whether it exists, and whether it is complete."""
         attempt, stream = AttemptId(request.path_params["attempt"]), request.path_params["stream"]
         offset, limit, tail = (_number(request, name) for name in ("offset", "limit", "tail"))
         source: Log = await self._shelf.source(attempt, stream)
@@ -39,7 +39,7 @@ class LogDoor:
             at = offset or 0
             if wait := _number(request, "wait"):
                 await source.wait(at, min(MOST_SECONDS, wait))
-            complete = await source.complete()  # asked first: what is written in between is no end that was missed
+            complete = await source.complete()  # before the read: a write in between then cannot be taken for the end
             begin, data = await source.read(at, min(MOST_BYTES, limit)) if limit else (at, b"")
             headers = {
                 "X-Corral-Offset": str(begin),

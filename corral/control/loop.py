@@ -55,11 +55,11 @@ log = structlog.get_logger()
 _EVENTS_AT_ONCE = 1000
 _INTENTS_AT_ONCE = 500
 _FLUSH_SECONDS = 0.5
-"""How long rows that were carried out may stay in the outbox when nothing else is written."""
+"""Seconds that rows of carried-out commands may stay in the outbox while nothing else is written."""
 _SILENT_SECONDS = 15.0
-"""A leader that has finished no cycle for so long says so when it is asked how it is."""
+"""Seconds without a finished cycle after which a leader reports a problem."""
 _LOOK_SECONDS = 2.0
-"""The store is read at least so often, should a wake-up ever be lost."""
+"""Seconds between two reads of the store when no wake-up arrives, in case one is lost."""
 
 
 class Control:
@@ -77,7 +77,7 @@ class Control:
         presenter: Presenter | None = None,
         not_ready_seconds: float = 60.0,
     ) -> None:
-        """`policy` is in force while no document says another; `presenter` makes engines follow cluster documents.
+        """`policy` applies while no document sets another; `presenter` makes engines follow Cluster documents.
 
         A node that is not ready for `not_ready_seconds` is lost to the gangs on it.
         """
@@ -102,19 +102,19 @@ class Control:
         self._flushed = 0.0
         self._cycled = time.monotonic()
         self.scale_object: Callable[[JobId, int], Awaitable[bool]] = _no_object
-        """Has the object that a job was born as ask for so many replicas; whether there is one."""
+        """Sets the replicas in the object that a job was made from; returns whether there is one."""
         self.external = ExternalTasks(self.report, clock.now)
         self.dispatcher = self._new_dispatcher()
         self.ready = asyncio.Event()
-        """Set once it leads and knows all jobs; it stays set."""
+        """Set once it leads and has loaded all jobs; it stays set."""
         self.world_is_whole = False
         """Whether questions can be answered from the core: not while everything is read again."""
         self.removed: Callable[[JobId], None] = lambda job: None
-        """Called when a job and its history are gone from the store."""
+        """Called when a job and its history were deleted from the store."""
         self.recovering: Callable[[frozenset[JobId]], Awaitable[None]] = _nothing
         """Awaited before the machines are looked at, with those live jobs that somebody's own controller runs."""
         self.changed: Callable[[Iterable[JobId]], None] = lambda jobs: None
-        """Called with the jobs of which something new is stored."""
+        """Called after a commit with the jobs that changed."""
 
     @property
     def world(self) -> World:
@@ -163,7 +163,7 @@ class Control:
             group.create_task(self._lead())
 
     async def close(self) -> None:
-        """Let go of everything; tasks run on."""
+        """Close everything; tasks run on."""
         await self.dispatcher.close()
         for engine in self.engines.values():
             await engine.close()
@@ -295,7 +295,7 @@ class Control:
         return bool(self.dispatcher.done) and self.clock.now() - self._flushed >= _FLUSH_SECONDS
 
     async def _wait(self) -> None:
-        """Sleep until something rings, a timer comes, or what was carried out should be written down."""
+        """Sleep until a wake-up, a timer, or the time to delete finished commands from the outbox."""
         if self._rung or self._awake.is_set() or self.inventories.stale:
             self._awake.clear()
             await asyncio.sleep(0)
@@ -322,7 +322,7 @@ class Control:
         )
 
     def troubles(self) -> list[str]:
-        """What keeps this control from its work, one sentence each."""
+        """The problems that keep this control from working, one sentence each."""
         if not self.ready.is_set():
             return []
         found = []
@@ -336,12 +336,12 @@ class Control:
         return found
 
     async def cycled(self) -> None:
-        """Wait until another cycle has been stored."""
+        """Wait until the next commit."""
         async with self._stored:
             await self._stored.wait()
 
     def wake(self) -> None:
-        """Look into the store at once."""
+        """Read the store at once."""
         self._ring()
 
     def _ring(self) -> None:
@@ -349,7 +349,7 @@ class Control:
         self._awake.set()
 
     def report(self, event: EngineEvent) -> None:
-        """Take in what somebody else than an engine saw of a task."""
+        """Take an event of a task from a source other than an engine."""
         self._events.append(event)
         self._awake.set()
 

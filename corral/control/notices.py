@@ -1,7 +1,7 @@
-"""Why: a job of OpenPAI may ask that its owner hears of its changes; that is observed here, and decides nothing.
+"""Mail owners of OpenPAI jobs when their job starts, succeeds, fails, stops or is retried, if the job asks for it.
 
-Whoever leads reads what was stored, in order, and mails what was asked for: running, succeeded, failed, stopped, retried.
-How far it has come is stored too, so a new leader goes on there; after a crash a message may come twice, none is lost.
+The leader reads stored events in order. Its position is stored too, so a new leader continues there. After a crash a
+message may be sent twice, but none is lost. Mails never influence scheduling.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from corral.spec.openpai.names import NAME, PROTOCOL
 log = structlog.get_logger()
 
 REACHED: Final = "notices-seq"
-"""The setting with the last event that was looked at."""
+"""The setting with the seq of the last event that was processed."""
 ASKED: Final = "jobStatusChangeNotification"
 _EVERY_SECONDS: Final = 2.0
 _AT_ONCE: Final = 500
 _TRIES: Final = 30
-"""So often a message is tried before it is given up, so that one never holds up all others for good."""
+"""Tries for one message before it is given up, so that it cannot block all later ones for good."""
 
 
 class Notices:
-    """Mails owners of jobs what these ask for."""
+    """Sends the mails that jobs ask for."""
 
     def __init__(self, control: Control, mailer: Mailer, *, every_seconds: float = _EVERY_SECONDS) -> None:
         self._control, self._mailer, self._every = control, mailer, every_seconds
         self._tries = 0
 
     async def run(self) -> None:
-        """Look every other second until cancelled."""
+        """Look for new events every two seconds until cancelled."""
         await self._control.ready.wait()
         while True:
             try:
@@ -48,13 +48,13 @@ class Notices:
             await asyncio.sleep(self._every)
 
     async def look(self) -> int:
-        """Mail what happened since the last look; how many messages.
+        """Mail the events since the last look; returns the number of messages.
 
         Raises Unavailable when the mail server or the store is away; the rest is mailed at a later look.
         """
         store = self._control.store
         reached = await store.setting(REACHED)
-        if reached is None:  # what was before mail was set up is nobody's news
+        if reached is None:  # events before mail was set up are not mailed
             await store.put_setting(REACHED, await store.last_seq())
             return 0
         sent = 0
@@ -68,7 +68,7 @@ class Notices:
         return sent
 
     async def _tell(self, event: EventRecord) -> int:
-        """Mail one event if its job asks for it; how many messages that were."""
+        """Mail one event if its job asks for it; returns the number of messages."""
         if event.kind not in ("job.started", "job.retried", "job.completed"):
             return 0
         record = await self._control.store.find_job(event.job)
@@ -99,7 +99,7 @@ class Notices:
             log.warning("a notice is given up", job=record.id, tries=self._tries)
             self._tries = 0
             return 0
-        except Exception:  # an address is whatever its owner wrote, and control goes on whatever becomes of it
+        except Exception:  # an address is any text of its owner, and control must go on
             log.exception("a notice could not be sent", job=record.id)
             return 0
         self._tries = 0
@@ -107,7 +107,7 @@ class Notices:
 
 
 def _word(event: EventRecord, record: JobRecord) -> str:
-    """What OpenPAI calls the change; "" for one that it has no word for."""
+    """OpenPAI's word for the change; "" when it has none."""
     if event.kind == "job.retried":
         return "retried"
     if event.kind == "job.started":
@@ -121,11 +121,11 @@ def _annotations(record: JobRecord) -> dict[str, Any]:
 
 
 def _asked(notes: dict[str, Any]) -> dict[str, Any]:
-    """Which changes the job's file asks to be told."""
+    """The changes that the job's file asks to be mailed."""
     text = str(notes.get(PROTOCOL, ""))
     try:
         protocol = json.loads(text) if ASKED in text else {}
-    except (ValueError, RecursionError):  # anybody may write a job's annotations
+    except (ValueError, RecursionError):  # users can write any annotations
         return {}
     extras = protocol.get("extras") if isinstance(protocol, dict) else None
     asked = extras.get(ASKED) if isinstance(extras, dict) else None

@@ -1,4 +1,4 @@
-"""Why: only control knows what the scheduler knows; it shows it to front, and looking at it never slows the loop down."""
+"""The scheduler's state for front: queues, waiting jobs and cells, cached so that it never slows the loop down."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ View = TypeVar("View")
 World_is_there = Callable[[], Awaitable[Control]]
 
 _KEPT_FOR: Final = 20.0
-"""A view is shown again for so many times what it cost this thread: looking costs the loop at most a twentieth."""
+"""Multiple of a view's cost in thread time for which it is reused.
+
+So views take at most a twentieth of the loop's time.
+"""
 _MOST_KEPT: Final = 32
 _MOST: Final = 5000
 _DEEPEST: Final = 12
 
 
 class _Kept(NamedTuple):
-    """A view of a state of the world, shown `until` then even when the state is another."""
+    """A cached view of a state of the world; used until `until` even when the state has changed."""
 
     state: tuple[int, int, int]
     until: float
@@ -38,15 +41,15 @@ class _Kept(NamedTuple):
 
 
 class Views:
-    """Shows queues, the waiting line and the cells as they are now."""
+    """Serves views of the queues, the waiting jobs and the cells."""
 
     def __init__(self, world_is_there: World_is_there) -> None:
         self._world_is_there = world_is_there
         self._views: dict[str, _Kept] = {}
-        """The one used last comes last."""
+        """Cached views; the last used comes last."""
 
     def routes(self) -> list[Route]:
-        """The questions."""
+        """The routes of the views."""
         return [
             Route("/overview/queues", self._queues),
             Route("/overview/line", self._line),
@@ -55,13 +58,13 @@ class Views:
         ]
 
     async def _queues(self, _: Request) -> Response:
-        """What every queue is owed and holds, in tree order."""
+        """The deserved and used resources of every queue, in tree order."""
         control = await self._world_is_there()
         world, now = control.world, control.clock.now()
         return self._answer("queues", world, lambda: queue_standings(world.cluster, world.queue, now))
 
     async def _line(self, request: Request) -> Response:
-        """A page of what waits, in order."""
+        """A page of the waiting jobs, in queue order."""
         control = await self._world_is_there()
         world, now = control.world, control.clock.now()
         only, limit, after = (
@@ -103,15 +106,15 @@ class Views:
         return self._answer(f"hived {what}", world, partial(inspected, hived.algorithm.state, what))
 
     def _answer(self, what: str, world: World, make: Callable[[], object]) -> Response:
-        """The JSON of what is shown."""
+        """The JSON response of a view."""
         return Response(self._kept(what, world, lambda: msgspec.json.encode(make())), media_type="application/json")
 
     def _kept(self, what: str, world: World, make: Callable[[], View]) -> View:
-        """What was made before while nothing has changed since, or while making it anew would cost too much."""
+        """The cached view, if nothing has changed since or a new one would cost too much; else a new one."""
         state = (id(world.cluster), world.cluster.revision, world.queue.revision)
         kept = self._views.pop(what, None)
         if kept is None or (kept.state != state and time.perf_counter() >= kept.until):
-            begun = time.thread_time()  # a machine that stalls meanwhile makes no view dear
+            begun = time.thread_time()  # not wall time: a machine that stalls must not make a view look expensive
             made = make()
             cost = time.thread_time() - begun
             kept = _Kept(state, time.perf_counter() + _KEPT_FOR * cost, made)

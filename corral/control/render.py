@@ -1,4 +1,7 @@
-"""Why: the launch of a task follows from its job and its gang's placement alone, so a stored command stays one line."""
+"""Render the launch of a task from its job and its gang's placement.
+
+So a stored start command needs no more than the attempt's id.
+"""
 
 from __future__ import annotations
 
@@ -23,33 +26,33 @@ from corral.storage.blobs import BLOB_SCHEME
 
 @dataclass(frozen=True)
 class LaunchContext:
-    """What a launch needs beside the job: where the server is, and who may open secrets."""
+    """The server's part of a launch: its address, tokens, secrets, nodes and storages."""
 
     api_url: str
     job_token: Callable[[JobId], str]
     open_secrets: Callable[[Job], Awaitable[Mapping[str, str]]]
-    """The opened secrets of a job by name; asked for only when a role names some."""
+    """Returns the decrypted secrets of a job by name; called only when a role names some."""
     nodes: Callable[[str], Node | None]
     ready_user: Callable[[str], Awaitable[None]]
-    """Makes sure that it is settled under which system account a user's tasks run."""
+    """Makes sure that a user's tasks have an assigned system account."""
     job_secret: Callable[[JobId], str]
-    """What the tasks of a job, and the server, derive `$(secret:PURPOSE)` from."""
+    """The secret from which a job's tasks and the server derive `$(secret:PURPOSE)`."""
     queue_secrets: Callable[[str], tuple[str, ...]] = lambda queue: ()
-    """The names of what opens the registries of a queue's images."""
+    """The names of the pull secrets for a queue's images."""
     storage: Callable[[str], StorageDocument | None] = lambda name: None
-    """What the document of a storage says now."""
+    """Returns the current document of a storage."""
     api_certificate: str = ""
-    """The certificate that is shown at `api_url`, for tasks that may not trust who signed it; "" where they do."""
+    """The server certificate of `api_url`, for tasks that may not trust its issuer; "" where they do."""
 
 
 class PlaceGone(Exception):
-    """The node or a device that the scheduler gave to a task is not there any more; the message says which."""
+    """The node or a device that the scheduler assigned to a task is gone; the message says which."""
 
 
 async def render(world: World, attempt: AttemptId, context: LaunchContext) -> TaskLaunch | None:
     """Everything the engine needs to run `attempt`; None when it is no longer the task's current attempt.
 
-    Raises PlaceGone when a part of its place has vanished since it was planned.
+    Raises PlaceGone when its node or a device has vanished since it was planned.
     """
     key = parse_attempt_id(attempt)
     job = world.jobs.get(key.job)
@@ -115,7 +118,7 @@ def _launch(
 
 
 def _mounts(document: UnifiedJob, account: str, context: LaunchContext) -> tuple[Mount, ...]:
-    """The storages of the job's tasks.
+    """The storages that the job's tasks mount.
 
     Raises NotFound for one whose document was deleted meanwhile.
     """
@@ -129,7 +132,7 @@ def _mounts(document: UnifiedJob, account: str, context: LaunchContext) -> tuple
 
 
 def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, moved: bool) -> RuntimePlan | None:
-    """What the runtime has to do, or None: then the task takes the bare shim."""
+    """The runtime's plan; None when the task needs only the bare shim."""
     spec = document.spec
     digest = spec.code.uri.removeprefix(BLOB_SCHEME) if spec.code.uri.startswith(BLOB_SCHEME) else ""
     barrier = spec.barrier.enabled or command.barrier

@@ -1,7 +1,7 @@
-"""Why: `corral up --cluster FILE` gives a first configuration, and must never undo silently what somebody applied since.
+"""Store the documents of `corral up --cluster FILE` as the first configuration, without undoing later changes.
 
-A document of the file is the first revision when none is stored. One that has changed since is the next revision as long
-as nobody else changed it; once somebody did, the stored document wins, and the start says so.
+A document of the file becomes the first revision when none is stored. A changed document becomes the next revision as
+long as only the file has changed it. Once a user changed it, the stored document wins, and the start reports that.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from corral.store import Store
 log = structlog.get_logger()
 
 BY_FILE: Final = "corral up"
-"""Who made the revisions that came with `--cluster`; no account can have this name."""
+"""The actor of revisions from `--cluster`; no account can have this name."""
 _TRIES: Final = 5
 
 
 async def seed(store: Store, given: Sequence[Document], *, file: str, clock: Clock, replaces: bool = False) -> str:
-    """Store those documents of `--cluster` that are to be the current ones, and the queues that follow from all documents.
+    """Store the documents of `--cluster` that become current, and the queues that follow from all documents.
 
-    `replaces`: the file is HiveD's, so that a virtual cluster which came with it before and is missing now goes, unless
-    jobs of it are not over. The answer is for whoever starts the server, "" when there is nothing to say.
+    `replaces`: the file is HiveD's. A virtual cluster that came from it before and is now missing is deleted, unless it
+    has live jobs. Returns a message for the operator, "" for none. Raises Conflict when the documents keep changing.
     """
     for _ in range(_TRIES):
         now = await store.all_documents()
@@ -59,7 +59,7 @@ async def seed(store: Store, given: Sequence[Document], *, file: str, clock: Clo
 async def _gone(
     store: Store, now: Documents, given: Sequence[Document], file: str
 ) -> tuple[list[DocumentChange], list[str]]:
-    """The virtual clusters that the file does not have any more; what is to be said about them."""
+    """Deletions of virtual clusters that the file no longer has, and messages about them."""
     names = {name for kind, name in map(identity, given) if kind == "Queue"}
     missing = missing_virtual_clusters(now.revisions, names)
     counts = await store.count_jobs() if missing else {}
@@ -103,7 +103,7 @@ async def _settle(
 def _decide(
     given: Sequence[Document], last: Sequence[DocumentRevision | None], file: str
 ) -> tuple[list[DocumentChange], list[str]]:
-    """The revisions that a file makes, and what is to be said about it; `last` has the latest of each document."""
+    """The revisions that a file makes, and messages about them; `last` has the latest revision of each document."""
     changes, said = [], []
     for document, there in zip(given, last, strict=True):
         kind, name = identity(document)
@@ -124,7 +124,7 @@ def _decide(
 
 
 def _with(now: Documents, changes: Sequence[DocumentChange]) -> list[DocumentRevision]:
-    """The documents as the changes leave them."""
+    """The documents after the changes."""
     there = {(each.kind, each.name): each for each in now.revisions}
     for each in changes:
         there.pop((each.kind, each.name), None)

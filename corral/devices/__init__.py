@@ -1,1 +1,1 @@
-"""Finds devices and the links between them, and reads their health."""
+"""Discovery of devices, the links between them and their health."""

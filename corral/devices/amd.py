@@ -1,7 +1,7 @@
-"""Why: the kernel's own description of AMD GPUs needs neither ROCm nor a library, and tells how they are linked.
+"""Discover AMD GPUs and their links from the kernel, without ROCm.
 
-Source: the Linux amdkfd driver's topology under `/sys/class/kfd/kfd/topology/nodes`; a node
-with SIMD units is a GPU, one with processor cores a NUMA node; link type 11 is XGMI.
+Source: the Linux amdkfd driver's topology under `/sys/class/kfd/kfd/topology/nodes`. A node with SIMD units is a GPU,
+one with processor cores a NUMA node; link type 11 is XGMI.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from corral.spec.wiring import Wiring
 TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 _XGMI = 11
 _HEAPS = {"1", "2"}
-"""Frame buffer, public and private."""
+"""Memory bank types that count as device memory: public (1) and private (2) frame buffer."""
 
 
 def discover(topology: Path = TOPOLOGY) -> Found:
-    """The AMD GPUs of this machine in the kernel's order."""
+    """Return the AMD GPUs of this machine, in the kernel's order."""
     if not topology.is_dir():
         return Found(note="no AMD kernel driver")
     nodes = {int(path.name): path for path in topology.iterdir() if path.name.isdigit()}
@@ -47,7 +47,7 @@ def discover(topology: Path = TOPOLOGY) -> Found:
 
 
 def _between(links: dict[int, tuple[int, int]], other: int, *, near: bool) -> int:
-    """Quality of the way to another GPU: XGMI by its hops (weight 15 each), else whether both are `near` one processor."""
+    """Return the link quality to another GPU: XGMI by hops (weight 15 each), else by whether both share a NUMA node."""
     kind, weight = links.get(other, (0, 0))
     if kind == _XGMI:
         return NVLINK + max(1, 16 - weight // 15)
@@ -59,7 +59,7 @@ def _processors(links: dict[int, tuple[int, int]], properties: dict[int, dict[st
 
 
 def _numa(links: dict[int, tuple[int, int]], properties: dict[int, dict[str, str]]) -> int:
-    """The nearest node with processors: kfd numbers those first, as the kernel numbers NUMA nodes."""
+    """Return the nearest NUMA node. kfd numbers nodes with processors first, in the kernel's NUMA order."""
     near = _processors(links, properties)
     return min(near, key=lambda number: links[number][1]) if near else 0
 

@@ -1,4 +1,7 @@
-"""Why: Huawei's NPUs show as device files; their number is what a task is confined by, and all they tell without tools."""
+"""Discover Huawei Ascend NPUs by their device files.
+
+Without vendor tools only the number is known; a task is confined by that number.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ _NAME = re.compile(r"davinci(\d+)")
 
 
 def discover(dev: Path = DEV) -> Found:
-    """The Ascend NPUs of this machine by number; a gap in the numbers keeps its place empty."""
+    """Return the Ascend NPUs of this machine by number. A gap in the numbers stays a gap in the indexes."""
     try:
         numbers = sorted(int(match[1]) for path in dev.iterdir() if (match := _NAME.fullmatch(path.name)))
     except OSError:

@@ -1,6 +1,6 @@
-"""Why: what a document says of a machine and what the machine reports may differ, and then neither is to be built on.
+"""Compare a node's configured devices with those that its machine reports.
 
-A node that differs is marked with the figures and takes no new tasks until the two agree; what runs there goes on.
+A node that differs is marked with both figures and takes no new tasks until they agree. Its running tasks go on.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from corral.kernel import units
 from corral.model.inventory import Device, Inventory, Mismatch, Node
 
 _TOLERANCE = 0.9
-"""Vendors say 80 GiB and the driver reports 79.6: a device has what is configured when it has nearly that."""
+"""Fraction of the configured memory that a device must report: vendors say 80 GiB, the driver reports 79.6."""
 _GONE = "the machine reports it no longer"
 
 
 def differences(configured: Sequence[Device], reported: Sequence[Device]) -> tuple[Mismatch, ...]:
-    """What a machine reports otherwise than configured; a model, memory or cell that is left open fits everything."""
+    """List the differences between configured and reported devices. An unset model, memory or cell matches anything."""
     found: list[Mismatch] = []
     models = {device.index: device.model for device in configured}
     named = [structs.replace(each, model=each.model if models.get(each.index, each.model) else "") for each in reported]
@@ -45,9 +45,9 @@ def differences(configured: Sequence[Device], reported: Sequence[Device]) -> tup
 
 
 def reconciled(configured: Node, reported: Node) -> Node:
-    """The configured node with the devices that its machine reports, marked where the two differ.
+    """Return the configured node with its machine's devices, marked as mismatched where the two differ.
 
-    A configured node without devices takes whatever is reported.
+    A configured node without devices takes the reported ones.
     """
     node = structs.replace(configured, devices=reported.devices, links=reported.links)
     if not configured.devices:
@@ -56,7 +56,7 @@ def reconciled(configured: Node, reported: Node) -> Node:
 
 
 def marked(node: Node, mismatches: tuple[Mismatch, ...]) -> Node:
-    """The node as it is shown and trusted: not at all when there is a mismatch."""
+    """Return the node, not ready if there is a mismatch."""
     if not mismatches:
         return node
     said = "; ".join(f"{each.what}: {each.configured} configured, {each.reported} reported" for each in mismatches)
@@ -65,9 +65,9 @@ def marked(node: Node, mismatches: tuple[Mismatch, ...]) -> Node:
 
 
 def kept(before: Inventory, now: Inventory) -> Inventory:
-    """What is seen now, with every device under the number it had, and those that vanished there but unhealthy.
+    """Return the current inventory with each device at its previous index, and vanished devices as unhealthy.
 
-    Drivers count the devices that are left from 0 again: a task's devices are known by their ids.
+    Drivers renumber the remaining devices from 0, so devices are matched by id.
     """
     known = {node.name: node for node in before.nodes}
     return structs.replace(now, nodes=tuple(_kept(known.get(node.name), node) for node in now.nodes))
@@ -90,7 +90,7 @@ def _kept(before: Node | None, now: Node) -> Node:
 
 
 def _rearranged(devices: tuple[Device, ...], before: Node, now: Node) -> tuple[tuple[int, ...], ...]:
-    """The links in the order of `devices`; a vanished device's are those it had."""
+    """Return the links in the order of `devices`. A vanished device keeps its previous links."""
     at = {device.id: place for place, device in enumerate(now.devices)}
     was = {device.id: place for place, device in enumerate(before.devices)}
 
@@ -113,7 +113,7 @@ def _numbers(numbers: Iterable[int]) -> str:
 
 
 def _wired_otherwise(configured: Sequence[Device], reported: Sequence[Device]) -> list[Mismatch]:
-    """The levels at which the devices are grouped otherwise; a level that either side does not name is left open."""
+    """List the cell levels at which devices are grouped differently. A level missing on either side is not compared."""
     wanted, there = _groups(configured), _groups(reported)
     return [
         Mismatch(level, _sets(wanted[level]), _sets(there[level]))

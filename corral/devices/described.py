@@ -1,5 +1,7 @@
-"""Why: a cluster document's nodes become the same values that discovery gives, so nothing above can tell them apart but by
-their label *described*."""
+"""Turn the nodes of a cluster document into inventory nodes.
+
+They differ from discovered nodes only by the devices' `described` flag.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,12 @@ from corral.spec.machines import NodeDescription
 
 
 def described_nodes(document: ClusterDocument, engine: str) -> tuple[Node, ...]:
-    """The nodes that a cluster document describes; an amount it leaves out is this machine's."""
+    """Return the nodes of a cluster document. An unset amount is taken from this machine."""
     return tuple(_node(description, engine) for description in document.nodes)
 
 
 def described_inventory(document: ClusterDocument, engine: str) -> Inventory:
-    """All that a cluster document describes, as the engine of that name would see it."""
+    """Return everything that a cluster document describes, as the inventory of the engine with that name."""
     machines = document.machines
     pins = tuple(
         PinnedCell(name, pin.level, pin.type, tuple((f"{engine}/{node}", indexes) for node, indexes in pin.devices))
@@ -26,17 +28,17 @@ def described_inventory(document: ClusterDocument, engine: str) -> Inventory:
 
 
 def machine_memory() -> int:
-    """The memory of this machine in bytes."""
+    """Return the memory of this machine in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def machine_cpu_millis() -> int:
-    """The processors that this process may use, in thousandths."""
+    """Return the CPU that this process may use, in millicores."""
     return len(os.sched_getaffinity(0)) * 1000
 
 
 def shared_memory() -> int:
-    """The size of this machine's shared memory in bytes; 0 when it has none."""
+    """Return the size of this machine's shared memory in bytes, or 0 without `/dev/shm`."""
     try:
         found = os.statvfs("/dev/shm")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Why: every vendor's discovery answers in the same shape: devices, the links between them, and why there are none."""
+"""The result of a vendor's device discovery."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from corral.spec.links import Matrix
 
 @dataclass(frozen=True)
 class Found:
-    """What one vendor's discovery saw; `links` is empty or len(devices) squared."""
+    """Devices that one vendor's discovery found. `links` is empty or a len(devices) × len(devices) matrix."""
 
     devices: tuple[Device, ...] = ()
     links: Matrix = ()
     note: str = ""
-    """Why nothing was found, where there is something to say."""
+    """Why no device was found, if known."""

@@ -1,4 +1,4 @@
-"""Why: without a cluster document this machine is one node, with what is really found on it and nothing else."""
+"""Present this machine as inventory: one node with its discovered devices, or the nodes of its cluster document."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from corral.spec.cluster import ClusterDocument
 
 
 def presented(document: ClusterDocument | None, engine: str) -> Inventory:
-    """What an engine of this machine presents: the nodes that its document describes, or else the machine as found.
+    """Return the inventory of an engine of this machine: its document's nodes, or else the machine as discovered.
 
-    A node whose devices are to be found has this machine's, and is marked when they are not those it expects.
+    A node marked `found` gets this machine's devices. It is marked as mismatched if they differ from the expected ones.
     """
     if document is None or not document.nodes:
         return Inventory(engine, (this_machine(engine),))
@@ -34,12 +34,12 @@ def _compared(node: Node, machine: Node) -> Node:
 
 
 def may_change(document: ClusterDocument | None) -> bool:
-    """Whether what `presented` sees depends on the machine, and not on the document alone."""
+    """Return whether `presented` depends on the machine and not on the document alone."""
     return document is None or not document.nodes or any(node.found for node in document.nodes)
 
 
 def this_machine(engine: str, name: str = "machine") -> Node:
-    """This machine as one node: its processors, memory, devices and their links."""
+    """Return this machine as one node: its CPU, memory, devices and links."""
     found = devices_found()
     return Node(
         f"{engine}/{name}",
@@ -53,9 +53,9 @@ def this_machine(engine: str, name: str = "machine") -> Node:
 
 
 def devices_found() -> Found:
-    """The devices of the first vendor that has any; a machine with two vendors' devices shows the first one's.
+    """Return the devices of the first vendor that has any.
 
-    A second vendor's would share the numbers that its variables count by.
+    A second vendor's devices are left out: their indexes would collide in the vendors' variables.
     """
     notes = []
     for discover in (nvidia.discover, amd.discover, ascend.discover):

@@ -1,4 +1,4 @@
-"""Why: only NVIDIA's Multi-Process Service keeps tasks to their parts of a device, so whether it runs has to be known."""
+"""Detect NVIDIA's Multi-Process Service, which alone confines tasks to their fraction of a device."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ PIPE_VARIABLE = "CUDA_MPS_PIPE_DIRECTORY"
 _DEFAULT_FOLDER = "/tmp/nvidia-mps"
 _PID_FILE = "nvidia-cuda-mps-control.pid"
 _NAME = "nvidia-cuda-mps"
-"""The first 15 letters of the daemon's name, which is what the kernel keeps of it."""
+"""The daemon's name as the kernel keeps it: its first 15 characters."""
 
 
 def pipe_folder() -> Path:
-    """Where the control daemon has its pipe, as its clients look for it."""
+    """Return the folder of the control daemon's pipe, as its clients find it."""
     return Path(os.environ.get(PIPE_VARIABLE) or _DEFAULT_FOLDER)
 
 
 def daemon_runs(folder: Path | None = None, proc: Path = Path("/proc")) -> bool:
-    """Whether a control daemon with its pipe in this folder is alive; a file that one left behind does not count."""
+    """Return whether a control daemon with its pipe in this folder is alive.
+
+    Files left by a dead daemon do not count.
+    """
     folder = folder or pipe_folder()
     try:
         pid = int((folder / _PID_FILE).read_text().strip())

@@ -1,4 +1,7 @@
-"""Why: NVML knows each GPU's id, memory, health and place on the board, without a CUDA context and without parsing text."""
+"""Discover NVIDIA GPUs through NVML: ids, memory, health and links.
+
+NVML needs no CUDA context and no parsing of text.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from corral.spec.wiring import Wiring
 
 SYSFS = Path("/sys/bus/pci/devices")
 _COMMON_ANCESTOR = {0: SAME_BOARD} | dict(zip((10, 20, 30, 40, 50), QUALITY.values(), strict=True))
-"""NVML's topology levels: internal, single, multiple, host bridge, node, system."""
+"""Link quality by NVML topology level: internal, single, multiple, host bridge, node, system."""
 _SWITCH = 2
-"""NVML_NVLINK_DEVICE_TYPE_SWITCH: every GPU on the switch is reached at full speed."""
+"""NVML_NVLINK_DEVICE_TYPE_SWITCH: all GPUs on the switch reach each other at full speed."""
 _LOST = "the device does not answer"
 
 
 def discover(library: Any = None, sysfs: Path = SYSFS) -> Found:
-    """The GPUs of this machine by PCI order, MIG slices each as a device of their own; none when there is no driver."""
+    """Return the GPUs of this machine in PCI order, each MIG instance as its own device; none without a driver."""
     if library is None:
         if not _has_driver():
             return Found(note="NVML: NVML Shared Library Not Found")
@@ -41,7 +44,7 @@ def discover(library: Any = None, sysfs: Path = SYSFS) -> Found:
 
 
 def _has_driver() -> bool:
-    """Whether the driver's library is there; asked first, because importing pynvml costs 3 MB."""
+    """Return whether the driver's library loads. Checked first because importing pynvml costs 3 MB."""
     try:
         ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
@@ -74,7 +77,7 @@ def _devices(library: Any, handles: list[Any], boards: Wiring) -> Found:
 
 
 def _wiring(library: Any, handles: list[Any], sysfs: Path) -> Wiring:
-    """The ways between all boards: over PCIe by their common ancestor, and over NVLink where it is there."""
+    """Return the links between all boards: PCIe by common ancestor, and NVLink where present."""
     places = {_bus(library, handle): index for index, handle in enumerate(handles)}
     pcie = [[0] * len(handles) for _ in handles]
     rows = [[0] * len(handles) for _ in handles]
@@ -100,7 +103,7 @@ def _wiring(library: Any, handles: list[Any], sysfs: Path) -> Wiring:
 
 
 def _nvlinks(library: Any, handle: Any, places: dict[str, int]) -> tuple[dict[int, int], int]:
-    """Active links by the GPU at their other end, and how many lead to a switch."""
+    """Return the active NVLinks per peer GPU, and the number of links to a switch."""
     direct: dict[int, int] = {}
     switched = 0
     for link in range(library.NVML_NVLINK_MAX_LINKS):
@@ -117,7 +120,7 @@ def _nvlinks(library: Any, handle: Any, places: dict[str, int]) -> tuple[dict[in
 
 
 def _slices(library: Any, handle: Any) -> list[Any]:
-    """The MIG devices of a board, [] when it is not sliced."""
+    """Return the MIG devices of a board, [] when MIG is off."""
     mode = _ask(library, library.nvmlDeviceGetMigMode, handle, default=(0, 0))
     if not mode[0]:
         return []
@@ -130,7 +133,7 @@ def _slices(library: Any, handle: Any) -> list[Any]:
 
 
 def _fault(library: Any, handle: Any) -> str:
-    """Why a board must not be used, "" for none."""
+    """Return why a board must not be used, "" if it is healthy."""
     try:
         library.nvmlDeviceGetUUID(handle)
     except library.NVMLError:
@@ -155,9 +158,9 @@ def _memory(library: Any, handle: Any) -> int:
 
 
 def _numa(library: Any, handle: Any, sysfs: Path) -> int:
-    """The NUMA node of a board; the kernel says -1 where there is only one."""
+    """Return the NUMA node of a board, 0 if unknown. The kernel reports -1 on a machine with one node."""
     bus = _bus(library, handle)
-    # NVML writes eight digits of the domain, the kernel four.
+    # NVML writes the PCI domain with eight digits, the kernel with four.
     for name in (bus, bus[4:]):
         try:
             return max(0, int((sysfs / name / "numa_node").read_text()))
@@ -172,7 +175,7 @@ def _bus(library: Any, handle: Any) -> str:
 
 
 def _ask(library: Any, call: Callable[..., Any], *arguments: Any, default: Any) -> Any:
-    """The answer, or `default` where this board or driver does not know the question."""
+    """Return the answer, or `default` if this board or driver does not support the call."""
     try:
         answer = call(*arguments)
     except library.NVMLError:

@@ -1,1 +1,1 @@
-"""The only room that touches machines: one small protocol, and the engines that speak it."""
+"""The engine protocol and the engines that run tasks on machines."""

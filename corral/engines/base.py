@@ -1,4 +1,4 @@
-"""Why: control drives every engine through these seven calls, each idempotent by attempt id, and nothing else."""
+"""The engine protocol: the calls by which control drives every engine. Each is idempotent per attempt id."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class ExecSession(Protocol):
     """One interactive command inside a running task."""
 
     async def send(self, data: bytes) -> None:
-        """Give `data` to the command's standard input."""
+        """Write `data` to the command's standard input."""
         ...
 
     async def resize(self, rows: int, columns: int) -> None:
-        """Tell the command's terminal its size."""
+        """Set the size of the command's terminal."""
         ...
 
     def output(self) -> AsyncIterator[bytes]:
-        """What the command prints, until it ends."""
+        """Yield the command's output until it ends."""
         ...
 
     async def exit_code(self) -> int:
-        """Wait for the command's end; 128 + signal when one ended it."""
+        """Wait for the command to end and return its exit code: 128 + signal if a signal ended it."""
         ...
 
     async def close(self) -> None:
@@ -37,43 +37,49 @@ class ExecSession(Protocol):
 
 
 class Engine(Protocol):
-    """Where tasks really run. Every call may be repeated; a repeated call changes nothing more."""
+    """Runs tasks on machines. Repeating a call has no further effect."""
 
     name: str
 
     async def open(self) -> None:
-        """Adopt what still runs from before; after it `watch` reports every attempt that is not forgotten."""
+        """Adopt attempts that still run. Afterwards `watch` reports every attempt that was not forgotten."""
         ...
 
     async def close(self) -> None:
-        """Let go of everything without ending a task."""
+        """Release all resources without ending a task."""
         ...
 
     def attempts(self) -> frozenset[AttemptId]:
-        """Every attempt that the engine knows and was not told to forget; complete once `open` has returned."""
+        """Return every attempt that the engine knows and has not forgotten; complete once `open` has returned."""
         ...
 
     async def inventory(self) -> Inventory:
-        """All nodes as seen now."""
+        """Return the current state of all nodes."""
         ...
 
     async def start(self, launch: TaskLaunch) -> None:
-        """Start the attempt unless it was started before; `watch` reports `Started` or `Exited`.
+        """Start the attempt unless it was started before. `watch` reports `Started` or `Exited`.
 
         Raises Unavailable when it is unknown whether the start took effect: repeat the call.
         """
         ...
 
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
-        """End the attempt: `signal`, and KILL after the grace; an attempt never started ends at once, for ever."""
+        """End the attempt: send `signal`, then KILL after the grace.
+
+        One never started ends at once and cannot start.
+        """
         ...
 
     async def forget(self, attempts: Sequence[AttemptId]) -> None:
-        """Control has written down the ends of these attempts: drop their records (never their logs)."""
+        """Drop the records of these attempts, whose ends control has stored. Logs are kept."""
         ...
 
     def watch(self) -> AsyncIterator[EngineEvent]:
-        """What happens from now on, each `Started`/`Exited` repeated after a reopening until forgotten."""
+        """Yield events from now on.
+
+        After `open`, `Started` and `Exited` are repeated until the attempt is forgotten.
+        """
         ...
 
     async def exec(self, attempt: AttemptId, argv: Sequence[str], *, tty: bool) -> ExecSession:
@@ -84,7 +90,7 @@ class Engine(Protocol):
         ...
 
     async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
-        """A TCP connection to one of the ports that the task was given: what is sent is its input, what comes its output.
+        """Open a TCP connection to one of the task's ports: `send` writes to it, `output` reads from it.
 
         Raises NotFound when the attempt is not running here, or has no such port.
         """
@@ -93,68 +99,67 @@ class Engine(Protocol):
 
 @runtime_checkable
 class Listing(Protocol):
-    """An engine whose machines and tasks are objects of a cluster, which administrators may look at as they are."""
+    """An engine of a cluster whose nodes and pods administrators may list."""
 
     async def listed_objects(self, kind: str, namespace: str = "") -> bytes:
-        """The cluster's own answer, as JSON: its `nodes`, or its `pods` (of one namespace, or of all).
+        """Return the cluster's own JSON answer: its `nodes`, or its `pods` (of one namespace, or of all).
 
-        Raises the house's errors, Forbidden where Corral may not look.
+        Raises a CorralError; Forbidden where Corral may not look.
         """
         ...
 
 
 class Documents(Protocol):
-    """Objects of a cluster that stand for jobs: followed, and written field by field. Kinds are named by their titles."""
+    """Cluster objects that stand for jobs: followed, and written field by field. Kinds are named by their titles."""
 
     async def run(self) -> None:
-        """Follow every kind until cancelled; no failure of the cluster ends it."""
+        """Follow every kind until cancelled. No failure of the cluster ends it."""
         ...
 
     async def changes(self) -> list[DocumentChange]:
-        """Wait for changes and take them: the latest state of each object, those that are gone included; one reader."""
+        """Wait for changes and take them: the latest state of each object, deleted ones included. One reader only."""
         ...
 
     def listed(self, kind: str) -> Collection[str] | None:
-        """The UIDs of every object of a kind, as last seen; None while no whole list was taken in."""
+        """Return the UIDs of all objects of a kind, as last seen; None before the first complete list."""
         ...
 
     async def whole(self, kind: str) -> Collection[str]:
-        """Wait until a whole list of a kind was taken in; its UIDs."""
+        """Wait for a complete list of a kind and return its UIDs."""
         ...
 
     def trouble(self, kind: str) -> CorralError | None:
-        """Why a kind is not followed just now; None while it is."""
+        """Return why a kind is not followed at present, or None while it is."""
         ...
 
     def run_elsewhere(self, uids: Collection[str]) -> None:
-        """Of these objects, and no others, the jobs hold places while their own controllers run them (`external`).
+        """Set the objects whose jobs run under their own controllers (`external`) and hold places here.
 
-        Pods that they own are counted as those jobs' tasks, and not once more against their nodes.
+        Pods that they own count as tasks of those jobs, and not a second time against their nodes.
         """
         ...
 
     async def definition(self, kind: str) -> Mapping[str, str] | None:
-        """The annotations of a kind's definition; None when the cluster has none.
+        """Return the annotations of a kind's CustomResourceDefinition, or None when the cluster has none.
 
-        Raises the house's errors, Forbidden where Corral may not look.
+        Raises a CorralError; Forbidden where Corral may not look.
         """
         ...
 
     async def apply(
         self, ref: ObjectRef, fields: Mapping[str, Any], *, version: str, part: str = "", subresource: str = ""
     ) -> str:
-        """Make exactly these fields Corral's own, whoever had them (server-side apply); the object's version then.
+        """Write these fields by server-side apply with force, and return the object's new version.
 
-        Each `part` is owned by itself: what is left out of it is given up, and other parts stay. `version` is the one
-        that the fields were made for.
-
-        Raises NotFound when the object is gone, Conflict when it is another one or has another version by now,
-        Unavailable `lease-over` when this server may write nothing any more.
+        Each `part` is a field manager of its own: fields left out of it are given up, other parts stay. `version` is
+        the one that the fields were computed for.
+        Raises NotFound when the object is gone, Conflict when it was replaced or has another version by now,
+        Unavailable `lease-over` when this server may no longer write.
         """
         ...
 
     async def merge(self, ref: ObjectRef, fields: Mapping[str, Any], *, version: str) -> str:
-        """Merge fields into an object without owning them from then on against others; the object's version then.
+        """Merge fields into an object without taking their ownership, and return the object's new version.
 
         Raises like `apply`.
         """

@@ -1,10 +1,10 @@
-"""Why: a job and its placement determine how every task is started; a framework is what it adds to that, in a few lines.
+"""The base class of frameworks, which turn a job and its placement into the start of each task.
 
-A framework subclasses `Framework` and overrides what differs: `env`, `command`, `ports`, `check`. Everything is a pure
-function of its arguments; addresses are left as references (`corral.frameworks.references`) for the runtime.
+A framework subclasses `Framework` and overrides its differences: `env`, `command`, `ports`, `check`. Everything is a
+pure function of its arguments; addresses are left as references (`corral.frameworks.references`) for the runtime.
 
-Ranks follow the order of `Placement.tasks`, which is topology order, turned round until the leading task (the lowest
-index of the first role) is rank 0: a ring stays a ring, and the rendezvous is where `scale` never removes a task.
+Ranks follow `Placement.tasks`, which is in topology order, rotated so that the leading task (the lowest index of the
+first role) is rank 0. Ring neighbours stay neighbours, and the rendezvous is in a task that `scale` never removes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from corral.spec.role import Role
 
 Finding = tuple[Path, str]
-"""The path in the canonical document that is to blame, and what is wrong."""
+"""The path of the faulty field in the canonical document, and the problem."""
 
 _MILLIS: Final = 1000
 
@@ -40,24 +40,24 @@ class TaskCommand(msgspec.Struct, frozen=True):
     env: dict[str, str]
     """The role's own variables and the framework's; the role's win, except over names that begin with CORRAL_."""
     ports: tuple[PortRequest, ...] = ()
-    """What the framework needs besides the role's own ports."""
+    """Ports of the framework in addition to the role's own."""
     resolve: tuple[str, ...] = ()
-    """The tasks (`worker-0` …) whose address the runtime must know before the command starts."""
+    """The tasks (`worker-0` …) whose addresses the runtime must know before the command starts."""
     runtime: bool = False
-    """Whether the command or its environment holds references, so that the runtime must start it."""
+    """Whether the command or its environment has references, so that the runtime must start it."""
     barrier: bool = False
     """Whether the command may start only when every task of the gang has an address."""
     openpai: dict[str, Any] = {}
-    """What OpenPAI's runtime does for the command, to be done by ours (`corral.runtime.openpai`); empty for other jobs."""
+    """Instructions for the runtime to act as OpenPAI's (`corral.runtime.openpai`); empty for other jobs."""
     pod_template: dict[str, Any] = {}
-    """The role's template for an engine that makes pods."""
+    """The role's pod template, for an engine that makes pods."""
     labels: dict[str, str] = {}
-    """What the instance is known by, for an engine that has labels; `annotations` likewise."""
+    """Labels of the instance, on engines that have labels; `annotations` likewise."""
     annotations: dict[str, str] = {}
 
 
 class Gang(msgspec.Struct, frozen=True, dict=True):
-    """One attempt of one job with the places of all its tasks: everything that decides how a task is started."""
+    """One attempt of one job with the placements of all its tasks: all inputs of a task's start."""
 
     job_id: JobId
     name: str
@@ -67,12 +67,12 @@ class Gang(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def elastic(self) -> bool:
-        """Whether tasks may come and go while the job runs."""
+        """Whether tasks may join and leave while the job runs."""
         return self.job.is_elastic
 
     @cached_property
     def tasks(self) -> tuple[TaskPlacement, ...]:
-        """All tasks in rank order: topology order, turned so that the leading task comes first."""
+        """All tasks in rank order: topology order, rotated so that the leading task comes first."""
         return in_rank_order(self.placement.tasks, self.job.spec.roles[0].name)
 
     @cached_property
@@ -87,7 +87,7 @@ class Gang(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def on_node(self) -> Counter[str]:
-        """How many tasks have their place on each node."""
+        """The number of tasks placed on each node."""
         return Counter(task.node for task in self.placement.tasks)
 
     @cached_property
@@ -99,20 +99,20 @@ class Gang(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def role_ranks(self) -> dict[TaskKey, int]:
-        """The place of each task among the tasks of its role, in the same order as the ranks."""
+        """The rank of each task among the tasks of its role."""
         return {task.key: place for tasks in self._by_role.values() for place, task in enumerate(tasks)}
 
     def members(self, role: str) -> tuple[TaskKey, ...]:
-        """The tasks of `role` in rank order, its lowest index first; empty for a role that is not there."""
+        """The tasks of `role` in rank order, its lowest index first; empty for an unknown role."""
         return tuple(task.key for task in self._by_role.get(role, ()))
 
     def role(self, task: TaskPlacement) -> Role:
-        """The role that `task` is of."""
+        """The role of `task`."""
         return self.job.role(task.role)
 
     @cached_property
     def first_process(self) -> dict[TaskKey, int]:
-        """The rank of each task's first process, when every task runs as many as its role says."""
+        """The rank of each task's first process, if every task runs its role's number of processes."""
         counted = {role.name: role.processes for role in self.job.spec.roles}
         first, total = {}, 0
         for task in self.tasks:
@@ -122,41 +122,41 @@ class Gang(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def processes(self) -> int:
-        """The processes of all tasks together."""
+        """The number of processes of all tasks together."""
         last = self.tasks[-1]
         return self.first_process[last.key] + self.role(last).processes
 
 
 class Framework:
-    """How the tasks of one kind of job are started; subclasses say what differs from a plain command."""
+    """How the tasks of one job type are started; the base class runs the plain command."""
 
     job_type: str
-    """What a document's `jobType` calls it."""
+    """The job type: a document's `jobType`."""
     elastic: bool = True
-    """Whether tasks may come and go while the job runs."""
+    """Whether tasks may join and leave while the job runs."""
     barrier: bool = False
     """Whether commands start only when every task has an address."""
 
     def one_group(self, job: UnifiedJob) -> bool:
-        """Whether no task can go on, or come again alone, once another has ended."""
+        """Whether no task can go on, or be restarted alone, once another has ended."""
         return False
 
     def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
-        """What the task runs: the role's own command."""
+        """The task's command: the role's own."""
         return tuple(gang.role(task).command)
 
     def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
-        """The variables that the framework adds."""
+        """The framework's additional variables."""
         return {}
 
     def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
-        """The names of the ports that the framework needs in this task."""
+        """The names of the framework's ports in this task."""
         return ()
 
     def port_counts(self, job: UnifiedJob) -> dict[str, int]:
-        """By role how many ports its tasks need at most besides the role's own: what their nodes have to have.
+        """By role, the most ports that a task needs besides the role's own: its node must have them free.
 
-        Asked of a gang of two tasks of each role, before there is any placement; roles that need none are left out.
+        It is computed before placement, from a gang of two tasks per role; roles that need none are left out.
         """
         if type(self).ports is Framework.ports:
             return {}
@@ -172,12 +172,12 @@ class Framework:
         return {role: count for role, count in found.items() if count}
 
     def _own_ports(self, gang: Gang, task: TaskPlacement) -> list[str]:
-        """The names of the ports that the framework needs and the role does not ask for itself."""
+        """The names of the framework's ports that the role does not request itself."""
         named = {port.name for port in gang.role(task).ports}
         return [port for port in self.ports(gang, task) if port not in named]
 
     def check(self, job: UnifiedJob) -> tuple[Finding, ...]:
-        """What of `job` this framework cannot run, in document order; asked before the job is accepted."""
+        """The fields of `job` that this framework cannot run, in document order; checked before the job is accepted."""
         findings = list(_unknown_references(job))
         if job.is_elastic and not self.elastic:
             findings.append(
@@ -189,7 +189,7 @@ class Framework:
         return tuple(findings)
 
     def render(self, gang: Gang, task: TaskPlacement, attempt: int = 0) -> TaskCommand:
-        """How the task's attempt of that number is started."""
+        """Build the start of a task; `attempt` is the number of the task attempt."""
         role = gang.role(task)
         command = tuple(expand_lists(word, gang.members) for word in self.command(gang, task))
         env = {"OMP_NUM_THREADS": str(max(1, role.resources.cpu_millis // _MILLIS // role.processes))}
@@ -209,13 +209,13 @@ class Framework:
 
 
 def role_size(job: UnifiedJob, role: Role) -> int:
-    """How many tasks of a role there can be."""
+    """The largest number of tasks that a role can have."""
     count = job.spec.replica_spec
     return max(count.replicas, count.max_replicas) if role.name == job.counted_role.name else role.replicas
 
 
 def identity(gang: Gang, task: TaskPlacement) -> dict[str, str]:
-    """The variables that tell every task who it is, whatever the framework."""
+    """The variables that identify a task, for every framework."""
     return {
         "CORRAL_JOB_ID": gang.job_id,
         "CORRAL_JOB_NAME": gang.name,
@@ -229,7 +229,7 @@ def identity(gang: Gang, task: TaskPlacement) -> dict[str, str]:
 
 
 def one_process_only(job: UnifiedJob) -> Iterator[Finding]:
-    """Roles that ask for several processes in one task, for frameworks where one drives all devices."""
+    """Findings on roles with several processes per task, for frameworks in which one process drives all devices."""
     for index, role in enumerate(job.spec.roles):
         if role.processes_per_replica > 1:
             yield (

@@ -1,8 +1,8 @@
-"""Why: programs written for FrameworkController read what it told them; here they are told the same under the same names.
+"""The framework `frameworkcontroller`: gives tasks the variables and files of FrameworkController.
 
-`FC_…` variables, labels and annotations; `$(NAME)` in commands and variables as Kubernetes fills it in, and `{{FC_…}}`
-anywhere in the pod. Where the role had FrameworkController's barrier, its files are left in the folder that the role
-names. Source: FrameworkController, pkg/apis (constants), pkg/barrier.
+These are `FC_…` variables, labels and annotations; `$(NAME)` in commands and variables, expanded as in Kubernetes; and
+`{{FC_…}}` anywhere in the pod. If the role had FrameworkController's barrier, its files are written to the folder that
+the role names. Source: FrameworkController, pkg/apis (constants), pkg/barrier.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LABELS: Final = ("FC_FRAMEWORK_NAME", "FC_TASKROLE_NAME", "FC_TASK_INDEX")
 _PLACEHOLDER: Final = re.compile(r"\{\{(FC_[A-Z_]+)\}\}", re.ASCII)
 _VARIABLE: Final = re.compile(r"\$(?:(\$)|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))", re.ASCII)
 _MOST_PEERS: Final = 1000
-"""The tasks of a job whose addresses are told in a file as well as in variables; a variable has an end."""
+"""The most tasks for which FB_FRAMEWORK lists addresses; the size of a variable is limited."""
 _LEAVE_FILES: Final = (
     'printf %s "$FB_INJECTOR" >"$FRAMEWORKBARRIER_DIR/injector.sh" && '
     'printf %s "$FB_FRAMEWORK" >"$FRAMEWORKBARRIER_DIR/framework.json" && exec "$@"'
@@ -36,12 +36,12 @@ _LEAVE_FILES: Final = (
 
 
 class FrameworkController(Framework):
-    """`jobType: frameworkcontroller`: a Framework's tasks, told what FrameworkController tells them."""
+    """`jobType: frameworkcontroller`: runs the tasks of a Framework as FrameworkController does."""
 
     job_type = JOB_TYPE
 
     def check(self, job: UnifiedJob) -> tuple[Finding, ...]:
-        """A role without a command runs its image's own entry point, so it needs an image."""
+        """A role without a command runs its image's entry point, so it needs an image."""
         findings = list(super().check(job))
         for index, role in enumerate(job.spec.roles):
             if not role.command and not role.image:
@@ -49,7 +49,7 @@ class FrameworkController(Framework):
         return tuple(findings)
 
     def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
-        """What the barrier told: the addresses of each role's tasks by index, and the script that exports them."""
+        """The barrier's variables: each role's addresses by task index, and the script that exports them."""
         if BARRIER_FOLDER not in gang.role(task).env:
             return {}
         peers = _peers(gang)
@@ -58,7 +58,7 @@ class FrameworkController(Framework):
         return told | {"FB_INJECTOR": _injector(peers), "FB_FRAMEWORK": _framework(gang, peers) if few else "{}"}
 
     def render(self, gang: Gang, task: TaskPlacement, attempt: int = 0) -> TaskCommand:
-        """As any task, with FrameworkController's words filled in."""
+        """Build the start of a task, with FrameworkController's placeholders and variables expanded."""
         plain = super().render(gang, task, attempt)
         role, told = gang.role(task), variables(gang, task, attempt)
         known = dict(told)
@@ -78,7 +78,7 @@ class FrameworkController(Framework):
 
 
 def variables(gang: Gang, task: TaskPlacement, attempt: int) -> dict[str, str]:
-    """The `FC_…` variables of a task's attempt; what had a UID of its own in Kubernetes is told by Corral's ids."""
+    """The `FC_…` variables of a task attempt; UIDs of Kubernetes objects are replaced by Corral's ids."""
     name, key = gang.name, task.key
     run = f"{gang.job_id}.{gang.attempt}"
     return {
@@ -101,7 +101,7 @@ def variables(gang: Gang, task: TaskPlacement, attempt: int) -> dict[str, str]:
 
 
 def _filled(text: str, known: Mapping[str, str], told: Mapping[str, str]) -> str:
-    """The text as Kubernetes fills in variables: `$(NAME)` of a known one, and one `$` for two."""
+    """Expand variables as Kubernetes does: `$(NAME)` of a known one, and `$$` to `$`."""
 
     def value(match: re.Match[str]) -> str:
         return "$" if match[1] else known.get(match[2], match[0])
@@ -114,7 +114,7 @@ def _placed(text: str, told: Mapping[str, str]) -> str:
 
 
 def _each_text(value: Any, told: Mapping[str, str]) -> Any:
-    """The value with every placeholder below it filled in."""
+    """Expand the placeholders in every string of a value."""
     if isinstance(value, Mapping):
         return {key: _each_text(inner, told) for key, inner in value.items()}
     if isinstance(value, list):
@@ -123,9 +123,9 @@ def _each_text(value: Any, told: Mapping[str, str]) -> Any:
 
 
 def _told_too(template: Mapping[str, Any], told: Mapping[str, str]) -> Any:
-    """The template with the variables in every container beside the task's and before it.
+    """Add the variables to every container and init container of a pod template except the task's.
 
-    What is of no pod's shape is left as it is: the engine that makes the pod says so.
+    A template without a pod's structure is returned unchanged: the engine that makes the pod reports the error.
     """
     spec = template.get("spec")
     if not isinstance(spec, Mapping):
@@ -146,7 +146,7 @@ def _with(container: Any, told: Mapping[str, str]) -> Any:
 
 
 def _peers(gang: Gang) -> dict[str, list[str]]:
-    """What stands for the address of every task, by role and in the order of their indexes."""
+    """By role, the address references of all tasks in index order."""
     found: dict[str, list[str]] = {}
     for role in gang.job.spec.roles:
         indexes = sorted(task.index for task in gang.placement.tasks if task.role == role.name)
@@ -155,7 +155,7 @@ def _peers(gang: Gang) -> dict[str, list[str]]:
 
 
 def _injector(peers: Mapping[str, object]) -> str:
-    """A script for `.`: it exports FB_ROLE_IPS, and FB_ROLE_ADDRESSES with the port that its caller set."""
+    """A script to source: it exports FB_ROLE_IPS, and FB_ROLE_ADDRESSES with the port that its caller set."""
     lines = ["_fb_ifs=$IFS", "IFS=,"]
     for role in map(str.upper, peers):
         ips, addresses, port = f"FB_{role}_IPS", f"FB_{role}_ADDRESSES", f"FB_{role}_PORT"
@@ -168,7 +168,7 @@ def _injector(peers: Mapping[str, object]) -> str:
 
 
 def _framework(gang: Gang, peers: Mapping[str, list[str]]) -> str:
-    """The part of the Framework object that the barrier's users read: who is where."""
+    """The part of the Framework object that readers of the barrier's file use: each task's address."""
     roles = [
         {
             "name": role,

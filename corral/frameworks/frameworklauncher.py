@@ -1,7 +1,7 @@
-"""Why: services written for FrameworkLauncher read what it told them; here they are told the same under the same names.
+"""The framework `frameworklauncher`: gives services the variables of FrameworkLauncher.
 
-What is known only where a task runs (its address and its ports) is put together by the lines before its entry point,
-from what the engine tells every task. Source: FrameworkLauncher, doc/USERMANUAL (environment variables).
+Addresses and ports are known only where a task runs. Lines before its entry point build them from the variables that
+engines give every task. Source: FrameworkLauncher, doc/USERMANUAL (environment variables).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _QUOTED: Final = re.compile(r'(["\\$`])')
 
 
 class FrameworkLauncher(Framework):
-    """`jobType: frameworklauncher`: the services of a Framework, told what FrameworkLauncher tells them."""
+    """`jobType: frameworklauncher`: runs the services of a Framework as FrameworkLauncher does."""
 
     job_type = JOB_TYPE
 
     def check(self, job: UnifiedJob) -> tuple[Finding, ...]:
-        """Such a job is what a descriptor became, and nothing that anybody writes."""
+        """Refuse jobs that were not made from a descriptor: nobody writes this job type by hand."""
         found = list(super().check(job))
         if any(key not in job.metadata.annotations for key in (NAME, ROLES, PORTS, DESCRIPTOR)):
             why = "a job of this type is made by PUT /v1/Frameworks/NAME; for a job of your own take another one"
@@ -40,12 +40,12 @@ class FrameworkLauncher(Framework):
         return tuple(found)
 
     def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
-        """The entry point, after what is known only where it runs."""
+        """The entry point, preceded by lines that export address and ports."""
         *words, script = gang.role(task).command
         return (*words, f"{_known_there(gang, task)}\n{script}")
 
     def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
-        """Who the task is, and which GPUs it has."""
+        """The task's identity, and the bitmap of its GPUs."""
         notes = gang.job.metadata.annotations
         name, role = notes[NAME], _role(gang, task)
         said = _descriptor(gang)
@@ -67,24 +67,24 @@ class FrameworkLauncher(Framework):
         return told
 
     def render(self, gang: Gang, task: TaskPlacement, attempt: int = 0) -> TaskCommand:
-        """As any task, with the id of this attempt."""
+        """Build the start of a task, with the id of this attempt."""
         plain = super().render(gang, task, attempt)
         own = attempt_id(gang.job_id, gang.attempt, task.role, task.index, attempt)
         return msgspec.structs.replace(plain, env={"CONTAINER_ID": own, **plain.env})
 
 
 def application_id(job: str, attempt: int) -> str:
-    """What a job's attempt is called where YARN had an application."""
+    """The YARN-style application id of a job attempt."""
     return f"application_{job}_{attempt:04d}"
 
 
 def bitmap(devices: tuple[int, ...]) -> int:
-    """Indexes of devices as bits: 0 and 1 are 3."""
+    """Encode device indexes as bits: 0 and 1 are 3."""
     return sum(1 << index for index in set(devices))
 
 
 def _known_there(gang: Gang, task: TaskPlacement) -> str:
-    """The lines that tell the task its address and its ports."""
+    """Shell lines that export the task's address and ports."""
     labels: Mapping[str, str] = json.loads(gang.job.metadata.annotations[PORTS])
     lines = ['export CONTAINER_IP="$CORRAL_HOST"']
     ports = gang.role(task).ports
@@ -95,7 +95,7 @@ def _known_there(gang: Gang, task: TaskPlacement) -> str:
 
 
 def _variable(port: str) -> str:
-    """The variable with the numbers of a port, as engines name it."""
+    """The variable in which engines pass a port's numbers."""
     return "{CORRAL_PORT_" + _NOT_IN_NAME.sub("_", port.upper()).strip("_") + "}"
 
 

@@ -1,4 +1,4 @@
-"""Why: Horovod's own launcher decides which processes make up the ring, and asks a script who is there."""
+"""The framework `horovod`: runs `horovodrun` in the leading task, with a discovery script for elastic jobs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _DISCOVERING = (
 class Horovod(Launched):
     """`jobType: horovod`: `horovodrun` over Gloo in the leading task; elastic jobs discover hosts through the agents.
 
-    horovodrun writes its environment on the command lines that it sends, so the leading agent gives it only what it
-    needs to run; each process has the environment of its own task.
+    horovodrun puts its environment on the command lines that it sends, so the leading agent gives it only the variables
+    that it needs to run. Each process has the environment of its own task.
     """
 
     job_type = "horovod"
     launchers = ("horovodrun",)
 
     def lead_options(self, gang: Gang) -> tuple[str, ...]:
-        """The launcher gets a bare environment."""
+        """Run the launcher with a minimal environment."""
         return ("--bare",)
 
     def launcher(self, gang: Gang, command: tuple[str, ...]) -> tuple[str, ...]:
-        """A fixed ring in rank order, or bounds and the discovery script."""
+        """horovodrun with a fixed ring in rank order, or with size bounds and the discovery script."""
         started = (*IN_TASK_FOLDER, *command)
         if not gang.elastic:
             hosts = ",".join(f"{task.key}:{gang.role(task).processes}" for task in gang.tasks)

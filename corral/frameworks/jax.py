@@ -1,4 +1,4 @@
-"""Why: JAX's processes meet at a coordinator in process 0 and must be told how many they are and which."""
+"""The framework `jax`: gives each process the coordinator's address, its process id and the number of processes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ PORT: Final = "coordinator"
 class Jax(Framework):
     """`jobType: jax`: one process per task, which drives all devices of its task.
 
-    `jax.distributed.initialize` reads the coordinator's address by itself; the program passes it JAX_NUM_PROCESSES and
-    JAX_PROCESS_ID, which JAX does not read.
+    `jax.distributed.initialize` reads the coordinator's address by itself. JAX does not read JAX_NUM_PROCESSES and
+    JAX_PROCESS_ID; the program passes them to it.
     """
 
     job_type = "jax"
     elastic = False
 
     def one_group(self, job: UnifiedJob) -> bool:
-        """Processes of a fixed number meet once, at their start."""
+        """True: a fixed number of processes meets once, at the start."""
         return True
 
     def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
@@ -33,7 +33,7 @@ class Jax(Framework):
         return (PORT,) if task.key == gang.leader else ()
 
     def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
-        """Where the coordinator is (and listens: not on every interface), how many there are, and which this is."""
+        """The coordinator's address (it listens only there, not on every interface), process id and count."""
         coordinator = endpoint_of(gang.leader, PORT)
         return {
             "JAX_COORDINATOR_ADDRESS": coordinator,
@@ -43,5 +43,5 @@ class Jax(Framework):
         }
 
     def check(self, job: UnifiedJob) -> tuple[Finding, ...]:
-        """One process per task."""
+        """Allow one process per task only."""
         return (*super().check(job), *one_process_only(job))

@@ -1,8 +1,9 @@
-"""Why: `mpirun` and `horovodrun` start the other tasks' processes themselves, and would do it by ssh.
+"""The base of frameworks with a launcher of their own, such as `mpirun`.
 
-Instead every task but the leading one runs Corral's launch agent (`corral.runtime.agent`), which joins the leading
-task's agent. There the launcher runs, with a stand-in for ssh that hands each remote command to the agent of the task
-it names. No ssh server, no keys, no resolvable host names: a "host" is a task, `worker-1`.
+By itself, such a launcher starts the other tasks' processes by ssh. Here every task but the leading one runs Corral's
+launch agent (`corral.runtime.agent`), which joins the leading task's agent. There the launcher runs, with a replacement
+for ssh that hands each remote command to the agent of the named task. This needs no ssh server, no keys and no
+resolvable host names: a "host" is a task, `worker-1`.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 
 PORT: Final = "agent"
 IN_TASK_FOLDER: Final = ("sh", "-c", 'cd "$CORRAL_TASK_DIR" && exec "$@"', "task")
-"""What a launcher is given to start: it would use the leading task's folder in every task."""
+"""Prefix of the command that a launcher starts; otherwise it would use the leading task's folder in every task."""
 
 
 class Launched(Framework):
     """A framework whose own launcher, in the leading task, starts the processes of all tasks."""
 
     launchers: ClassVar[tuple[str, ...]]
-    """The launcher's names: a command that already calls one of them is not wrapped, only given its means."""
+    """The launcher's names; a command that already calls one of them is not wrapped."""
 
     def one_group(self, job: UnifiedJob) -> bool:
         """A launcher that is not elastic ends with the first process that fails."""
@@ -41,11 +42,11 @@ class Launched(Framework):
         return ()
 
     def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
-        """Where the leading agent is joined."""
+        """The leading agent's port, on the leading task."""
         return (PORT,) if task.key == gang.leader else ()
 
     def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
-        """What the agents know each other by; the leading one is told the rank order."""
+        """The secret and address by which agents join; the leading one also gets the rank order."""
         known = {
             "CORRAL_AGENT_SECRET": secret("agent"),
             "CORRAL_AGENT_HOST": host_of(gang.leader),
@@ -55,7 +56,7 @@ class Launched(Framework):
         return known | ({"CORRAL_AGENT_ORDER": order} if task.key == gang.leader else {})
 
     def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
-        """The launcher under the leading agent in the leading task, a joining agent in every other."""
+        """The launcher under the leading agent in the leading task, a joining agent in every other task."""
         me = f"--name={task.key}"
         if task.key != gang.leader:
             return (RUNTIME, "agent", "join", me, f"--slots={gang.role(task).processes}")
@@ -68,7 +69,7 @@ class Launched(Framework):
         return (RUNTIME, "agent", "lead", me, slots, wait, *options, "--", *launched)
 
     def check(self, job: UnifiedJob) -> tuple[Finding, ...]:
-        """All roles run one program: the first command that is given."""
+        """All roles must run one program: the first command that is given."""
         wanted = program(job)
         findings = list(super().check(job))
         for index, role in enumerate(job.spec.roles):
@@ -86,5 +87,5 @@ class Launched(Framework):
 
 
 def program(job: UnifiedJob) -> tuple[str, ...]:
-    """What every process runs: the command of the first role that has one."""
+    """The program of every process: the command of the first role that has one."""
     return next((tuple(role.command) for role in job.spec.roles if role.command), ())

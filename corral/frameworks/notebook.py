@@ -1,4 +1,4 @@
-"""Why: a notebook is a job whose command is a server with a door: it needs an address, a path and a token."""
+"""The framework `notebook`: gives a server such as JupyterLab its address, path and token."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from corral.model.placement import TaskPlacement
 
 PORT: Final = "notebook"
 PURPOSE: Final = "notebook"
-"""Of the secret that is the token: the server computes the same one for whoever may open the job."""
+"""The purpose of the secret that is the token; the server derives the same one for users who may open the job."""
 
 
 def base_url(job_id: str, task: str) -> str:
-    """The path under which a task's notebook serves, so that a proxy can pass requests on unchanged."""
+    """The URL path of a task's notebook; a proxy can pass requests on unchanged."""
     return f"/proxy/{job_id}/{task}/"
 
 
 class Notebook(Framework):
-    """`jobType: notebook`: JupyterLab, or the role's own command with the same address, path and token in reach."""
+    """`jobType: notebook`: JupyterLab, or the role's own command with the same address, path and token available."""
 
     job_type = "notebook"
 
     def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
-        """Where the notebook serves."""
+        """The notebook's port."""
         return (PORT,)
 
     def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:

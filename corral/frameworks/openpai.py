@@ -1,9 +1,9 @@
-"""Why: jobs written for OpenPAI find here what OpenPAI's server and runtime gave them, under the same names.
+"""The framework `openpai`: gives tasks the variables, ports and scripts of OpenPAI.
 
-The server's variables are told from the job alone; addresses, ports and secrets are put in by Corral's runtime inside the
-task (`corral.runtime.openpai`), which gets from here what it has to do: the roles, the scripts of the plug-ins, the keys.
-Chosen difference: ports are those that the engine found to be free, not OpenPAI's hash of pod, label and number, which
-may fall on a port that is taken; nobody can rely on a number that only the task's own id tells.
+The server's variables follow from the job alone. Corral's runtime adds addresses, ports and secrets inside the task
+(`corral.runtime.openpai`), by the instructions built here: roles, scripts of the plug-ins, keys. Deliberate difference:
+ports are those that the engine found free, not OpenPAI's hash of pod, label and number, which may be taken. No program
+can rely on that number, because only the task's own id gives it.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from corral.spec.job import UnifiedJob
 
 ALWAYS_THERE: Final = ("ssh", "http")
-"""Ports that every task has one of."""
+"""Port labels of which every task has one port."""
 _SPLIT: Final = {"CORRAL_LOGS": "split"}
-"""Standard output and errors have logs of their own, as in OpenPAI."""
+"""Standard output and standard error have separate logs, as in OpenPAI."""
 
 
 class OpenPai(Framework):
-    """`jobType: openpai`: a job of OpenPAI, whose tasks are told what OpenPAI tells them."""
+    """`jobType: openpai`: runs the tasks of an OpenPAI job as OpenPAI does."""
 
     job_type = JOB_TYPE
     elastic = False
 
     def check(self, job: UnifiedJob) -> tuple[Finding, ...]:
-        """Every role runs a command: in OpenPAI no role takes that of its image."""
+        """Every role needs a command: in OpenPAI no role runs its image's."""
         findings = [
             finding for finding in super().check(job) if finding[0][-1] != 2
-        ]  # the command's text is bash's own
+        ]  # `$(…)` in the command's text is bash's own
         for index, role in enumerate(job.spec.roles):
             if not role.command:
                 findings.append((("spec", "roles", index, "command"), "missing; say what the role runs"))
         return tuple(findings) or self._unreadable(job)
 
     def _unreadable(self, job: UnifiedJob) -> tuple[Finding, ...]:
-        """What annotations that no file of OpenPAI leaves would do to the tasks is found out by trying one of each role."""
+        """Findings on annotations that no OpenPAI job file produces, by rendering one task of each role."""
         tasks = tuple(TaskPlacement(role.name, 0, "") for role in job.spec.roles)
         gang = Gang(JobId(""), job.name, 0, job, Placement(tasks))
         try:
@@ -60,12 +60,12 @@ class OpenPai(Framework):
         return ()
 
     def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
-        """`ssh` and `http` for every task, and one for TensorBoard where its plug-in names none."""
+        """`ssh` and `http` for every task, and one for TensorBoard if its plug-in names no port."""
         board = tensorboard_index(pai_job(gang))
         return (*ALWAYS_THERE, TENSORBOARD_PORT) if board == (task.role, task.index) else ALWAYS_THERE
 
     def render(self, gang: Gang, task: TaskPlacement, attempt: int = 0) -> TaskCommand:
-        """The scripts that the runtime is to write and run, and what is known before."""
+        """Build the start of a task: the runtime's instructions, and the variables known before it starts."""
         plain = super().render(gang, task, attempt)
         job = pai_job(gang)
         role = job.role_of(task.role)
@@ -86,7 +86,7 @@ class OpenPai(Framework):
 def _asked(
     job: PaiJob, role: PaiRole, gang: Gang, task: TaskPlacement, more: tuple[PortRequest, ...]
 ) -> dict[str, Any]:
-    """What the runtime has to do for the task, as plain data."""
+    """The runtime's instructions for the task, as plain data."""
     spec = gang.role(task)
     found = around(job, role, task.index, _text(spec.command), image=bool(spec.image))
     extra = {port.name: port.name for port in more}

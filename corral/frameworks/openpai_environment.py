@@ -1,7 +1,7 @@
-"""Why: programs written for OpenPAI read what its server told every task; here the same is told under the same names.
+"""The environment variables that OpenPAI's server gives to a task before it starts.
 
-These are known before the task starts. What is known only then (addresses, ports) is told by the runtime
-(`corral.runtime.openpai_variables`). Sources: OpenPAI's rest-server (v1.8), its v0.14 for what only the YARN era told.
+Addresses and ports are known only later; the runtime adds their variables (`corral.runtime.openpai_variables`).
+Sources: OpenPAI's rest-server (v1.8), and v0.14 for variables of the YARN era.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _OF_V1: Final = {"PAI_DATA_DIR": "dataDir", "PAI_OUTPUT_DIR": "outputDir", "PAI_
 
 
 class PaiRole(NamedTuple):
-    """One task role, as OpenPAI and as Corral call it."""
+    """One task role, with its names in OpenPAI and in Corral."""
 
     name: str
     corral: str
     tasks: int
     ports: dict[str, str]
-    """Corral's name of each port label."""
+    """By port label, Corral's port name."""
     said: Mapping[str, Any]
-    """What the protocol says of it."""
+    """The protocol's description of the role."""
 
 
 class PaiJob(NamedTuple):
-    """What a job keeps of its OpenPAI self."""
+    """The OpenPAI side of a job."""
 
     user: str
     name: str
@@ -44,12 +44,12 @@ class PaiJob(NamedTuple):
 
     @property
     def full_name(self) -> str:
-        """`user~job`, as OpenPAI calls it everywhere."""
+        """OpenPAI's full name of the job: `user~job`."""
         return f"{self.user}~{self.name}"
 
     @property
     def framework_name(self) -> str:
-        """What the job's Framework is called."""
+        """The name of the job's Framework: an MD5."""
         return hashlib.md5(self.full_name.encode(), usedforsecurity=False).hexdigest()
 
     @property
@@ -58,12 +58,12 @@ class PaiJob(NamedTuple):
         return is_gang(self.protocol)
 
     def role_of(self, corral: str) -> PaiRole:
-        """The role that Corral calls so."""
+        """The role with this name in Corral."""
         return next(role for role in self.roles if role.corral == corral)
 
 
 def pai_job(gang: Gang) -> PaiJob:
-    """The job as OpenPAI sees it; a job without annotations is one whose names are Corral's own."""
+    """The job as OpenPAI sees it; without annotations, its names are Corral's."""
     annotations = gang.job.metadata.annotations
     protocol = _json(annotations.get(names.PROTOCOL, ""))
     called, labels = _json(annotations.get(names.ROLES, "")), _json(annotations.get(names.PORTS, ""))
@@ -79,7 +79,7 @@ def pai_job(gang: Gang) -> PaiJob:
 
 
 def server_variables(job: PaiJob, gang: Gang, task: TaskPlacement) -> dict[str, str]:
-    """What OpenPAI's server tells the task, in both eras."""
+    """The variables of OpenPAI's server, from both eras."""
     role = job.role_of(task.role)
     listed, total = ",".join(each.name for each in job.roles), str(sum(each.tasks for each in job.roles))
     found = {
@@ -147,7 +147,7 @@ def _of_the_yarn_era(job: PaiJob, gang: Gang, role: PaiRole) -> dict[str, str]:
 
 
 def _uri(job: PaiJob, role: PaiRole, kind: str) -> str:
-    """Where the role's data, output or script is; "" where the protocol names none."""
+    """The URI of the role's data, output or script; "" if the protocol names none."""
     given = prerequisites(job.protocol)
     for each in given:
         if each.get("type") == kind and each.get("name") == role.said.get(kind):
@@ -157,7 +157,7 @@ def _uri(job: PaiJob, role: PaiRole, kind: str) -> str:
 
 
 def prerequisites(protocol: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """All prerequisites, whether they are a list or stand by type and name."""
+    """All prerequisites, from a list or from mappings by type and name."""
     given = protocol.get("prerequisites") or []
     if isinstance(given, Mapping):
         return [each for kind in given.values() for each in kind.values()]
@@ -165,7 +165,7 @@ def prerequisites(protocol: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _resources(role: PaiRole) -> tuple[str, str, str, str]:
-    """gpu, cpu, memory and shared memory in MB."""
+    """GPUs, CPUs, memory in MB and shared memory in MB, as text."""
     given = role.said.get("resourcePerInstance") or {}
     options = role.said.get("extraContainerOptions") or {}
     amounts = (given.get("gpu", 0), given.get("cpu", 1), given.get("memoryMB", 0), options.get("shmMB", SHM_MB))
@@ -174,7 +174,7 @@ def _resources(role: PaiRole) -> tuple[str, str, str, str]:
 
 
 def _completion(role: PaiRole) -> tuple[str, str]:
-    """How many failed and succeeded tasks end the job."""
+    """The numbers of failed and of succeeded tasks that end the job, as text."""
     given = role.said.get("completion") or {}
     failed, succeeded = given.get("minFailedInstances"), given.get("minSucceededInstances")
     return str(1 if failed is None else failed), str(role.tasks if succeeded is None else succeeded)

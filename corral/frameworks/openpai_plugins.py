@@ -1,9 +1,9 @@
-"""Why: what OpenPAI's run-time plug-ins do around a command is shell text, so that any image with a shell can do it.
+"""The steps of OpenPAI's runtime plug-ins around a command, as shell text for any image with a shell.
 
-Each plug-in is a step before the command, after it, or both: a file of its own, which `task.sh` reads in. The runtime
-fills secrets into the files, so none is in what is stored. A step that fails ends the task with its exit code, unless its
-plug-in says `failurePolicy: ignore`. `ssh` and `tensorboard` that find no program of theirs in the image only say so,
-unless their plug-in says `failurePolicy: fail`: OpenPAI's own page puts `ssh` into every job.
+Each plug-in is a step before the command, after it, or both, in a file of its own that `task.sh` sources. The runtime
+fills secrets into the files, so the stored text has none. A step that fails ends the task with its exit code, unless
+its plug-in has `failurePolicy: ignore`. If the image lacks the program of `ssh` or `tensorboard`, the step only prints
+that, unless its plug-in has `failurePolicy: fail`: OpenPAI's own page adds `ssh` to every job.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STARTS, _SUCCEEDS = "taskStarts", "taskSucceeds"
 
 
 class Step(NamedTuple):
-    """What one plug-in does in this task; empty text is nothing."""
+    """The steps of one plug-in in this task; empty text is no step."""
 
     name: str
     before: str = ""
@@ -34,11 +34,11 @@ class Step(NamedTuple):
 
 
 class Around(NamedTuple):
-    """The files that make up a task, and what the runtime has to know of its SSH."""
+    """The script files of a task, and the SSH settings for the runtime."""
 
     files: dict[str, str]
     ssh: dict[str, Any]
-    """Empty when the task runs no SSH server."""
+    """Empty if the task runs no SSH server."""
 
 
 def around(job: PaiJob, role: PaiRole, index: int, command: str, *, image: bool) -> Around:
@@ -61,13 +61,13 @@ def around(job: PaiJob, role: PaiRole, index: int, command: str, *, image: bool)
 
 
 def tensorboard_index(job: PaiJob) -> tuple[str, int] | None:
-    """The task (by Corral's role) that runs TensorBoard on a port that Corral chooses; None where none does."""
+    """The task (by Corral's role) that runs TensorBoard on a port chosen by Corral; None if none does."""
     asked = [each for each in plugins(job.protocol) if each.get("plugin") == "tensorboard"]
     return (job.roles[0].corral, 0) if asked and not _parameters(asked[0]).get("port") else None
 
 
 def _with_words(lines: Sequence[str]) -> Iterator[str]:
-    """Each step read into this shell, so that what it exports reaches the command."""
+    """Shell lines that source each step, so that its exports reach the command."""
     for line in lines:
         word, name = line.split(" ", 1)
         if word == "try":
@@ -77,10 +77,10 @@ def _with_words(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _command(after: Sequence[str], image: bool) -> list[str]:
-    """The command itself: the last thing of all, unless something follows on its success."""
+    """Shell lines of the command itself: an `exec`, unless steps follow on its success."""
     if not after:
         return ['exec "$PAI_SHELL" "$PAI_RUNTIME_DIR/user.sh"']
-    if image:  # signals come to the first process of a container alone
+    if image:  # in a container only the first process gets the signals
         run = [
             '"$PAI_SHELL" "$PAI_RUNTIME_DIR/user.sh" &',
             "pai_child=$!",
@@ -118,7 +118,7 @@ def _plugin(each: Mapping[str, Any], job: PaiJob, role: PaiRole, index: int) -> 
 
 
 def _commands(name: str, parameters: Mapping[str, Any]) -> Step:
-    """Both ways to say it: lists of commands, and commands by event."""
+    """A step from both forms: lists of commands, and commands by event."""
     before, after = _lines(parameters.get("preCommands")), _lines(parameters.get("postCommands"))
     callbacks = parameters.get("callbacks")
     for callback in callbacks if isinstance(callbacks, list) else ():
@@ -129,7 +129,7 @@ def _commands(name: str, parameters: Mapping[str, Any]) -> Step:
 
 
 def _prerequisites(job: PaiJob, role: PaiRole) -> Iterator[Step]:
-    """What the prerequisites that the role names do when it starts and succeeds; what they require comes first."""
+    """The start and success steps of the prerequisites that the role names; required prerequisites come first."""
     known = {str(each.get("name")): each for each in prerequisites(job.protocol)}
     wanted = role.said.get("prerequisites")
     done: set[str] = set()
@@ -189,12 +189,12 @@ def _ssh(parameters: Mapping[str, Any], strict: bool) -> Step | None:
 
 
 def _always(job: PaiJob) -> bool:
-    """Whether tasks have an SSH server without asking for one: those of the YARN era did, where the image had one."""
+    """Whether tasks get an SSH server without asking: in the YARN era they did, if the image had one."""
     return job.annotations.get(VERSION) == "1" and all(each.get("plugin") != "ssh" for each in plugins(job.protocol))
 
 
 def _wants(parameters: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Whether the tasks reach each other, and whether the user reaches them."""
+    """Whether the tasks can reach each other by SSH, and whether the user can reach them."""
     user = parameters.get("userssh")
     asked = isinstance(user, Mapping) and (user.get("type") == "system" or bool(user.get("value")))
     return parameters.get("jobssh") is True, asked

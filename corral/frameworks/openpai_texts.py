@@ -1,7 +1,7 @@
-"""Why: the shell text that a task of OpenPAI runs is easier to read, and to run by itself, when it stands alone.
+"""The shell texts that an OpenPAI task runs.
 
-All of it is for any POSIX shell. `{...}` are filled in by `openpai_plugins`; `@DIR@` and `@USER@` stand in files that the
-runtime leaves. Functions and variables begin with `pai_`, since the user's own steps run in the same shell.
+All of them run in any POSIX shell. `openpai_plugins` fills in `{...}`; `@DIR@` and `@USER@` are in files that the
+runtime writes. Functions and variables begin with `pai_`, because the user's own steps run in the same shell.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Why: PyTorch's processes find each other by RANK, WORLD_SIZE and a store on rank 0, or through torchrun's rendezvous.
+"""The framework `pytorch`: plain rank variables for jobs of fixed size, or torchrun.
 
-One process per task and a fixed size get the plain variables: that starts 5 s faster than torchrun does. Several
-processes per task, or a size that may change, run under `torchrun --no-python`.
+One process per task and a fixed size get RANK, WORLD_SIZE and a store on rank 0: this starts 5 s faster than torchrun.
+Several processes per task, or an elastic size, run under `torchrun --no-python`.
 
-An elastic job's store is in the torchrun agent of task 0, the one task that `scale` never removes; when it ends, so do
-the others. The store is not shared with the workers' process group (TORCH_DISABLE_SHARE_RDZV_TCP_STORE): shared,
-survivors of a shrink wait for ever for a peer that has left.
+An elastic job's store is in the torchrun agent of task 0, the one task that `scale` never removes; if it ends, the
+others end too. The store is not shared with the workers' process group (TORCH_DISABLE_SHARE_RDZV_TCP_STORE). If it were
+shared, survivors of a shrink would wait for ever for a peer that has left.
 
-torchrun passes on only the signals that it is told of, and kills after 30 s: the job's checkpoint signal and grace period
-are told to it, else they would not reach the program.
+torchrun forwards only the signals that it is configured for, and kills after 30 s. So it is given the job's checkpoint
+signal and grace period; otherwise they would not reach the program.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ PORT: Final = "rendezvous"
 _RENDEZVOUS: Final = "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3"
 _RESTARTS: Final = "100"
 _PASSED_ON: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
-"""The signals that torchrun passes on by itself."""
+"""The signals that torchrun forwards by default."""
 _KILLS_AFTER: Final = 30
-"""The seconds that torchrun gives its processes to end, if it is told nothing."""
+"""torchrun's default time for its processes to end, in seconds."""
 
 
 class PyTorch(Framework):
@@ -37,7 +37,7 @@ class PyTorch(Framework):
     job_type = "pytorch"
 
     def one_group(self, job: UnifiedJob) -> bool:
-        """Processes of a fixed number meet once, at their start."""
+        """A fixed number of processes meets once, at the start."""
         return not job.is_elastic
 
     def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ class PyTorch(Framework):
         return (PORT,) if task.key == gang.leader else ()
 
     def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
-        """The role's command, under torchrun when it is elastic or has several processes."""
+        """The role's command, under torchrun if the job is elastic or has several processes per task."""
         command = tuple(gang.role(task).command)
         if gang.elastic:
             return (*self._elastic(gang, task), *command)
@@ -54,7 +54,7 @@ class PyTorch(Framework):
         return command
 
     def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
-        """The plain variables, or what torchrun reads from its environment."""
+        """The plain variables, or torchrun's variables."""
         if gang.elastic:
             return {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "PET_MAX_RESTARTS": _RESTARTS} | _ending(gang)
         if gang.processes > len(gang.tasks):
@@ -100,7 +100,7 @@ class PyTorch(Framework):
 
 
 def _ending(gang: Gang) -> dict[str, str]:
-    """How torchrun ends its processes, where the job says more than torchrun knows."""
+    """torchrun's shutdown timeout and signals, if the job's differ from its defaults."""
     asked, told = gang.job.spec.checkpoint, {}
     if asked.grace_seconds not in (-1, _KILLS_AFTER):
         told["PET_SHUTDOWN_TIMEOUT"] = str(max(1, asked.grace_seconds))

@@ -1,4 +1,4 @@
-"""Why: a well-formed document can still ask of its framework what it cannot do; that too is said before it is stored."""
+"""Read a job file and check that its framework can run the job, before it is stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from corral.spec.reading import ReadJob, read_job
 def load_runnable_job(
     text: str | bytes, *, parameters: Mapping[str, str] | None = None, filename: str = "job.yaml"
 ) -> UnifiedJob:
-    """The job in `text`, which its framework can run; see `read_runnable_job`."""
+    """Read a job that its framework can run; see `read_runnable_job`."""
     return read_runnable_job(text, parameters=parameters, filename=filename).job
 
 
@@ -27,11 +27,11 @@ def read_runnable_job(
     folder: str = "",
     sealed: Mapping[str, str] = {},
 ) -> ReadJob:
-    """The job in `text`, which its framework can run, and the secrets that stand in the text.
+    """Read a job that its framework can run, and the secrets in its text.
 
-    For files of OpenPAI, `user` is who submits, `fs_uri` the file system of paths that name none, `folder` the user's own
-    on storages, and `sealed` the secrets that placeholders stand for. Raises SpecError with every problem of the
-    document, or every one that the framework has with it; InvalidInput when its framework's plug-in cannot be loaded.
+    For OpenPAI files, `user` is the submitter, `fs_uri` the default file system, `folder` the user's folder on
+    storages, and `sealed` the secrets that placeholders stand for. Raises SpecError with every problem of the document,
+    or with every problem that the framework finds; InvalidInput if its framework's plug-in cannot be loaded.
     """
     read = read_job(
         text,

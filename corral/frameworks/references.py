@@ -1,4 +1,4 @@
-"""Why: hosts and ports exist only after tasks have started, so a command names them and the runtime fills them in.
+"""References in commands and variables to hosts, ports and secrets that are known only after tasks have started.
 
 | form | stands for |
 |---|---|
@@ -6,11 +6,11 @@
 | `$(peer:ROLE-INDEX:port:NAME)` | the first port it was given under NAME |
 | `$(peers:ROLE:host)` | the addresses of all tasks of ROLE in rank order, joined by commas |
 | `$(peers:ROLE:host:port:NAME)` | `host:port` of each of them, joined by commas |
-| `$(secret:PURPOSE)` | text only this job's tasks and the server can compute, another for each purpose |
-| `$(runtime)` | the runtime's own program, where a command is run by it |
-| `$(openpai)` | the scripts of a job of OpenPAI, which the runtime writes |
+| `$(secret:PURPOSE)` | a text per purpose that only this job's tasks and the server can compute |
+| `$(runtime)` | the runtime's own program, for commands that it runs |
+| `$(openpai)` | the scripts of an OpenPAI job, which the runtime writes |
 
-The two `peers` forms are expanded here, so that the runtime knows single tasks only.
+The two `peers` forms are expanded here, so that the runtime sees single tasks only. It fills in all other forms.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Final, NamedTuple
 from corral.kernel.ids import TaskKey
 
 RUNTIME: Final = "$(runtime)"
-"""The words of a command that stand for the program of `corral.runtime`."""
+"""The word of a command that stands for the program of `corral.runtime`."""
 
 OPENPAI: Final = "$(openpai)"
-"""The word of a command that stands for the scripts that the runtime makes for a job of OpenPAI."""
+"""The word of a command that stands for the scripts that the runtime writes for an OpenPAI job."""
 
 _NAME: Final = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _PEER: Final = re.compile(rf"\$\(peer:(?P<role>{_NAME})-(?P<index>\d{{1,5}}):(?:host|port:(?P<port>{_NAME}))\)")
@@ -34,36 +34,36 @@ _RESOLVED: Final = re.compile(r"\$\((?:peer|secret|runtime|openpai)\b")
 
 
 class Reference(NamedTuple):
-    """One place where a text names other tasks: `task` is an index, or None for all of the role."""
+    """A reference to other tasks in a text: `task` is an index, or None for all tasks of the role."""
 
     role: str
     task: int | None
     port: str
-    """The port named, "" for the address alone."""
+    """The port name; "" for the address alone."""
 
 
 def host_of(task: TaskKey) -> str:
-    """What stands for the address of `task`."""
+    """The reference to the address of `task`."""
     return f"$(peer:{task}:host)"
 
 
 def port_of(task: TaskKey, name: str) -> str:
-    """What stands for the first port of `task` called `name`."""
+    """The reference to the first port of `task` with the name `name`."""
     return f"$(peer:{task}:port:{name})"
 
 
 def endpoint_of(task: TaskKey, port: str) -> str:
-    """What stands for `host:port` of `task`."""
+    """The reference to `host:port` of `task`."""
     return f"{host_of(task)}:{port_of(task, port)}"
 
 
 def secret(purpose: str) -> str:
-    """What stands for a text that only this job's tasks and the server can compute; never put it into a command."""
+    """The reference to a job secret for this purpose; never put it into a command."""
     return f"$(secret:{purpose})"
 
 
 def expand_lists(text: str, members: Callable[[str], Sequence[TaskKey]]) -> str:
-    """`text` with each `peers` form replaced by single references to the tasks that `members` gives for its role."""
+    """Replace each `peers` form in `text` by single references to the tasks that `members` returns for its role."""
 
     def joined(match: re.Match[str]) -> str:
         port = match["port"]
@@ -73,7 +73,7 @@ def expand_lists(text: str, members: Callable[[str], Sequence[TaskKey]]) -> str:
 
 
 def references(texts: Iterable[str]) -> list[Reference]:
-    """Every task or role that `texts` name, in order."""
+    """All references to tasks or roles in `texts`, in order."""
     found: list[Reference] = []
     for text in texts:
         if "$(peer" in text:
@@ -83,5 +83,5 @@ def references(texts: Iterable[str]) -> list[Reference]:
 
 
 def needs_runtime(texts: Iterable[str]) -> bool:
-    """Whether any of `texts` has to be completed inside the task."""
+    """Whether any of `texts` has a reference that must be resolved inside the task."""
     return any("$(" in text and _RESOLVED.search(text) for text in texts)

@@ -1,7 +1,7 @@
-"""Why: a framework that Corral does not know is a package with an entry point, not a change to Corral.
+"""The registry of frameworks: built-in ones, and plug-ins found by entry points.
 
-A plug-in's `pyproject.toml` says, under `[project.entry-points."corral.frameworks"]`, `NAME = "MODULE:CLASS"`, where
-NAME is the `jobType` and CLASS subclasses `Framework`. A built-in name cannot be taken over.
+A plug-in's `pyproject.toml` has `NAME = "MODULE:CLASS"` under `[project.entry-points."corral.frameworks"]`, where NAME
+is the `jobType` and CLASS subclasses `Framework`. A plug-in cannot replace a built-in name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from corral.spec.job import UnifiedJob
 
 GROUP: Final = "corral.frameworks"
-"""The entry-point group that plug-ins register in."""
+"""The entry-point group of framework plug-ins."""
 
 _BUILT_IN: Final = {
     kind.job_type: kind
@@ -50,15 +50,15 @@ _BUILT_IN: Final = {
 
 
 def job_types() -> tuple[str, ...]:
-    """Every `jobType` that can be run here, in alphabetical order."""
+    """Every `jobType` that can run here, in alphabetical order."""
     return tuple(sorted({*_BUILT_IN, *_plug_ins()}))
 
 
 @cache
 def framework(job_type: str) -> Framework:
-    """The framework called `job_type`, built in or from an installed plug-in.
+    """The framework for `job_type`, built in or from an installed plug-in.
 
-    Raises InvalidInput when there is none, or when its plug-in cannot be loaded.
+    Raises InvalidInput if there is none, or if its plug-in cannot be loaded.
     """
     built_in = _BUILT_IN.get(job_type)
     if built_in is not None:
@@ -74,9 +74,9 @@ def framework(job_type: str) -> Framework:
 
 
 def port_counts(job: UnifiedJob) -> dict[str, int]:
-    """By role how many ports its tasks need at most besides the role's own.
+    """By role, the most ports that a task needs besides the role's own.
 
-    None where the framework cannot be loaded any more: the launch of the job's tasks is what says so.
+    Empty if the framework can no longer be loaded; launching the job's tasks reports that.
     """
     try:
         found = framework(job.spec.job_type)
@@ -86,7 +86,7 @@ def port_counts(job: UnifiedJob) -> dict[str, int]:
 
 
 def one_group(job: UnifiedJob) -> bool:
-    """Whether no task of the job can go on, or come again alone, once another has ended."""
+    """Whether no task of the job can go on, or be restarted alone, once another has ended."""
     try:
         found = framework(job.spec.job_type)
     except InvalidInput:

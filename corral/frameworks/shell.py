@@ -1,4 +1,4 @@
-"""Why: most programs need no framework: their command runs as it was written, with who and where it is beside it."""
+"""The frameworks `shell` and `external`, which add nothing to a task but its identity."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from corral.model.placement import TaskPlacement
 
 
 class Shell(Framework):
-    """`jobType: shell`: the command is never wrapped; it may name its peers by reference."""
+    """`jobType: shell`: the command is never wrapped; it may refer to its peers."""
 
     job_type = "shell"
 
 
 _HOLD: Final = ("tail", "-f", "/dev/null")
-"""Waits until it is ended, in every image and at no cost; `sleep infinity` is not known everywhere."""
+"""Waits without cost until it is stopped, in every image; some images do not know `sleep infinity`."""
 
 
 class External(Framework):
-    """`jobType: external`: Corral schedules and writes the targets; someone's own controller starts the tasks.
+    """`jobType: external`: Corral schedules and writes the targets; another controller starts the tasks.
 
-    Each task is a process that does nothing: it holds the task's place until the job is scaled or stopped.
+    Each task is an idle process, which holds the task's placement until the job is scaled or stopped.
     """
 
     job_type = "external"
 
     def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
-        """What holds the place; a command of the role is the controller's to run."""
+        """The idle command; the controller runs the role's own command, if any."""
         return _HOLD

@@ -1,4 +1,4 @@
-"""Why: TensorFlow's workers read the whole cluster, and who they are in it, from one variable, TF_CONFIG."""
+"""The framework `tensorflow`: describes the cluster and the task to each worker in TF_CONFIG."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TensorFlow(Framework):
     elastic = False
 
     def one_group(self, job: UnifiedJob) -> bool:
-        """Workers of one role do not survive the loss of one; those with parameter servers do."""
+        """Workers of a single role do not survive the loss of one; workers with parameter servers do."""
         return len(job.spec.roles) == 1
 
     def ports(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ class TensorFlow(Framework):
         return (PORT,)
 
     def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
-        """TF_CONFIG: an evaluator is not part of the cluster that the others see."""
+        """TF_CONFIG; the cluster that other tasks see does not include evaluators."""
         roles = [role.name for role in gang.job.spec.roles]
         types = _types(roles)
         listed = [role for role in roles if types[role] != "evaluator" or role == task.role]
@@ -41,7 +41,7 @@ class TensorFlow(Framework):
         return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": me}, separators=(",", ":"))}
 
     def check(self, job: UnifiedJob) -> tuple[Finding, ...]:
-        """Several roles must be named as TensorFlow names them."""
+        """Several roles must have the names of TensorFlow's task types."""
         findings = [*super().check(job), *one_process_only(job)]
         if len(job.spec.roles) > 1:
             for index, role in enumerate(job.spec.roles):

@@ -1,1 +1,1 @@
-"""The words everything else is written in: ids, units, time, errors and draws; standard library only."""
+"""Basic types for all other packages: ids, units, time, errors and random draws; standard library only."""

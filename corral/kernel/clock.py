@@ -1,4 +1,4 @@
-"""Why: rules never read the time themselves, so the same code runs live, in tests and in the simulator."""
+"""Clocks: rules take the time from a clock, so the same code runs live, in tests and in the simulator."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where a loop reads the time."""
+    """The source of time of a loop."""
 
     def now(self) -> float:
-        """Seconds since 1970 that never run backwards within one process, whatever the wall clock does."""
+        """Seconds since 1970; never runs backwards within one process, even if the wall clock does."""
         ...
 
 
 class VirtualClock:
-    """A clock that moves only when told to."""
+    """A clock that advances only on request."""
 
     def __init__(self, start: float = 0.0) -> None:
         self._now = start
@@ -24,7 +24,7 @@ class VirtualClock:
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Move on by `seconds`, which is not negative."""
+        """Advance by `seconds`; raises ValueError if negative."""
         if seconds < 0:
             raise ValueError("time does not run backwards")
         self._now += seconds

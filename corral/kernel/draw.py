@@ -1,4 +1,4 @@
-"""Why: decisions must replay, so randomness is a pure function of a recorded seed and the ids it is drawn for."""
+"""Reproducible random numbers: pure functions of a recorded seed and the ids they are drawn for."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from hashlib import blake2b
 
 
 def draw(seed: int | str, *ids: object) -> float:
-    """A number in [0, 1) that depends on nothing but `seed` and `ids` (a counter-based hash, BLAKE2b)."""
+    """A number in [0, 1) that depends only on `seed` and `ids` (a counter-based hash, BLAKE2b)."""
     return draw_integer(seed, *ids) / 2**64
 
 
 def draw_integer(seed: int | str, *ids: object) -> int:
-    """An integer in [0, 2**64) that depends on nothing but `seed` and `ids`."""
+    """An integer in [0, 2**64) that depends only on `seed` and `ids`."""
     digest = blake2b(digest_size=8)
     for part in (seed, *ids):
         encoded = str(part).encode()

@@ -1,15 +1,15 @@
-"""Why: every refusal anywhere in Corral is one sentence with a stable code, so that callers can act and people can read.
+"""Corral's errors: each is one sentence for people with a stable code for programs.
 
 ```
 CorralError
-├── InvalidInput        what the caller sent cannot be accepted (HTTP 400, exit code 2)
+├── InvalidInput        the input cannot be accepted (HTTP 400, exit code 2)
 ├── Unauthenticated     no valid token or password came with the call (401, exit code 4)
-├── Forbidden           the actor may not do this; the message names the rule (403, exit code 4)
-├── NotFound            the thing named does not exist for this actor (404, exit code 3)
-├── Conflict            the state of things forbids it now (409, exit code 4)
-├── TooLarge            the input passes a bound (413, exit code 2)
-├── TooManyRequests     a rate limit was passed (429, exit code 4)
-└── Unavailable         something underneath does not answer; try again later (503, exit code 5)
+├── Forbidden           the actor lacks the permission; the message names the rule (403, exit code 4)
+├── NotFound            the object does not exist for this actor (404, exit code 3)
+├── Conflict            the present state does not allow it (409, exit code 4)
+├── TooLarge            the input exceeds a limit (413, exit code 2)
+├── TooManyRequests     a rate limit was exceeded (429, exit code 4)
+└── Unavailable         a component does not answer; try again later (503, exit code 5)
 ```
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 
 class CorralError(Exception):
-    """A refusal: `code` is a stable kebab-case word, `message` one sentence that says what to do."""
+    """An error for the caller: `code` is a stable kebab-case word, `message` one sentence that says what to do."""
 
     status = 500
 
@@ -35,7 +35,7 @@ class CorralError(Exception):
 
 
 def _made_again(kind: type[CorralError], args: tuple[object, ...], state: dict[str, object]) -> CorralError:
-    """An error that came from another process, whatever its kind is made of."""
+    """Rebuild an error that was pickled in another process, without calling its constructor."""
     error = kind.__new__(kind)
     error.args = args
     error.__dict__.update(state)
@@ -43,7 +43,7 @@ def _made_again(kind: type[CorralError], args: tuple[object, ...], state: dict[s
 
 
 class InvalidInput(CorralError):
-    """What the caller sent cannot be accepted."""
+    """The caller's input cannot be accepted."""
 
     status = 400
 
@@ -55,37 +55,37 @@ class Unauthenticated(CorralError):
 
 
 class Forbidden(CorralError):
-    """The actor may not do this; the message names the rule that decided."""
+    """The actor lacks the permission; the message names the rule that decided."""
 
     status = 403
 
 
 class NotFound(CorralError):
-    """The thing named does not exist for this actor."""
+    """The object does not exist for this actor."""
 
     status = 404
 
 
 class Conflict(CorralError):
-    """The state of things forbids it now."""
+    """The present state does not allow the call."""
 
     status = 409
 
 
 class TooLarge(CorralError):
-    """The input passes a bound."""
+    """The input exceeds a limit."""
 
     status = 413
 
 
 class TooManyRequests(CorralError):
-    """A rate limit was passed."""
+    """A rate limit was exceeded."""
 
     status = 429
 
 
 class Unavailable(CorralError):
-    """Something underneath does not answer; `retry_after` seconds is a fair wait."""
+    """A component does not answer; `retry_after` is a suggested wait in seconds."""
 
     status = 503
 

@@ -1,4 +1,4 @@
-"""What is built in bulk and stays is not searched for garbage, and memory that is free goes back to the system."""
+"""Control garbage collection of bulk data, and return freed memory to the operating system."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from contextlib import contextmanager
 _M_MMAP_THRESHOLD = -3
 _LARGE = 128 * 1024
 _GROWN = 4 << 20
-"""Bytes above its least size from which a process is trimmed."""
+"""Growth in bytes above the smallest size from which the process is trimmed."""
 _WORTH = 1 << 20
-"""Bytes; after a trim that gave less, twice as many looks pass before the next one."""
+"""Bytes that a trim must free; after less, the number of skipped looks doubles."""
 _REST = 16
-"""Looks that pass between two trims at most."""
+"""The most looks that are skipped between two trims."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """No garbage collection inside the block, if there was any before: for what is built there and kept, within seconds."""
+    """Disable garbage collection in the block, if it was enabled: for data built there, within seconds, and kept."""
     if not gc.isenabled():
         yield
         return
@@ -33,16 +33,16 @@ def uncollected() -> Iterator[None]:
 
 
 def give_back() -> None:
-    """Collect what a start has left, and return its pages to the system where the C library can."""
+    """Collect the garbage of a start, and return its pages to the system if the C library can."""
     gc.collect()
     _trim()
 
 
 def map_large_blocks() -> None:
-    """Have large blocks go back to the system as soon as they are free.
+    """Make large blocks return to the system as soon as they are free.
 
-    Unless it is told, glibc keeps what is smaller than the largest block that was ever freed (up to 32 MB): 60 requests
-    of 1 MB at once left 60 MB behind.
+    By default, glibc keeps freed memory below the size of the largest block ever freed (up to 32 MB): 60 parallel
+    requests of 1 MB left 60 MB behind.
     """
     option = getattr(ctypes.CDLL(None), "mallopt", None)
     if option is not None:
@@ -50,9 +50,10 @@ def map_large_blocks() -> None:
 
 
 class Slack:
-    """Returns free memory to the system while a process is larger than it was; `look` is cheap and called now and then.
+    """Return freed memory to the system while the process is above its smallest size.
 
-    What is freed after a load has ended goes back too, at the next look, and not only when the process grows again.
+    Call `look` regularly; it is cheap. Memory that is freed after a load goes back at the next look, and not only when
+    the process grows again.
     """
 
     def __init__(self) -> None:
@@ -60,9 +61,9 @@ class Slack:
         self._rest = self._passed = 0
 
     def look(self) -> None:
-        """Trim the heap where the process has 4 MiB more than it had when it was smallest.
+        """Trim the heap if the process is more than 4 MiB above its smallest size.
 
-        Where that gives nothing, what it has more is in use: the next trims are then ever rarer.
+        If a trim frees little, the memory is in use, and the next trims become rarer.
         """
         before = _resident()
         self._least = min(self._least, before)

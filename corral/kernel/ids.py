@@ -1,4 +1,4 @@
-"""Why: an id must say what it can locate, sort by age, and be safe in a file name, a URL and a Kubernetes object name."""
+"""Ids of jobs, tasks and attempts; they sort by age and are safe in file names, URLs and Kubernetes names."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import NamedTuple, NewType
 
 JobId = NewType("JobId", str)
-"""Locates one job for ever: 13 characters, the first 9 are its creation time, so ids sort by age."""
+"""Identifies one job for ever: 13 characters, of which the first 9 are its creation time, so ids sort by age."""
 
 AttemptId = NewType("AttemptId", str)
-"""Locates one run of one task for ever: `JOB.JOBATTEMPT.ROLE.INDEX.TASKATTEMPT`, engines are idempotent by it."""
+"""Identifies one run of one task for ever: `JOB.JOBATTEMPT.ROLE.INDEX.TASKATTEMPT`; engines are idempotent by it."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _TIME_DIGITS = 9
@@ -19,7 +19,7 @@ _STEP_BITS = 6
 
 
 class TaskKey(NamedTuple):
-    """Locates a task within its job only; it is not unique in the cluster."""
+    """Identifies a task within its job; it is not unique in the cluster."""
 
     role: str
     index: int  # type: ignore[assignment]  # hides tuple.index, which nothing here calls
@@ -39,17 +39,17 @@ class AttemptKey(NamedTuple):
 
     @property
     def task(self) -> TaskKey:
-        """The task that this is a run of."""
+        """The task that was run."""
         return TaskKey(self.role, self.index)
 
 
 def job_id(milliseconds: int, random_bits: int) -> JobId:
-    """A job id from the time in milliseconds since 1970 and at least 20 random bits."""
+    """Build a job id from the time in milliseconds since 1970 and at least 20 random bits."""
     return JobId(_digits(milliseconds, _TIME_DIGITS) + _digits(random_bits, _RANDOM_DIGITS))
 
 
 class JobIds:
-    """Ids of which each is greater than the one before, within a millisecond and when the clock goes back too.
+    """A generator of strictly increasing job ids, even within a millisecond or when the clock goes back.
 
     `random_bits(n)` gives an integer of n random bits. As in ULID's monotonic mode, an id of the same millisecond is
     the last one plus a random step.
@@ -61,7 +61,7 @@ class JobIds:
         self._bits = 0
 
     def next(self, milliseconds: int) -> JobId:
-        """The next id, at that many milliseconds since 1970."""
+        """The next id for a time in milliseconds since 1970."""
         if milliseconds > self._milliseconds:
             self._milliseconds, self._bits = milliseconds, self._random_bits(_RANDOM_BITS - 1)
         else:
@@ -72,14 +72,14 @@ class JobIds:
 
 
 def attempt_id(job: JobId, job_attempt: int, role: str, index: int, task_attempt: int) -> AttemptId:
-    """The id of one run of one task; roles hold no dot, so it parses back."""
+    """Build the id of one run of one task; role names have no dot, so it parses back."""
     return AttemptId(f"{job}.{job_attempt}.{role}.{index}.{task_attempt}")
 
 
 def parse_attempt_id(text: str) -> AttemptKey:
-    """The parts of an attempt id.
+    """Split an attempt id into its parts.
 
-    Raises ValueError when `text` is not one.
+    Raises ValueError if `text` is not an attempt id.
     """
     parts = text.split(".")
     if len(parts) != 5 or not all(parts):

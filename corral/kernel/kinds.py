@@ -1,4 +1,4 @@
-"""Why: people write the kind of a document in many ways, and every door must understand the same ones."""
+"""The kinds of configuration documents, and the spellings that are accepted for them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 KINDS: Final = ("Cluster", "Queue", "Policy", "Storage")
 """The kinds of configuration documents that are stored."""
 VIRTUAL_CLUSTER: Final = "VirtualCluster"
-"""Read as a Queue that owns cells, and stored as a Queue."""
+"""A document kind that is read as a Queue with cells, and stored as a Queue."""
 
 KIND_WORDS: Final = {
     "cluster": "Cluster",
@@ -22,9 +22,9 @@ KIND_WORDS: Final = {
     "storage": "Storage",
     "storages": "Storage",
 }
-"""What people write for a kind, in lower case."""
+"""Accepted spellings of each kind, in lower case."""
 
 
 def kind_of(word: str) -> str:
-    """The kind that a word means, in any case, singular or plural; "" when it is none."""
+    """The kind that a word stands for, in any case, singular or plural; "" if none."""
     return KIND_WORDS.get(word.lower(), "")

@@ -1,4 +1,4 @@
-"""Why: documents say `500m`, `2Gi` and `1h30m`; everything behind them counts in whole thousandths, bytes and seconds."""
+"""Parse and format units: `500m`, `2Gi` and `1h30m` to whole thousandths, bytes and seconds, and back."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _DEVICES: Final = re.compile(r"\d{1,12}(?:\.\d{1,9})?|\.\d{1,9}", re.ASCII)
 _MAX_BYTES: Final = 2**63 - 1
 
 DEVICE: Final = 1000
-"""A whole device in the thousandths that queues count."""
+"""One whole device, in the thousandths that queues count."""
 
 
 def parse_cpu(text: str) -> int:
-    """Thousandths of a processor in `2`, `0.5` or `500m`.
+    """Parse CPUs, written as `2`, `0.5` or `500m`, to thousandths of a CPU.
 
-    Raises ValueError when `text` is none of these, or finer than a thousandth.
+    Raises ValueError if `text` is none of these, or finer than a thousandth.
     """
     match = _CPU.fullmatch(text)
     if match is None:
@@ -35,9 +35,9 @@ def parse_cpu(text: str) -> int:
 
 
 def parse_devices(text: str) -> int:
-    """Thousandths of a device in `2` or `0.5`.
+    """Parse devices, written as `2` or `0.5`, to thousandths of a device.
 
-    Raises ValueError when `text` is no such number, or finer than a thousandth.
+    Raises ValueError if `text` is no such number, or finer than a thousandth.
     """
     if not _DEVICES.fullmatch(text):
         raise ValueError("devices are written as 2 or 0.5")
@@ -48,15 +48,15 @@ def parse_devices(text: str) -> int:
 
 
 def devices(millis: float) -> int | float:
-    """How many devices so many thousandths are: 4, or 2.5."""
+    """Convert thousandths to devices: 4, or 2.5."""
     exact = round(millis)
     return exact / DEVICE if exact % DEVICE else exact // DEVICE
 
 
 def parse_memory(text: str) -> int:
-    """Bytes in `2Gi`, `512Mi`, `2GB` (powers of 1000 without the i), or a plain number of bytes.
+    """Parse memory, written as `2Gi`, `512Mi`, `2GB` (powers of 1000 without the i) or plain bytes, to bytes.
 
-    Raises ValueError when `text` is none of these, or too large to count.
+    Raises ValueError if `text` is none of these, or above 8Ei.
     """
     match = _MEMORY.fullmatch(text)
     if match is None or (text[-1] in "bB" and match[2] is None):
@@ -70,9 +70,9 @@ def parse_memory(text: str) -> int:
 
 
 def parse_duration(text: str) -> int:
-    """Seconds in `90`, `90s`, `30m`, `2h`, `1h30m` or `2d`.
+    """Parse a duration, written as `90`, `90s`, `30m`, `2h`, `1h30m` or `2d`, to seconds.
 
-    Raises ValueError when `text` is none of these.
+    Raises ValueError if `text` is none of these.
     """
     if _SECONDS.fullmatch(text):
         return int(text)
@@ -84,7 +84,7 @@ def parse_duration(text: str) -> int:
 
 
 def format_memory(size: int) -> str:
-    """The shortest exact writing of `size` bytes: `2Gi`, `1536Mi`, or plain bytes."""
+    """Format `size` bytes in the shortest exact form: `2Gi`, `1536Mi`, or plain bytes."""
     for unit in ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki"):
         factor = 1024 ** _POWERS[unit[0].replace("K", "k")]
         if size and size % factor == 0:
@@ -93,18 +93,18 @@ def format_memory(size: int) -> str:
 
 
 def format_cpu(millis: int) -> str:
-    """The usual writing of thousandths of a processor: `2` or `500m`."""
+    """Format thousandths of a CPU: `2` or `500m`."""
     return str(millis // 1000) if millis % 1000 == 0 else f"{millis}m"
 
 
 def format_devices(millis: int) -> str:
-    """The exact writing of thousandths of a device: `4` or `2.5`."""
+    """Format thousandths of a device exactly: `4` or `2.5`."""
     whole, rest = divmod(millis, DEVICE)
     return f"{whole}.{rest:03}".rstrip("0") if rest else str(whole)
 
 
 def format_duration(seconds: int) -> str:
-    """The shortest exact writing of `seconds`: `2h`, `1h30m`, `45s`, `0s`."""
+    """Format `seconds` in the shortest exact form: `2h`, `1h30m`, `45s`, `0s`."""
     days, rest = divmod(seconds, 86400)
     hours, rest = divmod(rest, 3600)
     minutes, rest = divmod(rest, 60)
@@ -113,5 +113,5 @@ def format_duration(seconds: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 device`, `3 devices`."""
+    """Format a number with its noun: `1 device`, `3 devices`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,4 +1,4 @@
-"""Why: callers need two functions of the launcher: begin a job, and let one thing happen to it."""
+"""The launcher's two entry points: create a job, and apply one event to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GANG_RUNS = frozenset({JobState.PREPARING, JobState.RUNNING})
 
 
 def create(job: JobId, view: JobView, now: float, *, hold: str = "", suspended: bool = False) -> Step:
-    """A new job: its tasks on paper and, unless `hold` says why not or it is `suspended`, the request for their places."""
+    """Create a job with its tasks; unless it is held (`hold`) or `suspended`, request their placement."""
     roles = {role.name: RoleCount(role.replicas) for role in view.roles.values()}
     run = JobRun(job, roles=roles, hold=hold, suspended=suspended, created_at=now)
     change = Change(view, run, {}, now, _DEFAULT)
@@ -37,10 +37,10 @@ def step(
     now: float,
     policy: LaunchPolicy = _DEFAULT,
 ) -> Step:
-    """What `event` leads to; `tasks` are all tasks of the job and are not changed.
+    """Apply `event` to the job; `tasks` are all tasks of the job and are not changed.
 
-    An event about one task costs the same whatever the size of the job. Raises InvalidTransition for what cannot have
-    happened, and InvalidInput for a rescale that cannot be done; nothing has changed then.
+    An event about one task costs the same for any job size. Raises InvalidTransition for an event that is impossible in
+    this state, and InvalidInput for an invalid rescale; both leave everything unchanged.
     """
     change = Change(view, run, tasks, now, policy)
     fold_job(change, event)

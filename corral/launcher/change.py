@@ -1,4 +1,4 @@
-"""Why: a step's rules write down what they decide in one place, which keeps the counters true and hands out one value."""
+"""The changes of one step: the rules write them here, and the counters are kept consistent."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from corral.model.runs import JobRun, RoleCount, TaskRun
 from corral.model.states import JobState, TaskState
 
 ACTIVE = frozenset({JobState.CREATION_REQUESTED, JobState.PREPARING, JobState.RUNNING})
-"""The states in which the current attempt is wanted."""
+"""The states in which the current attempt is not ending."""
 
 _WAITING = frozenset({TaskState.CREATION_PENDING, TaskState.CREATION_REQUESTED})
 
 
 class AttemptEnd(msgspec.Struct, frozen=True):
-    """One run of a task that is over: the task as it was then, with its placement, times and completion."""
+    """A task attempt that is over: the task as it was then, with its placement, times and completion."""
 
     attempt: AttemptId
     task: TaskRun
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What one event led to. To be stored whole, before anyone carries out a command."""
+    """The result of one event; store all of it before carrying out a command."""
 
     job: JobRun
     tasks: dict[TaskKey, TaskRun | None]
-    """Only those that changed; None is removed."""
+    """Changed tasks only; None is a removed task."""
     commands: tuple[JobCommand, ...] = ()
     facts: tuple[Fact, ...] = ()
     ended: tuple[AttemptEnd, ...] = ()
-    """Task attempts that were placed and are over: the history, which `tasks` may already have gone beyond."""
+    """Placed task attempts that ended, for the history; `tasks` may already have their successors."""
     job_ended: JobRun | None = None
-    """The job at the end of its attempt, if the attempt ended in this step; `job` may already be in the next one."""
+    """The job at the end of an attempt that ended in this step; `job` may already be in the next attempt."""
 
 
 class Change:
-    """The step in the making: reads through to the state before, and holds what is different."""
+    """The step under construction: an overlay of changes over the state before."""
 
     def __init__(
         self, view: JobView, run: JobRun, tasks: Mapping[TaskKey, TaskRun], now: float, policy: LaunchPolicy
@@ -55,7 +55,7 @@ class Change:
         self.policy = policy
         self.roles = dict(run.roles)
         self.grace: float | None = None
-        """The grace of what is stopped in this step, when not the job's own."""
+        """The grace period of stops in this step in seconds; None: the job's own."""
         self.ended: list[AttemptEnd] = []
         self.job_ended: JobRun | None = None
         self._before = tasks
@@ -69,7 +69,7 @@ class Change:
 
     @property
     def active(self) -> bool:
-        """Whether the current attempt is wanted."""
+        """Whether the current attempt is not ending."""
         return self.run.state in ACTIVE
 
     def set_job(self, **fields: Any) -> None:
@@ -77,7 +77,7 @@ class Change:
         self.run = msgspec.structs.replace(self.run, **fields)
 
     def wake(self, at: float) -> None:
-        """Have `TimePassed` sent at `at` or before."""
+        """Request a `TimePassed` event at `at` or earlier."""
         if self.run.wake_at is None or at < self.run.wake_at:
             self.set_job(wake_at=at)
 
@@ -88,18 +88,18 @@ class Change:
     # -- tasks -------------------------------------------------------------------------------------------------------
 
     def task(self, key: TaskKey) -> TaskRun | None:
-        """The task as it is by now, None where there is none."""
+        """The task's present state; None if it does not exist."""
         return self._changed[key] if key in self._changed else self._before.get(key)
 
     def tasks(self) -> Iterator[TaskRun]:
-        """All tasks as they are by now; they may be changed while iterating."""
+        """The present state of all tasks; they may be changed during iteration."""
         for key in [*self._before, *(key for key in self._changed if key not in self._before)]:
             task = self.task(key)
             if task is not None:
                 yield task
 
     def put(self, task: TaskRun) -> TaskRun:
-        """Write down a task, new or changed, and count it."""
+        """Store a new or changed task and update the counters."""
         key = task.key
         self._count(self.task(key), task)
         self._changed[key] = task
@@ -123,19 +123,19 @@ class Change:
             fields = {name: getattr(role, name) + (name in new) - (name in old) for name in {*old, *new}}
             self.roles[task.role] = msgspec.structs.replace(role, **fields)
 
-    # -- what is to be done and told -----------------------------------------------------------------------------------
+    # -- commands and facts --------------------------------------------------------------------------------------------
 
     def request(self, key: TaskKey) -> None:
         """Put a task into the scheduler's queue."""
         self._requested[key] = None
 
     def release(self, key: TaskKey) -> None:
-        """Take a task out of the scheduler's queue, or give back what it holds."""
+        """Remove a task from the scheduler's queue, or release its placement."""
         self._requested.pop(key, None)
         self._released[key] = None
 
     def regroup(self, *, whole: bool = False) -> None:
-        """Make one gang of all that waits, if a part of it was to be asked for beside the rest (`whole`: in any case)."""
+        """Request all waiting tasks as one gang, if this step requests some of them (`whole`: always)."""
         if not self._requested and not whole:
             return
         for task in self.tasks():
@@ -144,19 +144,19 @@ class Change:
                 self.request(task.key)
 
     def start(self, task: TaskRun) -> None:
-        """Have the engine start the task's current attempt."""
+        """Start the task's current attempt on the engine."""
         self._engine.append(StartTask(self.attempt_of(task)))
 
     def command(self, command: EngineCommand) -> None:
-        """Have an engine do something."""
+        """Send a command to the engine."""
         self._engine.append(command)
 
     def forget(self, attempt: AttemptId) -> None:
-        """Have the engine drop its record of an attempt that is over."""
+        """Let the engine drop its record of an attempt that is over."""
         self._engine.append(ForgetTask(attempt))
 
     def tell(self, kind: str, message: str, task: TaskRun | None = None, **data: object) -> None:
-        """Write down a fact, of the job or of one task."""
+        """Record a fact about the job or one task."""
         if task is None:
             self._facts.append(Fact(kind, message, data=data))
         else:
@@ -167,13 +167,13 @@ class Change:
         return self.run.attempt_of(task)
 
     def invalid(self, note: str, subject: object, trigger: object) -> InvalidTransition:
-        """The error that tells the story of something that cannot have happened."""
+        """Build the error for an impossible event, with the state in its details."""
         where = f"task {subject.key} ({subject.state})" if isinstance(subject, TaskRun) else "the job"
         story = f"{type(trigger).__name__} for {where} of job {self.run.job} ({self.run.state}) is impossible: {note}"
         return InvalidTransition(story, job=self.run, subject=subject, event=trigger, facts=tuple(self._facts))
 
     def step(self, *, grow: bool) -> Step:
-        """The finished step; `grow`: what it asks for joins a gang that has its devices."""
+        """Build the finished step; `grow`: the requested tasks join a gang that already holds devices."""
         commands: list[JobCommand] = []
         if self._released:
             commands.append(ReleasePlacement(tuple(self._released)))
@@ -191,7 +191,7 @@ class Change:
 
 
 def _counters(task: TaskRun | None) -> tuple[str, ...]:
-    """The counters of its role that a task counts in."""
+    """The names of its role's counters that a task counts in."""
     if task is None:
         return ()
     if task.deletion_pending:
@@ -207,7 +207,7 @@ def _counters(task: TaskRun | None) -> tuple[str, ...]:
 
 
 def recount(roles: Mapping[str, RoleCount], tasks: Mapping[TaskKey, TaskRun]) -> dict[str, RoleCount]:
-    """The counters of `roles` counted anew from `tasks`: what the kept ones must equal."""
+    """Recompute the counters of `roles` from `tasks`; the incremental counters must equal them."""
     counted = {
         name: dict.fromkeys(("total", "waiting", "running", "succeeded", "failed", "leaving"), 0) for name in roles
     }

@@ -1,7 +1,7 @@
-"""Why: when a job's attempt is decided is a rule over a few counters, so ten thousand tasks cost no more than one.
+"""Decide when a job attempt is complete, from a few counters per role, so that the cost does not grow with its tasks.
 
-Source: FrameworkController's FrameworkAttemptCompletionPolicy, and for elastic roles: tasks that never got a place do not
-hold up a job whose other tasks have all done their work.
+Source: FrameworkController's FrameworkAttemptCompletionPolicy. Added for elastic roles: tasks that were never placed do
+not hold up a job whose other tasks have all succeeded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from corral.model.states import TaskState
 
 
 def verdict(change: Change, roles: Iterable[str], last: TaskRun | None) -> Completion | None:
-    """How the attempt ends, None while it is not decided.
+    """The completion of the attempt, None while it is undecided.
 
     `roles` are those whose counters or policies changed, `last` the task whose completion changed them, if one did.
     """
@@ -40,10 +40,10 @@ def verdict(change: Change, roles: Iterable[str], last: TaskRun | None) -> Compl
 
 
 def incomplete(change: Change, missing: list[TaskRun]) -> Completion:
-    """How an attempt ends of which these tasks have not started in time, and never had.
+    """The completion of an attempt whose tasks `missing` did not start in time and had never run.
 
-    The gang holds devices for nothing: it gives them all back, and comes again later. (A task that failed and is too slow
-    to start again is tried elsewhere instead: the others have work to lose.)
+    The gang holds devices without progress, so it releases all of them and is queued again later. (A task that failed
+    and is too slow to start again is restarted elsewhere instead, because the other tasks have work to lose.)
     """
     first = missing[0]
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -53,7 +53,7 @@ def incomplete(change: Change, missing: list[TaskRun]) -> Completion:
 
 
 def _failed(change: Change, policy: RoleView, count: RoleCount, last: TaskRun | None) -> Completion:
-    """The completion of the task that tipped the scale, inherited."""
+    """The completion of the failed task that met the policy, with a trigger."""
     culprit = last if last is not None and _is_failure(last, policy.name) else _any_failure(change, policy.name)
     message = f"{count.failed} of {policy.name}'s tasks failed, and minFailed is {policy.min_failed}"
     completion = culprit.completion if culprit else None
@@ -61,7 +61,7 @@ def _failed(change: Change, policy: RoleView, count: RoleCount, last: TaskRun | 
 
 
 def _any_failure(change: Change, role: str) -> TaskRun | None:
-    """A failed task; looked for only when a changed policy, not a task, decided."""
+    """Any failed task; searched only if a changed policy, not a task, decided."""
     return next((task for task in change.tasks() if _is_failure(task, role)), None)
 
 
@@ -79,7 +79,7 @@ def _trigger(message: str, task: TaskRun | None) -> Trigger:
 
 
 def _done(policy: RoleView, count: RoleCount) -> bool:
-    """Whether nothing of the role is to be waited for."""
+    """Whether no task of the role has to be waited for."""
     if count.awaited:
         return False
     if policy.min_replicas is not None and count.succeeded >= max(1, policy.min_replicas):

@@ -1,4 +1,4 @@
-"""Why: everything that can happen to a job, in every state, is one table here, so its whole life can be read at once."""
+"""The job state machine: one table of every event in every state."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SUSPENDED = "suspended"
 
 
 def fold_job(change: Change, event: JobEvent) -> None:
-    """Let `event` happen to the job."""
+    """Apply `event` to the job."""
     JOB_MACHINE.rows[change.run.state, type(event)].act(change, change.run, event)
 
 
@@ -56,11 +56,11 @@ def _move(change: Change, *path: S, **fields: Any) -> None:
     change.set_job(state=path[-1], **fields)
 
 
-# -- the beginning of an attempt -----------------------------------------------------------------------------------------
+# -- start of an attempt -------------------------------------------------------------------------------------------------
 
 
 def populate(change: Change) -> None:
-    """Put the tasks of a fresh attempt on paper, in place of those of the attempt before."""
+    """Create the tasks of a new attempt, in place of the previous attempt's."""
     targets = {name: count.target for name, count in change.roles.items()}
     for task in list(change.tasks()):
         change.drop(task.key)
@@ -71,7 +71,7 @@ def populate(change: Change) -> None:
 
 
 def begin(change: Change) -> None:
-    """Ask for the places of all tasks at once, unless the job is held."""
+    """Request the placement of all tasks at once, unless the job is held."""
     if change.run.suspended and not change.run.hold:
         change.set_job(hold=SUSPENDED)
     if change.run.hold:
@@ -100,7 +100,7 @@ def _dependency_failed(change: Change, run: JobRun, event: DependencyFailed) -> 
 
 
 def _placed(change: Change, run: JobRun, event: Placed) -> None:
-    """A placement may leave out tasks of an elastic role: they go on waiting, to join those that run."""
+    """Apply a placement. It may leave out tasks of an elastic role, which keep waiting to join the running ones."""
     if event.job_attempt != run.attempt:
         return
     taken = [place for place in event.placement.tasks if _give(change, place)]
@@ -116,7 +116,7 @@ def _placed(change: Change, run: JobRun, event: Placed) -> None:
 
 
 def _give(change: Change, place: TaskPlacement) -> bool:
-    """Hand a task its place; whether it took it. What no task takes goes back to the scheduler."""
+    """Give a task its placement; whether the task took it. Places without a task are released."""
     task = change.task(place.key)
     if task is None:
         change.release(place.key)
@@ -137,11 +137,11 @@ def _unplaceable(change: Change, run: JobRun, event: Unplaceable) -> None:
         _move(change, S.CREATION_REQUESTED)
 
 
-# -- the word of an engine -----------------------------------------------------------------------------------------------
+# -- engine events -------------------------------------------------------------------------------------------------------
 
 
 def _word(change: Change, run: JobRun, event: EngineWord) -> None:
-    """An attempt that is current goes to its task; then the job looks at what that changed."""
+    """Apply an event of a current attempt to its task, then look at its consequences for the job."""
     attempt = parse_attempt_id(event.attempt)
     task = change.task(attempt.task)
     if attempt.job_attempt != run.attempt or task is None or attempt.task_attempt != task.attempt:
@@ -154,7 +154,7 @@ def _word(change: Change, run: JobRun, event: EngineWord) -> None:
 
 
 def _look(change: Change, key: TaskKey) -> None:
-    """What the change of one task means for an attempt that is wanted."""
+    """Apply the consequences of a changed task to an attempt that is not ending."""
     task = change.task(key)
     if task is not None and task.state is TaskState.RUNNING and change.run.state is S.PREPARING:
         _move(change, S.RUNNING, started_at=task.started_at, yielded=None)
@@ -184,11 +184,11 @@ def _look_at_ending(change: Change, run: JobRun, event: EngineWord) -> None:
         _move(change, S.DELETING)
 
 
-# -- the end of an attempt -----------------------------------------------------------------------------------------------
+# -- end of an attempt ---------------------------------------------------------------------------------------------------
 
 
 def _finish(change: Change, completion: Completion, of_tasks: Completion | None = None) -> None:
-    """The attempt ends as `completion` says: store that, and end every task that has not ended (as `of_tasks`)."""
+    """End the attempt: store its completion and end every task that has not ended (with `of_tasks`)."""
     trigger = completion.trigger
     why = words.plain(trigger.message if trigger else completion.diagnostics)
     sentence = f"attempt {change.run.attempt} {words.outcome(completion)}" + (f" ({why})" if trigger else "")
@@ -216,7 +216,7 @@ def _all_ended(change: Change) -> bool:
 
 
 def _over(change: Change) -> None:
-    """Nothing of the attempt is left: begin anew, try again, or complete."""
+    """Nothing of the attempt is left: restart, retry or complete the job."""
     _move(change, S.ATTEMPT_COMPLETED, ended_at=change.now)
     change.job_ended = msgspec.structs.replace(change.run, roles=dict(change.roles))
     if change.run.restart_requested:
@@ -271,7 +271,7 @@ def _begin_anew(change: Change) -> None:
     _next_attempt(change)
 
 
-# -- yielding --------------------------------------------------------------------------------------------------------------
+# -- preemption ------------------------------------------------------------------------------------------------------------
 
 
 def _preempted(change: Change, run: JobRun, event: Preempted) -> None:
@@ -293,7 +293,7 @@ def _preempted(change: Change, run: JobRun, event: Preempted) -> None:
 
 
 def _yield(change: Change, why: Yield) -> None:
-    """End the attempt so that it is tried again, uncounted."""
+    """End the attempt and retry it without counting."""
     change.set_job(yielded=why, yields=change.run.yields + 1)
     completion = preempted(why.message)
     _finish(change, completion, completion)
@@ -307,7 +307,7 @@ def _suspend(change: Change, run: JobRun, event: SuspendRequested) -> None:
 
 
 def _suspend_next(change: Change, run: JobRun, event: SuspendRequested) -> None:
-    """Nothing of it runs, or what runs is ending already: the next attempt is held."""
+    """Nothing runs, or the attempt is ending already: hold the next attempt."""
     if not run.suspended and not run.stop_requested:
         change.set_job(suspended=True)
         change.tell("job.suspended", f"the job was suspended by {event.by}")
@@ -328,12 +328,12 @@ def _migrate(change: Change, run: JobRun, event: MigrateRequested) -> None:
 
 
 def _checkpointed(change: Change, run: JobRun, event: Checkpointed) -> None:
-    """Work that is saved is not lost when the attempt ends; the latest word counts."""
+    """Record the time of saved work; the latest report counts."""
     if event.job_attempt == run.attempt and event.at > (run.checkpointed_at or 0.0):
         change.set_job(checkpointed_at=event.at)
 
 
-# -- what people and clocks want -------------------------------------------------------------------------------------------
+# -- requests and timers ---------------------------------------------------------------------------------------------------
 
 
 def _stop(change: Change, run: JobRun, event: StopRequested) -> None:
@@ -343,14 +343,14 @@ def _stop(change: Change, run: JobRun, event: StopRequested) -> None:
 
 
 def _stop_ending(change: Change, run: JobRun, event: StopRequested) -> None:
-    """How the attempt ends is decided already; it is the last one."""
+    """The attempt's completion is decided already; make the attempt the last one."""
     if not run.stop_requested or run.restart_requested:
         change.tell("job.stopping", f"{event.by} stopped the job; it is not tried again")
     change.set_job(stop_requested=True, restart_requested=False)
 
 
 def _stop_between(change: Change, run: JobRun, event: StopRequested) -> None:
-    """It waits for its next try: there is none, and it ended as its last one did."""
+    """The job waits for its next attempt: cancel it and complete the job with its last completion."""
     change.set_job(stop_requested=True)
     change.tell("job.stopping", f"{event.by} stopped the job before it was tried again")
     _complete(change)
@@ -363,7 +363,7 @@ def _restart(change: Change, run: JobRun, event: RestartRequested) -> None:
 
 
 def _restart_waiting(change: Change, run: JobRun, event: RestartRequested) -> None:
-    """Nothing of the attempt has run: it is as good as new, but for its retries."""
+    """Nothing of the attempt has run: only reset its retry counts."""
     change.set_job(retries=Retries(), task_retries=0)
 
 
@@ -381,7 +381,7 @@ def _restart_ended(change: Change, run: JobRun, event: RestartRequested) -> None
 
 
 def _scale(change: Change, run: JobRun, event: ScaleRequested) -> None:
-    """All policies are looked at again: they may have been changed together with the number."""
+    """Apply all completion policies again: they may have changed together with the number."""
     _tell_scaled(change, event)
     scale_role(change, event)
     if change.active:
@@ -389,7 +389,7 @@ def _scale(change: Change, run: JobRun, event: ScaleRequested) -> None:
 
 
 def _scale_next(change: Change, run: JobRun, event: ScaleRequested) -> None:
-    """This attempt is decided: the number is for the next one."""
+    """The attempt's completion is decided already: the number applies to the next one."""
     _tell_scaled(change, event)
     change.set_role(event.role, target=event.replicas)
 

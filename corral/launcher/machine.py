@@ -1,4 +1,4 @@
-"""Why: a state machine is one table from (state, what happened) to a rule, so it can be read, drawn and checked whole."""
+"""State machines as tables from (state, trigger) to a rule, which can be drawn and checked as a whole."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ S = TypeVar("S", bound=StrEnum)
 
 
 class InvalidTransition(CorralError):
-    """Something happened that cannot have: a defect of whoever reported it. `details` tells the story."""
+    """An impossible event: a defect of its sender. `details` has the state and the event."""
 
     def __init__(self, message: str, **story: object) -> None:
         super().__init__("invalid-transition", message, **story)
 
 
 class Row(NamedTuple):
-    """One rule: what is done, to which states it may lead, and why nothing is done where nothing is."""
+    """One rule: its action, the states that it may lead to, and a note if it does nothing."""
 
     act: Callable[..., None]
     exits: tuple[StrEnum, ...] = ()
@@ -27,17 +27,17 @@ class Row(NamedTuple):
 
 
 def go(act: Callable[..., None], *exits: StrEnum) -> Row:
-    """`act` decides, and may lead to `exits`."""
+    """A rule that runs `act` and may lead to `exits`."""
     return Row(act, exits)
 
 
 def ignore(note: str) -> Row:
-    """Nothing changes, because of `note`."""
+    """A rule that changes nothing, because of `note`."""
     return Row(_nothing, (), note)
 
 
 def impossible(note: str) -> Row:
-    """It cannot happen here, because of `note`; it raises InvalidTransition if it does."""
+    """A rule for an event that cannot happen here, because of `note`; it raises InvalidTransition."""
 
     def refuse(change: Any, subject: object, trigger: object) -> None:
         raise change.invalid(note, subject, trigger)
@@ -46,11 +46,11 @@ def impossible(note: str) -> Row:
 
 
 def _nothing(change: object, subject: object, trigger: object) -> None:
-    """What `ignore` does."""
+    """The action of `ignore`."""
 
 
 class Machine(Generic[S]):
-    """A whole state machine: a row for every state and everything that can happen."""
+    """A whole state machine: one row per state and trigger."""
 
     def __init__(self, name: str, states: type[S], rows: Mapping[S, Mapping[type, Row]]) -> None:
         self.name = name
@@ -71,7 +71,7 @@ class Machine(Generic[S]):
 
 
 def diagram(machine: Machine[Any]) -> str:
-    """The machine as a mermaid state diagram; an arrow bears the names of what leads along it."""
+    """Draw the machine as a mermaid state diagram; each arrow is labelled with its triggers."""
     labels: dict[tuple[StrEnum, StrEnum], list[str]] = {}
     for (state, trigger), row in machine.rows.items():
         for to in row.exits:

@@ -1,4 +1,4 @@
-"""Why: what the job machine wants of a task is said in values like an engine's events, so one table has them all."""
+"""The job machine's orders to a task, as values like an engine's events, so that one table covers both."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from corral.model.placement import TaskPlacement
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """Begin: join the scheduler's queue."""
+    """Join the scheduler's queue."""
 
 
 class Give(msgspec.Struct, frozen=True):
-    """The scheduler gave the task its place."""
+    """Take the placement that the scheduler gave."""
 
     placement: TaskPlacement
 
 
 class TakeBack(msgspec.Struct, frozen=True):
-    """The place is gone, and nothing was or will be started there."""
+    """The placement is gone, and nothing was or will be started there."""
 
     message: str
 
 
 class Spare(msgspec.Struct, frozen=True):
-    """End, give the place back (to the job `to`, if it is known) and wait for another: the gang runs on without it."""
+    """End, release the placement (for the job `to`, if known) and wait for another; the gang runs on meanwhile."""
 
     completion: Completion
     to: JobId | None = None
@@ -37,7 +37,7 @@ class Rest(msgspec.Struct, frozen=True):
 
 
 class End(msgspec.Struct, frozen=True):
-    """End for good, as `completion` says unless the task has its own already; `leaving`: and be removed."""
+    """End for good with `completion`, unless the task already has one; with `leaving` it is removed as well."""
 
     completion: Completion
     leaving: bool = False

@@ -1,4 +1,4 @@
-"""Why: the delays and deadlines of launching belong to the operator, not to the rules."""
+"""The operator's settings of launching: delays and deadlines."""
 
 from __future__ import annotations
 
@@ -8,28 +8,31 @@ from corral.launcher.view import JobView
 
 
 class LaunchPolicy(msgspec.Struct, frozen=True):
-    """What an operator may set about launching; all in seconds."""
+    """Delays and deadlines of launching, all in seconds."""
 
     conflict_delay: tuple[float, float] = (60.0, 900.0)
-    """A retry after a lost contention waits a random time within this range."""
+    """The range of the random delay before a retry after a lost contention."""
     transient_floor: float = 0.0
-    """A retry after a passing failure waits at least so long."""
+    """The least delay before a retry after a transient failure."""
     retry_first: float = 1.0
-    """The first retry in a row waits so long, each further one twice as long as the one before."""
+    """The delay before the first of consecutive retries; it doubles with each further one."""
     retry_most: float = 300.0
-    """The longest wait of that kind."""
+    """The longest such delay."""
     retry_reset: float = 600.0
-    """An attempt that ran so long begins the row anew."""
+    """An attempt that ran at least this long resets the consecutive retries."""
     retry_keeps_place: float = 60.0
-    """A task keeps its place during a wait of at most so long; before a longer one it gives its devices back."""
+    """The longest delay for which a task keeps its placement; before a longer one it releases its devices."""
     start_deadline: float = 0.0
-    """A task placed for so long and not seen running is ended (-111, transient), and with it, when none of its instances
-    ever ran, the whole attempt of its job (251, a conflict); 0 waits for ever."""
+    """The time from placement within which a task must be seen running; 0 is no limit.
+
+    Afterwards the task is ended (-111, transient). If none of its instances ever ran, its whole job attempt ends (251,
+    a conflict).
+    """
     default_grace: float = 30.0
-    """Between being asked to end and being killed, for a job that does not say."""
+    """The time between the stop signal and KILL, for a job that sets none."""
     closed_nodes: frozenset[str] = frozenset()
-    """Nodes that take no new tasks (cordoned): a retry goes elsewhere."""
+    """Cordoned nodes, which take no new tasks: a retry goes to another node."""
 
     def grace_of(self, view: JobView) -> float:
-        """Seconds between being asked to end and being killed: what the job says, else the default."""
+        """The time between the stop signal and KILL in seconds: the job's, or else the default."""
         return self.default_grace if view.grace_seconds is None else view.grace_seconds

@@ -1,7 +1,7 @@
-"""Whether something that ended is tried again, and when: one table of rules, the same for a job and for a task.
+"""Decide whether and when an ended attempt is retried, by one set of rules for jobs and tasks.
 
-Sources: FrameworkController's `ShouldRetry` (FrameworkLauncher's exit types give the same answers). The growing wait is
-the kubelet's CrashLoopBackOff: exponential, with a bound, begun anew after ten minutes of running.
+Sources: FrameworkController's `ShouldRetry` (FrameworkLauncher's exit types give the same answers). The growing delay
+is the kubelet's CrashLoopBackOff: exponential, bounded, and reset after ten minutes of running.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from corral.model.outcome import Completion, ExitClass
 from corral.model.runs import Retries
 
 NEVER_RAN_ALARM = 10
-"""After so many attempts in a row that never ran, people are told."""
+"""Consecutive attempts that never ran after which a fact reports it."""
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether to try again, whether that spends the budget, after how many seconds, and why."""
+    """Whether to retry, whether that counts against the budget, the delay in seconds, and the reason."""
 
     retry: bool
     counted: bool = False
     delay: float = 0.0
     why: str = ""
     after: Retries | None = None
-    """The counters after it; None: as they were, since it had to yield, which is no retry at all."""
+    """The retry counters afterwards; None: unchanged, as after a preemption, which counts as no retry."""
 
 
 def ran(started_at: float | None, ended_at: float | None) -> float | None:
-    """Seconds for which an attempt that is over was seen running; None: never."""
+    """Seconds for which an ended attempt was seen running; None: never."""
     return None if started_at is None or ended_at is None else max(0.0, ended_at - started_at)
 
 
 def decide_retry(
     policy: RetryView, retries: Retries, completion: Completion, launch: LaunchPolicy, seed: str, lasted: float | None
 ) -> Decision:
-    """What to do after an attempt that ended with `completion` and ran for `lasted` seconds (None: it never ran).
+    """Decide on a retry after an attempt that ended with `completion` and ran for `lasted` seconds (None: never).
 
-    `seed` names the attempt, for a delay that replays.
+    `seed` identifies the attempt and makes the random delay reproducible.
     """
     decision = _by_class(policy, retries, completion, launch, seed)
     if not decision.retry:
@@ -60,7 +60,7 @@ def decide_retry(
 
 
 def back_off(launch: LaunchPolicy, before: int, *, at_once: bool = False) -> float:
-    """Seconds to wait before a retry with `before` others before it in a row; `at_once`: the first waits for nothing."""
+    """Seconds to wait before a retry that follows `before` consecutive ones; `at_once`: the first one is immediate."""
     if at_once and not before:
         return 0.0
     doubled = before - 1 if at_once else before
@@ -72,7 +72,7 @@ def _in_a_row(retries: Retries, launch: LaunchPolicy, lasted: float | None) -> i
 
 
 def _by_class(policy: RetryView, retries: Retries, completion: Completion, launch: LaunchPolicy, seed: str) -> Decision:
-    """The decision with the delay that the class of the end asks for by itself."""
+    """The decision, with the delay that the exit class requires."""
     kind = completion.exit_class
     floor = launch.transient_floor if kind is ExitClass.TRANSIENT else 0.0
     if completion.code in NEVER_RETRIED:
@@ -101,6 +101,6 @@ def _within_budget(limit: int, retries: Retries, completion: Completion, floor: 
 
 
 def _conflict_delay(launch: LaunchPolicy, seed: str) -> float:
-    """Whole seconds within the range: then ten thousand delays end at some hundred moments, not ten thousand."""
+    """A random delay in whole seconds within the range, so that 10,000 retries fall due at a few hundred times."""
     low, high = launch.conflict_delay
     return float(min(ceil(draw_between(low, high, seed, "conflict-delay")), ceil(high)))

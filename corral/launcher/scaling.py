@@ -1,7 +1,7 @@
-"""Why: a live rescale must never reuse a task that is on its way out, nor forget one that was asked for meanwhile.
+"""Resize the roles of a live job.
 
-Source: FrameworkController's rescale guarantees: a scale-down seen as deletion-pending is committed and never undone; an
-index wanted again gets a new instance, once the old one is gone.
+Source: FrameworkController's rescale guarantees. A scale-down stored as deletion-pending is never undone. An index that
+is wanted again gets a new instance, once the old one is gone.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from corral.model.runs import TaskRun
 from corral.model.states import TaskState
 
 UNPLACED = frozenset({TaskState.CREATION_PENDING, TaskState.CREATION_REQUESTED})
-"""Tasks in these states have no place."""
+"""The states of tasks without a placement."""
 
 
 def check_scale(change: Change, event: ScaleRequested) -> None:
-    """Refuse what cannot be done.
+    """Check a rescale.
 
     Raises InvalidInput for an unknown role or a negative number.
     """
@@ -33,7 +33,7 @@ def check_scale(change: Change, event: ScaleRequested) -> None:
 
 
 def scale_role(change: Change, event: ScaleRequested) -> None:
-    """Bring the tasks of a role to the number asked for: O(tasks of the job)."""
+    """Resize a role to the requested number of tasks: O(tasks of the job)."""
     role = change.roles[event.role]
     tasks = [task for task in change.tasks() if task.role == event.role]
     kept = {task.index: task for task in tasks if not task.deletion_pending}
@@ -47,9 +47,10 @@ def scale_role(change: Change, event: ScaleRequested) -> None:
 
 
 def can_spare(change: Change, going: list[TaskRun]) -> bool:
-    """Whether the job runs on without these.
+    """Whether the job can run on without these tasks.
 
-    Of a gang: when enough of the elastic role stay, its first task (rendezvous) among them; else when any task stays.
+    A gang can if enough tasks of its elastic role stay, including the first one (rendezvous); other jobs if any task
+    stays.
     """
     if not change.view.gang:
         return sum(task.stays for task in change.tasks()) > len(going)
@@ -63,7 +64,7 @@ def can_spare(change: Change, going: list[TaskRun]) -> bool:
 
 
 def migrate_task(change: Change, event: MigrateRequested) -> None:
-    """End one task that holds a place, so that it begins again in another: to end was asked for, and is no failure."""
+    """End one task that holds a placement and start it elsewhere; this counts as no failure."""
     task = change.task(event.task)
     if task is None or not task.stays:
         return
@@ -73,10 +74,10 @@ def migrate_task(change: Change, event: MigrateRequested) -> None:
 
 
 def settle_growth(change: Change, name: str) -> None:
-    """Once a task of an elastic role has done its work, those that have not begun would find nobody to join: they rest.
+    """Once a task of an elastic role has succeeded, withdraw its tasks that have not begun: they would have no peers.
 
-    Not while fewer than the minimum run or are done, and not one that is tried again after a failure: those are missing.
-    O(tasks of the job) when some have no place.
+    Not while fewer than the minimum run or have succeeded, and not a task that is retried after a failure. O(tasks of
+    the job) if some have no placement.
     """
     role, least = change.roles[name], change.view.roles[name].min_replicas
     if least is None or not role.succeeded or role.kept == role.running + role.ended:
@@ -106,7 +107,7 @@ def _shrink(change: Change, event: ScaleRequested, kept: dict[int, TaskRun], sur
 
 
 def _departures(change: Change, event: ScaleRequested, kept: dict[int, TaskRun], awaited: tuple[int, ...]) -> list[int]:
-    """Indexes in the order they go: those named, in an elastic role those without a place, then the highest first."""
+    """Indexes in the order of removal: named ones, unplaced ones of an elastic role, then the highest first."""
     elastic = change.view.roles[event.role].min_replicas is not None
 
     def rank(index: int) -> tuple[int, int]:
@@ -118,7 +119,7 @@ def _departures(change: Change, event: ScaleRequested, kept: dict[int, TaskRun],
 
 
 def _grow(change: Change, role: str, taken: set[int], leaving: set[int], missing: int) -> None:
-    """The lowest free indexes; one whose old task is not gone yet is awaited."""
+    """Create tasks at the lowest free indexes; an index whose old task is not gone yet is awaited."""
     index, awaited = 0, list(change.roles[role].awaited)
     while missing:
         if index not in taken:

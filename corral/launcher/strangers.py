@@ -1,6 +1,7 @@
-"""Why: engines speak of attempts that the store has long forgotten, or has never known; neither may disturb the job.
+"""Handle engine events about attempts that are not current.
 
-What is late is dropped; an instance that nobody here asked for (the store was restored) is ended.
+Late events of earlier attempts are dropped. An instance unknown to this store (which was restored from a backup) is
+stopped.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ EngineWord = Started | Exited | StartRefused
 
 
 def other_attempt(change: Change, run: JobRun, attempt: AttemptKey, event: EngineWord) -> None:
-    """Late words of attempts that are over; an instance this store knows nothing of (it was restored) is ended."""
+    """Forget a late exit of another attempt; stop an instance that this store never started."""
     if isinstance(event, Exited):
         change.forget(event.attempt)
     elif isinstance(event, Started) and _is_unknown(change, run, attempt):

@@ -1,7 +1,8 @@
-"""Why: everything that can happen to a task, in every state, is one table here; at most one instance of it ever runs.
+"""The task state machine: one table of every event in every state. At most one instance of a task ever runs.
 
-That guarantee rests on three rules: an attempt number is started once, the next one only after the end of the instance
-before was seen (or it is certain that none was), and what an engine reports of any other attempt is ended or forgotten.
+That guarantee rests on three rules. An attempt number is started once. The next one follows only after the end of the
+previous instance was seen, or if it is certain that none existed. Instances of any other attempt are stopped or
+forgotten.
 """
 
 from __future__ import annotations
@@ -35,19 +36,19 @@ TaskTrigger = Ask | Give | TakeBack | Spare | Rest | End | Started | Exited | St
 
 
 def fold_task(change: Change, task: TaskRun, trigger: TaskTrigger) -> None:
-    """Let `trigger` happen to `task`: an order of the job, or an engine's word on the task's current attempt."""
+    """Apply `trigger` to `task`: an order of the job, or an engine's event about the task's current attempt."""
     TASK_MACHINE.rows[task.state, type(trigger)].act(change, task, trigger)
 
 
 def create_task(change: Change, role: str, index: int) -> None:
-    """A new task, with an attempt number that no task of its role that was removed has used."""
+    """Create a task, with an attempt number that no removed task of its role has used."""
     task = change.put(TaskRun(role, index, attempt=change.roles[role].next_attempt, created_at=change.now))
     if change.active:
         fold_task(change, task, Ask())
 
 
 def remove_task(change: Change, task: TaskRun) -> None:
-    """Remove a task that has no instance; a new one that waits for its index takes its place."""
+    """Remove a task that has no instance; if its index is awaited, create a new task there."""
     role = change.roles[task.role]
     change.tell("task.removed", f"{task.key} was removed by a scale-down", task)
     change.drop(task.key)
@@ -58,7 +59,7 @@ def remove_task(change: Change, task: TaskRun) -> None:
 
 
 def stop_command(change: Change, task: TaskRun) -> StopTask:
-    """The command that ends the task's current attempt with the job's grace."""
+    """The command that stops the task's current attempt with the job's signal and grace period."""
     view = change.view
     grace = change.policy.grace_of(view) if change.grace is None else change.grace
     return StopTask(change.attempt_of(task), grace, view.stop_signal)
@@ -90,7 +91,7 @@ def _start(change: Change, task: TaskRun) -> None:
 
 
 def _same_place(change: Change, task: TaskRun, order: Give) -> None:
-    """Nothing, if it is the same word again; two owners of one task's devices, if not."""
+    """Ignore a repeated placement; raise InvalidTransition for a different one."""
     if task.placement is None:
         change.release(task.key)
     elif task.placement != order.placement:
@@ -112,7 +113,7 @@ def _lose_place(change: Change, task: TaskRun, order: TakeBack) -> None:
 
 
 def _never_started(change: Change, task: TaskRun, order: TakeBack) -> None:
-    """It was to end, and it is certain that there is nothing to end."""
+    """Complete a task that is ending and was certainly never started."""
     assert task.completion is not None
     _over(change, task, change.now, task.completion)
 
@@ -128,13 +129,13 @@ def _end_unstarted(change: Change, task: TaskRun, order: End) -> None:
 
 
 def _end_instance(change: Change, task: TaskRun, order: End) -> None:
-    """Store how it ends and have the engine end it."""
+    """Store the completion and stop the instance."""
     fields = {"completion": order.completion, "deletion_pending": order.leaving, "wake_at": None}
     change.command(stop_command(change, _move(change, task, S.DELETION_PENDING, **fields)))
 
 
 def _spare(change: Change, task: TaskRun, order: Spare) -> None:
-    """Store that it ends only to wait again, and have the engine end it."""
+    """Store that the task ends only to wait again, and stop the instance."""
     fields = {"completion": order.completion, "yielding": True, "yields_to": order.to, "wake_at": None}
     change.command(stop_command(change, _move(change, task, S.DELETION_PENDING, **fields)))
 
@@ -150,7 +151,7 @@ def _end_ending(change: Change, task: TaskRun, order: End) -> None:
 
 
 def _end_ended(change: Change, task: TaskRun, order: End) -> None:
-    """Not tried again; it keeps the completion of its last attempt."""
+    """Cancel further retries; the task keeps the completion of its last attempt."""
     if task.holds:
         change.release(task.key)
     if order.leaving:
@@ -160,7 +161,7 @@ def _end_ended(change: Change, task: TaskRun, order: End) -> None:
 
 
 def _keep_or_give_back(change: Change, task: TaskRun, order: Give) -> None:
-    """A task that is tried again soon has its place; whoever gave one back asks again when the retry is due."""
+    """Keep the place held for a retry, or else release the new one: the task requests again when due."""
     if task.holds:
         _same_place(change, task, order)
     else:
@@ -168,13 +169,13 @@ def _keep_or_give_back(change: Change, task: TaskRun, order: Give) -> None:
 
 
 def _give_up_place(change: Change, task: TaskRun, order: Spare | TakeBack) -> None:
-    """The place that was kept for the next attempt goes; that attempt asks for another when it is due."""
+    """Release the place kept for the next attempt, which requests another one when it is due."""
     if task.holds:
         change.release(task.key)
         change.put(msgspec.structs.replace(task, placement=None))
 
 
-# -- the word of an engine -----------------------------------------------------------------------------------------------
+# -- engine events -------------------------------------------------------------------------------------------------------
 
 
 def _started(change: Change, task: TaskRun, event: Started) -> None:
@@ -188,7 +189,7 @@ def _started(change: Change, task: TaskRun, event: Started) -> None:
 
 
 def _deadline(change: Change, task: TaskRun, started_at: float) -> float | None:
-    """When an attempt that started then has run as long as its role allows; None where nothing bounds it."""
+    """The time at which an attempt started then reaches its role's maxTaskSeconds; None without a limit."""
     limit = change.view.roles[task.role].max_task_seconds
     if not limit:
         return None
@@ -197,7 +198,7 @@ def _deadline(change: Change, task: TaskRun, started_at: float) -> float | None:
 
 
 def _never_asked_for(change: Change, task: TaskRun, event: Started) -> None:
-    """An instance that this store never started (it was restored, say) is ended before the task begins."""
+    """Stop an instance that this store never started (it was restored from a backup) before the task begins."""
     why = "an instance was found that had not been asked for; it is ended first"
     change.tell("task.found", f"{task.key}: {why}", task)
     change.release(task.key)
@@ -207,13 +208,13 @@ def _never_asked_for(change: Change, task: TaskRun, event: Started) -> None:
 
 
 def _ended_unasked(change: Change, task: TaskRun, event: Exited) -> None:
-    """The attempt number was used after all: take the next one."""
+    """The attempt number had been used already: take the next one."""
     change.forget(event.attempt)
     change.put(msgspec.structs.replace(task, attempt=task.attempt + 1))
 
 
 def _exited(change: Change, task: TaskRun, event: Exited) -> None:
-    """The end of the instance; a verdict stored before (stopped, timed out) stays."""
+    """The instance ended; a completion stored before (stopped, timed out) stays."""
     completion = task.completion or classify_by(change.view.exit_table, event.code, event.reason)
     sentence = words.exited(task, event, change.view.exit_table)
     change.tell("task.exited", sentence, task, code=event.code, signal=event.signal, log_bytes=event.log_bytes)
@@ -234,7 +235,7 @@ def _forget_again(change: Change, task: TaskRun, event: Exited) -> None:
 
 
 def _over(change: Change, task: TaskRun, at: float, completion: Completion) -> None:
-    """No instance of the attempt is left: remove the task, complete it, or try again."""
+    """No instance of the attempt is left: remove the task, complete it, or retry it."""
     task = _move(change, task, S.ATTEMPT_COMPLETED, completion=completion, ended_at=at, wake_at=None)
     if task.placement is not None:
         change.ended.append(AttemptEnd(change.attempt_of(task), task))
@@ -259,7 +260,7 @@ def _decide(change: Change, task: TaskRun, completion: Completion) -> Decision:
 
 
 def _retry(change: Change, task: TaskRun, decision: Decision) -> None:
-    """In the same place, unless the machine is to blame; after a long wait it asks for a place when it is due."""
+    """Retry in the same place, or request another if the machine caused the end or the delay is long."""
     assert task.completion is not None
     made_room = task.yielding and task.started_at is not None and task.completion.phrase == PREEMPTED_PHRASE
     if made_room:
@@ -294,7 +295,7 @@ def _may_stay(change: Change, task: TaskRun) -> bool:
 
 
 def _again(change: Change, task: TaskRun) -> None:
-    """The next attempt: where it is if it kept its place, else through the queue."""
+    """Begin the next attempt: in its kept placement, or else through the scheduler's queue."""
     blank = TaskRun(
         task.role,
         task.index,
@@ -312,7 +313,7 @@ def _again(change: Change, task: TaskRun) -> None:
 
 
 def _due(change: Change, task: TaskRun, event: TimePassed) -> None:
-    """Its node may have been closed meanwhile."""
+    """Begin the due attempt; its node may have been closed meanwhile."""
     if task.wake_at is None or task.wake_at > change.now:
         return
     if task.holds and not _may_stay(change, task):

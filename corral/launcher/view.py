@@ -1,4 +1,4 @@
-"""Why: the launcher's rules read a dozen numbers of a job document; this is the list of them, in a form quick to read."""
+"""The fields of a job document that the launcher's rules read, in a compact form."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 class RetryView(msgspec.Struct, frozen=True):
-    """A retry policy: `max_retries` -2 always, -1 any failure for ever, n so many counted failures."""
+    """A retry policy: `max_retries` -2 retries always, -1 after every failure, n after n counted failures."""
 
     max_retries: int = 0
     fancy: bool = True
     at_once: bool = False
-    """Whether the first retry in a row after a passing failure waits for nothing: FrameworkController's and OpenPAI's."""
+    """Whether the first retry in a row after a transient failure is immediate (FrameworkController, OpenPAI)."""
 
 
 class RoleView(msgspec.Struct, frozen=True):
-    """What the launcher knows of a role."""
+    """The launcher's fields of a role."""
 
     name: str
     replicas: int = 1
     min_replicas: int | None = None
-    """The fewest that the job can run with; None: all of them, the role is not elastic."""
+    """The fewest tasks that the job can run with; None: the role is not elastic."""
     retry: RetryView = RetryView()
     min_failed: int = 1
     min_succeeded: int = -1
@@ -38,7 +38,7 @@ class RoleView(msgspec.Struct, frozen=True):
 
 
 class JobView(msgspec.Struct, frozen=True, weakref=True):
-    """What the launcher knows of a job document."""
+    """The launcher's fields of a job document."""
 
     roles: dict[str, RoleView]
     """By name, in the document's order."""
@@ -46,11 +46,11 @@ class JobView(msgspec.Struct, frozen=True, weakref=True):
     max_duration_seconds: int = 0
     """Seconds from the first start of an attempt; 0 is no limit."""
     grace_seconds: float | None = None
-    """Between being asked to end and being killed; None: the launch policy's default."""
+    """Seconds between the stop signal and KILL; None: the launch policy's default."""
     stop_signal: str = "TERM"
     exit_table: str = "openpai"
     gang: bool = True
-    """Whether the tasks need each other: otherwise each comes and goes alone."""
+    """Whether the tasks need each other; otherwise each starts and ends alone."""
 
 
 _USUAL: Final = RetryView()
@@ -59,10 +59,10 @@ _KNOWN: WeakValueDictionary[bytes, JobView] = WeakValueDictionary()
 
 
 def view_of(job: UnifiedJob, *, one_group: bool = False) -> JobView:
-    """The view of a canonical job document, to be kept, as it is read at every step; equal ones are one object.
+    """The view of a canonical job document. Keep it, since every step reads it; equal views are one object.
 
-    `one_group`: no task can come again alone. Then one that fails ends the attempt, whatever its failure, and it is the
-    job's retry policy that decides; a role that has a policy of its own keeps it.
+    `one_group`: no task can be restarted alone. Then any failed task ends the attempt, and the job's retry policy
+    decides. A role with a policy of its own keeps it.
     """
     spec = job.spec
     at_once = spec.exit_table != "openpai" or PROTOCOL in job.metadata.annotations
@@ -92,6 +92,6 @@ def view_of(job: UnifiedJob, *, one_group: bool = False) -> JobView:
 
 
 def _retry(policy: RetryPolicy, at_once: bool, unsaid: RetryView = _USUAL) -> RetryView:
-    """The policy, or `unsaid` for one that says no more than every document does."""
+    """The policy, or `unsaid` if it has only default values."""
     said = RetryView(policy.max_retries, policy.fancy)
     return msgspec.structs.replace(unsaid if said == _USUAL else said, at_once=at_once)

@@ -1,4 +1,4 @@
-"""Counts how long a job waited: the sum of its waits, of which one may be going on."""
+"""Count the total time that a job has waited, including a wait in progress."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _WAITS: Final = frozenset(
 
 
 def waits(run: JobRun) -> bool:
-    """Whether a job waits: for a place, another job, its next attempt or its first task; not while it is suspended."""
+    """Whether a job waits for a placement, another job, its next attempt or its first task; not while suspended."""
     return run.state in _WAITS and not run.suspended
 
 
 def count_wait(before: JobRun, after: JobRun, now: float) -> JobRun:
-    """`after` with the waits of the job counted up to this step."""
+    """`after` with the job's waits counted up to this step."""
     since = before.waits_since
     if waits(before) and since is None:  # stored before waits were counted
         since = before.created_at if not before.attempt else before.ended_at

@@ -1,4 +1,4 @@
-"""Why: people read these sentences to learn what became of their job, so they are written once and in one style."""
+"""The sentences of a job's events, in one place and in one style."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corral.runtime.openpai_errors import sentence
 
 
 def duration(seconds: float) -> str:
-    """`seconds` for people: `15 s`, `1 min 30 s`, `2 h 5 min`."""
+    """Format `seconds` for people: `15 s`, `1 min 30 s`, `2 h 5 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -38,12 +38,12 @@ def outcome(completion: Completion) -> str:
 
 
 def plain(diagnostics: str) -> str:
-    """What people read of why something ended, without what OpenPAI's clients read."""
+    """The diagnostics for people, without the block for OpenPAI's clients."""
     return sentence(diagnostics)
 
 
 def exited(task: TaskRun, event: Exited, table: str) -> str:
-    """The sentence for an instance that was seen to have ended, in the words of an exit table."""
+    """The sentence for an instance that was seen to end, in the terms of an exit table."""
     seen = classify_by(table, event.code)
     means = "" if seen.exit_class is ExitClass.SUCCEEDED else f" ({seen.phrase})"
     signal = f", signal {event.signal}" if event.signal else ""
@@ -52,13 +52,13 @@ def exited(task: TaskRun, event: Exited, table: str) -> str:
 
 
 def never_ran(who: str, attempts: int, completion: Completion | None = None) -> str:
-    """The sentence for a task or a job of which attempt after attempt ended before it was seen running."""
+    """The sentence for a task or job whose consecutive attempts ended before they were seen running."""
     because = f": {said}" if completion is not None and (said := sentence(completion.diagnostics)) else ""
     return f"{who} has not run in {attempts} attempts{because}"
 
 
 def placed(places: Sequence[TaskPlacement], notes: Sequence[str]) -> str:
-    """The sentence for tasks that were given their places."""
+    """The sentence for tasks that were placed."""
     nodes = sorted({place.node for place in places})
     shown = ", ".join(nodes[:5]) + (f" and {len(nodes) - 5} more nodes" if len(nodes) > 5 else "")
     tasks = "1 task was" if len(places) == 1 else f"{len(places)} tasks were"

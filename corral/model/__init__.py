@@ -1,1 +1,1 @@
-"""What is true about jobs, tasks and machines, as types: states, events, commands, placements, inventories."""
+"""Types of jobs, tasks and machines: states, events, commands, placements, inventories."""

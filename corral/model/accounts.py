@@ -1,4 +1,4 @@
-"""Why: who somebody is and what they were granted are facts like any other, shared by the store, the rules and the API."""
+"""Accounts, groups, tokens and audit lines, as the store, the permission rules and the API share them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 from corral.model.records import Record
 
 DEFAULT_GROUP: Final = "default"
-"""The group of those who are in no other, and of everybody that OpenPAI's API makes."""
+"""The group of accounts that are in no other group, and of all accounts made by OpenPAI's API."""
 ADMIN_GROUP: Final = "admingroup"
-"""OpenPAI's name for the administrators: whose role it is, is in it."""
+"""OpenPAI's name for the administrators' group; every account with the role `admin` is a member."""
 
 
 class User(msgspec.Struct, frozen=True):
-    """One account; times are seconds since 1970. Its password hash never leaves the store's own calls."""
+    """One account; times are seconds since 1970. The store never hands out its password hash."""
 
     name: str
     role: str = "user"
@@ -28,26 +28,26 @@ class User(msgspec.Struct, frozen=True):
     has_password: bool = False
     email: str = ""
     extension: dict[str, Any] = {}
-    """What OpenPAI's clients keep with an account, as they wrote it."""
+    """Fields that OpenPAI's clients keep with an account, as they wrote them."""
     id: str = ""
-    """Never given twice: its name, or its name with a number where a deleted account had that name; the store gives it."""
+    """Unique for ever, given by the store: the name, or the name with a number if a deleted account had that name."""
     max_priority: int | None = None
-    """The highest priority of its jobs; None leaves it to its groups."""
+    """The highest priority that its jobs may have; None: its groups decide."""
 
     @property
     def folder(self) -> str:
-        """The folder that it has on storages which give each user one: its id."""
+        """Its folder on storages with one folder per user: its id."""
         return self.id or self.name
 
     @property
     def memberships(self) -> tuple[str, ...]:
-        """The groups whose grants it has: its own, else the default one, and the administrators' by its role."""
+        """The groups whose grants it has: its own or else the default one, plus the administrators' by its role."""
         own = self.groups or (DEFAULT_GROUP,)
         return (*own, ADMIN_GROUP) if self.role == "admin" and ADMIN_GROUP not in own else own
 
 
 class Group(msgspec.Struct, frozen=True):
-    """What the members of a group may use; `*` stands for all."""
+    """The grants that members of a group have; `*` stands for all."""
 
     name: str
     queues: tuple[str, ...] = ()
@@ -57,24 +57,26 @@ class Group(msgspec.Struct, frozen=True):
     """Whether its members are administrators."""
     description: str = ""
     external_name: str = ""
-    """What a company's own directory calls it."""
+    """The group's name in an external directory."""
     extension: dict[str, Any] = {}
-    """What OpenPAI's clients keep with a group, without the grants, which are above."""
+    """Fields that OpenPAI's clients keep with a group, without the grants, which are above."""
     manages: tuple[str, ...] = ()
-    """The queues whose managers its members are, with the queues below them."""
+    """The queues that its members manage, each with the queues below it."""
     max_priority: int | None = None
-    """The highest priority of its members' jobs; None says nothing."""
+    """The highest priority that its members' jobs may have; None sets no bound."""
 
 
 class Token(msgspec.Struct, frozen=True):
-    """One bearer token: of it only a hash is kept."""
+    """One bearer token; only its hash is stored."""
 
     id: str
     user: str
     name: str
     kind: str
-    """`api`: made by its user; `session`: made by a sign-in; `openpai`: by one at OpenPAI's API; `application`: made for
-    a program at OpenPAI's API, good for jobs and for reading."""
+    """How it was made: `api` by its user, `session` by a sign-in, `openpai` by a sign-in at OpenPAI's API.
+
+    `application` is made for a program at OpenPAI's API and allows only jobs and reading.
+    """
     created_at: float
     expires_at: float | None = None
     last_used_at: float | None = None
@@ -82,7 +84,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class AuditRecord(Record, frozen=True):
-    """One decision about a call that changes something, or that was refused."""
+    """One authorization decision about a call that changes something, or that was refused."""
 
     seq: int
     at: str
@@ -95,7 +97,7 @@ class AuditRecord(Record, frozen=True):
 
 
 class AuditWrite(msgspec.Struct, frozen=True):
-    """A line to be added to the audit log; `at` is seconds since 1970."""
+    """A line to add to the audit log; `at` is seconds since 1970."""
 
     at: float
     actor: str

@@ -1,4 +1,4 @@
-"""Why: the scheduler reads shapes only; this turns a job document and the tasks that want placing into one."""
+"""Build the scheduler's request from a job document and the tasks that need a placement."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CLAIM = "pvc://"
 
 
 class GangTerms(msgspec.Struct, frozen=True, weakref=True):
-    """What a job document asks of the scheduler, whichever of its tasks want placing; equal ones are one object."""
+    """The scheduling terms of a job document, for any subset of its tasks; equal terms are one object."""
 
     queue: str
     priority: int
@@ -52,10 +52,10 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
     pinned_cell: str
     lazy_preemption: bool
     gang: bool = True
-    """Whether the tasks need each other to begin."""
+    """Whether all tasks must start together."""
 
     def lines(self, tasks: Iterable[TaskKey]) -> list[list[TaskKey]]:
-        """The tasks that are asked for together: all of a gang; else those of one affinity group, or of one role."""
+        """Group tasks into requests: all tasks of a gang, or else those of one affinity group or one role."""
         groups = {role.role: role.role if role.affinity == ALONE else role.affinity for role in self.roles}
         found: dict[str, list[TaskKey]] = {}
         for key in tasks:
@@ -74,22 +74,22 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
         running: Sequence[TaskPlacement] = (),
         turn: float = 0.0,
     ) -> GangRequest:
-        """What the scheduler is asked for so that `tasks` of the job can start.
+        """Build the request that places `tasks` of the job.
 
-        `running` is the part of the gang that has its places: the tasks join it, and only as many of them are insisted
-        on as the job lacks to its minimum.
+        `running` are the placements that the gang holds already: the tasks join it, and only the number that the job
+        lacks to its minimum is mandatory.
         """
         indexes: dict[str, list[int]] = {}
         for key in tasks:
             indexes.setdefault(key.role, []).append(key.index)
         held = Counter(placement.role for placement in running)
         least = {role.role: role.minimum - held[role.role] for role in self.roles}
-        if not self.gang:  # one of them begins, the rest may follow
+        if not self.gang:  # without a gang one task is enough to begin, the others may follow
             least = dict.fromkeys(least, 0) | {next(role.role for role in self.roles if role.role in indexes): 1}
         asked = [role for role in self.roles if role.role in indexes]
         pins = {role.pinned_cell for role in asked if role.devices.count or role.devices.ids}
         pinned_cell = ""
-        if len(pins) < 2:  # the gang as a whole tells it
+        if len(pins) < 2:  # one cell for all: it is a field of the gang, not of its roles
             pinned_cell = next(iter(pins), self.pinned_cell)
             asked = [msgspec.structs.replace(role, pinned_cell="") if role.pinned_cell else role for role in asked]
         return GangRequest(
@@ -119,9 +119,9 @@ _KNOWN: WeakValueDictionary[bytes, GangTerms] = WeakValueDictionary()
 
 
 def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> GangTerms:
-    """What a job document asks of the scheduler.
+    """The scheduling terms of a job document.
 
-    `ports` are, by role, those of its framework, besides the role's own.
+    `ports` is the number of ports per role that the framework needs, besides the role's own.
     """
     spec, least, groups = document.spec, document.gang_size(), _affinities(document.spec)
     terms = GangTerms(
@@ -149,10 +149,11 @@ def _for_tasks(role: RoleAsk, indexes: tuple[int, ...], minimum: int) -> RoleAsk
 
 
 def _affinities(spec: JobSpec) -> dict[str, str]:
-    """By role the affinity group of its tasks, "" where all of the gang are one.
+    """By role, the affinity group of its tasks; "" if the whole gang is one group.
 
-    Source: microsoft/pai, rest-server's hived validation: only a gang that names no group is one; beside named groups a
-    task is one of its own. There a gang's kind of cells is that of its first task; here each kind is a group.
+    Source: microsoft/pai, rest-server's hived validation. A gang is one group only if no role names a group; a task
+    without a group beside named groups is a group of its own. There the first task's cell type holds for the whole
+    gang; here each cell type is a group.
     """
     if not spec.gang or any(role.affinity_group for role in spec.roles):
         return {role.name: f"/{role.affinity_group}" if role.affinity_group else ALONE for role in spec.roles}
@@ -183,7 +184,7 @@ def _role_ask(spec: JobSpec, role: Role, minimum: int, ports: int, affinity: str
 
 
 def amounts_of(role: Role, ports: int = 0) -> dict[str, int]:
-    """Every resource besides processors, memory, shared memory and devices; `ports` are those of its framework."""
+    """Amounts of every resource except CPU, memory, shared memory and devices; `ports` are the framework's."""
     found = {name: amount for name, amount in role.resources.other.items() if amount}
     if disk := units.parse_memory(role.resources.disk):
         found["disk"] = disk
@@ -193,7 +194,7 @@ def amounts_of(role: Role, ports: int = 0) -> dict[str, int]:
 
 
 def share_ask(share: Share) -> ShareAsk | None:
-    """The part of a device that a document asks for; None where it asks for whole devices."""
+    """The device fraction that a document requests; None for whole devices."""
     if not share.asked:
         return None
     percent = MILLIONTHS // 100
@@ -206,7 +207,7 @@ def share_ask(share: Share) -> ShareAsk | None:
 
 
 def node_rules(*rules: company.NodeRules) -> NodeRules | None:
-    """What all of them allow; only nodes that every one of them includes that includes any."""
+    """Combine node rules; a node must be in every non-empty `include` list. None if the result has no rule."""
     included = [each.include for each in rules if each.include]
     named = [{company.node_name(name) for name in names} for names in included]
     both = NodeRules(
@@ -221,7 +222,7 @@ def node_rules(*rules: company.NodeRules) -> NodeRules | None:
 
 
 def _within_reach(rules: NodeRules | None, claims: Iterable[str]) -> NodeRules | None:
-    """The rules, and none of the nodes that say that they cannot reach one of these volume claims."""
+    """The rules, plus the exclusion of nodes whose labels say that they cannot reach one of these volume claims."""
     reach = tuple(Expression(f"{ELSEWHERE}{claim}", "DoesNotExist") for claim in claims)
     if not reach:
         return rules
@@ -230,7 +231,7 @@ def _within_reach(rules: NodeRules | None, claims: Iterable[str]) -> NodeRules |
 
 
 def _volume_claims(spec: JobSpec, role: Role) -> list[str]:
-    """The volume claims that a role mounts: by its podTemplate, for the job's data, and those of its storages' names."""
+    """The volume claims that a role mounts: by podTemplate, by the job's inputs and outputs, and by storage name."""
     pod = role.kubernetes.pod_template.get("spec")
     volumes = pod.get("volumes") if isinstance(pod, dict) else None
     named = [

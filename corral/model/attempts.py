@@ -1,4 +1,4 @@
-"""The attempts of one task in the order in which they ran, as far as its log needs them."""
+"""The attempts of one task, in the order in which they ran, as its log shows them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corral.kernel.ids import AttemptId
 
 
 class AttemptNumber(NamedTuple):
-    """Which attempt of a task it is, written `1.0`: the attempt of the job, and in it that of the task."""
+    """The number of a task attempt, written `1.0`: the job attempt, then the task attempt within it."""
 
     job_attempt: int
     task_attempt: int
@@ -29,13 +29,13 @@ class AttemptStep(msgspec.Struct, frozen=True):
     id: AttemptId
     number: AttemptNumber
     code: int | None = None
-    """None: it has not ended, or nothing is known of how."""
+    """None: it has not ended, or its exit code is not known."""
     phrase: str = ""
 
 
 class AttemptChain(msgspec.Struct, frozen=True):
-    """Some of a task's attempts, the oldest first, and whether no other will follow."""
+    """Consecutive attempts of a task, oldest first."""
 
     steps: tuple[AttemptStep, ...]
     over: bool
-    """The job is over, or this task of it."""
+    """No further attempt will follow: the job is over, or this task of it."""

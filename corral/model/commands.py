@@ -1,4 +1,4 @@
-"""Why: the launcher only says what should be done; these values are stored before anyone does it."""
+"""The commands that the launcher emits; control stores them before it carries them out."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from corral.kernel.ids import AttemptId, TaskKey
 
 
 class RequestPlacement(msgspec.Struct, frozen=True, tag=True):
-    """Queue these tasks of the job with the scheduler, as one gang (`grow`: join the gang that runs).
+    """Queue these tasks of the job with the scheduler as one gang; with `grow` they join the running gang.
 
-    A task leaves the queue by `Placed`, with all of its gang, or by `ReleasePlacement`, alone. While nothing of the job
-    has a place, all that wait are one gang: when it changes, it is released and requested anew.
+    A task leaves the queue by `Placed`, with all of its gang, or by `ReleasePlacement`, alone. While no task of the job
+    has a placement, all waiting tasks are one gang: if it changes, it is released and requested again.
     """
 
     job_attempt: int
@@ -20,19 +20,19 @@ class RequestPlacement(msgspec.Struct, frozen=True, tag=True):
 
 
 class ReleasePlacement(msgspec.Struct, frozen=True, tag=True):
-    """These tasks hold nothing any more, and those still waiting leave the queue."""
+    """Release the placements of these tasks; those still waiting leave the queue."""
 
     tasks: tuple[TaskKey, ...]
 
 
 class StartTask(msgspec.Struct, frozen=True, tag=True):
-    """Have the engine start this attempt where its placement says."""
+    """Start this attempt on the engine, at its placement."""
 
     attempt: AttemptId
 
 
 class StopTask(msgspec.Struct, frozen=True, tag=True):
-    """Have the engine end this attempt: `signal`, then KILL after the grace."""
+    """Stop this attempt on the engine: send `signal`, then KILL after the grace period."""
 
     attempt: AttemptId
     grace_seconds: float
@@ -40,7 +40,7 @@ class StopTask(msgspec.Struct, frozen=True, tag=True):
 
 
 class ForgetTask(msgspec.Struct, frozen=True, tag=True):
-    """The end of this attempt is stored: the engine may drop its record."""
+    """Let the engine drop its record of this attempt, since its end is stored."""
 
     attempt: AttemptId
 

@@ -1,7 +1,7 @@
-"""Why: what all documents say together is worked out in one place, so that who submits and who schedules never disagree.
+"""Merge all current documents into one configuration, so that submission and scheduling read the same.
 
-A Cluster document may write queues in short; a Queue document of the same name takes their place. The Policy called
-`default` is the one in force.
+A Cluster document may contain queues in short form; a Queue document of the same name replaces them. The Policy named
+`default` is in force.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from corral.spec.quotas import quota_findings
 from corral.spec.storage import StorageDocument
 
 IN_FORCE: Final = "default"
-"""The name of the Policy document that decides."""
+"""The name of the Policy document that is in force."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What the current documents say; `change` is that of the documents it was read from."""
+    """The merged current documents; `change` is the change number of the documents it was read from."""
 
     clusters: Mapping[str, ClusterDocument] = field(default_factory=dict)
     """By engine."""
     queues: Mapping[str, QueueDocument] = field(default_factory=lambda: {"default": QueueDocument(name="default")})
-    """Every queue by name; `default` is always among them."""
+    """Every queue by name; `default` always exists."""
     policy: PolicyDocument | None = None
-    """The one in force; None leaves it to the program."""
+    """The policy in force; None: the program's defaults."""
     storages: Mapping[str, StorageDocument] = field(default_factory=dict)
-    """What jobs may be given at a path of their own, by name."""
+    """Storages that jobs may mount at a path of their choice, by name."""
     change: int = 0
 
     def findings(self) -> list[tuple[Path, str]]:
-        """What does not fit together, and which quotas are above what the described machines have."""
+        """Inconsistencies between documents, and quotas above the capacity of the described machines."""
         described = [cluster for cluster in self.clusters.values() if cluster.nodes]
         cluster = described[0] if len(described) == 1 == len(self.clusters) else None
         return quota_findings(cluster, self.queues.values())
 
     def queue_records(self) -> list[QueueRecord]:
-        """The queues as they are stored for submits and lists."""
+        """The queues in the form that submission and lists read from the store."""
         return [QueueRecord(name, queue.to_document()) for name, queue in sorted(self.queues.items())]
 
     def queue_specs(self) -> tuple[QueueSpec, ...]:
-        """The queues as the scheduler knows them, by name."""
+        """The queues in the scheduler's form, ordered by name."""
         types = {
             name: level for _, each in sorted(self.clusters.items()) for name, level in each.machines.types.items()
         }
@@ -71,9 +71,9 @@ class Configuration:
         )
 
     def hived(self) -> tuple[str, HivedCluster] | None:
-        """The engine and the cells about which HiveD's algorithm decides; None when its preset is not in force.
+        """The engine and the cells that HiveD's algorithm schedules; None if the `hived` preset is not in force.
 
-        Raises InvalidInput where HiveD has no words for the documents.
+        Raises InvalidInput if there is not exactly one Cluster document, or if HiveD cannot express the documents.
         """
         if self.policy is None or self.policy.preset != "hived":
             return None
@@ -87,7 +87,7 @@ class Configuration:
 
 
 def configuration_of(documents: Iterable[Document], change: int = 0) -> Configuration:
-    """What these documents say together."""
+    """Merge these documents into a configuration."""
     clusters: dict[str, ClusterDocument] = {}
     named: dict[str, QueueDocument] = {}
     policy: PolicyDocument | None = None
@@ -108,24 +108,24 @@ def configuration_of(documents: Iterable[Document], change: int = 0) -> Configur
 
 
 def read_configuration(revisions: Iterable[DocumentRevision], change: int = 0) -> Configuration:
-    """What stored documents say together."""
+    """Merge stored documents into a configuration."""
     return configuration_of((read_revision(each) for each in revisions), change)
 
 
 def read_revision(revision: DocumentRevision) -> Document:
-    """The document of a revision that did not delete it."""
+    """Parse the document of a revision that is not a deletion."""
     return load_document(json.loads(revision.doc), filename=f"{revision.kind}/{revision.name}")[0]
 
 
 def canonical(document: Document) -> str:
-    """The one JSON text under which a document is stored: equal documents give equal text."""
+    """The JSON text under which a document is stored; equal documents give equal text."""
     if isinstance(document, ClusterDocument):
-        return json.dumps(to_document(document), separators=(",", ":"), ensure_ascii=False)  # the nodes' order is kept
+        return json.dumps(to_document(document), separators=(",", ":"), ensure_ascii=False)  # keeps the nodes' order
     return document.to_json()
 
 
 def to_document(document: Document) -> dict[str, Any]:
-    """The document as people write it: what is left at its default, or to the cluster's common `node`, is left out."""
+    """The document as people write it, without values left at the default or at the cluster's common `node`."""
     kind, name = identity(document)
     head = {"apiVersion": document.api_version, "kind": kind}
     if isinstance(document, ClusterDocument):
@@ -138,5 +138,5 @@ def to_document(document: Document) -> dict[str, Any]:
 
 
 def writes_default(cluster: ClusterDocument) -> bool:
-    """Whether a Cluster document itself says what the queue `default` is."""
+    """Whether a Cluster document itself defines the queue `default`."""
     return "default" in cluster.queue_shapes

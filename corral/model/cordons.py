@@ -1,4 +1,7 @@
-"""Why: a node that takes no new tasks is not a broken one: what people closed, and why, is kept apart from its health."""
+"""Cordons: nodes that people closed to new tasks.
+
+A cordon is kept apart from the node's health, because a cordoned node is not a broken one.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,18 @@ from corral.model.records import Record, rfc3339
 
 
 class Drain(StrEnum):
-    """What becomes of the tasks that run on a cordoned node."""
+    """How the tasks that run on a cordoned node are treated."""
 
     NONE = ""
     """They stay."""
     NOW = "now"
-    """They yield, and run again elsewhere."""
+    """They are preempted and run again elsewhere."""
     AFTER_JOBS = "after-jobs"
-    """They end by themselves."""
+    """They run until they end by themselves."""
 
 
 class Cordon(msgspec.Struct, frozen=True):
-    """A node (`engine/node`) that takes no new tasks, since `at`."""
+    """A node (`engine/node`) that takes no new tasks since `at` (seconds since 1970)."""
 
     node: str
     by: str
@@ -30,16 +33,16 @@ class Cordon(msgspec.Struct, frozen=True):
     at: float
     drain: Drain = Drain.NONE
     grace_seconds: float | None = None
-    """What drained tasks get between being asked to end and being killed; None: as their jobs say."""
+    """Seconds between the stop signal and KILL for drained tasks; None: as their jobs say."""
 
     @property
     def reason(self) -> str:
-        """One clause for people."""
+        """The cordon as one clause: `cordoned by dina: fan broken`."""
         return f"{'being drained' if self.drain else 'cordoned'} by {self.by}" + (f": {self.why}" if self.why else "")
 
 
 class CordonView(Record, frozen=True):
-    """Who closed a node to new tasks, why and since when; `drain` is "", `now` or `after-jobs`."""
+    """A cordon in the API: its author, reason and start; `drain` is "", `now` or `after-jobs`."""
 
     by: str
     why: str
@@ -49,9 +52,9 @@ class CordonView(Record, frozen=True):
 
 
 CORDONS_CHANGED: Final = "node.cordons-changed"
-"""The kind of the intent that tells control to read the cordons again; its job is ""."""
+"""The kind of the intent that makes control read the cordons again; its job is ""."""
 
 
 def cordon_view(cordon: Cordon) -> CordonView:
-    """A cordon as the API shows it."""
+    """Convert a cordon to the API's form."""
     return CordonView(cordon.by, cordon.why, rfc3339(cordon.at), str(cordon.drain), cordon.grace_seconds)

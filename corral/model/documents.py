@@ -1,7 +1,7 @@
-"""Why: how the cluster is configured is a document with a history, so that who changed it, and from what, stays known.
+"""Configuration documents with a revision history: every change of a document is stored with its author.
 
-A document is named by its kind and name; every change of it is a new revision, counted from 1, and a deletion is one too.
-Times are seconds since 1970 where control and service exchange values with the store, RFC 3339 in what people are shown.
+A document is identified by kind and name. Every change is a new revision, counted from 1; a deletion is a revision too.
+Times are seconds since 1970 between control, service and store, and RFC 3339 in the API.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CONFIGURED: Final = "configuration.changed"
 
 
 class DocumentRevision(msgspec.Struct, frozen=True):
-    """One revision as stored; `doc` is the canonical document as JSON text, "" when the revision deleted it."""
+    """One stored revision; `doc` is the canonical document as JSON text, "" if the revision deleted it."""
 
     kind: str
     name: str
@@ -30,18 +30,18 @@ class DocumentRevision(msgspec.Struct, frozen=True):
 
 
 class DocumentChange(msgspec.Struct, frozen=True):
-    """A document to be stored, or with `doc` None deleted."""
+    """A document to store, or to delete if `doc` is None."""
 
     kind: str
     name: str
     doc: str | None
     guard: int | None = None
-    """The revision that must be the current one, 0 when there must be none; None does not ask."""
+    """The revision that must be current, 0 if none may exist; None skips the check."""
     note: str = ""
 
 
 class Documents(msgspec.Struct, frozen=True):
-    """All documents as they are; `change` grows with every transaction that stored a revision."""
+    """All current documents; `change` grows with every transaction that stored a revision."""
 
     change: int
     revisions: tuple[DocumentRevision, ...] = ()
@@ -60,14 +60,14 @@ class DocumentSummary(Record, frozen=True):
 
 
 class DocumentView(DocumentSummary, frozen=True):
-    """One revision with the document itself; `text` is the same as YAML, as people write it."""
+    """One revision with the document itself; `text` is the same document as YAML."""
 
     document: dict[str, Any] = {}
     text: str = ""
 
 
 class DocumentDiff(Record, frozen=True):
-    """The lines that differ between two revisions, as a unified diff; "" when they are the same."""
+    """The unified diff of two revisions; "" if they are equal."""
 
     kind: str
     name: str
@@ -79,7 +79,7 @@ class DocumentDiff(Record, frozen=True):
 
 
 class GuaranteeFinding(Record, frozen=True):
-    """A guarantee that a change would break: `queue` needs `needed` cells of `level` and there are `available`."""
+    """A guarantee that a change would break: `queue` needs `needed` cells of `level`, and `available` exist."""
 
     message: str
     queue: str = ""
@@ -88,30 +88,30 @@ class GuaranteeFinding(Record, frozen=True):
     needed: int | float = 0
     available: int | float = 0
     preemptible: bool = False
-    """Whether the change can be made all the same by ending what stands in its way."""
+    """Whether the change is possible by preempting the jobs that stand in its way."""
 
 
 class ConfigurationQuestion(msgspec.Struct, frozen=True):
-    """What control is asked: these documents, canonical, would be all that there are."""
+    """A question to control: check these canonical documents as the complete configuration."""
 
     documents: tuple[dict[str, Any], ...]
 
 
 class AppliedDocument(Record, frozen=True):
-    """What became of one document of a file; `action` is `created`, `changed`, `unchanged` or `deleted`."""
+    """The result for one document of a file; `action` is `created`, `changed`, `unchanged` or `deleted`."""
 
     kind: str
     name: str
     revision: int
-    """The current revision after it; for a dry run the one before it."""
+    """The current revision afterwards; in a dry run the one before."""
     action: str
     diff: str = ""
 
 
 class Applied(Record, frozen=True):
-    """What became of a file of documents; in a dry run, what would."""
+    """The result of applying a file of documents; in a dry run, the result that it would have."""
 
     documents: tuple[AppliedDocument, ...]
     dry_run: bool = False
     findings: tuple[GuaranteeFinding, ...] = ()
-    """The guarantees that were broken because `preempt` was said."""
+    """The guarantees that were broken because the caller asked for `preempt`."""

@@ -1,4 +1,4 @@
-"""What may be changed of a waiting job: its priority, longest duration and queue. Front checks it, control applies it."""
+"""Edit a waiting job's priority, longest duration and queue. Front checks an edit, control applies it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from corral.spec.job import UnifiedJob
 
 
 class Edit(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Other terms of a waiting job; None leaves a field."""
+    """New values for fields of a waiting job; None leaves a field."""
 
     priority: str | None = None
-    """As a job file says it: a class or a number."""
+    """As in a job file: a class or a number."""
     max_duration_seconds: int | None = None
     """0 is no limit."""
     queue: str | None = None
 
 
 class EditedField(msgspec.Struct, frozen=True):
-    """One field that is another now, as people write it."""
+    """One field that an edit changes, with both values as people write them."""
 
     field: str
     """`priority`, `maxDuration` or `queue`."""
@@ -30,24 +30,24 @@ class EditedField(msgspec.Struct, frozen=True):
 
 
 class EditView(msgspec.Struct, frozen=True, rename="camel"):
-    """What is changed of a waiting job; no changes: it was so already."""
+    """The result of an edit of a waiting job; `changes` is empty if the job had these values already."""
 
     id: str
     name: str
     changes: tuple[EditedField, ...] = ()
     dry_run: bool = False
-    """Whether nothing was stored."""
+    """Whether this was a dry run, which stores nothing."""
 
 
 def edited(text: str, edit: Edit) -> str:
-    """A job's canonical document with other terms, in the same encoding."""
+    """The job's canonical document with the edit applied, in the same JSON encoding."""
     document = json.loads(text)
     document["spec"] |= msgspec.to_builtins(edit)
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
 def edited_fields(before: UnifiedJob, after: UnifiedJob) -> tuple[EditedField, ...]:
-    """What differs between a job and the same with other terms."""
+    """The fields that differ between a job and its edited copy."""
     pairs = (
         ("priority", str(before.priority), str(after.priority)),
         ("maxDuration", _duration(before), _duration(after)),
@@ -57,7 +57,7 @@ def edited_fields(before: UnifiedJob, after: UnifiedJob) -> tuple[EditedField, .
 
 
 def edits_in_words(changes: tuple[EditedField, ...]) -> str:
-    """`priority from 10 to 100, queue from default to vision`."""
+    """The changes as a clause: `priority from 10 to 100, queue from default to vision`."""
     return ", ".join(f"{each.field} from {each.before} to {each.after}" for each in changes)
 
 

@@ -1,6 +1,6 @@
-"""Why: what an exit code means, and whether to try again, is a table that people can look up, never an `if` in a rule.
+"""OpenPAI's exit codes: what each code means, and whether the attempt is retried.
 
-Source: OpenPAI's `k8s-job-exit-spec.yaml` (62 codes); the three codes a program may exit with to classify itself are
+Source: OpenPAI's `k8s-job-exit-spec.yaml` (62 codes); the three codes by which a program classifies its own failure are
 FrameworkController's (200, 201, 210).
 """
 
@@ -78,14 +78,14 @@ RESOURCE_ALLOCATION_TIMEOUT ALLOCATING TRANSIENT_CONFLICT
 -8000 ContainerUndefinedNegativeExitCode UNKNOWN UNKNOWN UNKNOWN_FAILURE UNKNOWN UNKNOWN
 256 PAIRuntimeExitAbnormally PAI_RUNTIME PAI_RUNTIME PLATFORM_FAILURE UNKNOWN UNKNOWN
 """
-"""One row a code: code, phrase, issuer, causer, type, stage, behavior."""
+"""One row per code: code, phrase, issuer, causer, type, stage, behavior."""
 
 _RESERVED: Final = """
 200 ContainerTransientFailed USER_CONTAINER USER_CONTAINER USER_FAILURE RUNNING TRANSIENT
 201 ContainerTransientConflictFailed USER_CONTAINER USER_CONTAINER USER_FAILURE RUNNING TRANSIENT_CONFLICT
 210 ContainerPermanentFailed USER_CONTAINER USER_CONTAINER USER_FAILURE RUNNING PERMANENT
 """
-"""Codes that a program may end with to say itself what its failure means."""
+"""Exit codes by which a program classifies its own failure."""
 
 SUCCEEDED: Final = 0
 EXTERNALLY_DELETED: Final = -101
@@ -98,17 +98,17 @@ DELETE_TASK_REQUESTED: Final = -230
 NODE_LOST: Final = -1001
 PREEMPTED: Final = -1003
 MIGRATED: Final = "ContainerMigrateTaskRequested"
-"""FrameworkLauncher's phrase for a task's end that was asked for so that it begins elsewhere; its code is `PREEMPTED`."""
+"""FrameworkLauncher's phrase for a task that ends to be migrated; its code is `PREEMPTED`."""
 PREEMPTED_PHRASE: Final = "Preempted"
-"""The phrase of an end by `PREEMPTED` that makes room for others."""
+"""The phrase of an end by `PREEMPTED` that makes room for other jobs."""
 DEADLINE_EXCEEDED: Final = -1004
 GANG_TIMED_OUT: Final = 251
-"""Not all tasks of an attempt started in time; also what an engine says of a task that the cluster refuses for now."""
+"""Not all tasks of an attempt started in time. Engines also use it if the cluster refuses a task for now."""
 UNDEFINED_POSITIVE: Final = 256
 UNDEFINED_NEGATIVE: Final = -8000
 
 NEVER_RETRIED: Final = frozenset({STOP_REQUESTED, ATTEMPT_COMPLETED, DELETE_TASK_REQUESTED})
-"""Someone wanted this end, so no retry policy undoes it."""
+"""Requested ends, which no retry policy retries."""
 
 _CLASSES: Final = {
     "TRANSIENT": ExitClass.TRANSIENT,
@@ -126,32 +126,32 @@ _ELSEWHERE: Final = frozenset({"PAI_K8S", "PAI_HW"})
 
 
 class ExitSpec(msgspec.Struct, frozen=True):
-    """One row of the table, in OpenPAI's words."""
+    """One row of the table, in OpenPAI's terms."""
 
     code: int
     phrase: str
     issuer: str
-    """Who reported the end."""
+    """The component that reported the end."""
     causer: str
-    """Who brought it about."""
+    """The component that caused the end."""
     type: str
-    """Whose failure it is: `USER_FAILURE`, `PLATFORM_FAILURE`, `USER_STOP`, …"""
+    """`USER_FAILURE`, `PLATFORM_FAILURE`, `USER_STOP`, …"""
     stage: str
     behavior: str
 
     @property
     def reaction(self) -> str:
-        """What OpenPAI does after it: one word for each behavior, and never a retry of a success."""
+        """OpenPAI's retry reaction: one per behavior, and never a retry after success."""
         return "NEVER_RETRY" if self.code == SUCCEEDED else _REACTIONS[self.behavior]
 
     @property
     def exit_class(self) -> ExitClass:
-        """What the code says about trying again."""
+        """The retry class of the code."""
         return ExitClass.SUCCEEDED if self.code == SUCCEEDED else _CLASSES[self.behavior]
 
     @property
     def node_at_fault(self) -> bool:
-        """Whether the machine is to blame, so that a retry should go to another one."""
+        """Whether the machine caused the end, so that a retry should use another one."""
         return self.causer in _ELSEWHERE
 
 
@@ -164,7 +164,7 @@ EXIT_SPECS: Final[dict[int, ExitSpec]] = _read(_TABLE)
 """OpenPAI's 62 codes."""
 
 RESERVED_SPECS: Final[dict[int, ExitSpec]] = _read(_RESERVED)
-"""What a program says of itself."""
+"""The three codes by which a program classifies its own failure."""
 
 _USER_ERROR: Final = "UserCommandExitWithError"
 
@@ -173,26 +173,26 @@ _HINTS: Final = {
     126: "the command was found and could not be executed: is it marked as executable?",
     127: "the command was not found: is it installed, and on the PATH of the task?",
 }
-"""What a POSIX shell means by these codes, told where the task left no better word."""
+"""The POSIX shell's meaning of these codes, used as diagnostics if the task left none."""
 
 
 def exit_spec(code: int) -> ExitSpec:
-    """The row for `code`; a code without one gets the row of 256 (positive) or of -8000 (negative)."""
+    """The row of `code`; a code without a row gets that of 256 (positive) or -8000 (negative)."""
     found = EXIT_SPECS.get(code) or RESERVED_SPECS.get(code)
     return found or EXIT_SPECS[UNDEFINED_POSITIVE if code > 0 else UNDEFINED_NEGATIVE]
 
 
 def preempted(why: str) -> Completion:
-    """How an attempt ends that had to yield what it held."""
+    """The completion of an attempt that was preempted."""
     return Completion(PREEMPTED, PREEMPTED_PHRASE, ExitClass.TRANSIENT, why)
 
 
 def classify(code: int, diagnostics: str = "") -> Completion:
-    """How an attempt that ended with `code` ended.
+    """The completion of an attempt that ended with `code`.
 
-    The code is kept as it was. A positive code without a row is the program's own failure of unknown kind (the retry
-    budget of 255, the phrase of 220); a negative one is -8000's. Where OpenPAI's runtime looked at the end, it is tried
-    again as the code that OpenPAI tells of it: never after 220.
+    The code is kept unchanged. A positive code without a row is an unknown failure of the program (the retry budget of
+    255, the phrase of 220); a negative one is classified as -8000. If the diagnostics of a positive code without a row
+    contain OpenPAI's error block, the retry class is that of the code that OpenPAI shows: never retried after 220.
     """
     spec = exit_spec(code)
     undefined = spec.code == UNDEFINED_POSITIVE != code

@@ -1,4 +1,4 @@
-"""Why: what happened is told to people as sentences with a stable kind; the event log and streams are made of these."""
+"""Facts: events of a job, each with a stable kind and a sentence, for the event log and event streams."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 
 GUARANTEE_LOST: Final = "job.guarantee-lost"
-"""A job runs on without the cells that it had a right to; `data` names the affinity group that has them, `preemptor`."""
+"""A job runs on without its guaranteed cells; `data.preemptor` names the affinity group that has them."""
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """One thing that happened to a job or one of its tasks."""
+    """One event of a job or of one of its tasks."""
 
     kind: str
     """`job.submitted`, `job.placed`, `task.started`, `task.exited`, `job.retried`, `job.completed`, …"""

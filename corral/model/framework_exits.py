@@ -1,8 +1,8 @@
-"""Why: jobs that come from FrameworkController and FrameworkLauncher are tried again by their tables, not by OpenPAI's.
+"""Exit tables of FrameworkController and FrameworkLauncher, for jobs submitted in their formats.
 
 Source: FrameworkController's predefined codes and its default `podFailureSpec`; FrameworkLauncher's default
-`user-container-exit-spec`. Codes from 250 on are those that Corral's own runtime ends a task with, and keep the meaning
-that they have for every job.
+`user-container-exit-spec`. Codes from 250 to 256 are those with which Corral's own runtime ends a task, and mean the
+same for every job.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ _BY_LAUNCHER: Final = {
     int(code): (phrase, ExitClass[kind]) for code, phrase, kind in map(str.split, _LAUNCHER.strip().splitlines())
 }
 _NEVER_STARTED: Final = {125: -1201, 126: -1202, 127: -1203, 128: -1204}
-"""What a container runtime ends with when it could not start the program, and the code that tells of it."""
+"""Exit codes of a container runtime that could not start the program, and the OpenPAI code for each."""
 _KNOWN_AS: Final = {-1300: -1200, -1205: -1204}
-"""Codes of OpenPAI's that FrameworkController does not part from others."""
+"""OpenPAI codes that FrameworkController does not distinguish from others."""
 _PREDEFINED: Final = frozenset({200, 201, 210})
 _RUNTIMES_OWN: Final = range(250, 257)
 
 
 def classify_framework(code: int, diagnostics: str = "") -> Completion:
-    """How an attempt of a Framework's task that ended with `code` ended."""
+    """The completion of a Framework's task attempt that ended with `code`."""
     code = _NEVER_STARTED.get(code, _KNOWN_AS.get(code, code))
     if found := _BY_SIGNAL.get(code):
         return Completion(code, *found, diagnostics)
@@ -68,7 +68,7 @@ def classify_framework(code: int, diagnostics: str = "") -> Completion:
 
 
 def classify_launched(code: int, diagnostics: str = "") -> Completion:
-    """How an attempt of a task of FrameworkLauncher's that ended with `code` ended."""
+    """The completion of a FrameworkLauncher task attempt that ended with `code`."""
     if found := _BY_LAUNCHER.get(code):
         return Completion(code, *found, diagnostics)
     if code <= 0 or code in _RUNTIMES_OWN:
@@ -84,5 +84,5 @@ _TABLES: Final[dict[str, Callable[[int, str], Completion]]] = {
 
 
 def classify_by(table: str, code: int, diagnostics: str = "") -> Completion:
-    """How an attempt ended by one of the tables `openpai`, `frameworkcontroller` and `frameworklauncher`."""
+    """The completion by one of the tables `openpai`, `frameworkcontroller` and `frameworklauncher`."""
     return _TABLES[table](code, diagnostics)

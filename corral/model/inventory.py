@@ -1,24 +1,24 @@
-"""Why: the scheduler sees every machine through one description, whatever engine or discovery it came from."""
+"""The machines and devices of an engine, in one form for every engine and discovery method."""
 
 from __future__ import annotations
 
 import msgspec
 
 UNBOUNDED = frozenset({"ports", "disk"})
-"""What a node has without end when it does not say how much; of any other resource it then has none."""
+"""Resources that a node has without limit if it reports no amount; of any other resource it then has none."""
 MPS_LABEL = ("corral.dev/mps", "true")
-"""What a node's labels say when NVIDIA's Multi-Process Service runs there and keeps tasks to their parts."""
+"""The node label that says that NVIDIA's Multi-Process Service runs there and enforces device fractions."""
 ELSEWHERE = "volume.corral.dev/"
-"""How the labels begin that a node has for each volume claim, by its name, whose volume cannot be reached from there."""
+"""Prefix of a node label, followed by a volume claim's name: the claim's volume cannot be reached from the node."""
 LEVELS = ("block", "rack", "node", "numa", "nvlink", "pcie-switch", "device")
-"""The cell levels where nobody configures others, outermost first."""
+"""The default cell levels, outermost first."""
 
 
 class Device(msgspec.Struct, frozen=True):
     """One accelerator of a node."""
 
     index: int
-    """Counts from 0 within its node; what placements name."""
+    """Counts from 0 within its node; placements use it."""
     id: str
     """The vendor's unique id (GPU-…), or `NODE:INDEX` when described."""
     kind: str = "gpu"
@@ -29,35 +29,35 @@ class Device(msgspec.Struct, frozen=True):
     healthy: bool = True
     health_reason: str = ""
     described: bool = False
-    """Whether the cluster document made it up: then no vendor variable is set for it."""
+    """Whether it exists only in the cluster document: no vendor variable is set for it."""
     chain: str = ""
-    """The type of the outermost cell it is in (HiveD's cell chain); "" where no cell types are configured."""
+    """The type of its outermost cell (HiveD's cell chain); "" if no cell types are configured."""
     parent: int = -1
-    """The index of the device that this is a slice of: one of the two is given, never both; -1 is none."""
+    """The index of the device that this is a slice of; -1 is none. Slice and device are never both allocated."""
     counted: bool = False
-    """Whether only its number is known: which one a task really gets, somebody else chooses (a device plugin)."""
+    """Whether only the number of devices is known: a device plugin chooses the one that a task gets."""
 
 
 class Taint(msgspec.Struct, frozen=True):
-    """Why a node takes only tasks that tolerate it (Kubernetes' meaning)."""
+    """A node property that keeps tasks away unless they tolerate it, as in Kubernetes."""
 
     key: str
     value: str = ""
     effect: str = "NoSchedule"
-    """`NoSchedule`, `NoExecute` (which asks also those to leave that run there), or `PreferNoSchedule`."""
+    """`NoSchedule`, `NoExecute` (which also evicts running tasks), or `PreferNoSchedule`."""
 
 
 class Mismatch(msgspec.Struct, frozen=True):
-    """One thing that a machine reports otherwise than its document says, each side as people read it."""
+    """One difference between a machine's report and its document, each side in words."""
 
     what: str
-    """`devices` (how many of which model), `numbers`, `memory`, or a level whose cells differ."""
+    """`devices` (count per model), `numbers`, `memory`, or a level whose cells differ."""
     configured: str
     reported: str
 
 
 class Node(msgspec.Struct, frozen=True):
-    """One machine, or one described share of a machine."""
+    """One machine, or one described part of a machine."""
 
     name: str
     """`engine/node`, unique in the cluster."""
@@ -65,36 +65,36 @@ class Node(msgspec.Struct, frozen=True):
     """The cells above the node, outermost first: (("block", "b1"), ("rack", "r1")); names are unique per level."""
     devices: tuple[Device, ...] = ()
     links: tuple[tuple[int, ...], ...] = ()
-    """Link quality by device pair, higher is better, 0 unknown; empty or len(devices) squared."""
+    """Link quality per device pair, higher is better, 0 unknown; empty, or a len(devices) x len(devices) matrix."""
     cpu_millis: int = 0
     memory_bytes: int = 0
     shm_bytes: int = 0
     max_tasks: int = 1_000_000
     resources: dict[str, int] = {}
-    """Every other resource by its name: `ports` (how many can be given), `disk` (bytes), or any count."""
+    """Every other resource by name: `ports` (a count), `disk` (bytes), or any count."""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     ready: bool = True
     ready_reason: str = ""
     mismatches: tuple[Mismatch, ...] = ()
-    """What the machine reports otherwise than configured; such a node is not ready."""
+    """Differences between report and configuration; a node with any is not ready."""
     cordoned: bool = False
-    """It is not ready only because a person closed it to new tasks (`ready_reason` says who, and why)."""
+    """It is not ready only because a person cordoned it (`ready_reason` says who and why)."""
 
 
 class PinnedCell(msgspec.Struct, frozen=True):
-    """A cell with a name of its own, which one queue can own exactly."""
+    """A named cell, which exactly one queue can own."""
 
     name: str
     level: str
     type: str
-    """Its cell type; "" where no cell types are configured."""
+    """Its cell type; "" if no cell types are configured."""
     devices: tuple[tuple[str, tuple[int, ...]], ...]
     """By node, the indexes of its devices."""
 
 
 class Inventory(msgspec.Struct, frozen=True):
-    """All nodes of one engine as it saw them at once; `levels` names the cell levels, outermost first."""
+    """A snapshot of all nodes of one engine; `levels` names the cell levels, outermost first."""
 
     engine: str
     nodes: tuple[Node, ...]

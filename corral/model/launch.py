@@ -1,4 +1,7 @@
-"""Why: an engine is told everything about one task attempt in one value, and nothing about jobs, queues or retries."""
+"""The engine's input and output for one task attempt: `TaskLaunch`, `RuntimePlan` and the events that engines send.
+
+An engine gets everything about an attempt in one value, and knows nothing of jobs, queues or retries.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,22 @@ from corral.model.placement import DeviceShare
 from corral.model.storages import Mount
 
 KEPT: Final = ".openpai/secrets/"
-"""Files in this folder are not written: their content is for the runtime alone."""
+"""Secrets in this folder are not written as files: only the runtime reads them."""
 REGISTRIES: Final = ".openpai/registries"
-"""What is delivered as this file is for whoever pulls the image (Docker's `config.json`); the task has no such file."""
+"""The secret with this file name is Docker's `config.json` for pulling images; the task gets no such file."""
 
 
 class PortRequest(msgspec.Struct, frozen=True):
-    """So many free ports under one name; the engine chooses and reports them."""
+    """A request for `count` free ports under one name; the engine chooses and reports them."""
 
     name: str
     count: int = 1
     start: int = 0
-    """The number that they begin at; 0 leaves it to the engine."""
+    """The first port number; 0 leaves the choice to the engine."""
 
 
 class SecretDelivery(msgspec.Struct, frozen=True):
-    """One opened secret for one attempt: as a variable or a file; never logged, never in arguments."""
+    """One decrypted secret for one attempt, as a variable or a file; never logged, never in arguments."""
 
     value: str
     env: str = ""
@@ -39,15 +42,15 @@ class SecretDelivery(msgspec.Struct, frozen=True):
 
     @property
     def kept(self) -> str:
-        """By what name the runtime keeps it to itself, to complete scripts with; "" for one that the task is given."""
+        """The name of a secret that only the runtime reads, to complete scripts; "" for one that the task gets."""
         return unquote(self.file.removeprefix(KEPT)) if self.file.startswith(KEPT) else ""
 
 
 class RuntimePlan(msgspec.Struct, frozen=True):
-    """What the runtime inside the task has to do around the command; absent for a task that needs none of it."""
+    """The runtime's steps around a task's command; absent for a task that needs none."""
 
     code_digest: str = ""
-    """The blob to unpack as working directory before the command, "" for none."""
+    """The blob to unpack as working directory before the command; "" for none."""
     code_target: str = ""
     inputs: tuple[tuple[str, str], ...] = ()
     """(uri, path) to stage in before the command."""
@@ -56,17 +59,17 @@ class RuntimePlan(msgspec.Struct, frozen=True):
     barrier: bool = False
     barrier_timeout_seconds: int = 600
     resolve: tuple[str, ...] = ()
-    """The peers whose addresses the command and environment name, `worker-0` …; "*" is all."""
+    """The peers whose addresses appear in the command and environment, such as `worker-0`; "*" is all."""
     checkpoint: str = ""
-    """The file or folder, within the working directory unless absolute, that changes when the job has saved its work."""
+    """The checkpoint's file or folder, absolute or in the working directory; it changes when work is saved."""
     openpai: dict[str, Any] = {}
-    """What OpenPAI's runtime does for the command; empty for jobs that are not of its language."""
+    """The steps of OpenPAI's runtime; empty for jobs in other formats."""
     exit_patterns: bool = True
-    """Whether the tail of the log is matched against OpenPAI's patterns to explain a failure."""
+    """Whether OpenPAI's patterns are matched against the log's tail to explain a failure."""
 
 
 class TaskLaunch(msgspec.Struct, frozen=True):
-    """Everything an engine needs to run one attempt of one task."""
+    """Everything that an engine needs to run one attempt of one task."""
 
     attempt: AttemptId
     user: str
@@ -75,41 +78,41 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     env: dict[str, str]
     devices: tuple[Device, ...] = ()
     share: DeviceShare | None = None
-    """The part of its one device that the task was given; None is the whole."""
+    """The fraction of its one device that the task was given; None is the whole device."""
     beside: int = 0
-    """How many more tasks of its job have their place on the same node: they are likely to begin with it."""
+    """The number of other tasks of its job placed on the same node; they probably start at the same time."""
     working_dir: str = ""
-    """Where the command starts; "" is the attempt's own work folder."""
+    """The command's working directory; "" is the attempt's own work folder."""
     image: str = ""
     image_pull_secrets: tuple[str, ...] = ()
-    """What opens the image's registry, by names that the engine knows; those of the engine's own settings besides."""
+    """Names of the engine's pull secrets for the image, in addition to those of the engine's own settings."""
     cpu_millis: int = 0
     memory_bytes: int = 0
     disk_bytes: int = 0
-    """Reserved on the node's disk."""
+    """Bytes reserved on the node's disk."""
     shm_bytes: int = 0
     resources: dict[str, int] = {}
-    """Other amounts that the node counts, by name; an engine that cannot give them by name takes them as reserved."""
+    """Other countable node resources by name; an engine that cannot assign them only reserves them."""
     rdma: bool = False
-    """Whether it is to be given the node's network with RDMA, where there is one."""
+    """Whether it gets the node's RDMA network, if there is one."""
     ports: tuple[PortRequest, ...] = ()
     secrets: tuple[SecretDelivery, ...] = ()
     runtime: RuntimePlan | None = None
     storages: tuple[Mount, ...] = ()
-    """What it finds at paths of their own."""
+    """The storages that it sees at their mount paths."""
     api_url: str = ""
     api_certificate: str = ""
-    """The server's own certificate (PEM), which the runtime trusts at that address; "" is what the machine trusts."""
+    """The server's own certificate (PEM), trusted by the runtime for `api_url`; "" means the machine's trust store."""
     job_token: str = ""
-    """What the runtime shows to the server: scoped to this job, delivered by file."""
+    """The runtime's token for the server: scoped to this job, delivered as a file."""
     job_secret: str = ""
-    """The same for every task of the job and known to nobody else: `$(secret:PURPOSE)` is derived from it."""
+    """A secret shared by all tasks of the job and no one else; `$(secret:PURPOSE)` is derived from it."""
     pod_template: dict[str, Any] = {}
-    """What the task's pod is made from; an engine that makes no pods refuses it."""
+    """The template of the task's pod; an engine without pods refuses it."""
     force_after_seconds: int = -1
-    """So long after its pod was told to end it is given up, though it may still run; -1: never."""
+    """Seconds from a pod's stop until it is given up, even if it may still run; -1: never."""
     labels: dict[str, str] = {}
-    """What its instance is known by where the engine has labels; `annotations` likewise."""
+    """Labels of its instance, on engines that have labels; `annotations` likewise."""
     annotations: dict[str, str] = {}
 
     def __repr__(self) -> str:
@@ -117,41 +120,41 @@ class TaskLaunch(msgspec.Struct, frozen=True):
 
     @property
     def kept_secrets(self) -> dict[str, str]:
-        """What only the runtime is told, by name."""
+        """The secrets that only the runtime reads, by name."""
         return {secret.kept: secret.value for secret in self.secrets if secret.kept}
 
     @property
     def given_secrets(self) -> tuple[SecretDelivery, ...]:
-        """What the task itself is given."""
+        """The secrets that the task itself gets."""
         return tuple(secret for secret in self.secrets if not secret.kept and secret.file != REGISTRIES)
 
     @property
     def registries(self) -> str:
-        """What opens the registries of the job's own images, as Docker's `config.json`; "" for none."""
+        """Credentials for the registries of the job's own images, as Docker's `config.json`; "" for none."""
         return next((secret.value for secret in self.secrets if secret.file == REGISTRIES), "")
 
 
 class Started(msgspec.Struct, frozen=True, tag=True):
-    """The engine saw the attempt's process begin; `host` and `ports` are reachable from the other tasks."""
+    """The engine saw the attempt's process start; other tasks can reach `host` and `ports`."""
 
     attempt: AttemptId
     at: float
     host: str = "127.0.0.1"
     ports: dict[str, tuple[int, ...]] = {}
     process: str = ""
-    """How the engine knows it again (boot id:pid:start time)."""
+    """The process's identity for the engine (boot id:pid:start time)."""
 
 
 class Exited(msgspec.Struct, frozen=True, tag=True):
-    """The attempt is over and nothing of it is left running; reported until forgotten."""
+    """The attempt is over and nothing of it still runs; reported again until it is forgotten."""
 
     attempt: AttemptId
     at: float
     code: int
-    """0–255 as a shell gives it (128 + signal), or a negative code of OpenPAI's table when the engine knows better."""
+    """0–255 as in a shell (128 + signal), or a negative code of OpenPAI's table if the engine knows the cause."""
     signal: int = 0
     reason: str = ""
-    """One sentence: what was seen (`shim killed`, `out of memory`, `machine restarted`, …)."""
+    """One sentence on what was seen (`shim killed`, `out of memory`, `machine restarted`, …)."""
     log_bytes: int = 0
 
 
@@ -163,13 +166,13 @@ class EngineLost(msgspec.Struct, frozen=True, tag=True):
 
 
 class InventoryChanged(msgspec.Struct, frozen=True, tag=True):
-    """The machines are not what they were; ask for the inventory again."""
+    """The engine's machines have changed; read the inventory again."""
 
     engine: str
 
 
 class Noted(msgspec.Struct, frozen=True, tag=True):
-    """What the system underneath says of an attempt, in its own words; for people, it changes nothing."""
+    """A message about an attempt from the underlying system, in its own words; for people only, it changes no state."""
 
     attempt: AttemptId
     reason: str

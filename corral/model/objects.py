@@ -1,4 +1,4 @@
-"""Why: a job may be born as an object of a cluster; which one is kept for as long as both live."""
+"""Kubernetes objects from which jobs are created, and the link between each object and its job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ObjectAddress(msgspec.Struct, frozen=True):
-    """Where the objects of one sort are at an API server."""
+    """The API group, version and plural of one kind of object."""
 
     group: str
     version: str
@@ -21,20 +21,20 @@ class ObjectAddress(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, kind: ObjectKind) -> ObjectAddress:
-        """Where a sort of object is."""
+        """The address of a kind of object."""
         return cls(kind.group, kind.version, kind.plural)
 
     @property
     def title(self) -> str:
-        """As `kubectl` writes it: `unifiedjobs.corral.dev`."""
+        """The resource name in kubectl's form: `unifiedjobs.corral.dev`."""
         return f"{self.plural}.{self.group}"
 
 
 class ObjectRef(msgspec.Struct, frozen=True):
-    """One object, for ever: another one of the same name has another UID."""
+    """One object, identified by its UID: a later object of the same name has another UID."""
 
     kind: str
-    """Its address's title."""
+    """The title of its `ObjectAddress`."""
     namespace: str
     name: str
     uid: str
@@ -44,27 +44,27 @@ class ObjectRef(msgspec.Struct, frozen=True):
 
 
 class ObjectLink(msgspec.Struct, frozen=True):
-    """Which job an object became."""
+    """The link from an object to the job that was created from it."""
 
     ref: ObjectRef
     job: JobId
     fingerprint: str
-    """Of the part of the object that cannot change while the job lives."""
+    """A hash of the object's part that cannot change while the job lives."""
     at: float
-    """When it was submitted: seconds since 1970."""
+    """When it was submitted, in seconds since 1970."""
 
 
 class Birth(msgspec.Struct, frozen=True):
-    """As which object a job is born."""
+    """The object that a new job is created from."""
 
     ref: ObjectRef
     fingerprint: str
     suspended: bool = False
-    """Whether it is held until its object, or a person, lets it go on."""
+    """Whether the job is held until its object, or a person, resumes it."""
 
 
 class DocumentChange(msgspec.Struct, frozen=True):
-    """The latest about one object: as it is now, or as it was last seen before it went."""
+    """The latest state of one object, or its last known state before it was deleted."""
 
     kind: str
     document: dict[str, Any]

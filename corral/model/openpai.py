@@ -1,4 +1,4 @@
-"""Why: OpenPAI's API has words of its own for where a job stands; every version of it must derive the same ones."""
+"""Translate states, exit codes and times of jobs to OpenPAI's terms, for every version of its API."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from corral.model.outcome import Completion
 from corral.runtime.openpai_errors import container_code, told_code
 
 STATES: Final = ("WAITING", "RUNNING", "STOPPING", "STOPPED", "SUCCEEDED", "FAILED")
-"""The states that a job or a task may be shown in."""
+"""The states in which a job or a task is shown."""
 STOPS: Final = (STOP_REQUESTED, ATTEMPT_COMPLETED)
-"""The codes of ends that somebody asked for."""
+"""The exit codes of requested ends."""
 PRIORITIES: Final = ("crit", "prod", "test", "oppo")
-"""The classes of priority; a job without one is told by null."""
+"""OpenPAI's priority classes; a job without one has null."""
 ORDERS: Final = (
     "jobName", "submissionTime", "username", "vc", "retries", "totalTaskNumber", "totalGpuNumber", "state",
     "completionTime", "jobPriority",
 )  # fmt: skip
-"""What a list of jobs may be ordered by."""
+"""The sort fields of a job list."""
 
 _SUB_STATES: Final = {
     "creation-pending": "AttemptCreationPending",
@@ -47,49 +47,49 @@ _WAITING: Final = frozenset({"creation-pending", "creation-requested", "preparin
 
 
 class OpenPaiListing(msgspec.Struct, frozen=True):
-    """What lists show and find of a job in OpenPAI's language that its document would have to be parsed for."""
+    """The fields for job lists and look-ups that would otherwise require parsing the job's document."""
 
     name: str
-    """As it was submitted: longer than a DNS label, perhaps, and with capitals."""
+    """The name as submitted; it may have capitals and be longer than a DNS label."""
     job_priority: str | None = None
     roles: int = 1
 
 
 class OpenPaiFilter(msgspec.Struct, frozen=True):
-    """Which jobs OpenPAI's list shows, in what order, and which part of them; an empty field filters nothing."""
+    """Filters, order and page of OpenPAI's job list; an empty field filters nothing."""
 
     users: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     keyword: str = ""
-    """A part of the name, the user or the virtual cluster."""
+    """A substring of the name, the user or the virtual cluster."""
     name: str = ""
-    """The whole of the name."""
+    """The exact name."""
     tags: tuple[str, ...] = ()
-    """At least one of them."""
+    """The job must have at least one of them."""
     without_tags: tuple[str, ...] = ()
-    """None of them."""
+    """The job must have none of them."""
     priorities: tuple[str | None, ...] = ()
     order: str = "submissionTime"
     descending: bool = True
     offset: int = 0
     limit: int = 5000
     count: bool = False
-    """Whether all that pass the filter are counted."""
+    """Whether to count all jobs that pass the filter."""
 
 
 def framework_name(user: str, name: str) -> str:
-    """What OpenPAI calls a job inside: the MD5 of `user~name`."""
+    """OpenPAI's internal name of a job: the MD5 of `user~name`."""
     return hashlib.md5(f"{user}~{name}".encode(), usedforsecurity=False).hexdigest()
 
 
 def sub_state(state: str) -> str:
-    """FrameworkController's word for a state of a job or a task."""
+    """FrameworkController's name for a state of a job or a task."""
     return _SUB_STATES[state]
 
 
 def state_word(state: str, code: int | None) -> str:
-    """The state that a job or a task is shown in, `code` being how its attempt ended."""
+    """OpenPAI's state of a job or a task; `code` is the exit code of its attempt."""
     if state in _WAITING:
         return "WAITING"
     if state == "completed":
@@ -98,26 +98,26 @@ def state_word(state: str, code: int | None) -> str:
 
 
 def attempt_word(state: str, code: int | None) -> str:
-    """The state that one attempt is shown in: over once nothing of it is left, even when another is to follow."""
+    """OpenPAI's state of one attempt: ended once none of its instances is left, even if another attempt follows."""
     return end_word(code) if state == "attempt-completed" else state_word(state, code)
 
 
 def end_word(code: int | None) -> str:
-    """The state of what ended so."""
+    """OpenPAI's state of a job, task or attempt that ended with `code`."""
     if code == 0:
         return "SUCCEEDED"
     return "STOPPED" if code in STOPS else "FAILED"
 
 
 def openpai_code(ended: Completion | None) -> int | None:
-    """The exit code that OpenPAI tells of an end: every view of its API has it from here."""
+    """The exit code that OpenPAI shows for a completion; every view of its API uses this function."""
     return None if ended is None else told_code(ended.code, ended.diagnostics)
 
 
 def exit_spec_view(code: int | None) -> ExitSpecView | None:
-    """What OpenPAI's table says of an exit code.
+    """The row of OpenPAI's table for an exit code; None for None.
 
-    A positive code without a row is 255, as OpenPAI's runtime has it; a negative one gets the row of -8000 under its
+    A positive code without a row becomes 255, as in OpenPAI's runtime; a negative one gets the row of -8000 under its
     own number.
     """
     if code is None:
@@ -127,17 +127,17 @@ def exit_spec_view(code: int | None) -> ExitSpecView | None:
 
 
 def milliseconds(seconds: float | None) -> int | None:
-    """A time as OpenPAI shows it."""
+    """Convert a time to OpenPAI's form, in milliseconds."""
     return None if seconds is None else round(seconds * 1000)
 
 
 def launched(started_at: float | None, ended_at: float | None) -> int | None:
-    """When something began to run, as OpenPAI shows it: of what ended before it ran that is its end."""
+    """The start time in OpenPAI's form: the end time for an attempt that ended before it ran."""
     return milliseconds(ended_at if started_at is None else started_at)
 
 
 def ports_view(ports: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
-    """A task's ports by label: the number as text, or several with commas between."""
+    """A task's ports by label, as text: one number, or several with commas between."""
     return {label: ",".join(map(str, given)) for label, given in ports.items()}
 
 

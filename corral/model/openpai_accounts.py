@@ -1,4 +1,4 @@
-"""Why: accounts and groups have other words at OpenPAI's API, which every one of its routes and versions must share."""
+"""The JSON shapes of accounts and groups in OpenPAI's API, shared by all its routes and versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class OpenPaiUser(msgspec.Struct, frozen=True, rename="camel"):
-    """An account as OpenPAI's clients see it."""
+    """An account in OpenPAI's API."""
 
     username: str
     grouplist: tuple[str, ...]
@@ -18,11 +18,11 @@ class OpenPaiUser(msgspec.Struct, frozen=True, rename="camel"):
     virtual_cluster: tuple[str, ...]
     """The virtual clusters that it may use."""
     storage_config: tuple[str, ...]
-    """The storages that its groups name, its default one first."""
+    """The storages that its groups grant, its default first."""
 
 
 class OpenPaiGroup(msgspec.Struct, frozen=True, rename="camel"):
-    """A group as OpenPAI's clients see it: what it grants is `acls` of its extension."""
+    """A group in OpenPAI's API; its grants are `acls` of its extension."""
 
     groupname: str
     description: str = ""
@@ -31,14 +31,14 @@ class OpenPaiGroup(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class OpenPaiMember(msgspec.Struct, frozen=True, rename="camel"):
-    """An account as the list of a group's members has it."""
+    """An entry of a group's member list."""
 
     username: str
     cluster_admin: bool
 
 
 class OpenPaiSignIn(msgspec.Struct, frozen=True):
-    """What signing in gives."""
+    """The result of a sign-in."""
 
     user: str
     token: str
@@ -50,7 +50,7 @@ class OpenPaiSignIn(msgspec.Struct, frozen=True):
 
 
 class UserChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """What of an account should be different; None leaves it."""
+    """Changes of an account; None leaves a field."""
 
     email: str | None = None
     virtual_cluster: tuple[str, ...] | None = None
@@ -63,7 +63,7 @@ class UserChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a group should be different; None leaves it."""
+    """Changes of a group; None leaves a field."""
 
     description: str | None = None
     external_name: str | None = None

@@ -1,4 +1,4 @@
-"""Why: OpenPAI's clients read the figures of virtual clusters and machines under names of their own, some of them twice."""
+"""The JSON shapes of virtual clusters and machines in OpenPAI's API, where some figures have two names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """Amounts: whole processors and devices, each under both of their names, and memory in MB."""
+    """Amounts: whole CPUs and devices, each under both of OpenPAI's names, and memory in MB."""
 
     cpu: int
     v_cores: int = msgspec.field(name="vCores")
@@ -32,10 +32,10 @@ class VirtualCluster(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NodeFigures(msgspec.Struct, frozen=True):
-    """The devices of one machine."""
+    """The device counts of one machine."""
 
     used: int = msgspec.field(name="gpuUsed")
     available: int = msgspec.field(name="gpuAvailable")
     avaiable: int = msgspec.field(name="gpuAvaiable")
-    """The same as OpenPAI spelled it."""
+    """The same value under OpenPAI's misspelled name."""
     total: int = msgspec.field(name="gpuTotal")

@@ -1,4 +1,4 @@
-"""Why: an exit code helps a person only with what it means, how it comes about and what to do: answers carry all three."""
+"""The reason, reproduction and solution that OpenPAI's API shows for each exit code."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 
 
 class ExitWords(NamedTuple):
-    """What people are told of a code."""
+    """The explanation of one exit code."""
 
     reason: str
     repro: tuple[str, ...]
-    """How it can be brought about on purpose."""
+    """Ways to bring it about on purpose."""
     solution: tuple[str, ...]
 
 
@@ -106,7 +106,7 @@ _TABLE: Final = f"""
 201 | the program says that it lost a contention | a command that exits with 201 | {_WAIT}
 210 | the program says that its failure will come again | a command that exits with 210 | {_LOOK}; {_FIX}
 """
-"""One row a code: code, reason, ways to bring it about, ways out; several of them with semicolons between."""
+"""One row per code: code, reason, reproductions, solutions; semicolons separate several of them."""
 
 
 def _listed(cell: str) -> tuple[str, ...]:
@@ -122,4 +122,4 @@ def _read() -> dict[int, ExitWords]:
 
 
 EXIT_WORDS: Final[dict[int, ExitWords]] = _read()
-"""What people are told of OpenPAI's 62 codes, and of the three that a program may end with to say what it means."""
+"""By code, the explanations of OpenPAI's 62 codes and of the three by which a program classifies its own failure."""

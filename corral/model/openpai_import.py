@@ -1,4 +1,4 @@
-"""Why: what is brought over from an OpenPAI cluster, and what became of each part, are said in one shape on both sides."""
+"""The request and the results of importing groups, users, tokens and jobs from an OpenPAI cluster."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 _Names = tuple[_Name, ...]
 _Text = Annotated[str, msgspec.Meta(max_length=1024)]
 Result = Literal["created", "changed", "unchanged", "kept", "refused", "left"]
-"""`kept`: there is another one here already, which stays; `refused`: it cannot be one here; `left`: it needs none."""
+"""`kept`: another one of this name exists and stays; `refused`: not valid here; `left`: not needed here."""
 
 
 class ImportGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A group to have."""
+    """A group to create."""
 
     name: _Name
     description: _Text = ""
@@ -28,14 +28,14 @@ class ImportGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class ImportUser(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """An account to have."""
+    """An account to create."""
 
     name: _Name
     email: _Text = ""
     admin: bool = False
     groups: _Names = ()
     password_hash: Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{128})?$")] = ""
-    """What OpenPAI stores of the password; it opens the account once, and is hashed anew then."""
+    """OpenPAI's stored password hash; it is accepted for one sign-in, then the password is hashed anew."""
     extension: dict[str, Any] = {}
 
     def __repr__(self) -> str:
@@ -43,7 +43,7 @@ class ImportUser(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class ImportToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A token that was exported."""
+    """A token to import."""
 
     user: _Name
     token: Annotated[str, msgspec.Meta(max_length=4096)]
@@ -61,27 +61,27 @@ class ImportJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class OpenPaiImport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A part of what is brought over; it may come in several calls."""
+    """One part of an import, which may be spread over several calls."""
 
     groups: tuple[ImportGroup, ...] = ()
     users: tuple[ImportUser, ...] = ()
     tokens: tuple[ImportToken, ...] = ()
     jobs: tuple[ImportJob, ...] = ()
     jwt_secret: _Text = ""
-    """What the cluster signed its tokens with."""
+    """The secret with which the cluster signed its tokens."""
     tokens_listed: bool = False
-    """Whether its tokens were exported, so that no others are good."""
+    """Whether the cluster's valid tokens were exported; then no other token is accepted."""
     issuer: _Text = ""
     """The OpenID provider where these users sign in."""
     coming_users: _Names = ()
-    """In a trial: users that are not here yet, and will be by then."""
+    """In a dry run: users that do not exist yet but will when the import runs."""
 
     def __repr__(self) -> str:
         return "OpenPaiImport(…)"
 
 
 class Imported(Record, frozen=True):
-    """What became of one thing."""
+    """The result for one imported object."""
 
     kind: str
     name: str
@@ -90,6 +90,6 @@ class Imported(Record, frozen=True):
 
 
 class ImportedPage(Record, frozen=True):
-    """What became of everything in one call, in its order."""
+    """The results of one call, in the order of its objects."""
 
     items: tuple[Imported, ...]

@@ -1,7 +1,7 @@
-"""Why: FrameworkLauncher's clients follow a Framework by its words; here a stored job is told in them.
+"""Convert a stored job to FrameworkLauncher's JSON: Framework requests, statuses and summaries.
 
-There is no application master, so an application is a job's attempt and a container a task's. The launcher's states are
-fewer than FrameworkLauncher's: what a master did between two of them has no counterpart.
+There is no YARN application master, so an application is a job attempt and a container a task attempt. Corral has fewer
+states than FrameworkLauncher: states of the application master's own work have no counterpart.
 """
 
 from __future__ import annotations
@@ -63,56 +63,56 @@ _CODES: Final = {
     253: -7103,
     exits.UNDEFINED_NEGATIVE: -7100,
 }
-"""By OpenPAI's codes FrameworkLauncher's, for what neither program nor person caused."""
+"""By OpenPAI's code, FrameworkLauncher's code for ends that neither the program nor a person caused."""
 _ENDED: Final = frozenset({JobState.ATTEMPT_COMPLETED, JobState.COMPLETED})
 
 
 class Launching(msgspec.Struct, frozen=True):
-    """Who is beginning a Framework's next job; `id` is that of the attempt to do so."""
+    """A creation of a Framework's next job that is in progress; `id` identifies this try."""
 
     id: str
     user: str
     asks: str
-    """The digest of what they ask for."""
+    """The digest of the requested descriptor."""
     at: float
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What is kept of a Framework that a client requested."""
+    """The stored part of a Framework that a client requested."""
 
     descriptor: dict[str, Any]
     job: str
-    """The id of the job that it is now; "" while that is being made."""
+    """The id of its current job; "" while the job is being created."""
     first_at: float
     last_at: float
     progress: float | None = None
-    """What a client said of how far it is."""
+    """The progress that a client reported."""
     migrations: dict[str, dict[str, Any]] = {}
-    """By container what a client asked for."""
+    """By container, the client's migration request."""
     launching: Launching | None = None
-    """Until the job that it is next is there."""
+    """Set until its next job exists."""
     namespace: str = ""
-    """The id of the account whose namespace it was begun in; "" is the namespace's name."""
+    """The id of the account in whose namespace it was created; "" is the namespace's name."""
 
 
 class Framework(msgspec.Struct, frozen=True):
-    """A Framework as it is asked for, and as its job stands."""
+    """A Framework's request, with the record and tasks of its job."""
 
     name: str
     asked: Asked
     record: JobRecord
     tasks: tuple[TaskRun, ...] = ()
     address: str = ""
-    """Where this server answers."""
+    """This server's base URL."""
 
 
 def framework_state(record: JobRecord) -> str:
-    """FrameworkLauncher's word for where a job stands."""
+    """FrameworkLauncher's state of a job."""
     return _STATES[record.run.state]
 
 
 def application_code(completion: Completion | None) -> int | None:
-    """FrameworkLauncher's code for how a job's attempt ended."""
+    """FrameworkLauncher's exit code of a job attempt."""
     if completion is None:
         return None
     if completion.code in (exits.STOP_REQUESTED, exits.DEADLINE_EXCEEDED):
@@ -121,7 +121,7 @@ def application_code(completion: Completion | None) -> int | None:
 
 
 def container_code(completion: Completion | None) -> int | None:
-    """FrameworkLauncher's code for how a task's attempt ended."""
+    """FrameworkLauncher's exit code of a task attempt."""
     if completion is None:
         return None
     if completion.phrase == exits.MIGRATED:
@@ -134,7 +134,7 @@ def container_code(completion: Completion | None) -> int | None:
 
 
 def framework_request(framework: Framework) -> dict[str, Any]:
-    """A FrameworkRequest."""
+    """Build a FrameworkRequest."""
     return {
         "frameworkName": framework.name,
         "frameworkDescriptor": framework.asked.descriptor,
@@ -147,7 +147,7 @@ def framework_request(framework: Framework) -> dict[str, Any]:
 
 
 def aggregated_request(framework: Framework) -> dict[str, Any]:
-    """An AggregatedFrameworkRequest: the request, and what clients asked for besides."""
+    """Build an AggregatedFrameworkRequest: the request, plus progress overrides and migrations."""
     progress = framework.asked.progress
     return {
         "frameworkRequest": framework_request(framework),
@@ -157,7 +157,7 @@ def aggregated_request(framework: Framework) -> dict[str, Any]:
 
 
 def framework_status(framework: Framework) -> dict[str, Any]:
-    """A FrameworkStatus."""
+    """Build a FrameworkStatus."""
     record, run = framework.record, framework.record.run
     over = run.state in _ENDED
     begun = run.state not in (JobState.CREATION_PENDING,)
@@ -181,7 +181,7 @@ def framework_status(framework: Framework) -> dict[str, Any]:
 
 
 def aggregated_status(framework: Framework) -> dict[str, Any]:
-    """An AggregatedFrameworkStatus: the status, and that of every task by its role."""
+    """Build an AggregatedFrameworkStatus: the status, and that of every task by its role."""
     document = json.loads(framework.record.doc)
     notes = document["metadata"]["annotations"]
     names: Mapping[str, str] = json.loads(notes.get("openpai.corral.dev/roles", "{}"))
@@ -211,7 +211,7 @@ def aggregated_status(framework: Framework) -> dict[str, Any]:
 
 
 def summarized(framework: Framework) -> dict[str, Any]:
-    """A SummarizedFrameworkInfo."""
+    """Build a SummarizedFrameworkInfo."""
     descriptor, status = framework.asked.descriptor, framework_status(framework)
     roles = descriptor["taskRoles"]
     gpus = sum(role["taskNumber"] * role["taskService"]["resource"]["gpuNumber"] for role in roles.values())
@@ -240,7 +240,7 @@ def summarized(framework: Framework) -> dict[str, Any]:
 
 
 def framework_info(framework: Framework) -> dict[str, Any]:
-    """A FrameworkInfo: everything of one Framework."""
+    """Build a FrameworkInfo: the summary, the request and the status of one Framework."""
     return {
         "summarizedFrameworkInfo": summarized(framework),
         "aggregatedFrameworkRequest": aggregated_request(framework),
@@ -279,13 +279,13 @@ def _task(framework: Framework, role: str, task: TaskRun, labels: Mapping[str, s
 
 
 def _ports(ports: Mapping[str, Iterable[int]], labels: Mapping[str, str]) -> str | None:
-    """`label:1,2;label:3;`."""
+    """Format ports as `label:1,2;label:3;`."""
     listed = [f"{labels.get(name, name)}:{','.join(map(str, numbers))};" for name, numbers in ports.items()]
     return "".join(listed) or None
 
 
 def _retries(retries: Retries, policy: Mapping[str, Any]) -> dict[str, int]:
-    """A RetryPolicyState; of what was retried before kinds were counted nobody knows the kind."""
+    """Build a RetryPolicyState; retries from before kinds were counted go to `unKnownRetriedCount`."""
     after = retries.after
     return {
         "retriedCount": retries.accountable if policy.get("fancyRetryPolicy") else retries.total,
@@ -298,7 +298,7 @@ def _retries(retries: Retries, policy: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _progress(framework: Framework) -> float | None:
-    """How far it is: what a client said, else how many of its tasks have ended."""
+    """The progress from 0 to 1: the client's report, or else the fraction of tasks that have ended."""
     if framework.asked.progress is not None:
         return framework.asked.progress
     counts = framework.record.run.roles.values()
@@ -307,7 +307,7 @@ def _progress(framework: Framework) -> float | None:
 
 
 def launcher_status(user: str, address: str, host: str, most_tasks: int, retained: int) -> dict[str, Any]:
-    """A LauncherStatus: what of FrameworkLauncher's configuration means something here."""
+    """Build a LauncherStatus, with the fields of FrameworkLauncher's configuration that apply here."""
     return {
         "launcherConfiguration": {
             "hdfsRootDir": "/Launcher",

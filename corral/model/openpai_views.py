@@ -1,6 +1,6 @@
-"""Why: programs written for OpenPAI read these very fields of a job; they are written once, and made without its document.
+"""The JSON shapes of jobs, tasks and attempts in OpenPAI's API; they are built without the job's document.
 
-Times are milliseconds since 1970, keys are camelCase, and what is not known is null.
+Times are milliseconds since 1970, keys are camelCase, and unknown values are null.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import msgspec
 
 
 class Shape(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """A value whose JSON is OpenPAI's."""
+    """A value with OpenPAI's JSON shape."""
 
 
 class RetryDetails(Shape, frozen=True):
-    """For what a job was tried again: for its own failures, the platform's, or contention."""
+    """Retries of a job by cause: its own failures, the platform's, or resource contention."""
 
     user: int = 0
     platform: int = 0
@@ -23,7 +23,7 @@ class RetryDetails(Shape, frozen=True):
 
 
 class JobLine(Shape, frozen=True):
-    """One line of the list of jobs (`JobSummary`)."""
+    """One entry of the job list (`JobSummary`)."""
 
     debug_id: str
     name: str
@@ -48,14 +48,14 @@ class JobLine(Shape, frozen=True):
 
 
 class JobLines(Shape, frozen=True):
-    """A part of the list, and how many jobs pass its filter when that was asked."""
+    """One page of the job list, with the number of jobs that pass the filter if that was requested."""
 
     data: tuple[JobLine, ...]
     total_count: int | None = None
 
 
 class ExitSpecView(Shape, frozen=True):
-    """What is known of an exit code."""
+    """One row of the exit code table."""
 
     code: int
     phrase: str
@@ -71,7 +71,7 @@ class ExitSpecView(Shape, frozen=True):
 
 
 class ExitMessages(Shape, frozen=True):
-    """What the container, the runtime inside it and the launcher said of an end."""
+    """The messages about an end by the container, the runtime inside it, and the launcher."""
 
     container: str | None = None
     runtime: Any = None
@@ -79,7 +79,7 @@ class ExitMessages(Shape, frozen=True):
 
 
 class JobStanding(Shape, frozen=True):
-    """Where a job and one attempt of it stand (`jobStatus`)."""
+    """The state of a job and of one of its attempts (`jobStatus`)."""
 
     username: str
     state: str
@@ -112,7 +112,7 @@ class JobStanding(Shape, frozen=True):
 
 
 class Hived(Shape, frozen=True):
-    """What HiveD's scheduler knows of a task."""
+    """The HiveD scheduler's data on a task."""
 
     affinity_group_name: str | None = None
     lazy_preempted: bool | None = None
@@ -153,7 +153,7 @@ class TaskLine(TaskAttempt, frozen=True, kw_only=True):
 
 
 class RoleStanding(Shape, frozen=True):
-    """What is said of a role itself."""
+    """The state of a role itself."""
 
     name: str
 
@@ -166,7 +166,7 @@ class RoleLines(Shape, frozen=True):
 
 
 class JobDetail(Shape, frozen=True):
-    """One job, as one of its attempts stands."""
+    """One job, with the state of one of its attempts."""
 
     debug_id: str
     name: str
@@ -195,7 +195,7 @@ class TaskDetail(Shape, frozen=True):
 
 
 class ExitDiagnostics(Shape, frozen=True):
-    """How an attempt of a job ended, in the words of the history."""
+    """How a job attempt ended, as the history shows it."""
 
     diagnostics_summary: str
     runtime: Any = None
@@ -203,7 +203,7 @@ class ExitDiagnostics(Shape, frozen=True):
 
 
 class JobAttempt(Shape, frozen=True):
-    """One attempt of a job, in the words of the history."""
+    """One job attempt, as the history shows it."""
 
     job_name: str
     framework_name: str
@@ -233,7 +233,7 @@ class JobAttempt(Shape, frozen=True):
 
 
 class JobEvent(Shape, frozen=True):
-    """One thing that happened to a job or one of its tasks."""
+    """One event of a job or of one of its tasks."""
 
     uid: str
     framework_name: str
@@ -252,20 +252,20 @@ class JobEvent(Shape, frozen=True):
 
 
 class JobEvents(Shape, frozen=True):
-    """What happened to a job, the latest first."""
+    """The events of a job, latest first."""
 
     total_count: int
     data: tuple[JobEvent, ...]
 
 
 class LogLocation(Shape, frozen=True):
-    """Where one stream of a task's log is read."""
+    """The URI of one stream of a task's log."""
 
     name: str
     uri: str
 
 
 class LogLocations(Shape, frozen=True):
-    """Where a task's logs are read."""
+    """The URIs of a task's logs."""
 
     locations: tuple[LogLocation, ...]

@@ -1,4 +1,4 @@
-"""Why: retry and completion rules read only these four facts of an ended attempt, wherever it ran.
+"""How attempts end: the facts that retry and completion rules read, on every engine.
 
 Source: FrameworkController's CompletionStatus (code, phrase, type, diagnostics, trigger).
 """
@@ -11,22 +11,22 @@ import msgspec
 
 
 class ExitClass(StrEnum):
-    """What an exit says about trying again."""
+    """The retry class of an exit."""
 
     SUCCEEDED = "succeeded"
-    """The attempt did what it was for."""
+    """The attempt succeeded."""
     TRANSIENT = "transient"
     """A fault outside the job that is expected to pass."""
     CONFLICT = "conflict"
-    """A transient fault caused by contention: trying again at once would meet it again."""
+    """A transient fault caused by contention; an immediate retry would meet it again."""
     PERMANENT = "permanent"
-    """Trying again is expected to fail in the same way."""
+    """A retry is expected to fail in the same way."""
     UNKNOWN = "unknown"
-    """Nothing is known; the retry budget decides."""
+    """The cause is not known; the retry budget decides."""
 
 
 class Trigger(msgspec.Struct, frozen=True):
-    """The task whose end ended the whole attempt of its job, and why that counted."""
+    """The task whose end completed the whole job attempt, and the policy that applied."""
 
     message: str
     role: str = ""
@@ -37,7 +37,7 @@ class Completion(msgspec.Struct, frozen=True):
     """How an attempt (of a task or of a job) ended."""
 
     code: int
-    """0 succeeded; positive: the program's own; negative: Corral's (OpenPAI's table)."""
+    """0: success; positive: the program's exit code; negative: Corral's (OpenPAI's table)."""
     phrase: str
     exit_class: ExitClass
     diagnostics: str = ""
@@ -45,5 +45,5 @@ class Completion(msgspec.Struct, frozen=True):
 
     @property
     def succeeded(self) -> bool:
-        """Whether the attempt did what it was for."""
+        """Whether the attempt succeeded."""
         return self.exit_class is ExitClass.SUCCEEDED

@@ -1,4 +1,4 @@
-"""Why: whoever waits wants to know until when, and what would help: both are said with what they rest on, or not at all."""
+"""The estimated start of a waiting gang, and the changes that would start it now."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import msgspec
 from corral.kernel.ids import JobId
 
 Written = str | int | float
-"""A value as a job file has it; "" is a field that is left out."""
+"""A value as it stands in a job file; "" is a field that is left out."""
 
 
 class Basis(StrEnum):
-    """How sure an estimate is."""
+    """How certain an estimated start is."""
 
     NOW = "now"
     """The next cycle starts it."""
     AT_LATEST = "at-latest"
-    """Known ends make room for it by then, and nobody who waits behind it can delay it."""
+    """Jobs with known ends free enough by then, and no job behind it in the queue can delay it."""
     EXPECTED = "expected"
-    """The scheduler itself, played forward with what is known now, starts it then."""
+    """The scheduler, simulated with the jobs known now, starts it then."""
     NOT_BEFORE = "not-before"
-    """If what runs takes as long as it may, it still waits then; nothing later is known."""
+    """If running jobs use all the time they may, it is still waiting then; nothing later is known."""
     UNKNOWN = "unknown"
-    """What is in its way has no known end."""
+    """The jobs in its way have no known end."""
     NEVER = "never"
-    """The machines that there are cannot hold it, or its bounds never let it begin."""
+    """The existing machines cannot hold it, or its limits never let it start."""
     NOT_ESTIMATED = "not-estimated"
-    """Nobody worked it out; the message says why."""
+    """No estimate was computed; the message says why."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -36,15 +36,15 @@ class Estimate(msgspec.Struct, frozen=True):
 
     basis: Basis
     message: str
-    """One sentence: what the time rests on, or why there is none."""
+    """One sentence: the grounds for the time, or the reason why there is none."""
     at: float | None = None
     """Seconds since 1970; None: no time is known."""
     after: tuple[JobId, ...] = ()
-    """The jobs whose end it is waited for last, or that have no known end."""
+    """The last jobs that must end first, or those that have no known end."""
 
 
 class Change(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):
-    """One thing that, were it otherwise, would let the gang start now; proven by the scheduler itself."""
+    """One change that would start the gang now, checked with the scheduler itself."""
 
     path: str
     """The field of the job file (`roles.worker.resources.devices`), or of a queue (`Queue/lab: limit.devices`)."""
@@ -55,8 +55,8 @@ class Change(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to
 
 
 class Outlook(msgspec.Struct, frozen=True):
-    """What a waiting gang may hope for."""
+    """The estimated start of a waiting gang, and changes that would help."""
 
     estimate: Estimate
     changes: tuple[Change, ...] = ()
-    """The smallest changes first; none when nothing small is known to help."""
+    """The smallest changes first; empty when no small change is known to help."""

@@ -1,8 +1,8 @@
-"""Why: what the scheduler knows (who is owed what, who is next and why not yet, whose cells are whose) is shown as it is.
+"""The scheduler's state in the API: queue quotas and usage, the waiting list, and the tree of cells.
 
 These values are the API's JSON (see `corral.model.records`). Amounts are by resource name: `devices`, `devices/MODEL`
-(2, or 2.5: to the thousandth), `cpu` (thousandths of a processor), `memory` (bytes); a name that is absent is 0, and in
-a limit: not bounded.
+(2, or 2.5: to the thousandth), `cpu` (thousandths of a processor), `memory` (bytes). An absent name is 0, and in a
+limit unbounded.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ Amounts = dict[str, int | float]
 class CellShare(Record, frozen=True):
     """The cells of one type that a queue owns on an engine, as counts of cells.
 
-    `owned` = `bound` + `free` + `lent` + `missing`: bound ones have its jobs in them (or are pinned), free ones could be
-    bound at once, lent ones after guests yielded, and missing ones not even then (bad or absent hardware).
+    `owned` = `bound` + `free` + `lent` + `missing`. Bound cells hold its jobs (or are pinned). Free ones could be bound
+    at once, and lent ones after their guests left. Missing ones could not even then (bad or absent hardware).
     """
 
     engine: str
     level: str
     model: str
-    """"" when its devices are of several models."""
+    """"" if its devices are of several models."""
     devices: int | float
-    """How many devices one such cell has; a slice is a part of one."""
+    """Devices per cell; a slice is a fraction of a device."""
     owned: int
     bound: int = 0
     free: int = 0
@@ -36,49 +36,49 @@ class CellShare(Record, frozen=True):
 
 
 class QueueStanding(Record, frozen=True):
-    """What one queue, with the queues below it, is owed and holds now."""
+    """One queue's entitlement and current use, including the queues below it."""
 
     name: str
     parent: str = ""
     depth: int = 0
-    """How many queues are above it."""
+    """The number of queues above it."""
     weight: float = 1.0
     guaranteed: Amounts = {}
-    """Kept for it, never lent."""
+    """Reserved for it, never lent."""
     deserved: Amounts = {}
-    """Its own: lent while it is idle. The devices of cells that it owns are in `ownedDevices`."""
+    """Its own amounts, lent while idle. Devices of cells that it owns are in `ownedDevices` instead."""
     limit: Amounts = {}
     """The most that it may hold."""
     borrowing_limit: Amounts = {}
-    """The most above what it deserves."""
+    """The most that it may hold above its deserved amounts."""
     used: Amounts = {}
     fair: dict[str, float] = {}
-    """What it should hold now as all queues want it: what it deserves, and by weight its part of the rest."""
+    """Its fair share given the demand of all queues: its deserved amounts, plus a part by weight of the rest."""
     borrowed: Amounts = {}
-    """What it uses beyond its own: what it deserves and, of devices, those of the cells that it owns."""
+    """Its use beyond its own amounts: beyond deserved, and for devices also beyond the cells that it owns."""
     lent: Amounts = {}
-    """What others use of its own; devices only."""
+    """Its own devices that others use; devices only."""
     lent_to: Amounts = {}
-    """By the other queue."""
+    """The lent amounts by borrowing queue."""
     borrowed_from: Amounts = {}
-    """Devices of others that it uses, by whose they are; "" is what is nobody's own."""
+    """The borrowed devices by owning queue; "" is devices that no queue owns."""
     cells: tuple[CellShare, ...] = ()
     pinned: tuple[str, ...] = ()
-    """The ids of the cells that are its own wherever they stand."""
+    """The ids of its pinned cells."""
     owned_devices: int | float = 0
-    """How many devices the cells that it owns have."""
+    """Devices in all cells that it owns."""
     running: int = 0
-    """Jobs that hold something."""
+    """Jobs that hold resources."""
     guests: int = 0
-    """Those of them with tasks outside the cells that guarantee them; 0 where their queue owns no cells."""
+    """Running jobs with tasks outside guaranteed cells; 0 if the queue owns no cells."""
     waiting: int = 0
-    """Jobs that wait to start, or of which a part does."""
+    """Jobs that wait to start, wholly or in part."""
     wanted: Amounts = {}
-    """What they ask for together to begin."""
+    """The amounts that all waiting jobs need to begin."""
 
 
 class QueueView(Record, frozen=True):
-    """One queue, how many of its jobs run and wait, and what it is owed and holds."""
+    """One queue, the numbers of its running and waiting jobs, and its entitlement and use."""
 
     name: str
     running: int = 0
@@ -86,18 +86,18 @@ class QueueView(Record, frozen=True):
     devices: int | float = 0
     doc: dict[str, Any] = {}
     standing: QueueStanding | None = None
-    """As the scheduler counts it, with the queues below it; None while it does not answer."""
+    """The scheduler's figures, including the queues below it; None while it does not answer."""
     members_only: bool = False
-    """Whether only members of groups that grant or manage it submit to it."""
+    """Whether only members of groups that grant or manage it may submit to it."""
     managers: tuple[str, ...] = ()
-    """Who manages it, beside administrators: the first hundred; only where one queue is asked for."""
+    """Its managers besides administrators, at most 100; only in answers about a single queue."""
 
 
 class LineEntry(Record, frozen=True):
-    """One job of the waiting line. What it asks for is what it needs to begin, or all that it could still get."""
+    """One job of the waiting list. Its amounts are those it needs to begin, or all that it could still get."""
 
     position: int
-    """Counts jobs from 1 in the line of all queues: the order in which the next cycle looks at them."""
+    """Its position in the waiting list of all queues, from 1: the order in which the next cycle visits jobs."""
     job: str
     name: str
     user: str
@@ -106,25 +106,25 @@ class LineEntry(Record, frozen=True):
     submitted_at: str
     tasks: int
     devices: int | float
-    """Parts of devices count as parts: 2.5."""
+    """Fractions of devices count as fractions: 2.5."""
     cpu_millis: int = 0
     memory_bytes: int = 0
     model: str = ""
-    """The device model asked for; "" is any."""
+    """The requested device model; "" is any."""
     level: str = ""
-    """The level that all of it has to be inside; "" is none."""
+    """The level whose one cell must hold the whole gang; "" is none."""
     grows: bool = False
-    """It runs already, and could get so many more tasks."""
+    """Whether it runs already and waits for more tasks."""
     yielding: bool = False
-    """Others were told to end for it: its place is kept."""
+    """Whether other jobs were told to end for it; its place is reserved."""
     reason: ReasonView | None = None
-    """The binding constraint; None while no cycle has looked at it."""
+    """The binding constraint; None before the first cycle that looks at it."""
     possible: bool = True
     """Whether it could run on the machines known now if they were empty."""
 
 
 class WaitingLine(Record, frozen=True):
-    """One page of the line; `total` jobs wait in it, `next` is what `after` takes to read on."""
+    """One page of the waiting list of `total` jobs; pass `next` as `after` to read the next page."""
 
     at: str
     total: int
@@ -133,7 +133,7 @@ class WaitingLine(Record, frozen=True):
 
 
 class DeviceUse(Record, frozen=True):
-    """One task on a device; `share` is its part of it in percent of computing power, 100 for all."""
+    """One task on a device; `share` is its fraction of the device's computing power in percent, 100 for the whole."""
 
     job: str
     name: str
@@ -143,9 +143,9 @@ class DeviceUse(Record, frozen=True):
     index: int
     priority: int = 0
     standing: str = ""
-    """`guaranteed` in a cell of its queue, `guest` outside; "" on an engine where nobody owns cells."""
+    """`guaranteed` in a cell of its queue, `guest` outside; "" on an engine without owned cells."""
     leaving: bool = False
-    """It was told to end."""
+    """Whether it was told to end."""
     share: int = 100
 
 
@@ -160,21 +160,21 @@ class CellDevice(Record, frozen=True):
     reason: str = ""
     """Why it is unhealthy or closed."""
     owner: str = ""
-    """The queue whose cell it is in now."""
+    """The queue that its cell is bound to now."""
     pinned: bool = False
     uses: tuple[DeviceUse, ...] = ()
 
 
 class CellState(Record, frozen=True):
-    """One cell: what it has, whose it is, who uses it, and the cells in it as far as they were asked for."""
+    """One cell with its device counts, owners and users, and the cells in it to the requested depth."""
 
     id: str
-    """Names it in `under`: `ENGINE|LEVEL:NAME`; "" for the whole cluster."""
+    """Its id for the parameter `under`: `ENGINE|LEVEL:NAME`; "" for the whole cluster."""
     level: str
     name: str
     devices: int
     free: int = 0
-    """Devices that can be given now."""
+    """Devices that can be allocated now."""
     used: int = 0
     leaving: int = 0
     """Devices whose tasks were told to end."""
@@ -184,25 +184,25 @@ class CellState(Record, frozen=True):
     closed: int = 0
     """Devices of nodes that take no new tasks."""
     owners: dict[str, int] = {}
-    """By queue, how many of its devices are bound to it."""
+    """By queue, the number of its devices bound to that queue."""
     owner: str = ""
-    """The queue that all of it is bound to."""
+    """The queue that the whole cell is bound to."""
     pinned: bool = False
     whole: bool = False
-    """Whether it is of a type that somebody owns, and could be bound: nothing bound overlaps it."""
+    """Whether its type is owned by some queue and no bound cell overlaps it, so that it could be bound."""
     queues: Amounts = {}
-    """By queue, how many of its devices are used; of a device in parts each uses its part."""
+    """By queue, the number of its devices in use; tasks with a fraction of a device count that fraction."""
     state: str = ""
-    """`cordoned`, `not-ready` or `unknown`; "" when all is well. Of nodes, and of engines that do not answer."""
+    """Of a node or an engine: `cordoned`, `not-ready` or `unknown`; "" if it is healthy."""
     reason: str = ""
     inside: int = 0
-    """How many cells, or devices, are directly in it; `cells` and `holds` may have fewer: ask with `under`."""
+    """The number of cells or devices directly in it; `cells` and `holds` may have fewer: query with `under`."""
     cells: tuple[CellState, ...] = ()
     holds: tuple[CellDevice, ...] = ()
 
 
 class CellTree(Record, frozen=True):
-    """Part of the tree of cells; `next` is what `after` takes for more of what is directly in the cell asked for."""
+    """A part of the cell tree; pass `next` as `after` for more children of the requested cell."""
 
     at: str
     cell: CellState

@@ -1,4 +1,4 @@
-"""Why: people see one of seven words for a job; store, api and command line must all derive the same one."""
+"""Derive a job's phase, one of seven, from its state; store, API and command line share this function."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from corral.model.states import JobState
 
 
 class Phase(StrEnum):
-    """What a person is told of a job's state."""
+    """A job's state as people see it."""
 
     WAITING = "waiting"
-    """For devices, for another job, or for the time of the next try."""
+    """It waits for devices, for another job, or for a delayed retry."""
     STARTING = "starting"
     RUNNING = "running"
     STOPPING = "stopping"
-    """The attempt is decided; its remaining tasks are being ended."""
+    """The attempt's completion is decided; its remaining tasks are being stopped."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     STOPPED = "stopped"
@@ -42,7 +42,7 @@ _PHASES: Final = {
 
 
 def phase(run: JobRun) -> Phase:
-    """The phase of a job (a `str`), from its state and, once completed, from how it ended."""
+    """The phase of a job, from its state and, once completed, from its completion."""
     if run.state is not JobState.COMPLETED:
         return _PHASES[run.state]
     yielded = run.yielded is not None and run.yielded.job_attempt == run.attempt
@@ -50,7 +50,7 @@ def phase(run: JobRun) -> Phase:
 
 
 def end_phase(completion: Completion | None) -> Phase:
-    """The phase of a job that ended so."""
+    """The phase of a completed job."""
     if completion is None or (not completion.succeeded and completion.code not in _STOPS):
         return Phase.FAILED
     return Phase.SUCCEEDED if completion.succeeded else Phase.STOPPED

@@ -1,4 +1,7 @@
-"""Why: a placement names devices, not counts, so that what the scheduler decided is exactly what an engine starts."""
+"""Placements of tasks on nodes and devices.
+
+A placement names devices, not counts, so that the engine starts exactly the scheduler's decision.
+"""
 
 from __future__ import annotations
 
@@ -11,46 +14,46 @@ from corral.kernel.units import DEVICE
 
 
 class DeviceShare(msgspec.Struct, frozen=True):
-    """The part of a device that a task was given, in millionths of its computing power and of its memory."""
+    """The fraction of a device that a task was given, in millionths of its computing power and of its memory."""
 
     compute: int
     memory: int
 
 
 class TaskPlacement(msgspec.Struct, frozen=True):
-    """Where one task runs: a node (`engine/node`) and the device indexes on it that are its own."""
+    """One task's node (`engine/node`) and the indexes of its devices on that node."""
 
     role: str
     index: int
     node: str
     devices: tuple[int, ...] = ()
     order: int = 0
-    """The task's place in its gang's topology order: neighbours in this order are near each other."""
+    """The task's position in its gang's topology order; adjacent positions are close together."""
     share: DeviceShare | None = None
-    """The part that it has of its one device; None is the whole."""
+    """Its fraction of its one device; None is the whole device."""
     cells: tuple[str, ...] = ()
-    """The cells (`engine|level:name`) of its queue that guarantee it these devices; a guest has none.
+    """The cells (`engine|level:name`) of its queue that guarantee it these devices; empty for a guest.
 
-    Under the *hived* preset what HiveD's bind info says instead (`corral.scheduler.hived_binding`).
+    Under the *hived* preset the content of HiveD's bind info instead (`corral.scheduler.hived_binding`).
     """
 
     @property
     def key(self) -> TaskKey:
-        """The task placed."""
+        """The key of the placed task."""
         return TaskKey(self.role, self.index)
 
     @property
     def device_millis(self) -> int:
-        """What it has, in thousandths of devices: of a part the larger of computing power and memory counts."""
+        """Its devices in thousandths; of a fraction, the larger of computing power and memory counts."""
         if self.share is None:
             return DEVICE * len(self.devices)
         return max(1, max(self.share.compute, self.share.memory) * DEVICE // 1_000_000)
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Where the tasks of one gang run, in topology order (neighbours in the list are near each other).
+    """The placements of one gang's tasks, in topology order (adjacent tasks are close together).
 
-    `notes` says what was relaxed, such as a preferred level that could not be had.
+    `notes` says which preferences were relaxed, such as a preferred level.
     """
 
     tasks: tuple[TaskPlacement, ...]
@@ -60,7 +63,7 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 def in_rank_order(tasks: Sequence[TaskPlacement], role: str) -> tuple[TaskPlacement, ...]:
-    """Topology order, turned round until the lowest index of `role` comes first: a ring stays a ring."""
+    """Rotate the topology order so that the lowest index of `role` comes first; ring neighbours stay neighbours."""
     places = [place for place, task in enumerate(tasks) if task.role == role]
     first = min(places, key=lambda place: tasks[place].index, default=0)
     return (*tasks[first:], *tasks[:first])

@@ -1,4 +1,7 @@
-"""Why: a plan is only a proposal; the committer may refuse it, so it says everything needed to check and to explain it."""
+"""The scheduler's proposal for one cycle, with everything needed to check and explain it.
+
+A plan is only a proposal: the committer may refuse it.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +19,25 @@ class Reason(msgspec.Struct, frozen=True):
     """One constraint that keeps a gang waiting, with the counts that show it."""
 
     code: str
-    """A stable word: `not-enough-devices`, `no-cell-holds-gang`, `behind-head`, `node-selector`, `bad-hardware`, …"""
+    """A stable code: `not-enough-devices`, `no-cell-holds-gang`, `behind-head`, `node-selector`, `bad-hardware`, …"""
     message: str
     """One sentence for people, with the figures in it."""
     counts: Mapping[str, int | float] = {}
 
 
 class Reasons(msgspec.Struct, frozen=True):
-    """Why a gang was not placed in a cycle: the binding constraint first."""
+    """Why a gang was not placed in a cycle, the binding constraint first."""
 
     binding: Reason
     others: tuple[Reason, ...] = ()
     ahead: int = 0
-    """How many gangs are before it in order."""
+    """The number of gangs before it in the queue order."""
     possible: bool = True
     """Whether the gang could run on the machines known now if they were empty."""
 
 
 class GangPlacement(msgspec.Struct, frozen=True):
-    """One gang and where its tasks go."""
+    """One gang and the placement of its tasks."""
 
     job: JobId
     job_attempt: int
@@ -42,22 +45,22 @@ class GangPlacement(msgspec.Struct, frozen=True):
 
 
 class Rule(StrEnum):
-    """Why a running gang must yield; receipts name it."""
+    """Why a running gang is preempted; receipts name the rule."""
 
     GUARANTEE = "guarantee"
-    """The owner of the cells wants them: a borrower yields after its grace period."""
+    """The owner of the cells needs them: a borrower is preempted after its grace period."""
     PRIORITY = "priority"
-    """A gang of higher priority in the same queue."""
+    """A gang of higher priority in the same queue needs its devices."""
     OPPORTUNISTIC = "opportunistic"
-    """It ran with a priority below 0, for as long as nobody else wanted its devices."""
+    """It ran with a priority below 0, which lasts only until another job needs its devices."""
     RECLAIM = "reclaim"
-    """A queue that has less than it deserves takes back what another holds beyond its own."""
+    """A queue below its deserved amount reclaims resources that another queue holds beyond its own."""
     CONSOLIDATION = "consolidation"
-    """It moves elsewhere so that a large gang fits."""
+    """It is moved so that a large gang fits."""
     SHRINK = "shrink"
-    """An elastic gang above its minimum gives some tasks up so that another can start."""
+    """An elastic gang above its minimum gives up tasks so that another gang can start."""
     GROW = "grow"
-    """An elastic gang starts anew with more tasks, or in a better place."""
+    """An elastic gang is restarted with more tasks, or in a better place."""
     DRAIN = "drain"
     """Its node is being drained."""
     BAD_HARDWARE = "bad-hardware"
@@ -65,19 +68,19 @@ class Rule(StrEnum):
     TAINT = "taint"
     """Its node was given a `NoExecute` taint that it does not tolerate, or not for so long."""
     CONFIGURATION = "configuration"
-    """Its queue was given less than it holds, by somebody who said that its jobs shall yield."""
+    """A configuration change, applied with preemption, gave its queue less than the queue holds."""
     SUSPENDED = "suspended"
     """A person suspended it."""
 
 
 class Eviction(msgspec.Struct, frozen=True):
-    """A running gang, or some tasks of an elastic one, that must yield."""
+    """A running gang, or some tasks of an elastic one, that must be preempted."""
 
     job: JobId
     job_attempt: int
     rule: Rule
     message: str
-    """One sentence for the job's owner: by whom, and under which rule."""
+    """One sentence for the job's owner: who preempts it, and by which rule."""
     tasks: tuple[TaskKey, ...] = ()
     """The tasks that leave an elastic gang; empty: the whole gang ends and waits again in its old place."""
     by: JobId | None = None
@@ -86,37 +89,37 @@ class Eviction(msgspec.Struct, frozen=True):
     cost_device_seconds: float = 0.0
     """Work lost: devices times the seconds since the last checkpoint, or since the start."""
     back_at: float | None = None
-    """When known ends make room for it again, in seconds since 1970; None: nobody knows."""
+    """When known ends make room for it again, in seconds since 1970; None: not known."""
 
 
 class CellsReserved(msgspec.Struct, frozen=True, tag=True):
-    """Cells that others still use are kept for a gang from now on (HiveD's *Preempting*); those others yield to it."""
+    """Cells that others still use are reserved for a gang (HiveD's *Preempting*); their users are preempted."""
 
     request: GangRequest
-    """The tasks that they are kept for."""
+    """The tasks that the cells are reserved for."""
     at: float
     """Seconds since 1970."""
     without: tuple[str, ...] = ()
-    """The nodes (`engine/node`) that could not be its."""
+    """The nodes (`engine/node`) that the gang could not use."""
     pinned_cell: str = ""
     """The pinned cell that it uses; "" is none."""
     beside_others: bool = False
-    """Whether it is one of several affinity groups of a gang: then cells are kept for it that nobody uses, too."""
+    """Whether the gang has several affinity groups and this is one of them; then free cells are reserved too."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What one scheduling cycle proposes."""
+    """The placements, evictions and reasons that one scheduling cycle proposes."""
 
     revision: int
-    """The revision of the cluster index that it saw."""
+    """The cluster index's revision at the time of planning."""
     placements: tuple[GangPlacement, ...] = ()
     reasons: dict[str, Reasons] = {}
     """By job id, only those whose reasons changed since the last plan."""
     evictions: tuple[Eviction, ...] = ()
-    """What must yield for gangs that do not fit yet; what they hold is theirs once it has ended."""
+    """Gangs to preempt for gangs that do not fit yet; the freed resources are reserved for those."""
     lapsed: tuple[JobId, ...] = ()
-    """The jobs for which others had been told to end, and whose places went to stronger ones."""
+    """The jobs for which others had been told to end, and whose reserved places went to stronger ones."""
     again_at: float | None = None
-    """When to plan again though nothing happened: a protection ends then; None: never."""
+    """When to plan again even without an event, because a protection ends then; None: never."""
     reserved: tuple[CellsReserved, ...] = ()
-    """What is kept for gangs while others yield; to be applied to the cluster after the placements."""
+    """Reservations for gangs while others are preempted; apply them to the cluster after the placements."""

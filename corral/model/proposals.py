@@ -1,7 +1,7 @@
-"""Whether a proposed change of a waiting job can be said in its file, and at which field.
+"""Map a proposed change of a waiting job to the field of its job file that expresses it, if any.
 
-The scheduler knows requests only. A field may stand in a role or at the top of the file, and some requests no file can
-ask for: the change is made in the job's short form, which is read again and has to ask for exactly what was tried.
+The scheduler knows requests only. A field may stand in a role or at the top of the file, and no file can express some
+requests. So the change is made in the job's short form; the result must give exactly the request that was tried.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _ABBREVIATED: Final = {
     "devices": "count", "topology": "required", "nodes": "include", "network": "rdma", "spread": "level",
     "antiAffinity": "tags",
 }  # fmt: skip
-"""By the field whose value may stand for one of its own fields, which one that is."""
+"""By field with a short form, the subfield that the short form sets."""
 _FREE_KEYS: Final = ("nodeSelector", "other")
-"""Below these all that follows is one key, whatever dots it has."""
+"""The rest of a path below these is one key, even if it contains dots."""
 _UNSEEN: Final = ("parameters", "env", "secrets", "labels", "annotations")
 """Fields that the scheduler does not see."""
 
@@ -33,10 +33,11 @@ _UNSEEN: Final = ("parameters", "env", "secrets", "labels", "annotations")
 def as_said(
     job: UnifiedJob, asked: GangRequest, change: Change, wanted: GangRequest, ports: Mapping[str, int] = NO_PORTS
 ) -> Change | None:
-    """The change by the field where the job's file says it; None where no single field of a file does.
+    """The change with the path at which the job's file has the field; None if no single field of a file expresses it.
 
-    `asked` is what the job asks for as it is, `wanted` with the change, `ports` those of its framework by role. A change
-    of a queue's document, and one of a job whose file does not give `asked` (it was scaled, say), stay as they are.
+    `asked` is the job's present request, `wanted` the changed one, `ports` the framework's ports by role. A change of a
+    queue's document is returned as it is. So is one of a job whose file does not give `asked`, for example a scaled
+    job.
     """
     if change.path.startswith("Queue/"):
         return change
@@ -50,7 +51,7 @@ def as_said(
 
 
 def changed(file: Mapping[str, Any], path: str, after: Written) -> dict[str, Any]:
-    """A job file in its short form with the field at `path` set, or left out where `after` is ""."""
+    """A job file in its short form with the field at `path` set, or left out if `after` is ""."""
     return _set(file, steps(path), after)
 
 
@@ -65,7 +66,7 @@ def _set(file: Mapping[str, Any], path: Sequence[str], after: Written) -> dict[s
 
 
 def steps(path: str) -> list[str]:
-    """The keys that a path names, from the top of the file."""
+    """Split a path into its keys, from the top of the file."""
     found = path.split(".")
     for at, name in enumerate(found):
         if name in _FREE_KEYS and at + 1 < len(found):
@@ -74,7 +75,7 @@ def steps(path: str) -> list[str]:
 
 
 def _whole(field: str, value: Any) -> dict[str, Any]:
-    """An abbreviated value as the mapping that it stands for."""
+    """Expand a short-form value to the mapping that it stands for."""
     if isinstance(value, dict):
         return value
     if field == "sharing":
@@ -83,7 +84,7 @@ def _whole(field: str, value: Any) -> dict[str, Any]:
 
 
 def _file(job: UnifiedJob) -> dict[str, Any]:
-    """The job's short form without what the scheduler does not see; labels of all roles stand at the top."""
+    """The job's short form without fields unknown to the scheduler; labels common to all roles move to the top."""
     file = {key: value for key, value in short_form(job).items() if key not in _UNSEEN}
     roles = {
         name: {key: value for key, value in role.items() if key not in _UNSEEN} | {"command": "true"}
@@ -98,7 +99,7 @@ def _file(job: UnifiedJob) -> dict[str, Any]:
 
 
 def _places(path: str, file: Mapping[str, Any]) -> Iterator[str]:
-    """Where a file may say what a path names: there, at the top instead of in a role, in the one role that has it."""
+    """Candidate fields for a path: itself, at the top instead of in a role, and in the only role that has it."""
     yield path
     first, *rest = path.split(".", 2)
     if first == "roles":
@@ -110,7 +111,7 @@ def _places(path: str, file: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _request(file: Mapping[str, Any], asked: GangRequest, ports: Mapping[str, int]) -> GangRequest | None:
-    """What a job of this file would ask for in the place of `asked`; None where no job may be like this."""
+    """The request of a job with this file in place of `asked`; None if the file is not valid."""
     try:
         terms = gang_terms(load_job(file), ports)
     except SpecError:
@@ -128,7 +129,7 @@ def _request(file: Mapping[str, Any], asked: GangRequest, ports: Mapping[str, in
 
 
 def _plain(request: GangRequest, asked: GangRequest) -> GangRequest:
-    """The request without what follows from other fields: the tasks by number, and HiveD's groups."""
+    """Clear derived fields of a request: task indexes become those of `asked`, HiveD's groups ""."""
     numbers = {role.role: role.indexes for role in asked.roles}
     roles = tuple(structs.replace(role, indexes=numbers[role.role], affinity="") for role in request.roles)
     return structs.replace(request, roles=roles, beside=(), deadline=0.0)

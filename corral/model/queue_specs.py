@@ -1,4 +1,4 @@
-"""Why: the scheduler counts in whole units; queue documents speak in words, and one function joins the two."""
+"""Convert queue documents to the scheduler's queue specifications."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from corral.spec.quotas import chain_and_type
 def queue_spec(
     queue: QueueDocument, types: Mapping[str, TypeLevel] | None = None, pins: Mapping[str, str] | None = None
 ) -> QueueSpec:
-    """What the scheduler is told of a queue.
+    """Convert one queue document.
 
-    `types` (`Machines.types`) say which cells are of a type: one that they do not know stands for a level of its name.
-    `pins` are the scheduler's names of pinned cells. What is guaranteed is deserved too, whether or not it is repeated.
+    `types` (`Machines.types`) define the cell types; an unknown type counts as a level of that name. `pins` are the
+    scheduler's names of pinned cells. Guaranteed amounts are deserved too, whether or not the document repeats them.
     """
     guaranteed = _amounts(queue.guaranteed)
     return QueueSpec(
@@ -48,7 +48,7 @@ def _amounts(written: Mapping[str, str]) -> Amounts:
 
 
 def _lower(own: Mapping[str, str], managers: Mapping[str, str]) -> Amounts:
-    """The lower limit of each resource, of the queue's own and those of its managers."""
+    """For each resource, the lower of the queue's own limit and that of its managers."""
     found = _amounts(own)
     for name, amount in _amounts(managers).items():
         found[name] = min(amount, found.get(name, amount))
@@ -64,9 +64,10 @@ def _quota(cells: QueueCells, types: Mapping[str, TypeLevel]) -> CellQuota:
 
 
 def pinned_names(engine: str, pinned: Mapping[str, PinnedCell]) -> dict[str, str]:
-    """By its document's name, the name of each pinned cell that the scheduler finds it by.
+    """By document name, the name under which the scheduler finds each pinned cell.
 
-    `ENGINE|LEVEL:CELL` above the node, `ENGINE|node:NODE` at it, `ENGINE|LEVEL:NODE/#DEVICE` (any of its devices) below.
+    `ENGINE|LEVEL:CELL` above the node, `ENGINE|node:NODE` at it, `ENGINE|LEVEL:NAME/#DEVICE` (any of its devices)
+    below.
     """
     names = {}
     for name, cell in pinned.items():

@@ -1,8 +1,8 @@
-"""Why: what teams are owed is one tree of queues, whatever document or dialect it was written in.
+"""Queue specifications: the tree of queues with quotas, limits and preemption rules, for every document format.
 
 Amounts are by resource name: `devices`, `devices/MODEL` (2, or 0.5: to the thousandth), `cpu` (thousandths of a
-processor), `memory` (bytes). A name that is absent from `limit` or a limit on borrowing, lending, users or groups bounds
-nothing; one that is absent from `guaranteed` or `deserved` is 0.
+processor), `memory` (bytes). A name that is absent from `limit` or a limit on borrowing, lending, users or groups is
+unbounded; one that is absent from `guaranteed` or `deserved` is 0.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Amounts = dict[str, int | float]
 
 
 class WithinQueue(StrEnum):
-    """Which running gangs of its own queue a waiting gang may have ended."""
+    """Which running gangs of its own queue a waiting gang may preempt."""
 
     NEVER = "never"
     LOWER_PRIORITY = "lower-priority"
 
 
 class Reclaim(StrEnum):
-    """Which gangs of other queues, that run beyond what their queues deserve, a queue below its own may have ended."""
+    """Which gangs of queues beyond their deserved amounts a queue below its own may preempt."""
 
     NEVER = "never"
     LOWER_PRIORITY = "lower-priority"
@@ -30,7 +30,7 @@ class Reclaim(StrEnum):
 
 
 class CellQuota(msgspec.Struct, frozen=True):
-    """`count` whole cells of a level (or of a cell type) that a queue owns, wherever they are; "" is any device model."""
+    """`count` whole cells of a level (or cell type) that a queue owns, at no fixed place; "" is any device model."""
 
     level: str
     count: int
@@ -40,58 +40,58 @@ class CellQuota(msgspec.Struct, frozen=True):
 
 
 class QueueSpec(msgspec.Struct, frozen=True):
-    """One queue. With `cells` or `pinned_cells` it is a virtual cluster: what it owns, it gets within the grace period."""
+    """One queue. With `cells` or `pinned_cells` it is a virtual cluster: it gets its cells within the grace period."""
 
     name: str
     parent: str = ""
     weight: float = 1.0
-    """Its part, beside its siblings', of what nobody deserves or what is lent."""
+    """Its weight among its siblings, for amounts that no queue deserves or that are lent."""
     guaranteed: Amounts = {}
-    """Kept for it even while it is idle: never lent."""
+    """Reserved for it even while it is idle: never lent."""
     deserved: Amounts = {}
-    """Its own: lent while it is idle, reclaimed when it wants it back."""
+    """Its own amounts: lent while it is idle, reclaimed when it needs them."""
     limit: Amounts = {}
     """The most that its jobs and those of the queues below it hold together."""
     borrowing_limit: Amounts = {}
-    """The most above `deserved`."""
+    """The most that it may hold above `deserved`."""
     lending_limit: Amounts = {}
     """The most of `deserved` that others may use."""
     cells: tuple[CellQuota, ...] = ()
     pinned_cells: tuple[str, ...] = ()
-    """Names of cells that are its own, and of nobody else, wherever they stand."""
+    """Names of specific cells that it owns alone."""
     pinned_names: tuple[str, ...] = ()
-    """What documents call the same cells, in the same order, where that is otherwise."""
+    """The documents' names of the same cells, in the same order."""
     min_runtime_seconds: float = 0.0
-    """So long a gang of this queue runs before another borrower may reclaim what it holds; owners of cells do not wait."""
+    """Seconds that its gangs run before another borrower may reclaim from them; owners of cells need not wait."""
     user_limit: Amounts = {}
-    """The most that the jobs of one user in it hold together."""
+    """The most that the jobs of one user hold together in this queue."""
     group_limit: Amounts = {}
-    """The most that the jobs of the members of one group in it hold together."""
+    """The most that the jobs of one group's members hold together in this queue."""
     within_queue: WithinQueue = WithinQueue.LOWER_PRIORITY
     reclaim: Reclaim = Reclaim.ANY
     half_life_seconds: float = 0.0
-    """How fast past use is forgotten in the fair order; 0 counts only what is held now."""
+    """Half-life of past usage in the fair order, in seconds; 0 counts current usage only."""
 
 
 class QueueUsage(msgspec.Struct, frozen=True):
-    """What a queue with a half-life held on average until `at`, the past counting ever less."""
+    """The decayed average usage of a queue with a half-life, as of `at`."""
 
     queue: str
     at: float
-    """Seconds since 1970: it has held the same since then."""
+    """Seconds since 1970; its usage has not changed since then."""
     amounts: dict[str, float] = {}
     """By resource name, in the scheduler's units: thousandths of devices and processors, bytes."""
 
 
 class UserUsage(msgspec.Struct, frozen=True):
-    """What one user of a queue held in it on average until `at`, the past counting ever less."""
+    """The decayed average usage of one user in a queue, as of `at`."""
 
     queue: str
     user: str
     at: float
-    """Seconds since 1970: they have held the same since then."""
+    """Seconds since 1970; the usage has not changed since then."""
     amounts: dict[str, float] = {}
-    """As of `QueueUsage`."""
+    """In the units of `QueueUsage.amounts`."""
 
 
 DEFAULT_QUEUE = QueueSpec("default")

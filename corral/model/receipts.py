@@ -1,7 +1,6 @@
-"""Why: a team whose job had to yield is owed a receipt, and every queue an account of what it lent and borrowed.
+"""Receipts for preempted jobs, and the ledger of devices lent between queues.
 
-Times are seconds since 1970 in what control stores, RFC 3339 in what people are shown. Devices times seconds are
-*device-seconds*.
+Times are seconds since 1970 in control, RFC 3339 in the API. Devices times seconds are *device-seconds*.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from corral.model.records import Record, rfc3339, rfc3339_or_none
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """One time that a job, or some tasks of it, had to yield; `number` counts them from 1."""
+    """One preemption of a job, or of some of its tasks; `number` counts them from 1."""
 
     job: JobId
     number: int
@@ -27,29 +26,29 @@ class Receipt(msgspec.Struct, frozen=True):
     message: str
     at: float
     devices: int | float
-    """How many devices were given up; parts of devices count as parts."""
+    """The number of devices given up; fractions of devices count as fractions."""
     tasks: tuple[TaskKey, ...] = ()
     """The tasks of an elastic gang that left it; empty: the whole gang ended."""
     by_job: str = ""
     by_queue: str = ""
     by_user: str = ""
     cost_device_seconds: float = 0.0
-    """The work lost at most: of each task given up since it started, or since the last checkpoint after that."""
+    """Upper bound of the lost work: per task, since its start or its last checkpoint, whichever is later."""
     back_at: float | None = None
-    """When it was likely to be back, as was thought when it yielded; None: nobody knew."""
+    """The expected return, estimated at the preemption; None: not known."""
     returned_at: float | None = None
-    """When it ran again with as much as before."""
+    """When it ran again at its former size."""
     over: bool = False
-    """The job ended without coming back."""
+    """Whether the job ended without coming back."""
 
     @property
     def id(self) -> str:
-        """Unique: the job and the number."""
+        """A unique id: the job's id and the number."""
         return f"{self.job}.{self.number}"
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
-    """What one queue has lent to another since `since`; at `at` it was lending `device_millis` thousandths of devices."""
+    """Devices that one queue has lent to another since `since`; at `at` it was lending `device_millis` thousandths."""
 
     lender: str
     borrower: str
@@ -64,7 +63,7 @@ class LedgerEntry(msgspec.Struct, frozen=True):
 
 
 class ReceiptView(Record, frozen=True):
-    """One receipt; `state` is `away`, `returned` or `ended`, `awaySeconds` how long it was (or is) without its devices."""
+    """One receipt; `state` is `away`, `returned` or `ended`, `awaySeconds` the time without its devices."""
 
     id: str
     job: str
@@ -85,11 +84,11 @@ class ReceiptView(Record, frozen=True):
     back_at: str | None = None
     returned_at: str | None = None
     away_seconds: float | None = None
-    """None when the job ended without coming back."""
+    """None if the job ended without coming back."""
 
 
 class LedgerLine(Record, frozen=True):
-    """Device-seconds lent to, or borrowed from, one other queue, and the devices that are so now."""
+    """Device-seconds lent to, or borrowed from, one other queue, and the devices lent or borrowed now."""
 
     queue: str
     device_seconds: float
@@ -98,7 +97,7 @@ class LedgerLine(Record, frozen=True):
 
 
 class LedgerView(Record, frozen=True):
-    """What a queue has lent and borrowed, by the other queue."""
+    """Lending and borrowing of one queue, by the other queue."""
 
     queue: str
     at: str
@@ -109,7 +108,7 @@ class LedgerView(Record, frozen=True):
 
 
 def receipt_view(receipt: Receipt, now: float) -> ReceiptView:
-    """A receipt as the API shows it."""
+    """Convert a receipt to the API's form."""
     away = None if receipt.over else (receipt.returned_at or now) - receipt.at
     return ReceiptView(
         id=receipt.id,
@@ -135,7 +134,7 @@ def receipt_view(receipt: Receipt, now: float) -> ReceiptView:
 
 
 def ledger_view(queue: str, entries: list[LedgerEntry], now: float) -> LedgerView:
-    """The account of one queue, from all entries that name it."""
+    """The ledger of one queue, from all entries that name it."""
     lent = tuple(_line(each.borrower, each, now) for each in entries if each.lender == queue)
     borrowed = tuple(_line(each.lender, each, now) for each in entries if each.borrower == queue)
     return LedgerView(

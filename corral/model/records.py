@@ -1,7 +1,7 @@
-"""Why: what people and programs are shown of a job has one shape, made where it is stored and passed through unchanged.
+"""The JSON shapes of jobs, tasks, attempts and events in the API, built in the store and passed on unchanged.
 
-Times are RFC 3339 UTC strings with milliseconds, keys are camelCase: these values are the API's JSON. Values that only
-control and service exchange with the store (times in seconds) are in `corral.model.writes`.
+Times are RFC 3339 UTC strings with milliseconds, keys are camelCase. Values that only control and service exchange with
+the store (times in seconds) are in `corral.model.writes`.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ Item = TypeVar("Item")
 LIVE_PHASES: Final = ("waiting", "starting", "running", "stopping")
 """The phases of a job that is not over."""
 ENDED_PHASES: Final = ("succeeded", "failed", "stopped")
-"""The phases of a job that is over; it lives again only by a restart."""
+"""The phases of a job that is over; only a restart leaves them."""
 
 
 def rfc3339(seconds: float) -> str:
-    """`seconds` since 1970 as an RFC 3339 UTC time with milliseconds."""
+    """Format `seconds` since 1970 as an RFC 3339 UTC time with milliseconds."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def rfc3339_or_none(seconds: float | None) -> str | None:
-    """Like `rfc3339`, None for a time that has not come."""
+    """Like `rfc3339`; None stays None."""
     return None if seconds is None else rfc3339(seconds)
 
 
 class Record(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """A value whose JSON is part of the API; none refers back to itself, so the garbage collector need not look."""
+    """A value whose JSON is part of the API; records form no reference cycles, hence `gc=False`."""
 
 
 class Page(msgspec.Struct, Generic[Item], frozen=True):
-    """Some items of a longer list; `next` is what `after` takes to read on, None at the end."""
+    """One page of a longer list; pass `next` as `after` to read the next page, None is the end."""
 
     items: list[Item]
     next: str | None = None
 
 
 class TaskCounts(Record, frozen=True):
-    """How many tasks of a job (or role) stand where; `waiting` includes those that are starting."""
+    """Task counts of a job or role by state; `waiting` includes tasks that are starting."""
 
     total: int = 0
     waiting: int = 0
@@ -54,12 +54,12 @@ class TaskCounts(Record, frozen=True):
 
     @property
     def open(self) -> int:
-        """How many wait or run, of a job that is not over: all of them between two attempts of the job."""
+        """Waiting and running tasks of a live job; between two attempts, when both counts are 0, all tasks."""
         return self.waiting + self.running or self.total
 
 
 class ExitView(Record, frozen=True):
-    """How an attempt ended, as `corral.model.outcome.Completion` says it."""
+    """How an attempt ended (`corral.model.outcome.Completion`)."""
 
     code: int
     phrase: str
@@ -68,22 +68,22 @@ class ExitView(Record, frozen=True):
 
 
 NEVER_RAN: Final = "never-ran"
-"""What a job waits for (`WaitingView.code`) whose attempts, or a task's, ended one after the other before they ran."""
+"""`WaitingView.code` of a job whose consecutive attempts, or those of one task, ended before they ran."""
 
 
 class WaitingView(Record, frozen=True):
-    """Why a job waits: the binding constraint, and how many gangs are before it."""
+    """Why a job waits: the binding constraint, and the number of gangs ahead of it."""
 
     code: str
     message: str
     ahead: int = 0
-    """As of the time when the reason was found; `explain` counts anew."""
+    """As of the time when the reason was found; `explain` counts again."""
     possible: bool = True
-    """Whether the machines known when it was written could hold the job if they were empty."""
+    """Whether the machines known at that time could hold the job if they were empty."""
 
 
 class ArrayView(Record, frozen=True):
-    """The array that a line stands for: its name, the tag of its jobs, and how many are in each state."""
+    """The array that a list entry stands for: its name, the tag of its jobs, and job counts by state."""
 
     name: str
     tag: str
@@ -91,7 +91,7 @@ class ArrayView(Record, frozen=True):
 
 
 class JobSummary(Record, frozen=True):
-    """One line of the job list."""
+    """One entry of the job list."""
 
     id: str
     name: str
@@ -105,22 +105,22 @@ class JobSummary(Record, frozen=True):
     ended_at: str | None = None
     tasks: TaskCounts = TaskCounts()
     devices: int | float = 0
-    """How many devices the job holds when all its tasks run, at the size asked for now; parts of devices count as parts."""
+    """Devices that the job holds when all tasks of its requested size run; fractions of devices count as fractions."""
     retries: int = 0
-    """Of the job and of its tasks alone."""
+    """Retries of the job and of single tasks together."""
     task_retries: int = 0
-    """Those of its tasks alone."""
+    """Retries of single tasks only."""
     exit: ExitView | None = None
     waiting: WaitingView | None = None
     tags: tuple[str, ...] = ()
     devices_held: int | float = 0
-    """How many devices its tasks hold now: fewer while an elastic job has fewer tasks, or some of them are over."""
+    """Devices that its tasks hold now: fewer while an elastic job is below its size, or when some tasks are over."""
     array: ArrayView | None = None
-    """Only in a list with one line for each array."""
+    """Set only in a list with one entry per array."""
 
 
 class ShareView(Record, frozen=True):
-    """The part of its device that a task has."""
+    """The fraction of a device that a task has, in percent."""
 
     compute_percent: float
     memory_percent: float
@@ -142,16 +142,16 @@ class TaskRecord(Record, frozen=True):
     exit: ExitView | None = None
     retries: int = 0
     counted_retries: int = 0
-    """Those of them that count against maxRetries."""
+    """The retries that count against maxRetries."""
     retry_at: str | None = None
-    """When its next attempt begins, while it waits for that."""
+    """When its next attempt begins, while it waits for a delayed retry."""
     created_at: str | None = None
     share: ShareView | None = None
-    """The part that it has of its one device; null is the whole."""
+    """Its fraction of its one device; null is the whole device."""
 
 
 class AttemptRecord(Record, frozen=True):
-    """One run of one task, from the first of the job to the last."""
+    """One run of one task, in any attempt of the job."""
 
     id: str
     job_attempt: int
@@ -168,7 +168,7 @@ class AttemptRecord(Record, frozen=True):
 
 
 class EventRecord(Record, frozen=True):
-    """One thing that happened; `seq` follows the order of commits, so a stream resumed after it skips nothing."""
+    """One event of a job; `seq` follows commit order, so a stream resumed after a `seq` skips nothing."""
 
     seq: int
     job: str
@@ -183,33 +183,34 @@ class EventRecord(Record, frozen=True):
 
 
 class JobFilter(msgspec.Struct, frozen=True):
-    """Which jobs a list shows; an empty field filters nothing. Times are seconds since 1970."""
+    """Filters of a job list; an empty field filters nothing. Times are seconds since 1970."""
 
     phases: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     queues: tuple[str, ...] = ()
     search: str = ""
-    """A part of the name or the beginning of the id."""
+    """A substring of the name, or a prefix of the id."""
     tag: str = ""
     job_type: str = ""
     created_after: float | None = None
     created_before: float | None = None
     labels: tuple[tuple[str, str], ...] = ()
-    """Names and values; a job has all of them."""
+    """Label names and values; a job must have all of them."""
     arrays: bool = False
-    """Whether an array is one line, in the place of the first of its jobs that pass the filter."""
+    """Whether each array is one entry, at the position of the first of its jobs that pass the filter."""
     order: str = "newest"
     """One of `JOB_ORDERS`."""
 
 
 JOB_ORDERS: Final = ("newest", "oldest", "name", "priority", "ended")
-"""The orders of a job list (`ended` shows only those that have ended).
+"""The sort orders of a job list; `ended` shows only jobs that have ended.
 
-Ties are broken by id, so paging shows every job exactly once."""
+Ties are broken by id, so paging shows every job exactly once.
+"""
 
 
 def exit_view(completion: Any) -> ExitView | None:
-    """The API's form of a `Completion`; None for one that has not come."""
+    """Convert a `Completion` to the API's form; None stays None."""
     if completion is None:
         return None
     said = sentence(completion.diagnostics)

@@ -1,4 +1,4 @@
-"""Why: the scheduler reads shapes, not job documents: these values are all it knows of a job."""
+"""Requests for placement: all that the scheduler knows of a job."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ ALONE: Final = "*"
 
 
 class ShareAsk(msgspec.Struct, frozen=True):
-    """A part of one device: of its computing power and of its memory; of the two what is unsaid is as much as the other."""
+    """A fraction of one device: of its computing power and of its memory. An unset one equals the other."""
 
     compute: int = 0
-    """Millionths of the device's computing power; 0 is unsaid."""
+    """Millionths of the device's computing power; 0 is unset."""
     memory: int = 0
-    """Millionths of its memory; 0 is unsaid."""
+    """Millionths of its memory; 0 is unset."""
     memory_bytes: int = 0
-    """Its memory in bytes instead; 0 is unsaid."""
+    """Its memory in bytes instead; 0 is unset."""
     spread: bool = False
-    """Whether parts go to the emptiest devices instead of those that are given in parts already."""
+    """Whether fractions go to the emptiest devices instead of devices that are already shared."""
 
 
 class DeviceAsk(msgspec.Struct, frozen=True):
@@ -33,27 +33,27 @@ class DeviceAsk(msgspec.Struct, frozen=True):
     model: str = ""
     ids: tuple[str, ...] = ()
     share: ShareAsk | None = None
-    """A part of each task's one device instead of the whole."""
+    """A fraction of the task's one device instead of the whole."""
 
 
 class TopologyAsk(msgspec.Struct, frozen=True):
-    """The level all must be inside (`required`), and the level tried first (`preferred`); "" is none."""
+    """All tasks must be in one cell of level `required`; level `preferred` is tried first; "" is none."""
 
     required: str = ""
     preferred: str = ""
     group_size: int = 0
-    """Each block of so many tasks stays inside one cell of `group_required`; 0 is no grouping."""
+    """Each block of this many tasks stays inside one cell of `group_required`; 0 is no grouping."""
     group_required: str = ""
     spread_level: str = ""
-    """The tasks go to different cells of this level, as evenly as can be; "" is no spreading."""
+    """Tasks go to different cells of this level, as evenly as possible; "" is no spreading."""
     max_skew: int = 0
-    """No cell gets so many tasks more than another one that it could; 0 is no bound."""
+    """The largest difference in task counts between two cells that could hold tasks; 0 is no bound."""
     same_model: bool = False
-    """All devices are of one model, whichever."""
+    """Whether all devices must be of one model, whichever it is."""
 
 
 class Expression(msgspec.Struct, frozen=True):
-    """What a node's label has to be; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt, as in Kubernetes."""
+    """A condition on a node label; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt, as in Kubernetes."""
 
     key: str
     operator: str
@@ -61,31 +61,31 @@ class Expression(msgspec.Struct, frozen=True):
 
 
 class Toleration(msgspec.Struct, frozen=True):
-    """A taint that a task does not mind, as in Kubernetes; "" is any key or effect."""
+    """A taint that a task tolerates, as in Kubernetes; "" is any key or effect."""
 
     key: str = ""
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
     seconds: int = -1
-    """How long it does not mind a `NoExecute` taint while it runs; -1: for ever."""
+    """Seconds that it tolerates a `NoExecute` taint while it runs; -1: for ever."""
 
 
 class NodeRules(msgspec.Struct, frozen=True):
-    """Which nodes a task may be on besides those of its selector; names with or without the engine's."""
+    """Node rules of a task besides its selector; node names may omit the engine."""
 
     expressions: tuple[Expression, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     include: tuple[str, ...] = ()
-    """Only these; none named is all."""
+    """Only these nodes; empty is all."""
     exclude: tuple[str, ...] = ()
 
 
 class Company(msgspec.Struct, frozen=True):
-    """With whom a job shares its nodes."""
+    """Rules on sharing nodes with other jobs."""
 
     exclusive: bool = False
-    """Its nodes are shared with no other job."""
+    """Whether its nodes are shared with no other job."""
     one_per_node: bool = False
     """No two of its tasks are on one node (FrameworkLauncher's antiaffinityAllocation)."""
     averse: tuple[str, ...] = ()
@@ -94,12 +94,12 @@ class Company(msgspec.Struct, frozen=True):
 
 
 class RoleAsk(msgspec.Struct, frozen=True):
-    """Tasks of one role that want equal things."""
+    """Tasks of one role with equal requirements."""
 
     role: str
     indexes: tuple[int, ...]
     minimum: int
-    """How many of them are enough to begin (elastic); equal to len(indexes) when not elastic."""
+    """The number of them that is enough to begin (elastic); len(indexes) if not elastic."""
     cpu_millis: int = 0
     memory_bytes: int = 0
     shm_bytes: int = 0
@@ -107,13 +107,12 @@ class RoleAsk(msgspec.Struct, frozen=True):
     topology: TopologyAsk = TopologyAsk()
     node_selector: dict[str, str] = {}
     resources: dict[str, int] = {}
-    """Of every other resource, by its name (`ports`, `disk` in bytes, …), what one task needs."""
+    """Other resources that one task needs, by name (`ports`, `disk` in bytes, …)."""
     nodes: NodeRules | None = None
     affinity: str = ""
-    """Under HiveD's preset the affinity group of its tasks, apart from those of other groups; "" is the gang's own, and
-    `ALONE` one group for each task."""
+    """Under HiveD's preset, the affinity group of its tasks; "" is the gang's own group, `ALONE` one group per task."""
     pinned_cell: str = ""
-    """The pinned cell that its tasks have to be in, where the roles of the gang are in several; else the gang tells it."""
+    """The pinned cell of its tasks, if the gang's roles are in several; else see `GangRequest.pinned_cell`."""
 
 
 class GangRequest(msgspec.Struct, frozen=True):
@@ -130,29 +129,29 @@ class GangRequest(msgspec.Struct, frozen=True):
     network_rdma: str = "none"
     max_duration_seconds: int = 0
     beside: tuple[str, ...] = ()
-    """Nodes of the gang that already runs, when these tasks join it."""
+    """The nodes of the running gang that these tasks join."""
     tags: tuple[str, ...] = ()
-    """In order, each once; jobs that are averse to one of them keep away."""
+    """Sorted, without duplicates; jobs with an anti-affinity to one of them keep away."""
     company: Company | None = None
     groups: tuple[str, ...] = ()
     """The user's groups, for limits per group."""
     preemptible: bool = True
-    """Whether it may be told to yield once it runs."""
+    """Whether it may be preempted once it runs."""
     deadline: float = 0.0
-    """When it has to be over, in seconds since 1970; 0 is no deadline."""
+    """When it must have ended, in seconds since 1970; 0 is no deadline."""
     pinned_cell: str = ""
-    """The pinned cell of its queue that all of it has to be in, by the name that the queue's document has; "" is none."""
+    """The pinned cell of its queue that must hold the whole gang, by its name in the queue's document; "" is none."""
     turn: float = 0.0
-    """Among the waiting gangs of its queue those of a higher turn come first, whatever the order says."""
+    """Waiting gangs of a queue with a higher turn come first, before the queue's order applies."""
     lazy_preemption: bool = False
-    """Whether under HiveD's preset it runs on as a guest when a stronger gang of its virtual cluster takes its cells."""
+    """Under HiveD's preset: run on as a guest when a stronger gang of its virtual cluster takes its cells."""
 
     @property
     def in_several_cells(self) -> bool:
-        """Whether its roles have to be in different pinned cells, or some in one; only HiveD's preset parts a gang."""
+        """Whether a role has a pinned cell of its own; only HiveD's preset splits a gang over several."""
         return any(role.pinned_cell for role in self.roles)
 
     @property
     def tasks(self) -> tuple[TaskKey, ...]:
-        """Every task asked for, in order."""
+        """Every requested task, in order."""
         return tuple(TaskKey(role.role, index) for role in self.roles for index in role.indexes)

@@ -1,4 +1,7 @@
-"""Why: what is stored of a running job is exactly what the launcher's rules read, so a restart resumes where it stopped."""
+"""The stored run state of jobs and tasks: exactly the fields that the launcher's rules read.
+
+So a restarted control resumes where it stopped.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _STAYS = frozenset({TaskState.PREPARING, TaskState.RUNNING, TaskState.ATTEMPT_CO
 
 
 class RetriedAfter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How often was tried again after each kind of end (`ExitClass`); what was stored before this was counted has none."""
+    """Retries by the kind of end that caused them (`ExitClass`); older records may lack some."""
 
     succeeded: int = 0
     transient: int = 0
@@ -26,19 +29,19 @@ class RetriedAfter(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Retries(msgspec.Struct, frozen=True):
-    """How often was tried again: `total`, and `accountable` (those that count against maxRetries)."""
+    """Retry counts: `total`, and `accountable` (those that count against maxRetries)."""
 
     total: int = 0
     accountable: int = 0
     after: RetriedAfter = RetriedAfter()
     in_a_row: int = 0
-    """Since an attempt last ran so long that the back-off begins anew."""
+    """Retries since an attempt last ran long enough to reset the back-off."""
     unstarted: int = 0
-    """Attempts in a row of which nothing was seen running."""
+    """Consecutive attempts that were never seen running."""
 
 
 class Yield(msgspec.Struct, frozen=True):
-    """Why an attempt of a job had to end though nothing was wrong with it."""
+    """Why an attempt of a job was preempted."""
 
     job_attempt: int
     rule: str
@@ -58,13 +61,13 @@ class TaskRun(msgspec.Struct, frozen=True):
     """The current task attempt, from 0; a new instance of the task gets a number never used in this job attempt."""
     retries: Retries = Retries()
     deletion_pending: bool = False
-    """A scale-down named this task: it ends and is removed, and is never taken back."""
+    """Whether a scale-down named this task: it ends and is removed, and cannot be taken back."""
     yielding: bool = False
-    """It ends to give its devices back, and then waits for others as a task that the job can do without for now."""
+    """Whether it ends to give its devices back; then it waits as a task that the job can do without for now."""
     yields_to: JobId | None = None
     """The job that it makes room for."""
     placement: TaskPlacement | None = None
-    """Where the task is, or was when it completed; `holds` says whether the devices are its own."""
+    """The task's placement, kept after completion; `holds` says whether the devices are still its own."""
     host: str = ""
     ports: dict[str, tuple[int, ...]] = {}
     process: str = ""
@@ -77,53 +80,53 @@ class TaskRun(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> TaskKey:
-        """Locates the task within its job."""
+        """Its key within the job."""
         return TaskKey(self.role, self.index)
 
     @property
     def holds(self) -> bool:
-        """Whether the node and devices of `placement` belong to the task now; a retry that is due soon keeps them."""
+        """Whether the node and devices of `placement` belong to the task now; a delayed retry keeps them."""
         return self.placement is not None and (self.state not in _HOLDS_NOTHING or self.retry_at is not None)
 
     @property
     def retry_at(self) -> float | None:
-        """When the next attempt begins, while the task waits for it."""
+        """When the next attempt begins, while the task waits for a delayed retry."""
         return self.wake_at if self.state is TaskState.ATTEMPT_COMPLETED else None
 
     @property
     def stays(self) -> bool:
-        """Whether it holds a place and is not on its way out."""
+        """Whether it holds a placement and is not being ended."""
         return self.holds and self.state in _STAYS
 
 
 class RoleCount(msgspec.Struct, frozen=True):
-    """Counters of one role that make completion policies O(1)."""
+    """Task counts of one role; with them completion policies are O(1)."""
 
     target: int
-    """How many tasks the role should have now (deletion-pending ones not counted)."""
+    """The number of tasks the role should have now, without deletion-pending ones."""
     total: int = 0
-    """How many exist, deletion-pending ones included."""
+    """All existing tasks, including deletion-pending ones."""
     waiting: int = 0
-    """In creation-pending or creation-requested: without a placement."""
+    """Tasks in creation-pending or creation-requested: without a placement."""
     running: int = 0
     succeeded: int = 0
     failed: int = 0
-    """Completed and not succeeded."""
+    """Tasks that completed without success."""
     leaving: int = 0
-    """Deletion-pending: they count for no completion policy."""
+    """Deletion-pending tasks, which no completion policy counts."""
     next_attempt: int = 0
     """The first task attempt number that no removed task of this role used."""
     awaited: tuple[int, ...] = ()
-    """Indexes that a scale-up wants again while their deletion-pending task is not gone: new tasks, once it is."""
+    """Indexes to create again by a scale-up, once their deletion-pending task is gone."""
 
     @property
     def kept(self) -> int:
-        """How many exist and are to stay."""
+        """Existing tasks that are not deletion-pending."""
         return self.total - self.leaving
 
     @property
     def ended(self) -> int:
-        """How many are completed."""
+        """Completed tasks."""
         return self.succeeded + self.failed
 
 
@@ -135,52 +138,51 @@ class JobRun(msgspec.Struct, frozen=True):
     attempt: int = 0
     retries: Retries = Retries()
     task_retries: int = 0
-    """How often its tasks were tried again alone, in all its attempts."""
+    """Retries of single tasks, in all attempts of the job."""
     yield_retries: int = 0
-    """How often the job, or a task of it that had run, was tried again because it had to yield: no failure, and counted in
-    no budget."""
+    """Retries of the job, or of a task that had run, after a preemption; they count against no budget."""
     roles: dict[str, RoleCount] = {}
     stop_requested: bool = False
-    """The attempt in hand is the last one, whatever the retry policy says."""
+    """The current attempt is the last one, whatever the retry policy says."""
     restart_requested: bool = False
-    """When the attempt in hand is over, the job begins anew with its retries unspent."""
+    """After the current attempt the job begins anew, with its retry budget reset."""
     suspended: bool = False
-    """A person suspended it: no attempt begins until it is resumed."""
+    """Whether a person suspended it: no attempt begins until it is resumed."""
     yielded: Yield | None = None
-    """Why the attempt in hand, or the one before it, had to yield; None once the job ran again."""
+    """Why the current attempt, or the one before it, was preempted; None once the job ran again."""
     yields: int = 0
-    """How often the job, or a part of it, had to yield."""
+    """Preemptions of the job or of a part of it."""
     external: bool = False
-    """Someone's own controller starts and ends its tasks, as the targets of its object say: no engine hears of them."""
+    """Whether another controller starts and ends its tasks, by the targets in its object; no engine runs them."""
     hold: str = ""
-    """Why nothing is created yet though nothing failed: `dependency`, `suspended`; "" when free."""
+    """Why nothing is created yet although nothing failed: `dependency`, `suspended`; "" if it is not held."""
     turn: float = 0.0
-    """Where a manager of its queue put it among those that wait (`GangRequest.turn`)."""
+    """Its turn among the waiting jobs of its queue, set by a queue manager (`GangRequest.turn`)."""
     created_at: float = 0.0
     notes: tuple[str, ...] = ()
-    """What is to be known of its places: what it preferred and did not get, whether anything enforces its parts."""
+    """Notes on its placement: unmet preferences, and whether device fractions are enforced."""
     placed_at: float | None = None
-    """When the gang was last given places while it held none."""
+    """When the gang was last placed while it held no placement."""
     started_at: float | None = None
     """When the first task of the current attempt ran."""
     checkpointed_at: float | None = None
-    """When the current attempt last said that it had saved its work."""
+    """When the current attempt last reported a checkpoint."""
     ended_at: float | None = None
     wake_at: float | None = None
     """The earliest time that the job or one of its tasks waits for: send `TimePassed` then."""
     completion: Completion | None = None
     waited: float = 0.0
-    """Seconds of the waits that are over, in all attempts."""
+    """Seconds of all finished waits, in all attempts."""
     waits_since: float | None = None
-    """When the wait began that is going on; None: the job does not wait."""
+    """When the present wait began; None: the job does not wait."""
     targets: dict[str, int] = {}
-    """By node id: the replicas of the counted role that the scheduler wants there now; those that yield are not in it."""
+    """By node id, the replicas of the counted role that the scheduler wants there now, without preempted ones."""
     placements: dict[str, dict[str, int]] = {}
-    """By role and node id: the tasks that hold their places now, those that are ending included."""
+    """By role and node id, the tasks that hold placements now, including those that are ending."""
 
     @property
     def had_to_yield(self) -> bool:
-        """Whether the attempt in hand had to yield."""
+        """Whether the current attempt was preempted."""
         return self.yielded is not None and self.yielded.job_attempt == self.attempt
 
     def attempt_of(self, task: TaskRun) -> AttemptId:

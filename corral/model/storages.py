@@ -1,4 +1,7 @@
-"""Why: an engine is told of a storage what it needs to mount it for one task, and nothing about who may have it."""
+"""The mount of a storage in one task, as an engine needs it.
+
+It says nothing about permissions.
+"""
 
 from __future__ import annotations
 
@@ -8,41 +11,41 @@ from corral.spec.storage import StorageDocument, StorageUse
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """One storage as one task has it."""
+    """One storage as mounted in one task."""
 
     name: str
     type: str
     """As in the Storage document."""
     path: str
-    """Where the task finds it."""
+    """The mount path in the task."""
     source: str = ""
     """By type: the export or folder, the share's address, the share, the container, the URI, the claim, the driver."""
     server: str = ""
     account: str = ""
     folder: str = ""
-    """The folder in it that the task has, a user's own; "" is all of it."""
+    """The subfolder that the task sees, a user's own; "" is the whole storage."""
     host_path: str = ""
-    """Where every machine has it mounted; "" where they do not."""
+    """The path at which every machine has it mounted; "" if they do not."""
     read_only: bool = False
     options: tuple[str, ...] = ()
     secret: str = ""
-    """The name of the Secret with the credentials, on Kubernetes."""
+    """On Kubernetes, the name of the Secret with the credentials."""
     credentials_file: str = ""
     attributes: dict[str, str] = {}
 
     @property
     def is_moved(self) -> bool:
-        """Whether its data are copied before and after the command, instead of being mounted."""
+        """Whether its data are copied before and after the command instead of being mounted."""
         return self.type == "uri"
 
     @property
     def uri(self) -> str:
-        """Of one that is moved, where the task's own data are."""
+        """For a storage that is copied: the URI of the task's own data."""
         return f"{self.source}/{self.folder}" if self.folder else self.source
 
 
 def mount_of(storage: StorageDocument, use: StorageUse, account: str) -> Mount:
-    """A storage as a job of the account with this id has it."""
+    """The mount of a storage for a job of the account with this id."""
     return Mount(
         name=storage.name,
         type=storage.type,

@@ -1,4 +1,4 @@
-"""Why: the line that a job has in lists is made from counters only, so it costs the same for one task and for 10,000."""
+"""Update a job's list entry from its counters only, at the same cost for one task and for 10,000."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corral.model.runs import JobRun
 
 
 def summarize(before: JobSummary, run: JobRun, phase: str, waiting: WaitingView | None = None) -> JobSummary:
-    """The line of a job whose run is now `run`; what a run does not know is taken from the line `before`."""
+    """The list entry of a job in state `run`; fields that a run does not have come from `before`."""
     roles = run.roles.values()
     total = sum(max(role.target, role.total) for role in roles)
     running = sum(role.running for role in roles)

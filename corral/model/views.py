@@ -1,7 +1,7 @@
-"""Why: pages and programs are shown jobs, machines and accounts in shapes that are written once and documented from here.
+"""The JSON shapes of jobs, machines and accounts in the API.
 
-These values are the API's JSON (see `corral.model.records`): the service makes them, the API encodes them, the OpenAPI
-document's schemas are generated from them.
+The service builds these values (see `corral.model.records`) and the API encodes them; the OpenAPI document's schemas
+are generated from them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from corral.model.records import JobSummary, Record, ShareView
 
 
 class RoleView(Record, frozen=True):
-    """One role of a job: how many tasks it should have (`target`) and how they stand."""
+    """One role of a job: the number of tasks it should have (`target`), and task counts by state."""
 
     name: str
     replicas: int
@@ -33,7 +33,7 @@ class RoleView(Record, frozen=True):
 
 
 class PlacementRecord(Record, frozen=True):
-    """Where one task runs; `rank` is its number in topology order, None where the framework knows none."""
+    """The node and devices of one task; `rank` is its number in topology order, None if the framework has no ranks."""
 
     role: str
     index: int
@@ -44,7 +44,7 @@ class PlacementRecord(Record, frozen=True):
     state: str = ""
     rank: int | None = None
     share: ShareView | None = None
-    """The part that the task has of its one device; null is the whole."""
+    """The task's fraction of its one device; null is the whole device."""
 
 
 class ReasonView(Record, frozen=True):
@@ -56,26 +56,26 @@ class ReasonView(Record, frozen=True):
 
 
 class ReasonsView(Record, frozen=True):
-    """Why a job waits: the binding constraint first; `possible` is False when no empty cluster would hold it."""
+    """Why a job waits, the binding constraint first; `possible` is False if even an empty cluster could not hold it."""
 
     binding: ReasonView
     others: tuple[ReasonView, ...] = ()
     ahead: int = 0
-    """How many gangs are before it; in what is stored of a job, as of the time when the reason was found."""
+    """The number of gangs before it; in stored reasons, as of the time when the reason was found."""
     possible: bool = True
 
 
 class JobStatus(Record, frozen=True):
-    """What the scheduler made of a job: `placements` has the tasks of every role by node id, those that end included."""
+    """The scheduler's result for a job: `placements` has task counts by role and node id, including ending tasks."""
 
     placements: dict[str, dict[str, int]] = {}
 
 
 class JobDetail(JobSummary, frozen=True, kw_only=True):
-    """Everything about one job but its events and logs; `placement` has the first 2,000 tasks."""
+    """All data of one job except its events and logs; `placement` has the first 2,000 tasks."""
 
     document: dict[str, Any] = {}
-    """As it stands: `replicaSpec` has the replicas asked for now and the scheduler's `targetReplicas`."""
+    """The present document: `replicaSpec` has the requested replicas and the scheduler's `targetReplicas`."""
     status: JobStatus = JobStatus()
     attempt: int = 0
     roles: tuple[RoleView, ...] = ()
@@ -83,40 +83,43 @@ class JobDetail(JobSummary, frozen=True, kw_only=True):
     reasons: ReasonsView | None = None
     links: dict[str, str] = {}
     retries_left: int | None = None
-    """None: without limit."""
+    """None: no limit."""
     depends_on: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What is to be known of its places: what it preferred and did not get, whether anything enforces its parts.
+    """Notes on its placement: unmet preferences, and whether device fractions are enforced.
 
-    In the answer to its submission also the documents of the file that were left out.
+    After a submission also the documents of the file that were left out.
     """
     suspended: bool = False
     checkpointed_at: str | None = None
-    """When the current attempt last said that it had saved its work."""
+    """When the current attempt last reported a checkpoint."""
     waited_seconds: float = 0.0
-    """The sum of its waits that are over: for places, other jobs and next attempts; not what it ran or was suspended."""
+    """Seconds of all finished waits for placement, other jobs and next attempts, without running and suspended time."""
     waiting_since: str | None = None
-    """When the wait began that is going on."""
+    """When the present wait began."""
     receipts: tuple[ReceiptView, ...] = ()
-    """The latest ten times that it had to yield."""
+    """Its ten latest preemptions."""
     allowed: tuple[str, ...] = ()
-    """What the caller may do with it, whatever state it is in: of `stop`, `restart`, `suspend`, `resume`, `scale`,
-    `delete`, `tag`, `exec`, `logs`, `environment` and, for managers of its queue, `order`."""
+    """The caller's permissions on it, whatever its state.
+
+    Possible values are `stop`, `restart`, `suspend`, `resume`, `scale`, `delete`, `tag`, `exec`, `logs`, `environment`
+    and, for managers of its queue, `order`.
+    """
 
 
 class Trial(Record, frozen=True):
-    """What a dry run found: the canonical document, whether it would start now, and what is in the way."""
+    """The result of a dry run: the canonical document, whether it would start now, and the reasons if not."""
 
     document: dict[str, Any]
     would_start: bool | None = None
-    """None: nobody could say (no scheduler answers)."""
+    """None: unknown, because no scheduler answers."""
     reasons: ReasonsView | None = None
     notes: tuple[str, ...] = ()
-    """Which documents of the file are another program's and left out."""
+    """Documents of the file that belong to other programs and were left out."""
 
 
 class ProblemView(Record, frozen=True):
-    """One thing wrong with a document; `line` and `column` count from 1, 0 is unknown."""
+    """One problem of a document; `line` and `column` count from 1, 0 is unknown."""
 
     path: str
     message: str
@@ -126,42 +129,42 @@ class ProblemView(Record, frozen=True):
 
 
 class Validation(Record, frozen=True):
-    """Whether a document can be accepted; if so its canonical form."""
+    """Whether a document is valid and, if so, its canonical form."""
 
     valid: bool
     problems: tuple[ProblemView, ...] = ()
     document: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
-    """Which documents of the file are another program's and left out."""
+    """Documents of the file that belong to other programs and were left out."""
 
 
 class JobFile(Record, frozen=True):
-    """The file that a job was submitted as, with `******` where a secret was."""
+    """The file that a job was submitted with; secrets are replaced by `******`."""
 
     job: str
     text: str
     parameters: dict[str, str] = {}
-    """Those that were given beside the file."""
+    """The parameters given beside the file."""
     code: str = ""
     """The digest of the code that was uploaded with it."""
     secrets: int = 0
-    """How many placeholders it has whose secrets are kept; its owner submits it again with `from`."""
+    """The number of placeholders with a stored secret; the owner can submit the file again with `from`."""
 
 
 class EstimateView(Record, frozen=True):
-    """When a waiting job is likely to start: `at`, how sure that is (`basis`), and what it rests on (`message`)."""
+    """When a waiting job is likely to start: the time (`at`), its certainty (`basis`) and its grounds (`message`)."""
 
     basis: str
     message: str
     at: str | None = None
     seconds: float | None = None
-    """From now."""
+    """Seconds from now."""
     after: tuple[JobSummary, ...] = ()
-    """The jobs whose end it is waited for last, or that have no known end; at most five."""
+    """The last jobs that must end first, or those that have no known end; at most five."""
 
 
 class ChangeView(Record, frozen=True):
-    """One thing that, were it otherwise, would let the job start now, proven by the scheduler itself."""
+    """One change that would start the job now, checked with the scheduler itself."""
 
     path: str
     """The field of the job file, or of a queue (`Queue/NAME: limit.devices`)."""
@@ -171,7 +174,7 @@ class ChangeView(Record, frozen=True):
 
 
 class Explanation(Record, frozen=True):
-    """Why a job stands where it stands, as one sentence and in parts."""
+    """Why a job is in its state, as one sentence and in parts."""
 
     job: str
     state: str
@@ -182,11 +185,11 @@ class Explanation(Record, frozen=True):
     changes: tuple[ChangeView, ...] = ()
     """The smallest changes that would start it now, at most three, the smallest first."""
     receipts: tuple[ReceiptView, ...] = ()
-    """The times it had to yield and is not yet back."""
+    """Its preemptions from which it has not come back yet."""
 
 
 class VersionView(Record, frozen=True):
-    """What server answers, and what it can do."""
+    """The server's version and features."""
 
     version: str
     api: str
@@ -194,7 +197,7 @@ class VersionView(Record, frozen=True):
 
 
 class SignedIn(Record, frozen=True):
-    """A token that was just made, shown this once."""
+    """A new token, shown only once."""
 
     token: str
     user: str
@@ -203,7 +206,7 @@ class SignedIn(Record, frozen=True):
 
 
 class OidcView(Record, frozen=True):
-    """Whether one may sign in with OpenID Connect, and what the button for it says."""
+    """Whether sign-in with OpenID Connect is enabled, and the label of its button."""
 
     enabled: bool
     label: str = ""
@@ -216,31 +219,31 @@ class Me(Record, frozen=True):
     role: str
     groups: tuple[str, ...] = ()
     manages: tuple[str, ...] = ()
-    """The queues whose manager the caller is; `*` is all."""
+    """The queues that the caller manages; `*` is all."""
 
 
 class Amount(Record, frozen=True):
-    """What is used, and how much may be; a limit of 0 is none."""
+    """An amount in use and its limit; a limit of 0 is none."""
 
     used: int
     limit: int = 0
 
 
 class AccountUse(Record, frozen=True):
-    """What an account has of what one account may have."""
+    """An account's use of its quotas."""
 
     tasks: Amount
-    """Waiting and running."""
+    """Waiting and running tasks."""
     code_bytes: Amount
-    """Uploaded and kept."""
+    """Bytes of uploaded code that are stored."""
     submissions: Amount = Amount(0)
-    """In the hour that began with the first of them."""
+    """Submissions in the hour that began with the first of them."""
     log_bytes_of_stream: int = 0
-    """Of each stream of a task's log so many bytes are kept, the newest; 0 is no limit."""
+    """Bytes kept of each stream of a task's log, the newest; 0 is no limit."""
     folder_bytes_of_task: int = 0
-    """A task may have so many in its working folder, as a pod in all that it writes to its node; 0 is no limit."""
+    """Bytes that a task may have in its working folder, or a pod in all that it writes to its node; 0 is no limit."""
     folder: str = ""
-    """The folder that the account has on storages which give each user one."""
+    """The account's folder on storages with one folder per user."""
 
 
 class UserView(Record, frozen=True):
@@ -254,21 +257,21 @@ class UserView(Record, frozen=True):
     disabled: bool = False
     has_password: bool = False
     folder: str = ""
-    """The folder that it has on storages which give each user one; its own also where a deleted account had its name."""
+    """Its folder on storages with one folder per user; unique even if a deleted account had its name."""
     max_priority: int | None = None
-    """The highest priority of its jobs; null leaves it to its groups."""
+    """The highest priority of its jobs; null: its groups decide."""
     email: str = ""
 
 
 class GroupView(Record, frozen=True):
-    """One group: who is in it, and what they may use; `*` is all."""
+    """One group, its members and its grants; `*` is all."""
 
     name: str
     description: str = ""
     external_name: str = ""
     queues: tuple[str, ...] = ()
     manages: tuple[str, ...] = ()
-    """The queues whose managers its members are."""
+    """The queues that its members manage."""
     storages: tuple[str, ...] = ()
     admin: bool = False
     """Whether its members are administrators."""
@@ -276,11 +279,11 @@ class GroupView(Record, frozen=True):
     """The first thousand, by name."""
     member_count: int = 0
     max_priority: int | None = None
-    """The highest priority of its members' jobs; null says nothing."""
+    """The highest priority of its members' jobs; null sets no bound."""
 
 
 class BatchLine(Record, frozen=True):
-    """What a line of a list of accounts does, or would do."""
+    """The effect of one line of an account list."""
 
     line: int
     name: str
@@ -291,11 +294,11 @@ class BatchLine(Record, frozen=True):
     message: str = ""
     """Why it is refused."""
     link: str = ""
-    """The one-time sign-in link's token of an account that was made, when links were asked for."""
+    """The token of a new account's one-time sign-in link, if links were requested."""
 
 
 class Batch(Record, frozen=True):
-    """What a list of accounts does, all of it or nothing."""
+    """The effect of an account list, which is applied wholly or not at all."""
 
     lines: tuple[BatchLine, ...]
     applied: bool
@@ -309,22 +312,22 @@ class StorageView(Record, frozen=True):
     type: str
     description: str = ""
     share: bool = True
-    """Whether all users see the same; else each has a folder of their own."""
+    """Whether all users share one folder; otherwise each has a folder of their own."""
     read_only: bool = False
     default: bool = False
-    """Whether the caller's jobs get it unasked."""
+    """Whether the caller's jobs mount it by default."""
     browsable: bool = False
-    """Whether the server reaches its folder."""
+    """Whether the server can read its folder."""
     groups: tuple[str, ...] = ()
-    """The groups that grant it, for administrators."""
+    """For administrators: the groups that grant it."""
 
 
 class FileView(Record, frozen=True):
-    """One thing in a storage's folder."""
+    """One entry of a storage's folder."""
 
     name: str
     kind: str
-    """`folder`, `file`, `link` (which nobody follows here) or `other`."""
+    """`folder`, `file`, `link` (never followed) or `other`."""
     size: int
     changed_at: str
 
@@ -333,11 +336,11 @@ class UserChanged(UserView, frozen=True):
     """One account after a change."""
 
     notice: str = ""
-    """After a new password: what it ended, and which tokens are still valid."""
+    """After a new password: the sessions and tokens that it ended, and the tokens that are still valid."""
 
 
 class LoginLink(Record, frozen=True):
-    """A one-time sign-in link; shown this once."""
+    """A one-time sign-in link; shown only once."""
 
     link: str
     expires_at: str
@@ -356,20 +359,20 @@ class TokenView(Record, frozen=True):
 
 
 class NewToken(TokenView, frozen=True, kw_only=True):
-    """A token that was just made; `token` is shown this once."""
+    """A new token; `token` is shown only once."""
 
     token: str
 
 
 class SecretView(Record, frozen=True):
-    """One sealed secret of the caller: never its value."""
+    """One sealed secret of the caller, without its value."""
 
     name: str
     updated_at: str = ""
 
 
 class Holding(Record, frozen=True):
-    """The task that holds a device, or the part `share` of it; null is the whole."""
+    """The task that holds a device or, with `share`, a fraction of it; null is the whole device."""
 
     id: str
     name: str
@@ -380,7 +383,7 @@ class Holding(Record, frozen=True):
 
 
 class DeviceView(Record, frozen=True):
-    """One accelerator of a node, and who holds it."""
+    """One accelerator of a node, and the tasks that hold it."""
 
     index: int
     id: str
@@ -395,14 +398,14 @@ class DeviceView(Record, frozen=True):
     parent: int = -1
     """The index of the device that it is a slice of; -1 is none."""
     free: bool = False
-    """Whether it is healthy and can be given whole: nobody holds a part or a slice of it, or what it is a slice of."""
+    """Whether it is healthy and can be allocated whole: no fraction, slice or parent of it is in use."""
     job: Holding | None = None
     others: tuple[Holding, ...] = ()
-    """Those who hold parts of it besides."""
+    """The other tasks that hold fractions of it."""
 
 
 class Amounts(Record, frozen=True):
-    """Processors (thousandths), memory (bytes) and whole devices; slices do not count besides."""
+    """CPU (thousandths), memory (bytes) and whole devices; slices are not counted in addition."""
 
     cpu_millis: int = 0
     memory_bytes: int = 0
@@ -410,7 +413,7 @@ class Amounts(Record, frozen=True):
 
 
 class MismatchView(Record, frozen=True):
-    """One thing (`what`) that a machine reports otherwise than configured."""
+    """One difference (`what`) between a machine's report and its configuration."""
 
     what: str
     configured: str
@@ -418,14 +421,14 @@ class MismatchView(Record, frozen=True):
 
 
 class NodeJob(Record, frozen=True):
-    """A job with tasks on a node: how many of them are there, and how many of the node's devices they hold."""
+    """A job with tasks on a node: the number of these tasks, and of the node's devices they hold."""
 
     id: str
     name: str
     user: str
     tasks: int
     devices: int | float = 0
-    """Parts of devices count as parts: 2.5."""
+    """Fractions of devices count as fractions: 2.5."""
 
 
 class NodeView(Record, frozen=True):
@@ -434,7 +437,7 @@ class NodeView(Record, frozen=True):
     name: str
     engine: str
     ready: bool = True
-    """As its engine says; a node that is cordoned may be ready and takes no new tasks all the same."""
+    """As reported by its engine; a cordoned node may be ready, yet takes no new tasks."""
     reason: str = ""
     cordon: CordonView | None = None
     levels: dict[str, str] = {}
@@ -444,15 +447,15 @@ class NodeView(Record, frozen=True):
     devices: tuple[DeviceView, ...] = ()
     links: tuple[tuple[int, ...], ...] = ()
     mismatches: tuple[MismatchView, ...] = ()
-    """What the machine reports otherwise than its document says: such a node is not ready."""
+    """Differences between report and configuration; a node with any is not ready."""
     tasks: int = 0
     jobs: tuple[NodeJob, ...] = ()
-    """Whose tasks they are, by the jobs' names: what draining the node would move."""
+    """The jobs with tasks on it, by name; draining the node would move these."""
     seen_at: str = ""
 
 
 class CellView(Record, frozen=True):
-    """One cell of the cluster's tree: `level` (root, engine, rack, node, numa, …), its name, and what is inside it."""
+    """One cell of the cluster's tree: its level (root, engine, rack, node, numa, …), its name and its content."""
 
     level: str
     name: str
@@ -465,7 +468,7 @@ class CellView(Record, frozen=True):
 
 
 class Top(Record, frozen=True):
-    """The live table: totals, and the jobs that run with what they hold."""
+    """The live table: totals, and the running jobs with the devices they hold."""
 
     at: str
     total: Amounts
@@ -476,27 +479,27 @@ class Top(Record, frozen=True):
 
 
 class Uploaded(Record, frozen=True):
-    """A blob that is stored now."""
+    """A stored blob."""
 
     digest: str
     size: int
 
 
 class Readiness(Record, frozen=True):
-    """Whether calls can be answered, and what is wrong: why not, or what does not work beside them."""
+    """Whether the server can answer calls, with the reasons if not, or if it is degraded."""
 
     ready: bool
     reasons: tuple[str, ...] = ()
     degraded: bool = False
-    """What is stored can be read, and something else does not work, as the reasons say."""
+    """Whether stored data can be read but something else does not work; `reasons` says what."""
 
 
 class PortsView(Record, frozen=True):
-    """The ports of a running task, for those who may enter it."""
+    """The ports of a running task, for users who may enter it."""
 
     ports: dict[str, tuple[int, ...]]
     path: str = ""
-    """Of a notebook: what comes after the address that its port is reached at, its token included."""
+    """For a notebook: the URL path after its port's address, with its token."""
 
 
 class PeersView(Record, frozen=True):

@@ -1,4 +1,4 @@
-"""Which virtual clusters go when a HiveD configuration, whose list of them is complete, takes the place of another."""
+"""Find the virtual clusters that a new HiveD configuration, whose list is complete, removes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RUNNING = ("starting", "running", "stopping")
 def missing_virtual_clusters(now: Iterable[DocumentRevision], given: Collection[str]) -> list[DocumentRevision]:
     """The stored queues that are virtual clusters and not among those `given`, in order.
 
-    A virtual cluster owns cells; under the hived preset a queue of which only the name is said is one without any.
+    A virtual cluster owns cells; under the hived preset, a queue document with only a name is one without cells.
     """
     documents = [(each, read_revision(each)) for each in now if not each.deleted]
     under_hived = any(
@@ -31,7 +31,7 @@ def missing_virtual_clusters(now: Iterable[DocumentRevision], given: Collection[
 
 
 def what_becomes(name: str, phases: dict[str, int]) -> str:
-    """What the jobs of a virtual cluster that goes become, in one sentence without its end; "" where it has none."""
+    """A clause on how the jobs of a removed virtual cluster continue; "" if it has none."""
     running = sum(phases.get(each, 0) for each in RUNNING)
     waiting = sum(phases.get(each, 0) for each in WAITING)
     told = []

@@ -1,6 +1,6 @@
-"""Why: service and control hand the store whole decisions as values, so that each is one durable transaction.
+"""Values that service and control write to the store, each in one durable transaction.
 
-Times are seconds since 1970; the forms that people are shown are in `corral.model.records`.
+Times are seconds since 1970; the API's forms are in `corral.model.records`.
 """
 
 from __future__ import annotations
@@ -22,51 +22,53 @@ from corral.model.runs import JobRun, TaskRun
 
 
 class IntentKind(StrEnum):
-    """What a person wants of a job, or its runtime says of it; each is an event of this kind, which control carries out."""
+    """Requests on a job by a person, or reports of its runtime; each is stored as an event that control carries out."""
 
     SUBMITTED = "job.submitted"
-    """Run it: `data` is empty, the job is read with `load_job`."""
+    """Run the job; `data` is empty, the job is read with `load_job`."""
     STOP = "job.stop-requested"
-    """End it."""
+    """Stop the job."""
     RESTART = "job.restart-requested"
-    """Begin it anew."""
+    """Restart the job."""
     SCALE = "job.scale-requested"
     """`data`: {"role": str, "replicas": int, "remove": [int, …]}."""
     SUSPEND = "job.suspend-requested"
-    """End it like one that is preempted, and hold it."""
+    """Preempt the job and hold it."""
     RESUME = "job.resume-requested"
-    """Let a suspended job go on."""
+    """Resume a suspended job."""
     MIGRATE = "job.migrate-requested"
-    """Have one running task end and begin elsewhere; `data`: {"role": str, "index": int}."""
+    """End one running task and start it elsewhere; `data`: {"role": str, "index": int}."""
     ORDER = "job.order-requested"
-    """Put it elsewhere among the waiting jobs of its queue; `data`: {"place": `first`, `last`, `before` or `own`, "before":
-    the other job's id}."""
+    """Move the job among the waiting jobs of its queue.
+
+    `data`: {"place": `first`, `last`, `before` or `own`, "before": the other job's id}.
+    """
     EDIT = "job.edit-requested"
-    """Have it wait on other terms; `data`: `model.edits.Edit` as JSON."""
+    """Change fields of the waiting job; `data`: `model.edits.Edit` as JSON."""
     DELETE = "job.delete-requested"
-    """Remove it from the store, once it is over."""
+    """Remove the job from the store, once it is over."""
     TAGS = "job.tags-changed"
-    """Its tags are others now; `data`: {"tags": [str, …]}."""
+    """Replace the job's tags; `data`: {"tags": [str, …]}."""
     CHECKPOINTED = "job.checkpointed"
-    """It saved its work at the time of the event; `data`: {"jobAttempt": int}. Only the latest of a job is kept."""
+    """The job saved a checkpoint at the event's time; `data`: {"jobAttempt": int}. Only a job's latest is kept."""
 
 
 class StoredFile(msgspec.Struct, frozen=True):
-    """The file that a job was submitted as, with placeholders for its secrets, and the parameters given beside it."""
+    """The file that a job was submitted with, with placeholders for its secrets, and its parameters."""
 
     text: str
     parameters: dict[str, str] = {}
     secrets: dict[str, str] = {}
-    """Sealed values of the placeholders by name; empty when it is read."""
+    """Sealed values by placeholder name; empty when the file is read back."""
 
 
 def file_owner(job: str) -> str:
-    """The owner of the sealed secrets of a job's file."""
+    """The owner name under which the sealed secrets of a job's file are stored."""
     return f"file:{job}"
 
 
 class NewJob(msgspec.Struct, frozen=True):
-    """A job that was accepted and is to be stored; `doc` is the canonical document as JSON text."""
+    """An accepted job to store; `doc` is the canonical document as JSON text."""
 
     id: JobId
     user: str
@@ -75,37 +77,37 @@ class NewJob(msgspec.Struct, frozen=True):
     priority: int
     doc: str
     summary: JobSummary
-    """How the job is listed until control first writes of it."""
+    """The job's list entry until control first writes one."""
     created_at: float
     actor: str = ""
-    """Who submitted it, when not the user."""
+    """The account that submitted it, if not the user."""
     job_type: str = "shell"
     tags: tuple[str, ...] = ()
     secrets: dict[str, str] = {}
     """Sealed values by name."""
     file: StoredFile | None = None
-    """What it was submitted as; of an array the first job has it."""
+    """The submitted file; in an array only the first job has it."""
     hold: str = ""
-    """`JobRun.hold` at the beginning: `dependency` when it waits for others."""
+    """The first `JobRun.hold`: `dependency` if it waits for other jobs."""
     depends_on: tuple[JobId, ...] = ()
     array_parent: str = ""
     unique_name: str = "live"
     """`live`: no live job of the user may have the name; `ever`: no job at all; `none`: any number may."""
     idempotency_key: str = ""
     object: ObjectLink | None = None
-    """The object of a cluster that it was born as: an object becomes a job at most once."""
+    """The Kubernetes object that it was created from; an object becomes a job at most once."""
     external: bool = False
-    """Someone's own controller runs its tasks (`JobRun.external`)."""
+    """Whether another controller runs its tasks (`JobRun.external`)."""
     suspended: bool = False
-    """It is suspended from its beginning."""
+    """Whether it is suspended from the start."""
     openpai: OpenPaiListing | None = None
-    """Of a job in OpenPAI's language: under what name its callers find it. `unique_name` is then about that name."""
+    """For a job in OpenPAI's format: its list fields; `unique_name` then applies to their name."""
     request_hash: str = ""
-    """Tells a repeated request from another one under the same idempotency key."""
+    """A hash that tells a repeated request from another one with the same idempotency key."""
 
 
 class Submitted(msgspec.Struct, frozen=True):
-    """What became of a submit; `created` is False when the idempotency key, or the object, had made the job before."""
+    """The result of a submit; `created` is False if the idempotency key or the object already had a job."""
 
     id: JobId
     created: bool
@@ -113,7 +115,7 @@ class Submitted(msgspec.Struct, frozen=True):
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """One intent event, in commit order."""
+    """One intent event; `seq` follows commit order."""
 
     seq: int
     job: JobId
@@ -124,7 +126,7 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class JobRecord(msgspec.Struct, frozen=True):
-    """One job as stored: what it is, and how it stands."""
+    """One job as stored, with its run and its list entry."""
 
     id: JobId
     name: str
@@ -143,11 +145,11 @@ class JobRecord(msgspec.Struct, frozen=True):
     live: bool
     array_parent: str = ""
     orphaned: bool = False
-    """Whether its account was deleted: one that is made under the same name later does not own it."""
+    """Whether its account was deleted; a later account of the same name does not own it."""
 
 
 class SubmitLimit(msgspec.Struct, frozen=True):
-    """How many jobs one account may submit in an hour by one API; an array counts as one."""
+    """Jobs that one account may submit per hour through one API; an array counts as one."""
 
     api: str
     """`corral` or `openpai`."""
@@ -155,7 +157,7 @@ class SubmitLimit(msgspec.Struct, frozen=True):
 
 
 class LiveJob(msgspec.Struct, frozen=True):
-    """One job as control needs it: its document, its run and all its tasks."""
+    """One live job with its document, its run and all its tasks, as control needs it."""
 
     id: JobId
     name: str
@@ -169,7 +171,7 @@ class LiveJob(msgspec.Struct, frozen=True):
     revision: int
     tasks: dict[TaskKey, TaskRun] = {}
     account: str = ""
-    """The id of its account, also when that was deleted; "" is its user's name."""
+    """The id of its account, even if the account was deleted; "" stands for the user's name."""
 
 
 class JobWrite(msgspec.Struct, frozen=True):
@@ -180,13 +182,13 @@ class JobWrite(msgspec.Struct, frozen=True):
     phase: str
     summary: JobSummary
     live: bool
-    """Whether `load_live` gives it: its run is not completed."""
+    """Whether `load_live` loads it: its run is not completed."""
     guard: int | None = None
-    """The revision that this write was thought out against; another one stored refuses the whole batch."""
+    """The revision that this write is based on; if another one is stored, the whole batch is refused."""
     priority: int | None = None
     queue: str | None = None
     doc: str | None = None
-    """The canonical document, where it has become another."""
+    """The canonical document, if it changed."""
 
 
 class TaskWrite(msgspec.Struct, frozen=True):
@@ -198,7 +200,7 @@ class TaskWrite(msgspec.Struct, frozen=True):
 
 
 class AttemptWrite(msgspec.Struct, frozen=True):
-    """The history of one attempt; a later write of the same id replaces the earlier one."""
+    """The history entry of one attempt; a later write with the same id replaces it."""
 
     id: AttemptId
     node: str = ""
@@ -224,21 +226,21 @@ class FactWrite(msgspec.Struct, frozen=True):
 
 
 class ServerEvent(msgspec.Struct, frozen=True):
-    """Something that happened to the server itself, and to no job."""
+    """An event of the server itself, of no job."""
 
     at: float
     kind: str
     message: str
     actor: str = ""
-    """Which process of which machine tells of it."""
+    """The process and machine that report it."""
 
 
 class ControlBatch(msgspec.Struct, frozen=True):
-    """Everything one cycle of control decided: stored whole or not at all."""
+    """All decisions of one control cycle, stored in one transaction."""
 
     epoch: int
     cursor: int | None = None
-    """The last intent that this batch (or one before it) has folded; None leaves it."""
+    """The last intent folded by this batch or an earlier one; None leaves it unchanged."""
     jobs: tuple[JobWrite, ...] = ()
     tasks: tuple[TaskWrite, ...] = ()
     attempts: tuple[AttemptWrite, ...] = ()
@@ -246,18 +248,18 @@ class ControlBatch(msgspec.Struct, frozen=True):
     outbox_add: tuple[tuple[JobId, EngineCommand], ...] = ()
     outbox_done: tuple[int, ...] = ()
     receipts: tuple[Receipt, ...] = ()
-    """New ones, and those that were closed."""
+    """New receipts and closed ones."""
     ledger: tuple[LedgerEntry, ...] = ()
     usage: tuple[QueueUsage, ...] = ()
-    """What queues held in the past, where that has changed."""
+    """Changed usage history of queues."""
     usage_forgotten: tuple[str, ...] = ()
-    """The queues whose past is no matter any more."""
+    """The queues whose usage history is deleted."""
     user_usage: tuple[UserUsage, ...] = ()
-    """What users of queues held in the past, where that has changed."""
+    """Changed usage history of queue users."""
     user_usage_forgotten: tuple[tuple[str, str], ...] = ()
-    """The queues and users whose past is no matter any more."""
+    """The queues and users whose usage history is deleted."""
     removed_jobs: tuple[JobId, ...] = ()
-    """Jobs to remove with everything of theirs but a line of history."""
+    """Jobs to remove with all their data except a history line."""
 
 
 class CommitResult(msgspec.Struct, frozen=True):
@@ -268,7 +270,7 @@ class CommitResult(msgspec.Struct, frozen=True):
 
 
 class OutboxRow(msgspec.Struct, frozen=True):
-    """A command that is stored and not yet known to have been carried out."""
+    """A stored command that is not yet known to have been carried out."""
 
     seq: int
     job: JobId
@@ -276,39 +278,39 @@ class OutboxRow(msgspec.Struct, frozen=True):
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """The process that leads: boot id, pid and start time name it for ever, whatever pid comes again."""
+    """The leading process; boot id, pid and start time identify it even if its pid is reused."""
 
     host: str
     boot_id: str
     pid: int
     start_time: str
     address: str = ""
-    """Where control answers questions, when not on the Unix socket of the data folder."""
+    """Where control answers questions, if not on the Unix socket of the data folder."""
 
 
 class EngineHome(msgspec.Struct, frozen=True):
-    """Where the tasks of a database run: a machine of the server's own, or a cluster (`home_of_engine`)."""
+    """Where the tasks of a database run: a machine with the server's own engine, or a cluster (`home_of_engine`)."""
 
     name: str
-    """A random name that the engine's folder keeps; for a cluster the engine's."""
+    """A random name stored in the engine's folder; for a cluster, the engine's name."""
     folder: str
     host: str
     machine: str
-    """The machine's own id, "" where it has none."""
+    """The machine's id; "" if it has none."""
     boot_id: str
 
 
 def home_of_engine(name: str) -> EngineHome:
-    """The home of tasks of which only the engine is known: pods, which a server on any machine finds in their cluster."""
+    """The home of tasks on a cluster: only the engine is known, and a server on any machine finds the pods there."""
     return EngineHome(name, "", "", "", "")
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """The right to write as control until `expires_at` (of the own clock) or until another epoch begins."""
+    """The right to write as control, until `expires_at` (by the holder's own clock) or until another epoch begins."""
 
     epoch: int
     expires_at: float
     cursor: int
-    """The last intent that was folded by any leader."""
+    """The last intent that any leader has folded."""
     holder: Holder
     renewals: int = 0

@@ -1,1 +1,1 @@
-"""Metrics, profiles and alerts: observes, never decides."""
+"""Mail from the server to its users."""

@@ -1,7 +1,6 @@
-"""Why: people want to hear of their jobs where they are not looking; a company's own mail server is what everybody has.
+"""Send mail through one SMTP server.
 
-Mail is handed to one server over SMTP. What it refuses for now is tried again by whoever calls; what it refuses for good
-is said once.
+A temporary refusal raises Unavailable, so that the caller can try again. A permanent refusal raises InvalidInput.
 """
 
 from __future__ import annotations
@@ -18,27 +17,27 @@ from corral.kernel.errors import InvalidInput, Unavailable
 _SECONDS = 20.0
 _PORTS = {"smtp": 25, "smtps": 465}
 _FOR_GOOD = 500
-"""From this reply code on a server will not change its mind."""
+"""SMTP reply codes from this one on are permanent refusals."""
 
 
 class Mailer(Protocol):
     """Sends one message to one person."""
 
     async def send(self, to: str, subject: str, text: str) -> None:
-        """Hand the message over.
+        """Send one message.
 
-        Raises Unavailable when that may be possible later, InvalidInput when it never will be.
+        Raises Unavailable if a later try may succeed, InvalidInput if none will.
         """
         ...
 
 
 class SmtpMailer:
-    """Mail by a server: `smtp://HOST[:PORT]` (encrypted where the server offers it) or `smtps://HOST[:PORT]`."""
+    """Client of an SMTP server: `smtp://HOST[:PORT]` (STARTTLS where the server offers it) or `smtps://HOST[:PORT]`."""
 
     def __init__(self, server: str, sender: str, *, password: str = "") -> None:
-        """A user name may stand before the host; its password is given apart.
+        """Parse the server's address; it may have a user name before the host, whose password is `password`.
 
-        Raises InvalidInput for an address that is none of these.
+        Raises InvalidInput `bad-mail-server` for any other address, or without a sender.
         """
         parts = urlsplit(server)
         if parts.scheme not in _PORTS or not parts.hostname or not sender:
@@ -50,7 +49,7 @@ class SmtpMailer:
         self._user, self._password, self._sender = unquote(parts.username or ""), password, sender
 
     async def send(self, to: str, subject: str, text: str) -> None:
-        """Hand the message over; see `Mailer`."""
+        """Send one message; see `Mailer`."""
         message = EmailMessage()
         message["From"], message["To"], message["Subject"] = self._sender, _line(to), _line(subject)
         message.set_content(text)
@@ -94,5 +93,5 @@ def _refused(code: int, words: bytes | str) -> InvalidInput | Unavailable:
 
 
 def _line(text: str) -> str:
-    """Text that stays one line of a message's head."""
+    """Join the text into one line, as a mail header requires."""
     return " ".join(text.split())

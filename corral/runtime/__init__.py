@@ -1,1 +1,1 @@
-"""What runs inside a task on every engine: one zipapp, from the standard library alone."""
+"""Programs that run inside a task on every engine: one zipapp that needs only the standard library."""

@@ -1,5 +1,7 @@
-"""Why: the zipapp's entry: `run PLAN` around a command, `mount …` before it, `beside …` in a container beside it,
-`agent …` for launchers."""
+"""The zipapp's entry point.
+
+`run PLAN` runs around a command, `mount …` before it, `beside …` in a sidecar container, and `agent …` for launchers.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import sys
 
 
 def main() -> int:
-    """Choose by the first word; the exit code of the process."""
+    """Run the mode that the first argument names; the exit code of the process."""
     if sys.argv[1:2] == ["agent"]:
         from corral.runtime.agent import main as agent
 

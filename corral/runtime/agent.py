@@ -1,13 +1,14 @@
-"""Why: a task that takes part in another task's `mpirun` or `horovodrun` needs a door, and no ssh server; this is it.
+"""The launch agent: lets `mpirun` and `horovodrun` of one task start processes in other tasks, without ssh servers.
 
 ```
-agent lead --name TASK --slots N --wait-for N [--bare] -- LAUNCHER …   in the leading task: run a launcher over all tasks
-agent join --name TASK --slots N                                       in every other task: run what the leader sends
-agent remote SOCKET [ssh's options] HOST WORD …                        what the launcher finds as `ssh` and `rsh`
-agent hosts SOCKET                                                     what Horovod asks for its hosts: `TASK:N` lines
+agent lead --name TASK --slots N --wait-for N [--bare] -- LAUNCHER …   in the leading task: run a launcher over all
+tasks
+agent join --name TASK --slots N                                       in every other task: run the leader's commands
+agent remote SOCKET [ssh's options] HOST WORD …                        called by the launcher as `ssh` and `rsh`
+agent hosts SOCKET                                                     called by Horovod to list hosts: `TASK:N` lines
 ```
-Where the leader is and the secret come from the environment: CORRAL_AGENT_HOST, CORRAL_AGENT_PORT, CORRAL_AGENT_SECRET; the
-secret is taken out of it before anything is started.
+The leader's address and the secret come from the environment: CORRAL_AGENT_HOST, CORRAL_AGENT_PORT,
+CORRAL_AGENT_SECRET. The secret is removed from it before any program is started.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any
 
 UNREACHABLE = 255
-"""What ssh answers when the command could not be run there."""
+"""ssh's exit code if the command could not be run on the host."""
 _WITH_VALUE = ("-o", "-p", "-i", "-l", "-F")
 
 
@@ -51,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run_agent(given: argparse.Namespace) -> int:
-    import asyncio  # only here: the stand-ins are started once for every task, and must be quick
+    import asyncio  # only here: the ssh replacements start once per task, and must be quick
 
     return asyncio.run(_agent(given))
 
@@ -70,9 +71,9 @@ async def _agent(given: argparse.Namespace) -> int:
 
 
 def run_remote(path: str, words: Sequence[str]) -> int:
-    """Stand in for ssh: run the words in the task named, and exit as they did; 255 when that cannot be."""
+    """Replace ssh: run the words in the named task and return their exit code, or 255 if that is impossible."""
     host, *rest = _without_options(words) or [""]
-    command = _without_options(rest)  # like ssh, which takes options behind the host too
+    command = _without_options(rest)  # like ssh, accept options after the host too
     if not host or not command:
         print("corral agent: a host and a command were expected", file=sys.stderr)
         return UNREACHABLE
@@ -88,7 +89,7 @@ def _without_options(words: Sequence[str]) -> list[str]:
 
 
 def list_hosts(path: str) -> int:
-    """Print the tasks that are there now, one `TASK:SLOTS` a line."""
+    """Print the tasks that have joined, one `TASK:SLOTS` per line."""
     answer = _ask(path, {})
     print("\n".join(answer.get("hosts", [])))
     return 0 if answer else 1

@@ -1,8 +1,8 @@
-"""Why: an agent runs what its peer says, so each line between agents is authenticated, in order, by the job's secret.
+"""The authenticated connection between two agents of a job.
 
-Both sides draw a nonce; the session key is HMAC-SHA256(secret, both nonces). Every line after that is `MAC JSON`, its MAC
-over direction, line number and text: nothing can be forged, repeated or left out. Nothing is encrypted: no secret is
-ever sent, the environment of a command is that of the task it runs in.
+Both sides draw a nonce; the session key is HMAC-SHA256(secret, both nonces). Every later line is `MAC JSON`; the MAC
+covers direction, line number and text, so no line can be forged, repeated or left out. Nothing is encrypted, since no
+secret is ever sent: a command runs with the environment of its task.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import secrets
 from typing import Any
 
 MAX_LINE = 1 << 20
-"""Bytes of one line; a longer one ends the connection."""
+"""The most bytes of one line; a longer one ends the connection."""
 HANDSHAKE_SECONDS = 10.0
 
 
 class BrokenChannel(Exception):
-    """The peer is gone, or is none of ours."""
+    """The connection ended, or the peer does not know the secret."""
 
 
 class Channel:
-    """A connection between two agents of one job, after they have proved to each other that they are."""
+    """A connection between two agents of one job, after mutual authentication."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, key: bytes, sends: str, hears: str
@@ -45,7 +45,7 @@ class Channel:
             raise BrokenChannel(str(error)) from error
 
     async def receive(self) -> dict[str, Any]:
-        """Read the next message. Raises BrokenChannel when there is none or it is not authentic."""
+        """Read the next message. Raises BrokenChannel if the connection ended or the message is not authentic."""
         mac, _, text = (await _line(self._reader)).partition(" ")
         if not hmac.compare_digest(mac.encode(), self._mac(self._hears, self._heard, text).encode()):
             raise BrokenChannel("a line with a wrong signature came")
@@ -53,7 +53,7 @@ class Channel:
         return _object(text)
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._writer.close()
 
     def _mac(self, direction: str, number: int, text: str) -> str:
@@ -61,12 +61,12 @@ class Channel:
 
 
 async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, secret: str) -> Channel:
-    """The leading side of the handshake. Raises BrokenChannel when the peer does not know the secret."""
+    """Do the leading side of the handshake. Raises BrokenChannel if the peer does not know the secret."""
     return await _handshake(reader, writer, secret, "leader", "member")
 
 
 async def connect(host: str, port: int, secret: str) -> Channel:
-    """The joining side of the handshake. Raises BrokenChannel when nobody who knows the secret is there."""
+    """Connect and do the joining side of the handshake. Raises BrokenChannel if no authentic peer answers."""
     try:
         reader, writer = await asyncio.open_connection(host, port, limit=MAX_LINE)
     except OSError as error:

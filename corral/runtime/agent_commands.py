@@ -1,4 +1,4 @@
-"""Why: whatever an agent starts in its task must also end with it, and report the code a shell would give."""
+"""Commands that an agent runs in its task; they end with the agent and report a shell's exit codes."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ KILL_AFTER_SECONDS = 5.0
 
 
 class Command:
-    """One command in a process group of its own, so that it can be ended with everything it started in it."""
+    """One command in a process group of its own, so that it can be ended with all its children."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     @classmethod
     async def start(cls, argv: Sequence[str], env: Mapping[str, str]) -> Command:
-        """Start `argv`; its output is the agent's own, so it lands in the log of this task. Raises OSError."""
+        """Start `argv` with the agent's own output, which is the task's log. Raises OSError."""
         return cls(await asyncio.create_subprocess_exec(*argv, env=dict(env), process_group=0))
 
     async def wait(self) -> int:
-        """The exit code; 128 + signal when one ended it."""
+        """Wait for the end; the exit code, or 128 + signal."""
         code = await self._process.wait()
         return 128 - code if code < 0 else code
 
     def signal(self, number: int) -> None:
-        """Send a signal to the group, if it is still there."""
+        """Send a signal to the process group, if it still exists."""
         try:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
             return
 
     async def end(self) -> int:
-        """Ask the group to end, kill it after a while, and give the exit code."""
+        """Send SIGTERM to the group, SIGKILL after `KILL_AFTER_SECONDS`; the exit code."""
         self.signal(signal.SIGTERM)
         try:
             return await asyncio.wait_for(self.wait(), KILL_AFTER_SECONDS)
@@ -47,7 +47,7 @@ class Command:
 
 
 class Commands:
-    """The remote commands that run in this task, by the number their sender gave them."""
+    """The remote commands that run in this task, by the sender's number."""
 
     def __init__(self) -> None:
         self._running: dict[int, Command] = {}
@@ -57,7 +57,8 @@ class Commands:
         try:
             with tempfile.TemporaryDirectory(prefix="corral-mpi-", ignore_cleanup_errors=True) as own:
                 env = dict(os.environ, CORRAL_TASK_DIR=os.getcwd())
-                # Open MPI's daemons of one job on one machine would make the same folder at once, and one of them fails
+                # Open MPI's daemons of one job on one machine would create the same folder at once, and one of them
+                # would fail
                 env.setdefault("OMPI_MCA_orte_tmpdir_base", own)
                 return await self._run(number, text, env)
         except OSError as error:
@@ -74,7 +75,7 @@ class Commands:
             del self._running[number]
 
     async def end(self, number: int) -> None:
-        """End one command that may have ended already."""
+        """End one command, which may have ended already."""
         command = self._running.get(number)
         if command is not None:
             await command.end()

@@ -1,7 +1,7 @@
-"""Why: launchers start remote processes by ssh; here they find a stand-in for it, and agents already in every task.
+"""The leading agent: runs the launcher, and passes its remote commands to the agents of other tasks.
 
-The leading agent waits for the members, makes a folder with what a launcher may want (`ssh`, `rsh` and `hosts` programs, a
-host file), runs the launcher there, and tells the members to leave when it has ended.
+It waits for the members, makes a folder with `ssh`, `rsh` and `hosts` programs and a host file, runs the launcher
+there, and tells the members to leave when it has ended.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from corral.runtime.agent_channel import MAX_LINE, BrokenChannel, Channel, accep
 from corral.runtime.agent_commands import Command, Commands
 
 WAIT_SECONDS = 600.0
-"""How long members may take to join."""
+"""Seconds within which all members must join."""
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _BARE = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH")
 _SIOCGIFADDR = 0x8915
@@ -55,7 +55,7 @@ class Leader:
         self._serving: set[asyncio.Future[None]] = set()
 
     async def run(self, argv: Sequence[str], host: str, port: int, wait_for: int, *, bare: bool) -> int:
-        """Serve members and stand-ins while `argv` runs; its exit code."""
+        """Serve members and ssh replacements while `argv` runs; its exit code."""
         joining = await asyncio.start_server(self._begin(self._welcome), host, port, limit=MAX_LINE)
         door = str(self._folder / "socket")
         asking = await asyncio.start_unix_server(self._begin(self._stand_in), door, limit=MAX_LINE)
@@ -115,7 +115,7 @@ class Leader:
         return [f"{self._name}:{self._slots}", *(f"{name}:{m.slots}" for name, m in self._members.items())]
 
     async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One member, from joining to leaving."""
+        """Serve one member, from joining to leaving."""
         try:
             channel = await accept(reader, writer, self._secret)
             hello = await channel.receive()
@@ -140,7 +140,7 @@ class Leader:
             channel.close()
 
     async def _stand_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request of a stand-in: run a command, or list the hosts; a stand-in that leaves ends its command."""
+        """Serve one request: run a command, or list the hosts. If the requesting process ends, its command is ended."""
         try:
             asked = json.loads(await reader.readline())
             if "command" not in asked:
@@ -158,7 +158,7 @@ class Leader:
             writer.write(json.dumps(answer).encode() + b"\n")
             await writer.drain()
         except OSError:
-            return  # the stand-in was killed: nobody waits for the answer
+            return  # the requesting process was killed: nobody waits for the answer
         finally:
             writer.close()
 
@@ -195,13 +195,13 @@ class Leader:
         (self._folder / "hostfile").write_text("".join(f"{name} slots={slots}\n" for name, _, slots in lines))
 
     def _ordered(self) -> list[str]:
-        """Hosts in rank order, where the environment tells it; members join in any order."""
+        """Hosts in the rank order of CORRAL_AGENT_ORDER; members join in any order."""
         order = {name: rank for rank, name in enumerate(os.environ.get("CORRAL_AGENT_ORDER", "").split(","))}
         return sorted(self._hosts(), key=lambda entry: order.get(entry.rpartition(":")[0], len(order)))
 
 
 def make_leader(name: str, slots: int, secret: str) -> tuple[Leader, tempfile.TemporaryDirectory[str]]:
-    """A leader and its folder, private to this uid, which the caller removes."""
+    """Create a leader and its folder, private to this uid, which the caller removes."""
     folder = tempfile.TemporaryDirectory(prefix="corral-agent-")
     return Leader(name, slots, secret, Path(folder.name)), folder
 
@@ -219,14 +219,14 @@ def _environment(folder: Path, host: str, *, bare: bool) -> dict[str, str]:
         "OMPI_MCA_plm_rsh_agent": str(folder / "rsh"),
         "OMPI_MCA_orte_default_hostfile": str(folder / "hostfile"),
     }
-    if host.startswith("127."):  # Open MPI leaves the loopback interface out unless it is named
+    if host.startswith("127."):  # Open MPI ignores the loopback interface unless it is named
         kept |= {"OMPI_MCA_btl": "self,tcp"}
         kept |= {"OMPI_MCA_btl_tcp_if_include": interface, "OMPI_MCA_oob_tcp_if_include": interface}
     return kept
 
 
 def interface_of(host: str) -> str:
-    """The name of the network interface that has the address of `host`; "lo" for all of 127.0.0.0/8, "" if none has."""
+    """The network interface with the address of `host`; "lo" for all of 127.0.0.0/8, "" if there is none."""
     address = socket.gethostbyname(host)
     if address.startswith("127."):
         return "lo"

@@ -1,4 +1,4 @@
-"""Why: a task that a launcher elsewhere fills with processes runs this: it joins the leading task and does as told."""
+"""The joining agent: runs commands of the leading agent in its task."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from corral.runtime.agent_channel import BrokenChannel, Channel, connect
 from corral.runtime.agent_commands import Commands
 
 JOIN_SECONDS = 120.0
-"""How long the leading task may be away before the member gives up."""
+"""Seconds for which the leading task may be away before the member gives up."""
 _RETRY_SECONDS = 0.2
 
 
 class Member:
-    """One joining agent: lives until the leader says that all is done, or a signal ends the task."""
+    """One joining agent; it runs until the leader says that all is done, or a signal ends the task."""
 
     def __init__(self, name: str, slots: int, host: str, port: int, secret: str) -> None:
         self._name, self._slots = name, slots
@@ -53,7 +53,7 @@ class Member:
         return None
 
     async def _serve(self, channel: Channel) -> bool:
-        """Do what the leader says until it ends; whether it said goodbye."""
+        """Carry out the leader's orders until the connection ends; whether the leader ended it with `leave`."""
         try:
             while True:
                 order = await channel.receive()

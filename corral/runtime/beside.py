@@ -1,8 +1,9 @@
-"""Why: an image that people bring has a shell at best; there the runtime works from a container beside the command's.
+"""The runtime in a sidecar container, for images that have only a shell.
 
-Both share a folder. The command's container prints what is `said` here until there is an `entry` for its shell, which it
-then becomes: signals, exit code and streams are the command's own. Kubernetes tells the container beside to end when the
-command's has ended; then outputs are moved, in what is left of the pod's grace. Started again, it goes on where it was.
+Both containers share a folder. The command's container prints the file `said` until the file `entry` exists, and then
+executes it, so signals, exit code and streams are the command's own. Kubernetes stops the sidecar after the command's
+container has ended; then outputs are moved, within the rest of the pod's grace period. A restarted sidecar resumes
+where it stopped.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from corral.runtime.run import RUNTIME_FAILED, Failed, prepare, stage_out, writa
 
 SAID, ENTRY, READY = "said", "entry", "ready"
 _DEAF: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
-"""What is sent to every process of the pod is meant for the command."""
+"""Signals that are sent to every process of the pod, but are meant for the command."""
 
 
 def main(given: str, private: str) -> int:
@@ -50,7 +51,7 @@ def main(given: str, private: str) -> int:
 
 
 def _read(given: str, private: str) -> Plan:
-    """The plan; its files are removed when they are read, and this container may be started again."""
+    """Read copies of the plan's files: reading removes them, and this container may be restarted."""
     os.makedirs(private, exist_ok=True)
     for name in ("plan", "token", "job-secret"):
         shutil.copyfile(os.path.join(given, name), os.path.join(private, name))
@@ -60,9 +61,9 @@ def _read(given: str, private: str) -> Plan:
 
 
 def _begin(plan: Plan, api: Api | None, entry: str, ready: str) -> None:
-    """Do all that comes before the command, and tell its container what to become."""
+    """Do all steps before the command, and write the script that its container executes."""
     os.umask(0)  # the command may run under any uid
-    with suppress(OSError):  # what is not in the shared folder is the image's own; the script says if it is not there
+    with suppress(OSError):  # a folder outside the shared one is in the image; the script reports if it is missing
         os.makedirs(plan.directory, exist_ok=True)
     try:
         with _saying(os.path.join(plan.shared, SAID)):
@@ -75,7 +76,7 @@ def _begin(plan: Plan, api: Api | None, entry: str, ready: str) -> None:
 
 
 def _end(plan: Plan) -> int:
-    """Do all that comes after the command; what fails is told as Kubernetes hears it from containers."""
+    """Do all steps after the command; a failure is written to the container's termination message."""
     try:
         stage_out(plan)
     except Failed as failure:
@@ -87,7 +88,7 @@ def _end(plan: Plan) -> int:
 
 
 def _script(plan: Plan, argv: list[str], env: Mapping[str, str]) -> str:
-    """What the command's shell is to do; variables that are as the container has them are left as they are."""
+    """The script for the command's shell; it exports only variables that differ from the container's."""
     lines = []
     for name, value in env.items():
         if plan.env.get(name) != value:
@@ -111,7 +112,7 @@ def _refusal(failure: Failed) -> str:
 
 @contextmanager
 def _saying(path: str) -> Iterator[None]:
-    """Meanwhile what this process and its children print is for the command's log."""
+    """Redirect the output of this process and its children to a file, which is shown in the command's log."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     kept = [os.dup(1), os.dup(2)]
     try:

@@ -1,4 +1,4 @@
-"""Why: the runtime travels into tasks as one file that any Python 3.11 runs without Corral being installed there."""
+"""Build the runtime's zipapp: one file that any Python 3.11 can run without Corral installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENTRY = '"""The runtime\'s entry."""\n\nimport sys\n\nfrom corral.runtime.__mai
 
 
 def build_runtime(target: Path) -> Path:
-    """Write the zipapp to `target`, replacing it as a whole; source and this Python's byte code are in it.
+    """Write the zipapp to `target` atomically, with the sources and this Python's byte code.
 
     Raises OSError.
     """

@@ -1,7 +1,8 @@
-"""Why: whoever saved its work has less to lose, and yields before others; so somebody must notice that work was saved.
+"""Watch a job's checkpoint path and report new checkpoints to the server.
 
-The job names a file or folder that changes with every checkpoint; it is looked at while the command runs, and what
-changed is told to the server once it has been still for a while. So no program has to know of Corral.
+A job that saved its work recently loses less when it is preempted, so it is preempted before others. The job names a
+file or folder that changes with every checkpoint. It is checked while the command runs, and a change is reported once
+it has been stable for a while, so the program needs no knowledge of Corral.
 """
 
 from __future__ import annotations
@@ -20,33 +21,33 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.5
 STILL_SECONDS = 1.0
-"""What has not changed for so long is whole."""
+"""Seconds without a change after which a checkpoint is complete."""
 APART_SECONDS = 5.0
-"""At most one checkpoint is told in so many seconds; the server keeps no more."""
+"""The least seconds between two reports; the server keeps only the latest anyway."""
 VARIABLE = "CORRAL_CHECKPOINT"
-"""Where the command finds the path."""
+"""The environment variable with the path, for the command."""
 _MOST_ENTRIES = 10_000
 _MOST_TRIES = 5
 
 
 def newest(path: str) -> int | None:
-    """When a file, or a folder or anything directly in it, changed last, in nanoseconds; None when nothing is there."""
+    """The latest change of a file, or of a folder and its direct entries, in nanoseconds; None if it does not exist."""
     try:
         found = os.stat(path)
         if not stat.S_ISDIR(found.st_mode):
             return found.st_mtime_ns
         with os.scandir(path) as entries:
             inside = [entry.stat(follow_symlinks=False).st_mtime_ns for entry in islice(entries, _MOST_ENTRIES)]
-    except OSError:  # nothing is there yet, or something was renamed while we looked
+    except OSError:  # it does not exist yet, or an entry was renamed meanwhile
         return None
     return max([found.st_mtime_ns, *inside])
 
 
 class Checkpoints:
-    """Tells the server of every checkpoint: `look` again and again, with a time that only runs forwards."""
+    """Reports every checkpoint to the server; call `look` repeatedly, with a monotonic time."""
 
     def __init__(self, api: Api, attempt: str, path: str) -> None:
-        """What is at `path` now was there before, and is no news."""
+        """Take the present state of `path` as already reported."""
         self._api = api
         self._attempt = attempt
         self._path = path
@@ -55,10 +56,10 @@ class Checkpoints:
         self._next = 0.0
         self._tries = 0
         self.over = False
-        """Whether there is no use in looking on."""
+        """Whether further checks are useless, because the server refused a report."""
 
     def look(self, now: float) -> None:
-        """Look once; a change is told when it is `STILL_SECONDS` old, and `APART_SECONDS` after the one before."""
+        """Check once; report a change that is `STILL_SECONDS` old, `APART_SECONDS` after the previous report."""
         changed = newest(self._path)
         if changed != self._seen:
             self._seen, self._since = changed, now
@@ -82,6 +83,6 @@ class Checkpoints:
 
 
 def watch(checkpoints: Checkpoints, stop: threading.Event) -> None:
-    """Look until there is no use in it, or `stop` is set."""
+    """Check every `LOOK_SECONDS` until a report is refused or `stop` is set."""
     while not checkpoints.over and not stop.wait(LOOK_SECONDS):
         checkpoints.look(time.monotonic())

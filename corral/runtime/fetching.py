@@ -1,4 +1,4 @@
-"""Why: an archive of hundreds of MiB comes over a connection that may break; it is asked for again until it is whole."""
+"""Download a large file from the server, and retry until it is complete."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from corral.runtime.peers import Api, TimedOut
 
 _CHUNK: Final = 1 << 20
 _PATIENCE: Final = 600.0
-"""Seconds: a server's restart, or its move to another machine, must not cost a job."""
+"""Seconds for retries: a server's restart, or its move to another machine, must not cost a job."""
 
 
 class NotKept(Exception):
-    """What came cannot be written here: the disk is full, or broken; asking again changes nothing."""
+    """The data cannot be written here (disk full or broken), so a retry is useless."""
 
 
 def fetch(
@@ -26,9 +26,9 @@ def fetch(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Write what the server has at `path` into `to`; the SHA-256 of it, in hexadecimal.
+    """Download `path` from the server into `to`; returns the SHA-256 in hexadecimal.
 
-    Raises Refused and NotKept at once, TimedOut when the server gave no whole answer in ten minutes.
+    Raises Refused and NotKept at once, TimedOut if the server gave no complete answer in ten minutes.
     """
     deadline, pause = clock() + _PATIENCE, 0.5
     while True:
@@ -47,7 +47,7 @@ def fetch(
 
 
 def _keep(to: BinaryIO, chunk: bytes | None) -> None:
-    """Write more of it, all the way to the file; None: begin anew."""
+    """Write a chunk and flush it; None empties the file."""
     try:
         if chunk is None:
             to.seek(0)

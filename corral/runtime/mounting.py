@@ -1,10 +1,10 @@
-"""Why: a task finds its storages at paths of their own without a container: they are mounted where only it sees them.
+"""Mount a task's storages at their paths without a container, visible to this task only.
 
-`mount SPEC -- COMMAND…` runs in a mount namespace of the task's own (`unshare` made it), still with the right to mount.
-Each storage is bound to its path; then this process gives up its rights, becomes the task's user, and runs the command in
-its folder. It does so itself: the job chooses the paths, so no program that is now found there may run with any right
-that the task's user has not. A path that is not there is made where the task's user could make it; elsewhere the folder
-that would have it is covered by one in memory with the same content, so that nothing is left on the machine.
+`mount SPEC COMMAND…` runs in a mount namespace of the task's own (made by `unshare`), still with the right to mount. It
+binds each storage to its path, drops its privileges, becomes the task's user, and runs the command in its folder. It
+does all this itself: the job chooses the paths, so no program found there may run with more rights than the task's user
+has. A missing path is created if the task's user could create it. Otherwise its parent folder is covered by a tmpfs
+with the same content, so that nothing stays on the machine.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _NOSUID, _NODEV, _NOEXEC, _NOATIME, _NODIRATIME = 2, 4, 8, 1024, 2048
 _READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _RELATIME = 1, 32, 4096, 16384, 1 << 21
 _ST_RELATIME: Final = 4096
 _KEPT: Final = _NOSUID | _NODEV | _NOEXEC | _NOATIME | _NODIRATIME
-"""What a mount is by the same bits as a file system says it is."""
+"""Mount flags whose bits are the same in `statvfs`."""
 _NO_NEW_PRIVILEGES, _AMBIENT, _CLEAR_ALL = 38, 47, 4
 
 
 def main(spec_file: str, command: list[str]) -> int:
-    """Mount what the file says, and become the command; returns only when that cannot be."""
+    """Mount the storages of the spec file and execute the command; returns only on failure."""
     with open(spec_file, encoding="utf-8") as file:
         spec: dict[str, Any] = json.load(file)
     what, uid = f"{_HANDLES} cannot be entered", int(spec["uid"])
     try:
-        os.chdir(_HANDLES)  # while nothing of the job's can be in its place
+        os.chdir(_HANDLES)  # while no path of the job can be mounted over it
         for mount in sorted(spec["mounts"], key=lambda each: str(each["path"])):
             what = f"the storage {mount['name']} cannot be mounted at {mount['path']}"
             _mount(mount, uid)
@@ -53,7 +53,7 @@ def main(spec_file: str, command: list[str]) -> int:
 
 
 def _start(command: list[str]) -> int:
-    """Become the command; the exit code, as a shell's, when that cannot be."""
+    """Execute the command; on failure, the exit code that a shell would give."""
     try:
         os.execvp(command[0], command)
     except OSError as error:
@@ -75,16 +75,16 @@ def _mount(mount: Mapping[str, Any], uid: int) -> None:
 
 
 def _bind_own(source: str, path: str) -> None:
-    """Bind a user's own folder: others may write beside it, so a link that is there by now is not followed."""
+    """Bind a user's own folder without following a link: other users may write next to it."""
     handle = os.open(source, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        _call_mount(str(handle), path, "", _BIND | _RECURSIVE)  # the working directory is that of the handles
+        _call_mount(str(handle), path, "", _BIND | _RECURSIVE)  # the working directory is /proc/self/fd
     finally:
         os.close(handle)
 
 
 def _make(path: str, uid: int) -> None:
-    """Have a folder at `path`, for real where the task's user may make it, else in memory."""
+    """Create a folder at `path`, really if the task's user may do so, or else in memory."""
     top = path
     missing: list[str] = []
     while not os.path.lexists(top):
@@ -104,7 +104,7 @@ def _make(path: str, uid: int) -> None:
 
 
 def _may_write(folder: os.stat_result, uid: int) -> bool:
-    """Whether the task's user (-1: whose process this is) may make something in a folder."""
+    """Whether the task's user (-1: this process's) may create an entry in a folder."""
     user = os.getuid() if uid < 0 else uid
     if user == 0:
         return True
@@ -115,7 +115,7 @@ def _may_write(folder: os.stat_result, uid: int) -> bool:
 
 
 def _make_below(handle: int, names: list[str], uid: int) -> None:
-    """Make folders in one another, each in the one that is open: what others do to the path meanwhile is no matter."""
+    """Create nested folders by open handles, so that concurrent changes of the path have no effect."""
     here = os.dup(handle)
     try:
         for name in names:
@@ -130,7 +130,7 @@ def _make_below(handle: int, names: list[str], uid: int) -> None:
 
 
 def _cover(folder: str) -> None:
-    """Put a folder in memory over `folder`, in which all that it has is bound again, by the handles (`_HANDLES`)."""
+    """Cover `folder` by a tmpfs, and bind all its entries into it again, by their handles (`_HANDLES`)."""
     was = os.stat(folder)
     inside: dict[str, tuple[int, os.stat_result, str]] = {}
     for name in os.listdir(folder):
@@ -160,7 +160,7 @@ def _call_mount(source: str, target: str, kind: str, flags: int, options: str = 
 
 
 def _give_up_rights() -> None:
-    """Whatever this process becomes may mount nothing, and no program gives it more rights than it has."""
+    """Drop the right to mount for this process and its successors, and forbid gaining privileges."""
     library = ctypes.CDLL(None, use_errno=True)
     nothing = ctypes.c_ulong(0)
     if library.prctl(_NO_NEW_PRIVILEGES, ctypes.c_ulong(1), nothing, nothing, nothing) != 0:
@@ -169,7 +169,7 @@ def _give_up_rights() -> None:
 
 
 def _become(uid: int) -> None:
-    """Be the task's user, without any group of the server; as root was everything before, all capabilities go."""
+    """Become the task's user, without the server's groups; because it was root, this drops all capabilities."""
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)

@@ -1,8 +1,8 @@
-"""Why: what OpenPAI does in a container before the command runs is done here, outside of it, so that any image will do.
+"""Prepare an OpenPAI task: variables, SSH keys and scripts that OpenPAI's runtime would make inside the container.
 
-In OpenPAI's order: the tasks have met (the barrier), then variables, what plug-ins need, a look whether the task's ports
-are free, and the scripts with their secrets filled in. A secret is in no argument and in no stored job; a script that
-holds one removes itself when it is read.
+It works outside the image, so any image will do. The order is OpenPAI's: after the barrier come variables, files for
+plug-ins, a check whether the task's ports are free, and the scripts with their secrets. A secret is in no argument and
+in no stored job; a script that contains one deletes itself when it is read.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ MAIN = "task.sh"
 _SECRET = re.compile(r"<%\s*\$secrets\.([A-Za-z0-9_.\-\[\]]+?)\s*%>", re.ASCII)
 _INDEX = re.compile(r"\[(\d+)\]", re.ASCII)
 _JOB_HOST = "corral-job"
-"""What the tasks of a job know each other's host key by, wherever they are."""
+"""The common name for the host key of all tasks of a job, whatever their address."""
 _START = 'exec "$(command -v bash || command -v sh)" "$0"'
 
 
 class PortTaken(Exception):
-    """A port that the task was given is in use by somebody else."""
+    """A port of the task is in use by another program."""
 
 
 class Prepared(NamedTuple):
-    """What is to be run, with which further variables."""
+    """The command to run, with additional variables."""
 
     argv: list[str]
     env: dict[str, str]
@@ -43,7 +43,7 @@ class Prepared(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where the task's files are put, where its command begins, and whether it may run under any uid."""
+    """The folder of the task's files, the working directory, and whether the task may run under any uid."""
 
     folder: str
     directory: str
@@ -72,7 +72,7 @@ def prepare(
 
 
 def fill_secrets(text: str, secrets: Mapping[str, str]) -> str:
-    """The text with `<% $secrets.NAME %>` filled in; a name that is not among them stays as it is written."""
+    """Fill in `<% $secrets.NAME %>` in a text; an unknown name stays as it is."""
 
     def value(match: re.Match[str]) -> str:
         return secrets.get(_INDEX.sub(r".\1", match[1]), match[0])
@@ -81,13 +81,13 @@ def fill_secrets(text: str, secrets: Mapping[str, str]) -> str:
 
 
 def job_key(secret: str, purpose: str) -> bytes:
-    """32 bytes that only the tasks of the job and the server can compute."""
+    """A key of 32 bytes that only the job's tasks and the server can compute."""
     return hmac.new(secret.encode(), purpose.encode(), hashlib.sha256).digest()
 
 
 def _filled(name: str, text: str, secrets: Mapping[str, str]) -> str:
     filled = fill_secrets(text, secrets)
-    # A shell that reads a script has it open: what is removed is its name.
+    # The shell has the script open while it reads, so removing the name is safe.
     return f'rm -f -- "$PAI_RUNTIME_DIR/{name}"\n{filled}' if filled != text and name.endswith(".sh") else filled
 
 
@@ -106,7 +106,7 @@ def _check_ports(ports: Mapping[str, Sequence[int]]) -> None:
                     probe.bind(("", number))
                 except OSError as error:
                     if error.errno != errno.EADDRINUSE:
-                        continue  # a port that this user may not bind is nobody's fault but the command's
+                        continue  # a port that this user may not bind is the command's problem
                     raise PortTaken(f"port {number} ({label}) of this task is in use by another program") from error
 
 
@@ -117,7 +117,7 @@ class _Host(NamedTuple):
 
 
 def _hosts(roles: Sequence[Role], names: Sequence[str], peers: Mapping[str, Address]) -> list[_Host]:
-    """The tasks that run an SSH server, as `ROLE-INDEX`."""
+    """The tasks that run an SSH server, named `ROLE-INDEX`."""
     found = []
     for role in roles:
         if role.name not in names:
@@ -131,7 +131,7 @@ def _hosts(roles: Sequence[Role], names: Sequence[str], peers: Mapping[str, Addr
 
 
 def _write_ssh(place: Place, asked: Mapping[str, Any], secret: str, hosts: Sequence[_Host]) -> None:
-    """Keys, settings of client and server; `@DIR@` and `@USER@` are filled in where they are used."""
+    """Write keys and settings of SSH client and server; the task fills in `@DIR@` and `@USER@`."""
     job = key_pair(job_key(secret, "openpai-ssh"), "corral-job")
     host = key_pair(job_key(secret, "openpai-ssh-host"), _JOB_HOST)
     inside = Place(os.path.join(place.folder, "ssh"), place.directory, place.any_user)
@@ -168,7 +168,7 @@ Subsystem sftp internal-sftp
 
 
 def _client(hosts: Sequence[_Host]) -> str:
-    """Each task by its name; what all have in common is said of each, for `Match` runs a program at every call."""
+    """The client's settings per task. Common ones are repeated, since `Match` would run a program at every call."""
     common = f"""\
   HostKeyAlias {_JOB_HOST}
   UserKnownHostsFile @DIR@/known_hosts

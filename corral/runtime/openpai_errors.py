@@ -1,6 +1,6 @@
-"""Why: OpenPAI's clients find out why a task failed from a block of YAML between two marks; here it is written and read.
+"""Write and read OpenPAI's error block: YAML between two marks that tells its clients why a task failed.
 
-It stands behind the sentence that people read, in what the task's end says of itself.
+The block follows the sentence for people in the diagnostics of a task's end.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 START, END = "[PAI_RUNTIME_ERROR_START]", "[PAI_RUNTIME_ERROR_END]"
 UNKNOWN_FAILURE = 255
-"""OpenPAI's runtime ends a container with it whose command failed in no way that it knows."""
+"""The exit code with which OpenPAI's runtime ends a container whose command failed for an unknown reason."""
 COMMAND_INVALID = 220
 KNOWN_CODES = frozenset(
     (128, 130, 131, 132, 134, 135, 136, 137, 139, 141, 143, 200, 201, 210, *range(220, 227), *range(228, 236))
 ) | frozenset(range(249, 257))
-"""The positive codes with a row of their own in OpenPAI's table, and the three of FrameworkController."""
+"""The positive codes with a row in OpenPAI's table, and FrameworkController's three."""
 _NOT_FOUND = 127
 _NO_COMMAND = re.compile(r"command (?:was )?not found", re.IGNORECASE)
 _CODE_IN_BLOCK = re.compile(r"\[PAI_RUNTIME_ERROR_START\]\nexitCode: (\d+)\n")
@@ -27,26 +27,26 @@ _NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff
 
 
 class RuntimeFault(NamedTuple):
-    """What the runtime knows of a failure; empty text and None stand for nothing known."""
+    """The runtime's knowledge of a failure; empty text and None mean unknown."""
 
     exit_code: int
     trigger: str = ""
-    """What recognised it: the phrase of a pattern, or the step of the runtime that failed."""
+    """The phrase of the pattern that matched, or the step of the runtime that failed."""
     user_exit_code: int | None = None
-    """What the command itself ended with."""
+    """The exit code of the command itself."""
     user_line: str = ""
-    """The line of the user's log that told."""
+    """The line of the user's log that matched."""
     platform_line: str = ""
-    """What the runtime itself said."""
+    """The runtime's own message."""
     user_log: str = ""
     platform_log: str = ""
 
 
 def container_code(code: int, log: str = "") -> int:
-    """The exit code that OpenPAI's runtime gives a container whose command ended with `code`; `log` is what it printed.
+    """The exit code that OpenPAI's runtime gives a container whose command ended with `code`; `log` is its output.
 
-    A code with a row in OpenPAI's table, 0 and negative codes stay as they are. 127 of a shell that found no command is
-    220 (the user's failure); any other code is 255 (unknown).
+    A code with a row in OpenPAI's table, 0 and negative codes are unchanged. 127 of a shell that found no command
+    becomes 220 (the user's failure); any other code becomes 255 (unknown).
     """
     if code <= 0 or code in KNOWN_CODES:
         return code
@@ -54,9 +54,9 @@ def container_code(code: int, log: str = "") -> int:
 
 
 def told_code(code: int, diagnostics: str) -> int:
-    """The exit code that OpenPAI's clients are told of an end that is kept as `code` with `diagnostics`.
+    """The exit code that OpenPAI's clients see for an end stored as `code` with `diagnostics`.
 
-    The runtime read the whole end of the log, so its block decides where there is one.
+    A block in the diagnostics decides, because the runtime had the log's whole end.
     """
     block = _CODE_IN_BLOCK.search(diagnostics)
     if block is not None and code == _NOT_FOUND and int(block[1]) in KNOWN_CODES:
@@ -65,7 +65,7 @@ def told_code(code: int, diagnostics: str) -> int:
 
 
 def error_block(fault: RuntimeFault) -> str:
-    """The block, marks included."""
+    """Format a failure as a block, with its marks."""
     lines = [START, f"exitCode: {fault.exit_code}"]
     if fault.trigger:
         lines.append(f"trigger: {_quoted(fault.trigger, _MOST_LINE)}")
@@ -83,14 +83,14 @@ def error_block(fault: RuntimeFault) -> str:
 
 
 def sentence(diagnostics: str) -> str:
-    """What stands around the block, for people."""
+    """The diagnostics without the block, for people."""
     before, start, rest = diagnostics.partition(START)
     after = rest.partition(END)[2] if start else ""
     return f"{before.rstrip()}{after}".strip()
 
 
 def read_error(diagnostics: str) -> dict[str, Any] | None:
-    """The fields of the block; None where there is none, or where its end is cut off."""
+    """The fields of the block; None if there is none, or if its end is cut off."""
     _, start, rest = diagnostics.partition(START)
     text, end, _ = rest.partition(END)
     if not start or not end:
@@ -111,7 +111,7 @@ def read_error(diagnostics: str) -> dict[str, Any] | None:
 
 
 def _quoted(text: str, most: int) -> str:
-    """YAML's double-quoted text is JSON's, without what only YAML takes amiss; of what is too long the end tells most."""
+    """Quote text for YAML as JSON, with characters escaped that only YAML rejects; keep the end of a long text."""
     shown = json.dumps(text if len(text) <= most else f"...{text[-most:]}", ensure_ascii=False)
     shown = _NOT_IN_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", shown)
     return shown.replace("[PAI_RUNTIME_ERROR_", "\\u005bPAI_RUNTIME_ERROR_")

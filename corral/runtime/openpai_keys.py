@@ -1,7 +1,8 @@
-"""Why: all tasks of a job must have the same SSH key without asking anybody, in images where no program makes keys.
+"""Derive an Ed25519 SSH key pair from a job's secret, so that all tasks have the same one.
 
-The key is Ed25519 (RFC 8032), whose private half is any 32 bytes: they are derived from what the job's tasks share. It is
-computed with whole numbers, in a few milliseconds and not in constant time; whoever could measure that is in the task.
+The key is Ed25519 (RFC 8032), whose private half may be any 32 bytes. Images may have no program to make keys, so it is
+computed here with Python integers, in a few milliseconds. This is not constant-time, which is acceptable: only the task
+itself could measure it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ _SQRT_OF_MINUS_1 = pow(2, (_P - 1) // 4, _P)
 _KIND = b"ssh-ed25519"
 _LINE = 70
 _Point = tuple[int, int, int, int]
-"""Extended coordinates: x/z, y/z, 1, xy/z."""
+"""A point in extended coordinates: x/z, y/z, 1, xy/z."""
 
 
 class KeyPair(NamedTuple):
-    """Both halves as OpenSSH keeps them in files."""
+    """Both halves in OpenSSH's file formats."""
 
     private: str
     public: str
@@ -29,12 +30,12 @@ class KeyPair(NamedTuple):
 
 
 def key_pair(seed: bytes, comment: str) -> KeyPair:
-    """The pair whose private half is `seed` (32 bytes)."""
+    """The key pair with the private half `seed`; raises ValueError unless it has 32 bytes."""
     if len(seed) != 32:
         raise ValueError("the seed of an Ed25519 key has 32 bytes")
     public = public_half(seed)
     blob = _text(_KIND) + _text(public)
-    check = hashlib.sha256(seed).digest()[:4] * 2  # reading compares its two halves, nothing more
+    check = hashlib.sha256(seed).digest()[:4] * 2  # a reader only checks that both halves are equal
     private = check + blob + _text(seed + public) + _text(comment.encode())
     private += bytes(range(1, 1 + -len(private) % 8))
     content = (
@@ -47,7 +48,7 @@ def key_pair(seed: bytes, comment: str) -> KeyPair:
 
 
 def public_half(seed: bytes) -> bytes:
-    """The public key of RFC 8032 for a private one."""
+    """The public key for a private one, by RFC 8032."""
     digest = bytearray(hashlib.sha512(seed).digest()[:32])
     digest[0] &= 248
     digest[31] = digest[31] & 127 | 64

@@ -1,6 +1,6 @@
-"""Why: programs written for OpenPAI find each other by `PAI_...` variables that tell addresses, known only after the start.
+"""OpenPAI's `PAI_...` variables with addresses and ports, which are known only after the tasks have started.
 
-Source: OpenPAI's runtime (its `genenv` step) and, for what only the YARN era told, DockerContainerScripts.
+Source: OpenPAI's runtime (its `genenv` step) and, for variables of the YARN era, DockerContainerScripts.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from corral.runtime.peers import Address
 
 MOST_BYTES = 768 * 1024
-"""What these variables may take together: the kernel has a limit for the whole environment of a program."""
+"""The most bytes of these variables together; the kernel limits a program's whole environment."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 class Role(NamedTuple):
-    """One task role: OpenPAI's name and Corral's, how many tasks it has, and Corral's name of each port label."""
+    """One task role: OpenPAI's name, Corral's name, the number of tasks, and Corral's port name by label."""
 
     name: str
     corral: str
@@ -26,21 +26,21 @@ class Role(NamedTuple):
 
 
 class Told(NamedTuple):
-    """The variables, and whether those about single other tasks were left out because they are too many."""
+    """The variables, and whether those about single other tasks were left out to keep within `MOST_BYTES`."""
 
     variables: dict[str, str]
     shortened: bool = False
 
 
 def roles_of(layout: Sequence[Mapping[str, Any]]) -> list[Role]:
-    """The roles as the framework wrote them down."""
+    """Convert the framework's plain data to roles."""
     return [Role(str(role["name"]), str(role["corral"]), int(role["tasks"]), dict(role["ports"])) for role in layout]
 
 
 def address_variables(
     roles: Sequence[Role], role: str, index: int, peers: Mapping[str, Address], directory: str
 ) -> Told:
-    """What the task `index` of `role` (OpenPAI's name) is told of itself and of all others that are known."""
+    """The variables of task `index` of `role` (OpenPAI's name): its own addresses, and those of all known tasks."""
     mine = next(each for each in roles if each.name == role)
     me = peers.get(f"{mine.corral}-{index}", Address("127.0.0.1", {}))
     own = {label: me.ports.get(name, []) for label, name in mine.ports.items()}
@@ -85,7 +85,7 @@ def _of_each(roles: Sequence[Role], peers: Mapping[str, Address]) -> Iterator[tu
 
 
 def _callable(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those that a shell can name: a role or label of the YARN era may have a dot in it."""
+    """The variables with names valid in a shell: a role or label of the YARN era may contain a dot."""
     return {name: value for name, value in variables.items() if _NAME.fullmatch(name)}
 
 

@@ -1,6 +1,6 @@
-"""Why: "exit code 1" tells nobody anything; the last lines of the log often say what went wrong, in known words.
+"""Patterns that recognise known faults in the last lines of a task's log, for a better message than an exit code.
 
-Codes 221-235 and 254 and their phrases are OpenPAI's (its runtime's exit specification); the expressions are our own.
+Codes 221-235 and 254 and their phrases are OpenPAI's (its runtime's exit specification); the expressions are Corral's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LINE: Final = 300
 
 
 class Pattern(NamedTuple):
-    """A known fault: which exit codes it is looked for under (none: any but 0), and its words in the log."""
+    """A known fault: its text in the log, and the exit codes under which it is searched (empty: any but 0)."""
 
     code: int
     phrase: str
@@ -23,7 +23,7 @@ class Pattern(NamedTuple):
 
 
 class Match(NamedTuple):
-    """What was recognised, and the line that told."""
+    """The fault that was recognised, and the line that matched."""
 
     code: int
     phrase: str
@@ -35,18 +35,18 @@ def _pattern(code: int, phrase: str, words: str, *exits: int) -> Pattern:
 
 
 _USAGE: Final = r"^\S+: error: (?:unrecognized arguments|the following arguments are required|argument .*invalid).*$"
-"""What Python's argparse prints."""
+"""The message of Python's argparse."""
 
 _SAVE_PATH: Final = (
     r"^.*(?:RuntimeError: Parent directory .* does not exist|Unable to (?:synchronously )?create file .*No such file"
     r"|Failed to create a (?:NewWriteableFile|directory):).*$"
 )
-"""What PyTorch, HDF5 and TensorFlow print."""
+"""The messages of PyTorch, HDF5 and TensorFlow."""
 _NO_IMAGE: Final = (
     r"^.*(?:manifest .*unknown|manifest for .* not found|pull access denied for|No such image:"
     r"|repository .* not found|invalid reference format).*$"
 )
-"""What Docker and Podman print before their 125, which stands for "no container was started"."""
+"""The messages of Docker and Podman before their exit code 125, which means that no container was started."""
 
 PATTERNS: Final = (
     _pattern(223, "ContainerCudaUncorrectableECCError", r"^.*uncorrectable ECC error.*$"),
@@ -68,7 +68,7 @@ PATTERNS: Final = (
 
 
 def recognise(exit_code: int, tail: bytes) -> Match | None:
-    """The first pattern that the end of a failed command's log shows."""
+    """The first pattern that matches the end of a failed command's log."""
     if exit_code == 0:
         return None
     for pattern in PATTERNS:
@@ -84,13 +84,13 @@ def recognise(exit_code: int, tail: bytes) -> Match | None:
 
 
 def tails_of(path: str) -> bytes:
-    """The last bytes of a task's log; where standard output has a log of its own, that one's before those of the errors."""
+    """The last bytes of a task's log; if standard output has a log of its own, its end comes first."""
     output = f"{path.removesuffix('.stderr')}.stdout" if path.endswith(".stderr") else ""
     return (tail_of(output) + b"\n" if output else b"") + tail_of(path)
 
 
 def tail_of(path: str) -> bytes:
-    """The last bytes of a log; empty when it cannot be read."""
+    """The last bytes of a log; empty if it cannot be read."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))

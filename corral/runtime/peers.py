@@ -1,7 +1,7 @@
-"""Why: hosts and ports exist only after tasks have started; here the command's references become addresses.
+"""Resolve references in a command to the addresses of started tasks, which the server knows.
 
-The server answers who has started; it may be away for a while (a restart must not cost a job), so every failure but a
-refusal is tried again until the barrier's time is over.
+The server may be away for a while, and its restart must not cost a job. So every failure except a refusal is retried
+until the barrier's time is over.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ class TimedOut(Exception):
 
 
 class Unanswered(TimedOut):
-    """The server did not answer in time, so nothing is known of the other tasks."""
+    """The server did not answer in time, so the state of the other tasks is unknown."""
 
 
 class Unresolved(Exception):
-    """The command names a task or port that the job does not have."""
+    """The command refers to a task or port that the job does not have."""
 
 
 class Address(NamedTuple):
-    """Where a started task is."""
+    """The host and ports of a started task."""
 
     host: str
     ports: dict[str, list[int]]
 
 
 class Api:
-    """The few calls of Corral's server that a task may make.
+    """A client for the few server calls that a task may make.
 
-    With a `certificate` the server must show that one; its name does not matter, nor who signed it.
+    With a `certificate` the server must present that one; its name and its issuer do not matter.
     """
 
     def __init__(self, url: str, token: str, certificate: str = "") -> None:
@@ -66,9 +66,9 @@ class Api:
         self._certificate = certificate
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The JSON answer, None for an empty one.
+        """Call the server; the JSON answer, None for an empty one.
 
-        Raises Refused for a refusal, OSError when there is no answer worth the name.
+        Raises Refused for 401, 403 and 404, OSError for any other failure.
         """
         import http.client  # most tasks never call
 
@@ -92,9 +92,9 @@ class Api:
             raise OSError("the server's answer is not JSON") from error
 
     def read(self, path: str, piece: int) -> Iterator[bytes]:
-        """The bytes at a path, in pieces.
+        """Download the bytes at a path, in chunks of at most `piece` bytes.
 
-        Raises Refused for a refusal, OSError when not all of them came.
+        Raises Refused for 401, 403 and 404, OSError for any other failure or an incomplete answer.
         """
         import http.client
 
@@ -128,7 +128,7 @@ class Api:
 
 
 def _only(certificate: str) -> ssl.SSLContext:
-    """Trust in one certificate and in nothing that it does not sign."""
+    """A TLS context that trusts one certificate, and only certificates signed by it."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -148,7 +148,7 @@ def wait_for(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Address]:
-    """The addresses of the started tasks by name (`worker-0`), once `everyone` or all `wanted` have started.
+    """Wait until `everyone` or all `wanted` tasks have started; the addresses by task name (`worker-0`).
 
     Raises TimedOut after `timeout` seconds, Refused at once.
     """
@@ -175,9 +175,9 @@ def wait_for(
 
 
 def resolve(text: str, peers: Mapping[str, Address], secret_key: str) -> str:
-    """`text` with every reference replaced.
+    """Replace every reference in `text`.
 
-    Raises Unresolved for a task or port that is not there.
+    Raises Unresolved for a task or port that does not exist.
     """
 
     def address(match: re.Match[str]) -> str:
@@ -201,7 +201,7 @@ def resolve(text: str, peers: Mapping[str, Address], secret_key: str) -> str:
 
 
 def resolve_command(words: list[str], peers: Mapping[str, Address], program: list[str]) -> list[str]:
-    """The command's words with references replaced; secrets have no place in arguments, so there are none here.
+    """Replace the references in a command's words. Secrets are refused: arguments are visible to everyone.
 
     Raises Unresolved.
     """

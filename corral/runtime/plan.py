@@ -1,4 +1,4 @@
-"""Why: the engine tells the runtime what to do in one private file, so nothing of it is in arguments or environment."""
+"""The plan: the engine's instructions to the runtime, in one private file instead of arguments or environment."""
 
 from __future__ import annotations
 
@@ -10,61 +10,63 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Plan:
-    """What the runtime does around the command; paths are absolute, "" or empty means: not asked for."""
+    """The runtime's steps around the command; paths are absolute, and "" or empty means not requested."""
 
     attempt: str
     command: list[str]
     work: str
-    """The task's own folder: code and data go into it."""
+    """The task's own folder, for code and data."""
     directory: str = ""
-    """Where the command runs, `work` if unsaid."""
+    """The command's working directory; "" is `work`."""
     owner: int = -1
-    """The uid that the folder is given to once it is filled, when the command runs under another one (in a container)."""
+    """The uid that gets the folder once it is filled, if the command runs as another user (in a container)."""
     entry_file: str = ""
-    """With it the command is a container client: `env`, not our own environment, is the job's, and goes into this file,
-    which the shell inside runs."""
+    """The script that the shell in a container runs, if the command is a container client.
+
+    Then `env`, not the runtime's own environment, has the job's variables, and is written to this file.
+    """
     env: dict[str, str] = field(default_factory=dict)
     code_handle: int = -1
-    """The open file that holds the code archive (the task's user may not read the blob store)."""
+    """The open file with the code archive (the task's user may not read the blob store)."""
     code_digest: str = ""
-    """The SHA-256 of the archive where it is too large to be given: it is fetched from the server."""
+    """The SHA-256 of an archive that is too large to be passed: it is fetched from the server."""
     code_target: str = ""
     inputs: list[tuple[str, str]] = field(default_factory=list)
     outputs: list[tuple[str, str]] = field(default_factory=list)
     storages: list[tuple[str, str, bool]] = field(default_factory=list)
-    """URI, folder, and whether it is only read: copied there before the command, if it is there, and back after it."""
+    """URI, folder, and whether it is read-only: copied to the folder before the command, and back after it."""
     stage_command: list[str] = field(default_factory=list)
-    """The program that moves data: followed by SOURCE and DESTINATION, it answers 0 when all is there."""
+    """The program that moves data: called with SOURCE and DESTINATION, it exits with 0 on success."""
     barrier: bool = False
     barrier_timeout_seconds: float = 600.0
     resolve: list[str] = field(default_factory=list)
     """The tasks (`worker-0`) whose addresses must be known; `*` is all."""
     openpai: dict[str, Any] = field(default_factory=dict)
-    """What OpenPAI's runtime would do for the command: roles, ports, scripts, plug-ins; empty for other jobs."""
+    """The steps of OpenPAI's runtime: roles, ports, scripts, plug-ins; empty for other jobs."""
     kept_secrets: dict[str, str] = field(default_factory=dict)
-    """By name what scripts are completed with and what is delivered in no other way."""
+    """By name, secrets for completing scripts, which are delivered in no other way."""
     checkpoint: str = ""
-    """The file or folder that changes when the job has saved its work."""
+    """The checkpoint's file or folder, whose change shows that work was saved."""
     exit_patterns: bool = False
     log: str = ""
-    """Where the command's output is, to look for exit patterns."""
+    """The command's log, to search for exit patterns."""
     api_url: str = ""
     api_certificate: str = ""
-    """The one certificate (PEM) that the server at `api_url` shows; "" is any that this machine trusts."""
+    """The only certificate (PEM) accepted from the server at `api_url`; "" means the machine's trust store."""
     token_file: str = ""
     secrets_file: str = ""
     job_secret_file: str = ""
     result_file: str = ""
     pass_signals: bool = False
-    """Whether signals come to the runtime alone (it is a container's first process), and the command must be told."""
+    """Whether only the runtime gets signals (it is a container's first process) and must pass them on."""
     shared: str = ""
-    """The folder that is shared with the command's container, when the runtime is in one beside it."""
+    """The folder shared with the command's container, if the runtime is a sidecar."""
     program: list[str] = field(default_factory=list)
-    """The words that run the runtime where the command is; empty: those that ran this one."""
+    """The words that run the runtime in the command's container; empty: those of this process."""
 
     @classmethod
     def read(cls, path: str) -> Plan:
-        """The plan in a file, which is removed.
+        """Read a plan from a file and remove the file.
 
         Raises OSError, ValueError.
         """
@@ -78,7 +80,7 @@ class Plan:
 
 
 def take(path: str) -> str:
-    """The content of a private file, which is removed; "" when there is none."""
+    """Read and remove a private file; "" if `path` is empty."""
     if not path:
         return ""
     with open(path, encoding="utf-8") as file:

@@ -1,6 +1,6 @@
-"""Why: pids are used again; boot id, pid and start time together name one process for ever.
+"""Process identities: boot id, pid and start time together are unique, while pids are reused.
 
-The runtime, the local engine, the store's leadership and the supervisor all know processes by this.
+The runtime, the local engine, the store's leadership and the supervisor identify processes by them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Identity:
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Identity:
-        """The identity in a record that may hold more.
+        """The identity in a record, which may have more fields.
 
-        Raises KeyError or ValueError when a part is missing or is no number.
+        Raises KeyError or ValueError if a part is missing or not a number.
         """
         return cls(str(record["boot_id"]), int(record["pid"]), int(record["start_time"]))
 
@@ -40,12 +40,12 @@ class Identity:
 
 
 def boot_id() -> str:
-    """The id the kernel drew when it started."""
+    """The kernel's random id of this boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def start_time(pid: int) -> int:
-    """When a process started, in clock ticks after the boot; -1 when it does not run (any more)."""
+    """When a process started, in clock ticks after the boot; -1 if it does not run."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:
             fields = handle.read().rpartition(b")")[2].split()
@@ -55,6 +55,6 @@ def start_time(pid: int) -> int:
 
 
 def identity_of(pid: int | None = None) -> Identity:
-    """The identity of a running process, this one if unsaid."""
+    """The identity of a running process; None: this process."""
     pid = os.getpid() if pid is None else pid
     return Identity(boot_id(), pid, start_time(pid))

@@ -1,7 +1,8 @@
-"""Why: what a task needs around its command happens in one place and in one order, the same on every engine.
+"""Run a task's command with all steps around it, in the same order on every engine.
 
-Code, secrets, data in, the other tasks' addresses, the command, what its log tells, data out, the report. A signal that
-comes before the command ends the task; once it runs, signals reach it by the process group and the runtime outlives it.
+The order is code, secrets, data in, the other tasks' addresses, the command, its log's patterns, data out, the report.
+A signal before the command starts ends the task. Later signals reach the command by its process group, and the runtime
+outlives it.
 """
 
 from __future__ import annotations
@@ -42,8 +43,11 @@ GANG_TIMEOUT = 251
 BARRIER_REFUSED = 252
 PORT_TAKEN = 253
 RUNTIME_FAILED = 255
-"""OpenPAI's codes: FrameworkBarrierTransientFailed, JobGangAllocationTimeout, FrameworkBarrierPermanentFailed,
-ContainerPortConflict, PAIRuntimeUnknownFailed."""
+"""OpenPAI's codes for these failures.
+
+They are FrameworkBarrierTransientFailed, JobGangAllocationTimeout, FrameworkBarrierPermanentFailed,
+ContainerPortConflict and PAIRuntimeUnknownFailed.
+"""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
@@ -99,7 +103,7 @@ def main(plan_file: str) -> int:
 
 
 def prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
-    """Everything before the command; what it is to be run as. Raises Failed."""
+    """Do all steps before the command; its arguments and environment. Raises Failed."""
     _unpack(plan, api)
     secrets = _deliver_secrets(plan)
     if plan.owner >= 0:
@@ -131,7 +135,7 @@ def prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
 def _prepare_openpai(
     plan: Plan, argv: list[str], peers: dict[str, Address], key: str
 ) -> tuple[list[str], dict[str, str]]:
-    """What OpenPAI's runtime would have done by now: the command with the word for its scripts filled in, variables."""
+    """Do the steps of OpenPAI's runtime; the command with its scripts filled in, and additional variables."""
     from corral.runtime.openpai import FOLDER, Place, PortTaken  # other jobs need none of it
     from corral.runtime.openpai import prepare as prepare_openpai
 
@@ -163,7 +167,7 @@ def _unpack(plan: Plan, api: Api | None) -> None:
 
 
 def _archive(plan: Plan, api: Api | None) -> BinaryIO:
-    """The code archive: what came with the task, or, too large for that, from the server. Raises Failed."""
+    """Open the code archive, passed by the engine or fetched from the server if it is too large. Raises Failed."""
     if plan.code_handle >= 0:
         return os.fdopen(plan.code_handle, "rb")
     if api is None:
@@ -199,7 +203,7 @@ def _peers(plan: Plan, api: Api | None) -> dict[str, Address]:
 
 
 def _deliver_secrets(plan: Plan) -> dict[str, str]:
-    """Write the files that hold secrets, and the variables that do; the file that brought them is gone afterwards."""
+    """Write the secrets' files and return their variables; the file that delivered them is removed."""
     env: dict[str, str] = {}
     content = take(plan.secrets_file)
     for secret in json.loads(content) if content else []:
@@ -217,7 +221,7 @@ def _deliver_secrets(plan: Plan) -> dict[str, str]:
 
 
 def _write_entry(path: str, env: dict[str, str]) -> None:
-    """The script that a container's shell runs: the job's variables, then its command."""
+    """Write the script that a container's shell runs: it exports the job's variables and executes the command."""
     with open(path, "w", encoding="utf-8") as file:
         for name, value in env.items():
             writable_name(name)
@@ -226,13 +230,13 @@ def _write_entry(path: str, env: dict[str, str]) -> None:
 
 
 def writable_name(name: str) -> None:
-    """Raise Failed for what a shell cannot call a variable."""
+    """Raise Failed for a name that a shell does not accept for a variable."""
     if not _NAME.fullmatch(name):
         raise Failed(RUNTIME_FAILED, f"{name!r} cannot be the name of a variable in a container")
 
 
 def _give_away(folder: str, owner: int) -> None:
-    """Give all to the owner, each folder after what is in it: nobody gets in to put a link in the place of what is next."""
+    """Change the owner of a tree, contents before folders, so that the new owner cannot swap in a link meanwhile."""
     for here, _, names in os.walk(folder, topdown=False):
         for path in (*(os.path.join(here, name) for name in names), here):
             os.chown(path, owner, owner, follow_symlinks=False)
@@ -240,7 +244,7 @@ def _give_away(folder: str, owner: int) -> None:
 
 @contextmanager
 def _as_owner(owner: int) -> Iterator[None]:
-    """Write as the owner (-1: as whose process this is): what another task of theirs has put there leads nowhere else."""
+    """Write as the owner (-1: this process's user), so that a planted link cannot reach other users' files."""
     if owner < 0 or os.geteuid() != 0:
         yield
         return
@@ -258,7 +262,7 @@ def _as_owner(owner: int) -> Iterator[None]:
 
 @contextmanager
 def _watching(plan: Plan, api: Api | None) -> Iterator[None]:
-    """Meanwhile tell the server of every checkpoint; the task ends without waiting for the last of them."""
+    """Report checkpoints to the server in the block; its end does not wait for the last report."""
     if not plan.checkpoint or api is None:
         yield
         return
@@ -274,7 +278,7 @@ def _watching(plan: Plan, api: Api | None) -> Iterator[None]:
 
 
 def _run(argv: list[str], env: dict[str, str], directory: str, *, pass_signals: bool) -> int:
-    """Run the command to its end; its exit code as a shell gives it."""
+    """Run the command to its end; its exit code as in a shell."""
     try:
         os.chdir(directory)
     except OSError as error:
@@ -298,7 +302,7 @@ def _run(argv: list[str], env: dict[str, str], directory: str, *, pass_signals: 
 
 
 def stage_out(plan: Plan) -> None:
-    """Move what the command left to where it is kept. Raises Failed."""
+    """Move the command's outputs and storages to their destinations. Raises Failed."""
     for path, uri in plan.outputs:
         _stage(plan, os.path.join(plan.work, path), uri, "output")
     for uri, path, only_read in plan.storages:
@@ -324,7 +328,7 @@ def _tell_match(result: dict[str, Any], match: Match) -> int:
 
 
 def _tell_fault(plan: Plan, result: dict[str, Any], code: int, platform: str) -> None:
-    """Put what OpenPAI's clients read of a failure behind what people read."""
+    """Append OpenPAI's error block to the message for people."""
     pattern = result.get("pattern") or {}
     log = tails_of(plan.log).decode("utf-8", "replace")
     fault = RuntimeFault(
@@ -337,7 +341,7 @@ def _tell_fault(plan: Plan, result: dict[str, Any], code: int, platform: str) ->
     )
     said = result.get("message") or f"the command ended with {code}"
     told = f"{said}\n{error_block(fault)}"
-    for value in plan.kept_secrets.values():  # what is told is stored, and a command may have printed one
+    for value in plan.kept_secrets.values():  # the message is stored, and a command may have printed a secret
         told = told.replace(value, _MASK) if value.strip() else told
     result["message"] = told
 
@@ -347,7 +351,7 @@ def _last_lines(log: str) -> str:
 
 
 def _report(plan: Plan, api: Api | None, result: dict[str, Any]) -> None:
-    """Tell what was seen: to the engine beside us by file, else to the server; the exit code does not depend on it."""
+    """Report the result by file to the engine, or else to the server; failures do not change the exit code."""
     if not result.get("message"):
         return
     try:
@@ -362,7 +366,7 @@ def _report(plan: Plan, api: Api | None, result: dict[str, Any]) -> None:
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """Inside, a signal ends the task; after, signals are for the command alone."""
+    """Signals raise Interrupted in the block; afterwards they are passed to the command only."""
 
     def interrupt(number: int, frame: object) -> None:
         raise Interrupted(number)
@@ -376,13 +380,13 @@ def _stoppable() -> Iterator[None]:
 
 _running: list[int] = []
 _missed: list[int] = []
-"""Signals that came when the command was about to start: it gets them as soon as it has."""
+"""Signals that arrived just before the command started; it gets them at once afterwards."""
 _groups: list[int] = []
-"""The command's process group, when it is not our own."""
+"""The command's process group, if it is not the runtime's own."""
 
 
 def _leave_it(number: int, frame: object) -> None:
-    """The command got the signal too, or gets it now, and decides; what comes when there is none is kept for it."""
+    """Leave a signal to the command: pass it to its process group, or store it if the command has not started."""
     if not _running:
         _missed.append(number)
     for group in _groups:

@@ -1,7 +1,8 @@
-"""Headers of tar entries, checked before the standard library believes them.
+"""Check headers of tar entries before the standard library trusts them.
 
-`tarfile` reads a long name or an extended header of any length into memory, follows one of them to the next by recursion,
-goes backwards where a size is negative, and takes a header that it cannot read for the end of the archive.
+`tarfile` has four weaknesses. It reads a long name or an extended header of any length into memory, and follows
+consecutive ones by recursion. It goes backwards for a negative size, and takes an unreadable header for the archive's
+end.
 """
 
 from __future__ import annotations
@@ -10,26 +11,26 @@ import tarfile
 from typing import Any
 
 HEADER_BYTES = 64 * 1024
-"""Bytes that a long name or an extended header may have, and all global headers together."""
+"""The most bytes of a long name or an extended header, and of all global headers together."""
 _NESTING = 8
-"""Extended headers that one entry may have."""
+"""The most extended headers of one entry."""
 _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 
 
 class BadHeader(ValueError):
-    """A header that nobody who means well writes; the message says what is wrong with it."""
+    """A malformed or malicious header; the message says what is wrong with it."""
 
 
 class CheckedInfo(tarfile.TarInfo):
-    """An entry of a `TarFile` whose headers are within the bounds.
+    """An entry of a `TarFile` whose headers are within the limits.
 
-    Raises BadHeader from whatever reads the next entry.
+    Reading the next entry raises BadHeader.
     """
 
     @classmethod
     def frombuf(cls, buf: Any, encoding: str | None, errors: str) -> CheckedInfo:
-        """An entry from the 512 bytes of its header."""
+        """Parse an entry from the 512 bytes of its header."""
         try:
             return super().frombuf(buf, encoding, errors)  # type: ignore[arg-type]
         except (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError) as error:  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""Tar archives of code and of copied files, unpacked so that nothing is written outside of the target folder.
+"""Unpack tar archives of code and copied files without writing outside the target folder.
 
-Refused: absolute names, `..`, links whose target lies outside, anything below a link, devices and pipes, names that are
-not text, too many entries, too many bytes. Owners are not taken over; of the permissions of code only "executable" is.
+Refused are absolute names, `..`, links that lead outside, entries below a link, devices and pipes, names that are not
+text, too many entries, and too many bytes. Owners are ignored; of the permissions of code only "executable" is kept.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _CHUNK = 1 << 20
 
 
 class Limits(NamedTuple):
-    """What an archive may grow to."""
+    """The limits of an archive."""
 
     entries: int = 200_000
     total_bytes: int = 20 * 1024**3
     name_bytes: int = 32 * 1024**2
-    """All names of entries together, which are kept while an archive is read."""
+    """The total length of all names, which are kept while an archive is read."""
     ratio: int = 100
-    """How many times as large as the archive what it unpacks to may be, where that is more than `small_bytes`."""
+    """The largest ratio of unpacked to packed size, for archives that unpack to more than `small_bytes`."""
     small_bytes: int = 1024**3
 
 
@@ -36,7 +36,7 @@ _DEPTH = 256
 
 
 class UnsafeArchive(ValueError):
-    """The archive is broken or would do harm; the message says what is wrong with which entry."""
+    """The archive is broken or malicious; the message names the entry and the problem."""
 
 
 class TooLarge(UnsafeArchive):
@@ -44,7 +44,7 @@ class TooLarge(UnsafeArchive):
 
 
 def check(archive: BinaryIO, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Read through an archive as `unpack` would, writing nothing.
+    """Check an archive like `unpack`, without writing anything.
 
     Raises UnsafeArchive.
     """
@@ -56,7 +56,7 @@ def check(archive: BinaryIO, limits: Limits = DEFAULT_LIMITS) -> None:
 
 
 def unpack(archive: BinaryIO, target: str, limits: Limits = DEFAULT_LIMITS) -> int:
-    """Unpack a tar.gz into the folder `target` (made if need be) and return the number of entries.
+    """Unpack a tar.gz into the folder `target` (created if missing) and return the number of entries.
 
     Raises UnsafeArchive, OSError.
     """
@@ -70,11 +70,11 @@ def unpack(archive: BinaryIO, target: str, limits: Limits = DEFAULT_LIMITS) -> i
 
 
 def write(opened: tarfile.TarFile, member: tarfile.TarInfo, name: str, target: str, *, faithful: bool = False) -> None:
-    """Write an entry of `entries` as `name` in the folder `target`, a path without links.
+    """Write an entry from `entries` as `name` in the folder `target`, a path without links.
 
-    With `faithful` a file keeps its time and what its owner, and others at most as readers, may do with it.
+    With `faithful` a file keeps its time and its owner's permissions; others get read permissions at most.
 
-    Raises UnsafeArchive when a link of that folder is on the way, OSError.
+    Raises UnsafeArchive if a link in that folder is on the way, OSError.
     """
     path = os.path.join(target, name)
     if name != "." and os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):
@@ -109,9 +109,9 @@ def write(opened: tarfile.TarFile, member: tarfile.TarInfo, name: str, target: s
 def entries(
     archive: Any, limits: Limits = DEFAULT_LIMITS, mode: Literal["r:gz", "r:", "r|"] = "r:gz"
 ) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo, str]]:
-    """Every entry with its name made plain, each checked against those before it; `mode` is `tarfile.open`'s.
+    """Yield every entry with its normalized name, checked against those before it; `mode` is `tarfile.open`'s.
 
-    Raises UnsafeArchive, before the content of an entry is read that would be too large; OSError.
+    Raises UnsafeArchive before it reads the content of an entry that is too large; OSError.
     """
     links: set[str] = set()
     files: set[str] = set()
@@ -123,7 +123,7 @@ def entries(
                 count += 1
                 if count > limits.entries:
                     raise UnsafeArchive(f"it has more than {limits.entries} entries")
-                if opened.offset > limits.total_bytes:  # with the headers, of which there may be many to an entry
+                if opened.offset > limits.total_bytes:  # with the headers, of which an entry may have many
                     raise TooLarge(f"it unpacks to more than {limits.total_bytes} bytes")
                 names += len(member.name)
                 if names > limits.name_bytes:
@@ -133,7 +133,7 @@ def entries(
                 yield opened, member, name
     except UnsafeArchive:
         raise
-    except Exception as error:  # whatever a broken archive makes the library raise
+    except Exception as error:  # a broken archive can make the library raise anything
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise UnsafeArchive(f"it is not a readable {'tar.gz' if mode == 'r:gz' else 'tar'} ({error})") from error
@@ -161,7 +161,7 @@ def _checked(member: tarfile.TarInfo, links: set[str], files: set[str]) -> str:
 
 
 def _climbs_late(target: str) -> bool:
-    """Whether `..` follows a name in it: the name may be a link, and then the text does not tell where it leads."""
+    """Whether `..` follows a name: the name may be a link, so the text alone does not show where it leads."""
     parts = [part for part in target.split("/") if part not in ("", ".")]
     down = [part != ".." for part in parts]
     return down != sorted(down)

@@ -1,4 +1,4 @@
-"""Thinks where and when; touches nothing."""
+"""Decide where and when gangs run, as pure functions without I/O, clock or randomness."""
 
 from corral.scheduler.carrying_out import Steps, carry_out
 from corral.scheduler.cluster import Cluster, Hold

@@ -1,4 +1,7 @@
-"""Why: queues count devices, processors and memory; this says how much of them a gang asks for, or got."""
+"""Compute how much of each queue resource a gang requests or holds.
+
+Queues count devices, processors, memory, and the device models that some queue names.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,10 @@ from corral.scheduler.queues import BASE, QueueTree
 
 
 def asked(request: GangRequest, queues: QueueTree, *, every: bool = False) -> list[int]:
-    """What a gang needs to begin, or for `every` task of it, in the terms of the queues; unnamed models count for none.
+    """Return the queue resources that a gang needs to begin, or with `every` those of all its tasks.
 
-    What a part is of its device may depend on which one it gets: then it is the most that it can be.
+    A model counts only where the role names it. Where the value of a device share depends on the device, the largest
+    possible value counts.
     """
     names = queues.names
     total = [0] * len(names)
@@ -34,7 +38,7 @@ def asked(request: GangRequest, queues: QueueTree, *, every: bool = False) -> li
 
 
 def with_extra(request: GangRequest, extra: int) -> GangRequest:
-    """The gang with its minimum and at most so many more tasks, roles in order."""
+    """Return the gang with its minimum and at most `extra` more tasks, filled role by role."""
     roles = []
     for role in request.roles:
         more = min(max(extra, 0), len(role.indexes) - role.minimum)
@@ -45,7 +49,7 @@ def with_extra(request: GangRequest, extra: int) -> GangRequest:
 
 
 def placed_amounts(cluster: Cluster, request: GangRequest, placements: Sequence[Placement]) -> list[int]:
-    """What equal gangs hold where they were placed, in the terms of the cluster's queues."""
+    """Return the queue resources that gangs of one shape hold at these placements."""
     names = cluster.queues.names
     total = [0] * len(names)
     if all(role.minimum == len(role.indexes) for role in request.roles):
@@ -63,7 +67,7 @@ def placed_amounts(cluster: Cluster, request: GangRequest, placements: Sequence[
 
 
 def _devices(role: RoleAsk, queues: QueueTree, resource: str = "devices") -> int:
-    """What the devices of each task count for."""
+    """Return the thousandths that one task's devices count for."""
     ask = role.devices
     if ask.share is None and not queues.cut:
         return DEVICE * (len(ask.ids) or ask.count)

@@ -1,4 +1,7 @@
-"""Why: a request names levels in words; one engine's search needs depths, shapes and blocks, worked out once a shape."""
+"""Translate a gang request into the terms of one engine: depths, shapes and blocks.
+
+A request names topology levels; the search needs depths in the engine's tree. The result is cached per gang shape.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ class Batch(NamedTuple):
 
     @property
     def devices(self) -> int:
-        """How many devices all of it needs."""
+        """The number of devices that all blocks need."""
         return self.blocks * self.size * self.shape.devices
 
 
 class Part(NamedTuple):
-    """One role: `required` and `preferred` are the depths of the cell that all of it should share."""
+    """One role; `required` and `preferred` are depths of the cell that all its tasks should share."""
 
     role: int
     shape: TaskShape
@@ -35,16 +38,16 @@ class Part(NamedTuple):
     group_size: int
     group_depth: int
     spread: int = 0
-    """The depth of the cells that its tasks are spread over; 0 is no spreading."""
+    """The depth of the cells that its tasks are spread over; 0 means no spreading."""
     max_skew: int = 0
     same_model: bool = False
 
     def even(self, tasks: Collection[int]) -> bool:
-        """Whether its tasks, so many in each cell that is open to it, are spread as evenly as it asks."""
+        """Return whether these task counts per open cell stay within the role's `max_skew`."""
         return not self.max_skew or max(tasks) - min(tasks) <= self.max_skew
 
     def batches(self, count: int, node_depth: int) -> tuple[Batch, ...]:
-        """`count` tasks as full blocks and one of the rest."""
+        """Split `count` tasks into full blocks and one block for the rest."""
         if self.group_size <= 1 and self.group_depth <= node_depth:
             return (Batch(self.role, self.shape, count, 1, node_depth),) if count else ()
         full, rest = divmod(count, self.group_size)
@@ -62,21 +65,21 @@ class Ask(NamedTuple):
     required: int
     preferred: int
     parts: tuple[Part, ...]
-    """What is hardest to place is placed first."""
+    """In placement order: the roles that are hardest to place come first."""
     notes: tuple[str, ...]
     unknown_level: str
-    """A required level that nobody knows; then nothing fits."""
+    """A required level that no engine knows; the gang fits nowhere then."""
     company: Company = Company()
     averse_depth: int = 0
-    """The depth of the cells that it shares with none of those it is averse to."""
+    """The depth of the cells that it shares with no job matching its anti-affinity tags."""
     tags: tuple[str, ...] = ()
     same_model: bool = False
     plain: bool = True
-    """Whether room for its tasks is all that it asks of the nodes together; its tags may matter to others."""
+    """Whether it has no rule that spans several nodes or tasks; other gangs may still avoid its tags."""
 
     @property
     def particular(self) -> bool:
-        """Whether it matters who else is on a node, or how many of its own."""
+        """Whether it has an exclusive, one-per-node or anti-affinity rule."""
         company = self.company
         return company.exclusive or company.one_per_node or bool(company.averse)
 
@@ -84,9 +87,10 @@ class Ask(NamedTuple):
 def understand(
     request: GangRequest, levels: Sequence[str], known: Sequence[Sequence[str]], *, rdma: bool, avoid: bool = False
 ) -> Ask:
-    """What a request means on an engine with these levels; `known` are the levels of all engines.
+    """Translate a request for an engine with these levels; `known` are the levels of all engines.
 
-    `rdma`: only on nodes with such a network; `avoid`: only on nodes that do not mind.
+    `rdma` restricts it to nodes with an RDMA network, `avoid` to nodes without a PreferNoSchedule taint that it does
+    not tolerate.
     """
     reader = _Reader(levels, known)
     required, preferred = reader.scope(request.topology)
@@ -106,20 +110,20 @@ def understand(
 
 
 def _knowing(part: Part, required: int, node_depth: int) -> Part:
-    """The part, with only devices of which it is known where they are, when that is what it requires."""
+    """Restrict the part to devices with a known position, if it requires a level below the node."""
     inside = max(required, part.required, part.group_depth) > node_depth
     return part._replace(shape=part.shape._replace(known=True)) if inside and part.shape.devices else part
 
 
 def _hardness(part: Part) -> tuple[object, ...]:
-    """What is harder to place sorts first: what names devices, then what names models, then what needs most."""
+    """Sort key, hardest to place first: named devices, then named models and kinds, then the largest requests."""
     shape = part.shape
     named = (not shape.ids, not shape.model, not shape.kind, shape.share is not None)
     return (*named, -shape.devices, -shape.cpu, -shape.memory, part.role)
 
 
 class _Reader:
-    """Turns level names into depths and gathers the notes about levels that are not there."""
+    """Turns level names into depths and collects notes about levels that do not exist."""
 
     def __init__(self, levels: Sequence[str], known: Sequence[Sequence[str]]) -> None:
         self.levels = levels
@@ -128,7 +132,7 @@ class _Reader:
         self.unknown = ""
 
     def scope(self, topology: TopologyAsk) -> tuple[int, int]:
-        """The required depth, and the preferred one if it is there (else 0)."""
+        """Return the required depth, and the preferred depth or 0 where that level does not exist."""
         required = self.level(topology.required)
         preferred = 0
         if topology.preferred:
@@ -139,7 +143,7 @@ class _Reader:
         return required, preferred
 
     def part(self, at: int, role: RoleAsk, shape: TaskShape) -> Part:
-        """One role in depths; tasks without devices are nowhere in particular inside their node."""
+        """Translate one role; tasks without devices are not constrained below the node."""
         node, topology = self.levels.index("node"), role.topology
         required, preferred = self.scope(topology)
         size, depth = topology.group_size, self.level(topology.group_required)
@@ -151,7 +155,7 @@ class _Reader:
         return Part(at, shape, required, preferred, size, depth, spread, topology.max_skew, topology.same_model)
 
     def level(self, level: str) -> int:
-        """The depth of a level that has to be; the next lower one's where there is none."""
+        """Return the depth of a required level, or of the next narrower level where the engine lacks it."""
         depth = resolve(level, self.levels, self.known)
         if depth is None:
             self.unknown = level

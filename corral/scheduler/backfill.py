@@ -1,15 +1,17 @@
-"""Why: small gangs may slip past a big one only where that cannot make the big one wait longer.
+"""Reserve a place for the head of the queue, and let later gangs pass it only where they cannot delay it.
 
-The first gang that does not fit (the head) gets a reservation, as in EASY backfill (Lifka, 1995), with the topology:
+The head is the first gang that does not fit. It gets a reservation as in EASY backfill (Lifka, 1995), extended to the
+topology:
 
-- Every running gang of bounded duration is taken to end at its bound, every other one never. If the head fits at some
-  such time, the first is its *start*, and the place that it would get then is its *reserved place*.
-- If it fits at no such time, its start is unknown, and the reserved place is where least is missing now: the
-  cell of its required level with the most room for it, and there the nodes with the most room.
+- Every running gang with a bounded duration is assumed to end at its bound, every other one never. If the head fits at
+  one of these times, the first is its *start*, and the place found for that time is its *reserved place*.
+- If it fits at none of them, its start is unknown. The reserved place is then the cell of its required level that lacks
+  the fewest tasks now, and in it the nodes with the most room.
 
-A later gang may start if it is over by the start; any other must leave alone what the head needs of its reserved place
-beyond what ends there by the start. So when gangs run until their bounds, the head starts no later than if nothing had
-been let past it; and when they do not, nothing that is still running after the start holds what it needs.
+A later gang may start if it ends before the head's start. Any other gang must leave free the resources that the head
+needs of its reserved place, less those that are released there by the start. If gangs run until their bounds, the head
+therefore starts no later than without backfill. If they end earlier, no gang that still runs after the start holds
+resources that the head needs.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ from corral.scheduler.shapes import gang_shape
 from corral.scheduler.takes import Take, nothing, take_of
 
 _MOST_CELLS = 48
-"""So many cells are looked at for an unbounded reservation before any place on the empty cluster is taken."""
+"""The most cells examined for an unbounded reservation; then any place on the empty cluster is taken."""
 
 
 class Need(NamedTuple):
-    """What the head needs of one node, and how much of that is given back there before it starts."""
+    """The resources that the head needs of one node, and the part of them returned there before it starts."""
 
     engine: str
     wanted: Take
@@ -45,7 +47,7 @@ class Need(NamedTuple):
 
 
 class Reservation:
-    """The head's place and start; `hold` keeps others off it for the rest of a trial."""
+    """The head's place and start; `hold` keeps other gangs off it for the rest of a trial."""
 
     def __init__(self, job: JobId, start: float, needs: tuple[Need, ...]) -> None:
         self.job = job
@@ -61,11 +63,11 @@ class Reservation:
     __hash__ = None  # type: ignore[assignment]
 
     def lets_pass(self, request: GangRequest, now: float) -> bool:
-        """Whether the gang is over before the head starts, wherever it runs."""
+        """Return whether the gang ends before the head starts, wherever it runs."""
         return 0 < request.max_duration_seconds <= self.start - now < FOREVER
 
     def hold(self, cluster: Cluster) -> None:
-        """Take what the head needs and has to find free, unless it is held already."""
+        """Take the part of the head's needs that must be free now, unless it is already held."""
         if self._held is not None:
             return
         self._held = []
@@ -84,28 +86,28 @@ class Reservation:
             self._held.append((index, take))
 
     def lift(self) -> None:
-        """Let go of it again, until the next `hold`."""
+        """Release the reservation until the next `hold`."""
         for index, take in self._held or ():
             index.lift(take)
         self._held = None
 
     def suppose_lifted(self) -> None:
-        """As `lift`, where the trial undoes it: the reservation goes on being held."""
+        """Release as `lift` does, but leave it marked as held: the trial restores it with `undo`."""
         for index, take in self._held or ():
             index.lift(take)
 
     def occupy(self, cluster: Cluster) -> None:
-        """Take all that it wants, not only what is free: for trials that suppose that room was made."""
+        """Take all wanted resources, free or not, in trials that assume evictions."""
         for engine, wanted, _ in self.needs:
             cluster.engines[engine].take(wanted)
 
     def forget(self) -> None:
-        """The trial that held it is undone."""
+        """Mark it as not held, after the trial that held it was undone."""
         self._held = None
 
 
 def reservation_of(job: JobId, start: float, takes: Sequence[tuple[EngineIndex, Take]]) -> Reservation:
-    """The reservation of just what a gang would take."""
+    """Build the reservation of exactly the resources in `takes`."""
     wanted: dict[tuple[str, int], Take] = {}
     for index, take in takes:
         key = (index.tree.engine, take.at)
@@ -115,7 +117,7 @@ def reservation_of(job: JobId, start: float, takes: Sequence[tuple[EngineIndex, 
 
 
 def reserve(trial: Trial, request: GangRequest, now: float) -> Reservation | None:
-    """The reservation of a gang that does not fit now; None when it never could on the machines that work."""
+    """Return the reservation of a gang that does not fit now, or None if the working machines could never hold it."""
     return _bounded(trial, request, now) or _unbounded(trial, request)
 
 
@@ -127,14 +129,14 @@ Ending = tuple[EngineIndex, Take]
 
 
 def _bounded(trial: Trial, request: GangRequest, now: float) -> Reservation | None:
-    """The first time at which the head fits, letting running gangs end in the order of their bounds."""
+    """Find the first time at which the head fits when running gangs end at their bounds."""
     return after_endings(trial, request, now, trial.endings())
 
 
 def after_endings(
     trial: Trial, request: GangRequest, now: float, endings: Sequence[tuple[float, list[Ending]]]
 ) -> Reservation | None:
-    """The place and the first time at which a gang fits, if this ends as told (soonest first); None when it never does."""
+    """Return the place and first time at which a gang fits after these endings, soonest first; None if never."""
     low, high, step = 0, 0, 1
     while high < len(endings):
         high, step = min(len(endings), high + step), step * 2
@@ -159,7 +161,7 @@ def after_endings(
 def _needs_after(
     trial: Trial, request: GangRequest, endings: Sequence[tuple[float, list[Ending]]]
 ) -> tuple[Need, ...] | None:
-    """What the head would take once all of this has ended; None when it does not fit even then."""
+    """Return the needs of the head after all these endings; None if it still does not fit."""
     with trial.supposing():
         returned: dict[tuple[str, int], Take] = {}
         for index, take in chain.from_iterable(freed for _, freed in endings):
@@ -181,7 +183,7 @@ def _sum(take: Take, more: Take | None) -> Take:
 
 
 def _unbounded(trial: Trial, request: GangRequest) -> Reservation | None:
-    """The place where least is missing, or where the empty machines would hold the gang when its shape is intricate."""
+    """Reserve the nearest place, or any place on the empty machines for shapes that `_nearest` cannot handle."""
     empty = Trial(trial.cluster.emptied(healed=False))
     if refused_by(empty.cluster, request, gang_shape(request)):
         return None
@@ -191,7 +193,7 @@ def _unbounded(trial: Trial, request: GangRequest) -> Reservation | None:
 
 
 def _anywhere(empty: Trial, request: GangRequest) -> list[Need]:
-    """What the gang would take of the empty machines."""
+    """Return the needs of the gang on the empty machines."""
     with empty.supposing():
         return [Need(index.tree.engine, take, nothing(take.at)) for index, take in empty.takes(request) or ()]
 
@@ -226,7 +228,7 @@ def _scope(ask: Ask) -> int:
 
 
 def _missing(index: EngineIndex, ask: Ask, counts: Sequence[int], depth: int) -> NDArray[np.int64]:
-    """By cell of the required level, how many tasks find no room now."""
+    """Return for each cell at `depth` how many tasks find no room now."""
     missing = np.zeros(len(index.tree.cells[depth].names), dtype=np.int64)
     for part in ask.parts:
         missing += np.maximum(0, counts[part.role] - index.slots(part.shape).totals[depth])
@@ -236,7 +238,7 @@ def _missing(index: EngineIndex, ask: Ask, counts: Sequence[int], depth: int) ->
 def _gather(
     now: EngineIndex, then: EngineIndex, ask: Ask, counts: Sequence[int], depth: int, cell: int
 ) -> list[Need] | None:
-    """Reserve in one cell the nodes with the most room now, as far as they would hold the gang when empty."""
+    """Reserve the nodes of one cell that have the most room now, as far as they would hold the gang when empty."""
     cells = now.tree.cells[depth]
     mark = then.mark()
     needs: list[Need] = []
@@ -264,7 +266,7 @@ def _gather(
 
 
 def _roomiest(now: EngineIndex, part: Part, start: int, end: int) -> list[int]:
-    """The nodes of a range, most room now first, then most devices free, then in their order."""
+    """Return the nodes of a range ordered by most room, then most free devices, then position."""
     shape = part.shape
     room = now.slots(shape).room[start:end]
     single = shape._replace(devices=min(1, shape.devices), ids=(), cpu=0, memory=0, shm=0, more=())
@@ -275,7 +277,7 @@ def _roomiest(now: EngineIndex, part: Part, start: int, end: int) -> list[int]:
 
 
 def _wanted(now: EngineIndex, part: Part, at: int, tasks: int, reserved: int, *, whole: bool) -> int:
-    """The free devices of a node to keep: as many as are needed there, all while fewer are free or cells matter."""
+    """Choose the free devices to keep on a node: only as many as needed, or all if cells inside it matter."""
     if not part.shape.devices:
         return 0
     free = now.free[at] & now.slots(part.shape).masks[at] & ~reserved

@@ -1,6 +1,6 @@
-"""Why: a task that starts again belongs into the cell that the rest of its block runs in, not just near its gang.
+"""Place restarted tasks of a block in the cell where the rest of the block runs.
 
-Task i of a role belongs to block i // size (`TopologyAsk.group_size`), whatever became of the others.
+Task i of a role always belongs to block i // size (`TopologyAsk.group_size`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Cell(NamedTuple):
-    """A cell that a block may be in: the nodes in [start, end), and the devices in `within` when it is inside a node."""
+    """A cell that a block may use: the nodes in [start, end), and inside a node only the devices in `within`."""
 
     start: int
     end: int
@@ -33,12 +33,12 @@ class Cell(NamedTuple):
 
 
 class Home(NamedTuple):
-    """Where the placed rest of a block runs: by position the devices it holds there."""
+    """Where the placed rest of a block runs: pairs of node position and held devices."""
 
     devices: tuple[tuple[int, int], ...]
 
     def cells(self, tree: Tree, depth: int) -> Iterator[Cell]:
-        """The cell at a depth that it is in; several when it is in no single one."""
+        """Yield the cell at a depth that it is in, or each cell that it touches."""
         if depth <= tree.node_depth:
             level = tree.cells[depth]
             for cell in sorted({level.of[at] for at, _ in self.devices}):
@@ -51,21 +51,21 @@ class Home(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Which blocks the asked tasks of one role belong to, and where the rest of each runs that runs."""
+    """The blocks of one role's requested tasks, and where the running rest of each block is."""
 
     size: int
     asked: tuple[int, ...]
     homes: Mapping[int, Home]
 
     def members(self, count: int) -> dict[int, list[int]]:
-        """By block its members among the first `count` tasks asked for."""
+        """Return the first `count` requested tasks grouped by block."""
         found: dict[int, list[int]] = {}
         for index in islice(self.asked, count):
             found.setdefault(index // self.size, []).append(index)
         return found
 
     def batches(self, part: Part, count: int) -> tuple[Batch, ...]:
-        """The first `count` tasks as blocks, largest first, without those that go to where their block is."""
+        """Return the first `count` tasks as blocks, largest first, without blocks that have a home."""
         sizes = Counter(len(some) for block, some in self.members(count).items() if block not in self.homes)
         return tuple(
             Batch(part.role, part.shape, many, size, part.group_depth)
@@ -73,7 +73,7 @@ class Blocks(NamedTuple):
         )
 
     def numbers(self, count: int) -> tuple[dict[int, Iterator[int]], Iterator[int]]:
-        """The first `count` tasks: by block those that go home, and the others, largest blocks first."""
+        """Return the first `count` task numbers: by block those with a home, and the rest, largest block first."""
         members = self.members(count)
         home = {block: iter(some) for block, some in members.items() if block in self.homes}
         new = sorted((-len(some), block) for block, some in members.items() if block not in self.homes)
@@ -83,7 +83,10 @@ class Blocks(NamedTuple):
 def blocks_of(
     request: GangRequest, holds: Mapping[TaskKey, tuple[int, int]], leaving: Collection[TaskKey]
 ) -> tuple[Blocks | None, ...]:
-    """By role its blocks, or None where it has none; `holds` is the position and the devices of each task that runs."""
+    """Return the blocks of each role, or None for a role without blocks; empty if no role has any.
+
+    `holds` gives the node position and the devices of each running task.
+    """
     found = tuple(_blocks(role, holds, leaving) for role in request.roles)
     return found if any(found) else ()
 
@@ -102,7 +105,7 @@ def _blocks(role: RoleAsk, holds: Mapping[TaskKey, tuple[int, int]], leaving: Co
 
 
 def go_home(search: Search, ask: Ask, counts: Sequence[int]) -> bool:
-    """Place the tasks whose block runs inside its cell; False when there is no room for all of them."""
+    """Place the tasks whose block already runs somewhere; return False if any of them finds no room."""
     return all(
         search.put_home(part, len(tasks), block, home) for part, block, tasks, home in _returning(search, ask, counts)
     )
@@ -117,7 +120,7 @@ def _returning(search: Search, ask: Ask, counts: Sequence[int]) -> Iterator[tupl
 
 
 def no_room_at_home(search: Search, request: GangRequest) -> Reason | None:
-    """Which block has no room for its tasks where the rest of it runs; None when all of them have."""
+    """Return a reason naming the first block whose home cell is full, or None if every block has room."""
     if not search.anchors.blocks:
         return None
     tree, ask = search.index.tree, search.ask
@@ -137,12 +140,12 @@ def no_room_at_home(search: Search, request: GangRequest) -> Reason | None:
 
 
 def numbered(spots: Sequence[Spot], blocks: Blocks) -> Iterator[tuple[Spot, int]]:
-    """Each spot of one role, those of a block one after the other and larger blocks first, with the index of its task."""
+    """Pair each spot of one role with its task index, block by block, larger blocks first."""
     home, new = blocks.numbers(len(spots))
     for spot in spots:
         yield spot, next(home[home_of(spot.block)] if spot.block < 0 else new)
 
 
 def home_of(block: int) -> int:
-    """The block that a spot's number of a block at home stands for, and back."""
+    """Encode the number of a block with a home as a negative spot number, or decode it."""
     return -1 - block

@@ -1,7 +1,7 @@
-"""Why: most gangs that wait are small and alike: a run of them is placed node by node instead of one by one.
+"""Place a run of equal small gangs node by node instead of one by one.
 
-The answer is the same as placing each by itself: the tightest node that holds one gang stays the tightest while it
-holds another.
+The result equals placing each gang by itself: the tightest node that holds one gang stays the tightest while it holds
+another.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from corral.scheduler.takes import take_of
 
 
 def place_alike(trial: Trial, requests: Sequence[GangRequest], shape: Hashable, now: float) -> list[Placement]:
-    """Places for the first gangs of a run of one shape, as many as fit on single nodes and need no search.
+    """Place the first gangs of a run of one shape, as many as fit on single nodes without a search.
 
-    They are held until the trial is undone.
+    The placements are held until the trial is undone.
     """
     first = requests[0]
     if len(first.roles) != 1 or first.beside or first.network_rdma != "none" or first.pinned_cell:
@@ -40,7 +40,7 @@ def place_alike(trial: Trial, requests: Sequence[GangRequest], shape: Hashable, 
 
 
 def _plain(index: EngineIndex, ask: Ask) -> bool:
-    """Whether a single node answers everything that is asked."""
+    """Return whether looking at single nodes is enough for everything the gang asks."""
     node, part = index.tree.node_depth, ask.parts[0]
     levels = (ask.required, ask.preferred, part.required, part.preferred, part.group_depth)
     shape = part.shape
@@ -52,7 +52,7 @@ def _plain(index: EngineIndex, ask: Ask) -> bool:
 
 
 def _fill(index: EngineIndex, ask: Ask, requests: Sequence[GangRequest], placed: list[Placement]) -> None:
-    """Go from tightest node to tightest node until none holds a gang."""
+    """Fill the tightest node, then the next, until no node holds a gang."""
     shape, notes = ask.parts[0].shape, ask.notes
     tasks = len(requests[0].roles[0].indexes)
     count = len(index.tree.nodes)

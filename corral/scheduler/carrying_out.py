@@ -1,4 +1,7 @@
-"""Carries out what a plan proposes, in one order, for control, the look into the future, benchmarks, pictures and tests."""
+"""Apply a plan to a cluster and a queue in one fixed order.
+
+Control, the forecast (`Future`), benchmarks, pictures and tests all use it.
+"""
 
 from __future__ import annotations
 
@@ -12,29 +15,29 @@ from corral.scheduler.queue import Queue
 
 
 class Steps:
-    """What is done with each part of a plan beside its events; a caller overrides what it needs."""
+    """Hooks for each part of a plan beside its events; callers override the ones they need."""
 
     def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:
-        """The placement as it is committed; called while cluster and queue do not know of it."""
+        """Return the placement to commit; called before cluster and queue know of it."""
         return found.placement
 
     def placed(self, found: GangPlacement, event: GangPlaced) -> None:
-        """Called when cluster and queue know of a placement."""
+        """Called after cluster and queue have applied a placement."""
 
     def evict(self, cluster: Cluster, eviction: Eviction) -> None:
-        """Tell a gang, or some tasks of it, to end; what they hold is free soon."""
+        """Tell a gang, or some of its tasks, to end; the default only marks them as leaving."""
         cluster.apply(TasksLeaving(eviction.job, told_to_end(cluster, eviction)))
 
 
 def told_to_end(cluster: Cluster, eviction: Eviction) -> tuple[TaskKey, ...]:
-    """The tasks that an eviction ends: those that it names, or all that hold something."""
+    """Return the tasks that an eviction ends: those it names, or all tasks that hold resources."""
     return eviction.tasks or tuple(cluster.holds(eviction.job))
 
 
 def carry_out(cluster: Cluster, queue: Queue, plan: Plan, now: float, steps: Steps | None = None) -> None:
     """Commit a plan to cluster and queue at `now` (seconds since 1970).
 
-    Placements come first, then what is reserved, evictions with their nominations, and the nominations that lapsed.
+    The order is: placements, reserved cells, evictions with their nominations, then lapsed nominations.
     """
     steps = steps or Steps()
     for found in plan.placements:
@@ -55,6 +58,6 @@ def carry_out(cluster: Cluster, queue: Queue, plan: Plan, now: float, steps: Ste
 
 
 def request_of(queue: Queue, found: GangPlacement) -> GangRequest:
-    """What a placement answers: of a job whose gang and growth both wait, the one that has its tasks."""
+    """Return the request that a placement answers; it matters when a job's gang and growth both wait."""
     keys = {task.key for task in found.placement.tasks}
     return next(each for each in queue.waiting(found.job) if not keys.isdisjoint(each.tasks))

@@ -1,8 +1,9 @@
-"""Why: a virtual cluster owns cells, not counts: what it owns must be there, whole and close together, when it wants it.
+"""Track which virtual cluster owns and binds which cells of one engine.
 
-The rules are HiveD's (Zhao et al., OSDI 2020, section 3): a cell is bound to its owner while a guaranteed gang of the owner
-is in it; otherwise only its type is owed. A cell may be bound only while, for every type, as many cells are left whole as
-all owners may still want (`left >= owed`). Cells of one type are those of equal structure, so any of them serves.
+The rules are HiveD's (Zhao et al., OSDI 2020, section 3). A cell is bound to its owner while a guaranteed gang of the
+owner is in it; otherwise only a cell of that type is owed. A cell may be bound only while, for every type, as many
+cells are left whole as all owners may still want (`left >= owed`). Cells of one type have equal structure, so any of
+them will do.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from corral.scheduler.views import View
 
 
 class Cell(NamedTuple):
-    """A cell of an engine's tree by its depth and its number among those of that depth."""
+    """A cell of an engine's tree: its depth, and its number among the cells of that depth."""
 
     depth: int
     number: int
 
 
 class Bound:
-    """A cell that serves its owner now."""
+    """A cell that is bound to an owner, with the tasks in it."""
 
     __slots__ = ("owner", "tasks")
 
@@ -36,13 +37,13 @@ class Bound:
 
 
 class Cells:
-    """Who owns which cells of one engine. `owed` and `left` are by cell type."""
+    """The owned and bound cells of one engine; `owed` and `left` count cells by type."""
 
     def __init__(self, index: EngineIndex, quotas: Mapping[str, Iterable[CellQuota]]) -> None:
         self.index = index
         self.structure = Structure(index.tree)
         self.quotas: dict[str, dict[CellType, int]] = {}
-        """By owner, how many cells of a type it owns."""
+        """For each owner, the number of cells of each type that it owns."""
         for owner, wanted in quotas.items():
             for quota in wanted:
                 kind = self.structure.find(quota.level, quota.model, quota.chain)
@@ -50,22 +51,22 @@ class Cells:
                     owned = self.quotas.setdefault(owner, {})
                     owned[kind] = owned.get(kind, 0) + quota.count
         self.types = sorted({kind for owned in self.quotas.values() for kind in owned})
-        """The types that somebody owns cells of, widest first."""
+        """The types that some owner owns cells of, widest first."""
         self.owed = Counter({kind: sum(owned.get(kind, 0) for owned in self.quotas.values()) for kind in self.types})
-        """How many cells of a type owners may still bind."""
+        """The number of cells of each type that owners may still bind."""
         self.left = Counter({kind: len(self.structure.cells(kind)) for kind in self.types})
-        """How many cells of a type are whole: no part of them, and nothing that they are part of, is bound."""
+        """The number of whole cells of each type: no part of them and no cell around them is bound."""
         self.bound: dict[Cell, Bound] = {}
         self._overlaps: Counter[Cell] = Counter()
-        """By cell of these types, how many bound cells it overlaps."""
+        """For each cell of these types, the number of bound cells that overlap it."""
         self._used: dict[str, Counter[CellType]] = {owner: Counter() for owner in self.quotas}
         self._trail: list[Cell] = []
         self._inside: dict[Cell, View] = {}
         self.own = {owner: View(index) for owner in self.quotas}
-        """What each owner has bound."""
+        """For each owner, a view of the cells it has bound."""
         self._depths = sorted({kind.depth for kind in self.types})
         self.whole: dict[tuple[CellType, bool], View] = {}
-        """What could be bound of a type; with True only what no wider whole cell is broken for (the buddy rule)."""
+        """Views of the bindable cells of a type; True excludes cells inside a wider whole cell (the buddy rule)."""
         for kind in self.types:
             self.whole[kind, False] = View(index)
             breaks = any(wider.depth < kind.depth for wider in self.types)
@@ -74,7 +75,7 @@ class Cells:
             self._look(at)
 
     def inside(self, cell: Cell) -> View:
-        """What there is in one cell, whoever has it; made when it is first asked for, and kept up to date."""
+        """Return a view of one cell regardless of its binding; created once and kept up to date."""
         found = self._inside.get(cell)
         if found is None:
             found = self._inside[cell] = View(self.index)
@@ -85,29 +86,29 @@ class Cells:
 
     @property
     def views(self) -> Iterator[View]:
-        """All views, to be told of changes."""
+        """Yield all views that must follow changes of the engine."""
         yield from self.own.values()
         for (kind, unbroken), view in self.whole.items():
             if not unbroken or view is not self.whole[kind, False]:
                 yield view
 
     def remaining(self, owner: str, kind: CellType) -> int:
-        """How many more cells of a type an owner may bind."""
+        """Return how many more cells of a type an owner may bind."""
         quotas = self.quotas.get(owner)
         return quotas.get(kind, 0) - self._used[owner][kind] if quotas else 0
 
     def kind(self, cell: Cell) -> CellType:
-        """The type of a cell."""
+        """Return the type of a cell."""
         return self.structure.type_of(*cell)
 
     def is_whole(self, cell: Cell) -> bool:
-        """Whether nothing bound overlaps a cell of an owned type."""
+        """Return whether no bound cell overlaps a cell of an owned type."""
         return not self._overlaps[cell]
 
     # -- binding ------------------------------------------------------------------------------------------------------
 
     def bind(self, cell: Cell, owner: str) -> bool:
-        """Bind a whole cell to an owner that is owed one, if all that is owed can still be had; undone by `undo`."""
+        """Bind a whole cell to an owner that is owed one, unless that breaks another guarantee; `undo` reverts it."""
         kind = self.kind(cell)
         if self._overlaps[cell] or self.remaining(owner, kind) <= 0:
             return False
@@ -119,27 +120,27 @@ class Cells:
         return False
 
     def mark(self) -> int:
-        """A point to `undo` to."""
+        """Return a point to `undo` to."""
         return len(self._trail)
 
     def since(self, mark: int) -> list[Cell]:
-        """The cells bound since the mark."""
+        """Return the cells bound since the mark."""
         return self._trail[mark:]
 
     def undo(self, mark: int) -> None:
-        """Unbind all that was bound since the mark."""
+        """Unbind everything bound since the mark."""
         while len(self._trail) > mark:
             self._unbind(self._trail.pop())
 
     def safe(self) -> bool:
-        """Whether every owner can still bind all that it is owed, whoever does so first.
+        """Return whether every owner can still bind all that it is owed, in any order.
 
-        Wider types take first; each takes with it the narrower cells that it is made of.
+        Wider types take first; each wider cell takes its narrower cells with it.
         """
         return not self.shortfalls()
 
     def shortfalls(self) -> list[tuple[CellType, int, int]]:
-        """The types of which less is left than owed: type, owed, left after what wider ones take."""
+        """Return the types with fewer cells left than owed, as (type, owed, left after wider types took theirs)."""
         out = []
         for kind in self.types:
             left = self.left[kind] - sum(
@@ -152,7 +153,7 @@ class Cells:
         return out
 
     def hold(self, cell: Cell, owner: str, job: JobId, task: TaskKey) -> bool:
-        """A task of the owner is in this cell for good; False when the cell cannot be its own any more."""
+        """Record that a task of the owner runs in this cell; False if the cell cannot be bound to the owner."""
         found = self.bound.get(cell)
         if found is None:
             if self._overlaps[cell] or self.remaining(owner, self.kind(cell)) <= 0:
@@ -165,7 +166,7 @@ class Cells:
         return True
 
     def release(self, cell: Cell, job: JobId, task: TaskKey) -> None:
-        """A task is in this cell no longer; without any it is nobody's again."""
+        """Remove a task from this cell; the cell is unbound with its last task."""
         found = self.bound.get(cell)
         if found is not None:
             found.tasks.discard((job, task))
@@ -202,7 +203,7 @@ class Cells:
         return (Cell(depth, number) for number in self.structure.related(*cell, depth))
 
     def _show(self, cell: Cell, owner: str) -> None:
-        """Bring the views up to date where wholeness may have changed."""
+        """Update the views of nodes where the wholeness of cells may have changed."""
         own, binds = self.own[owner], cell in self.bound
         alone = self.whole[self.types[0], False] if len(self.types) == 1 else None
         for at, mask in self.structure.masks(*cell):
@@ -214,7 +215,7 @@ class Cells:
                 self._look(at)
 
     def _look(self, at: int) -> None:
-        """What of a node could be bound."""
+        """Recompute which devices of a node could be bound, by type."""
         for kind in self.types:
             every = split = 0
             for number, mask in self.structure.at_node(kind.depth, at):
@@ -228,7 +229,7 @@ class Cells:
             self.whole[kind, True].allow(at, split)
 
     def _breaks(self, cell: Cell, at: int) -> bool:
-        """Whether a wider cell that somebody may want is whole and holds this one."""
+        """Return whether the cell lies inside a wider whole cell of an owned type."""
         for wider in self.types:
             if wider.depth < cell.depth:
                 for number in self.structure.related(cell.depth, cell.number, wider.depth):
@@ -237,10 +238,10 @@ class Cells:
                         return True
         return False
 
-    # -- questions ----------------------------------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------------------------------
 
     def cells_at(self, owner: str, at: int, devices: int) -> list[Cell]:
-        """The bound cells of an owner that some devices of a node are in."""
+        """Return the owner's bound cells that contain any of these devices of a node."""
         return [
             Cell(depth, number)
             for depth in self._depths
@@ -249,7 +250,7 @@ class Cells:
         ]
 
     def candidates_at(self, kind: CellType, at: int, devices: int) -> list[Cell]:
-        """The whole cells of a type that some devices of a node are in."""
+        """Return the whole cells of a type that contain any of these devices of a node."""
         return [
             cell
             for number, mask in self.structure.at_node(kind.depth, at)
@@ -257,7 +258,7 @@ class Cells:
         ]
 
     def columns(self) -> tuple[object, ...]:
-        """All that is bound and owed, for hashing and comparing."""
+        """Return everything bound and owed, for hashing and comparing."""
         bound = sorted((cell, found.owner, sorted(found.tasks)) for cell, found in self.bound.items())
         owed = [(kind, self.owed[kind], self.left[kind]) for kind in self.types]
         seen = [(view.allowed, view.free) for view in self.views]

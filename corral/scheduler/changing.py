@@ -1,7 +1,7 @@
-"""Why: "it waits" is half an answer; the other half is the smallest thing that would let it start, proven on the scheduler.
+"""Find the smallest single changes to a waiting gang that would let it start now.
 
-What could be given up is tried one thing at a time: first whether there would be room, then, the smallest first, whether
-the next cycle would place the gang. Only what it would place is told.
+Each candidate change is first checked for room. The remaining ones are tried on the real planner, smallest first, and
+only changes that the next cycle would place are reported.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from corral.scheduler.stage import Bound, Stage, first_that_fits
 from corral.scheduler.wishes import Wish, amounts, ladders
 
 MOST_CHANGES = 3
-"""So many are told, the smallest first."""
+"""The most changes reported, smallest first."""
 _MOST_QUEUES = 16
 _MOST_PRIORITIES = 4
 _MOST_VICTIMS = 4096
-"""Where more run, nobody looks who would yield to a higher priority: to rank them all costs too much."""
+"""Running gangs above which no higher priority is tried, because ranking all victims costs too much."""
 _SHORT_OF = ("not-enough-", "fragmented", "no-cell-holds-", "behind-head")
-"""What a gang is told that may be helped by asking for less memory and the like."""
+"""Prefixes of reason codes that a smaller request for cpu, memory or other amounts may resolve."""
 _NO_HELP = ("starts-now", YIELDING, "no-nodes", "engine-unknown")
 _FIELDS = {"limit": "limit", "borrowing": "borrowingLimit", "user_limit": "userLimit", "group_limit": "groupLimit"}
 
 
 Said = Callable[[GangRequest, Change, GangRequest], Change | None]
-"""The change of a request into another as its job's file says it; None where a file cannot say it."""
+"""Expresses a change of a request as a change of its job file; None where a job file cannot express it."""
 
 
 def as_it_is(_asked: GangRequest, change: Change, _wanted: GangRequest) -> Change:
-    """Every change can be said."""
+    """Accept every change as it is."""
     return change
 
 
 class _Idea(NamedTuple):
-    """A change that may help, and what it would make of the gang and of the bounds."""
+    """A candidate change, with the request and the queue bound that it results in."""
 
     size: float
     change: Change
@@ -64,10 +64,10 @@ def smallest_changes(
     now: float,
     said: Said = as_it_is,
 ) -> tuple[Change, ...]:
-    """At most three single changes with each of which the next cycle would place the job, the smallest first.
+    """Return at most three single changes with each of which the next cycle would place the job, smallest first.
 
-    `reasons` are why it waits; what `said` knows no words for is left out. Tasks that join a gang that runs already, and
-    whatever HiveD decides, have none.
+    `reasons` are why it waits; changes that `said` cannot express are left out. Tasks that join a running gang get no
+    changes, and neither does anything that HiveD decides.
     """
     entry = queue.first(job)
     if entry is None or reasons.binding.code in _NO_HELP or (policy.hived and cluster.hived is not None):
@@ -87,7 +87,7 @@ def smallest_changes(
 
 
 def _lesser(stage: Stage, reasons: Reasons) -> Iterator[_Idea]:
-    """Of each ladder of lesser wishes the first that finds room."""
+    """Yield from each series of relaxations the first one that finds room."""
     levels = next((index.tree.levels for index in stage.cluster.engines.values()), ())
     rungs = [ladder for ladder in ladders(stage.request, levels) if ladder]
     codes = [reason.code for reason in (reasons.binding, *reasons.others)]
@@ -101,7 +101,7 @@ def _lesser(stage: Stage, reasons: Reasons) -> Iterator[_Idea]:
 
 
 def _longer(stage: Stage) -> Iterator[_Idea]:
-    """A bound on its own duration, so that it may pass the first that waits."""
+    """Yield a `maxDuration` short enough to end before the head of the queue starts."""
     head, request = stage.head, stage.request
     if head is None:
         return
@@ -117,7 +117,7 @@ def _longer(stage: Stage) -> Iterator[_Idea]:
 
 
 def _elsewhere(stage: Stage, reasons: Reasons) -> Iterator[_Idea]:
-    """Another queue without queues below it, where a bound holds the gang back here or somebody owns cells there."""
+    """Yield other leaf queues with room, where a queue bound or cell ownership may hold the gang back."""
     queues, code = stage.cluster.queues, reasons.binding.code
     if not (code.endswith("-limit") or code == "kept-for-others" or stage.cluster.ownership.cells):
         return
@@ -130,7 +130,7 @@ def _elsewhere(stage: Stage, reasons: Reasons) -> Iterator[_Idea]:
 
 
 def _raised(stage: Stage) -> Iterator[_Idea]:
-    """A bound of a queue raised by just what is missing, where one alone is in the way."""
+    """Yield the violated queue bound, if it is the only one, raised by exactly the missing amount."""
     queues, bounds = stage.cluster.queues, violated(stage.cluster.queues, stage.request)
     if len(bounds) != 1 or stage.looks <= 0 or not stage.fits(stage.request, bounds[0]):
         return
@@ -146,7 +146,7 @@ def _raised(stage: Stage) -> Iterator[_Idea]:
 
 
 def violated(queues: QueueTree, request: GangRequest) -> list[Bound]:
-    """Every bound that what a gang needs to begin would pass now, with what it would have to be at least."""
+    """Return every queue bound that the gang's minimum violates now, with the value it would need."""
     ask = asked(request, queues)
     found: list[Bound] = []
     for node in queues.find(request.queue).chain():
@@ -176,7 +176,7 @@ def _written(name: str, amount: float) -> Written:
 
 
 def _more_important(stage: Stage, queue: Queue, said: Said) -> Iterator[Change]:
-    """The lowest priority with which it comes first, or others yield to it."""
+    """Yield the lowest priority with which the gang starts, or others yield to it."""
     request = stage.request
     for priority in _priorities(stage, queue):
         if stage.tries <= 0:
@@ -190,7 +190,7 @@ def _more_important(stage: Stage, queue: Queue, said: Said) -> Iterator[Change]:
 
 
 def _priorities(stage: Stage, queue: Queue) -> list[int]:
-    """Just above each priority of its queue that is higher or equal, of those that run or wait; the lowest few."""
+    """Return the lowest few priorities just above those of gangs in its queue that run or wait."""
     request = stage.request
     running = stage.cluster.gangs.by_queue.get(request.queue, {})
     waiting = {group.priority for group in queue.groups.values() if group.queue == request.queue}
@@ -199,7 +199,7 @@ def _priorities(stage: Stage, queue: Queue) -> list[int]:
 
 
 def _by_priority(plan: Plan, job: JobId) -> str:
-    """What becomes of a gang in a plan; "" when it goes on waiting."""
+    """Describe the outcome of a plan for a gang; "" if it goes on waiting."""
     if any(placed.job == job for placed in plan.placements):
         return "it would start now"
     victims = sorted({eviction.job for eviction in plan.evictions if eviction.by == job})

@@ -1,4 +1,4 @@
-"""Why: the scheduler thinks on one picture of all machines, folded from committed events and never rebuilt for a cycle."""
+"""The scheduler's model of all machines, updated from committed events and never rebuilt for a cycle."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MOST_RETURNED = 1024
 
 
 class Hold(NamedTuple):
-    """What one task holds; of `devices` it has the parts in `extra` when that names some."""
+    """The resources that one task holds; of `devices`, those listed in `extra.shares` are held only in part."""
 
     node: str
     devices: int
@@ -56,39 +56,39 @@ class Hold(NamedTuple):
 
 
 class Cluster:
-    """Who holds what, and what is free, on every engine.
+    """The held and free resources of every engine.
 
-    Changed only by `apply`. Planning tries gangs on it and takes them back: `digest` is the same before and after.
+    It changes only by `apply`. Planning tries gangs on it and undoes them: `digest` is the same before and after.
     """
 
     def __init__(self) -> None:
         self.revision = 0
-        """Counts the events applied."""
+        """Counts the applied events."""
         self.gains = 0
-        """Counts the events that may let something fit that did not: what failed stays failed until it moves."""
+        """Counts the events that may let a refused gang fit; a refusal stays valid until it changes."""
         self.machines = 0
-        """Counts those of them that changed machines; the others gave back something."""
+        """Counts those `gains` that changed machines or configuration."""
         self.returned: list[tuple[str, int]] = []
-        """By engine and position, where the last of the others gave something back."""
+        """The last (engine, node position) pairs where resources were released."""
         self.returns = 0
-        """Counts all that `returned` ever had."""
+        """Counts all entries that `returned` ever had."""
         self.engines: dict[str, EngineIndex] = {}
-        """By name, in the order of names."""
+        """By engine name, sorted."""
         self.queues = QueueTree()
-        """What teams are owed and hold."""
+        """The queues with their configured amounts and current usage."""
         self.gangs = Gangs()
-        """What runs."""
+        """The running gangs."""
         self.ownership = Ownership({}, {}, self.gangs)
-        """Which cells are whose."""
+        """Which virtual cluster owns which cells."""
         self.hived: Hived | None = None
-        """HiveD's own account of one engine; only under the preset of that name."""
+        """HiveD's own state of one engine; only under the preset `hived`."""
         self.ends: list[tuple[float, JobId]] = []
-        """The jobs whose end is bounded, soonest first."""
+        """The jobs with a bounded end, soonest first."""
         self._holds: dict[JobId, dict[TaskKey, Hold]] = {}
         self._ends_at: dict[JobId, float] = {}
         self._seen: dict[str, Inventory] = {}
         self.refusals: dict[Hashable, list[Reason]] = {}
-        """What was found not to fit here by shape; a memory of the emptied twins only."""
+        """By gang shape, why it does not fit here; a cache that only the `emptied` copies use."""
         self._emptied: dict[tuple[bool, bool], Cluster] = {}
 
     def apply(self, event: ClusterEvent) -> None:
@@ -138,7 +138,7 @@ class Cluster:
         self.revision += 1
 
     def _hear(self, event: TasksLeaving | Checkpointed | UsageRecalled) -> bool:
-        """Whether it is news of what runs, or of what did."""
+        """Apply an event about running gangs or past usage; return whether it changed anything."""
         if isinstance(event, UsageRecalled):
             self.queues.recall(event.usages)
             self.queues.users.recall(event.of_users)
@@ -146,11 +146,11 @@ class Cluster:
         return self.gangs.hear(event)
 
     def _tell_hived(self, event: HivedEvent) -> bool:
-        """Whether it changed anything for HiveD."""
+        """Apply an event to HiveD's state; return whether it changed anything."""
         return self.hived is not None and self.hived.apply(event)
 
     def _follow_hived(self, event: HivedConfigured) -> None:
-        """Have HiveD decide from now on, about what runs as well; what it did not place is opportunistic to it."""
+        """Let HiveD decide from now on, about running gangs too; gangs it did not place are opportunistic to it."""
         kept, self.hived = self.hived, None
         if event.cluster is None:
             return
@@ -165,23 +165,26 @@ class Cluster:
         self.hived = made
 
     def _own(self) -> None:
-        """Bind cells anew for all that is guaranteed; what its owner does not own any more is a guest from now on."""
+        """Rebuild cell ownership and rebind guaranteed tasks.
+
+        A task in a cell that its queue no longer owns becomes a guest.
+        """
         for engine in self.engines.values():
             engine.forget_views()
         self.ownership = Ownership(self.queues.specs, self.engines, self.gangs)
 
     def holds(self, job: JobId) -> dict[TaskKey, Hold]:
-        """What the tasks of a job hold; empty when it holds nothing."""
+        """Return the holdings of a job by task; empty if it holds nothing."""
         return self._holds.get(job, {})
 
     def takes(self, job: JobId, *, without: Collection[TaskKey] = ()) -> list[tuple[EngineIndex, Take]]:
-        """What a job holds, less some tasks, by engine and position; what is on nodes that are gone is left out."""
+        """Return a job's holdings, less some tasks, as (engine index, take) pairs; nodes that are gone are left out."""
         holds = [hold for task, hold in self.holds(job).items() if task not in without]
         found = [(self._engine_of(hold.node), hold) for hold in holds]
         return [(at[0], _take(at[1], hold)) for at, hold in found if at is not None]
 
     def holders(self) -> dict[str, dict[int, tuple[JobId, TaskKey]]]:
-        """By node and device index, the job and task that hold the device."""
+        """Return for each node and device index the job and task that hold the device."""
         out: dict[str, dict[int, tuple[JobId, TaskKey]]] = {}
         for job, tasks in self._holds.items():
             for task, hold in tasks.items():
@@ -190,7 +193,7 @@ class Cluster:
         return out
 
     def devices_of(self, placement: Placement) -> list[int]:
-        """What the devices of a placement count for: in all, then by each model that the queues name."""
+        """Return the thousandths of a placement's devices: in total, then for each model that the queues name."""
         total = [0] * (1 + len(self.queues.models))
         for task in placement.tasks:
             use = _hold(JobId(""), task, sum(1 << device for device in task.devices), TaskUse())
@@ -199,13 +202,13 @@ class Cluster:
         return total
 
     def nodes(self) -> tuple[Node, ...]:
-        """Every node known, by engine in topology order."""
+        """Return every known node, by engine in topology order."""
         return tuple(node for engine in self.engines.values() for node in engine.tree.nodes)
 
     def fork(self, *, hived: bool = True) -> Cluster:
-        """An independent copy: what is applied to one is not seen by the other.
+        """Return an independent copy: events applied to one do not affect the other.
 
-        `hived=False` leaves out HiveD's account, which is the most of it: for questions that no plan answers.
+        `hived=False` leaves out HiveD's state, the largest part, for questions that no plan answers.
         """
         twin = Cluster()
         twin.revision, twin.gains, twin.machines = self.revision, self.gains, self.machines
@@ -221,11 +224,10 @@ class Cluster:
         return twin
 
     def emptied(self, *, healed: bool, owned: bool = False) -> Cluster:
-        """The same machines with nothing running on them; `healed`: and all of them healthy and known.
+        """Return the same machines with nothing running; with `healed`, all of them are healthy and known.
 
-        `owned`: and with the cells that virtual clusters own in them.
-
-        The answer is shared until the machines change: try on it, undo, apply nothing.
+        `owned` adds the cells that virtual clusters own. The copy is shared until the machines change: callers may try
+        and undo on it, but must apply no event.
         """
         twin = self._emptied.get((healed, owned))
         if twin is None:
@@ -238,7 +240,7 @@ class Cluster:
         return twin
 
     def digest(self) -> str:
-        """A hash of all that is true here; it does not depend on the order in which dictionaries were filled."""
+        """Return a hash of the whole state, independent of the order in which dictionaries were filled."""
         state = (
             self.revision,
             self.gains,
@@ -255,7 +257,7 @@ class Cluster:
         return blake2b(msgspec.json.encode(state, order="deterministic", enc_hook=str), digest_size=16).hexdigest()
 
     def consistent(self) -> bool:
-        """Whether everything kept equals the same counted anew from inventories and holdings (for tests and audits)."""
+        """Return whether all indexes equal a rebuild from inventories and holdings, for tests and audits."""
         if self.hived is not None and not self.hived.algorithm.consistent():
             return False
         rebuilt = Cluster()
@@ -292,7 +294,7 @@ class Cluster:
         return True
 
     def _configure(self, queues: QueueTree) -> None:
-        """Take over the queues, and count anew what everybody holds."""
+        """Install new queues and recount the usage of every gang."""
         self.queues = queues
         self._measure(queues)
         for gang in self.gangs.by_job.values():
@@ -302,7 +304,7 @@ class Cluster:
             queues.charge(gang.queue, gang.user, gang.groups, gang.amounts)
 
     def _amounts(self, hold: Hold) -> tuple[int, ...]:
-        """What a task holds in the terms of the queues; devices of a node that is gone have no model."""
+        """Return a task's holdings as a queue resource vector; devices of a node that is gone have no model."""
         models = self.queues.models
         shares = hold.extra.shares if hold.extra is not None else ()
         if not (models or shares or self.queues.cut):
@@ -313,7 +315,7 @@ class Cluster:
         return (devices, hold.cpu, hold.memory, *of_models)
 
     def _measure(self, queues: QueueTree) -> None:
-        """Have the queues know what all machines have: slices only as devices of their model."""
+        """Set the total capacity of the queues; slices count only as devices of their own model."""
         queues.trees = tuple(engine.tree for engine in self.engines.values())
         queues.cut = any(tree.rivals for tree in queues.trees)
         nodes = [node for tree in queues.trees for node in tree.nodes]
@@ -330,7 +332,7 @@ class Cluster:
             queues.total.append(DEVICE * sum(device.model == model for node in nodes for device in node.devices))
 
     def _index(self, inventory: Inventory, holds: dict[JobId, dict[TaskKey, Hold]]) -> None:
-        """Index an engine anew; what is held on a node that went away counts again when it comes back."""
+        """Build the index of an engine; holdings on a node that disappeared count again when it comes back."""
         index = EngineIndex(Tree(inventory))
         for tasks in holds.values():
             for hold in tasks.values():
@@ -403,7 +405,7 @@ class Cluster:
         return True
 
     def returned_since(self, count: int) -> set[tuple[str, int]] | None:
-        """Where something was given back after `returns` was `count`; None when that is too long ago to be known."""
+        """Return where resources were released after `returns` was `count`; None if the record begins later."""
         new = self.returns - count
         return set(self.returned[len(self.returned) - new :]) if new <= len(self.returned) else None
 
@@ -419,7 +421,7 @@ class Cluster:
             del self.ends[bisect_left(self.ends, (ends_at, job))]
 
     def _engine_of(self, node: str) -> tuple[EngineIndex, int] | None:
-        """The index and position of a node; node ids are `engine/node`."""
+        """Return the engine index and position of a node; node ids are `engine/node`."""
         for index in self.engines.values():
             at = index.tree.position.get(node)
             if at is not None:
@@ -428,12 +430,15 @@ class Cluster:
 
 
 def take_of(job: JobId, placed: TaskPlacement, at: int, use: TaskUse) -> Take:
-    """What a task would hold on the node at a position."""
+    """Return the take of a task on the node at a position."""
     return _take(at, _hold(job, placed, sum(1 << device for device in placed.devices), use))
 
 
 def placed_again(gang: Running, holds: Mapping[TaskKey, Hold]) -> GangPlaced:
-    """The event of what a gang holds now."""
+    """Return a placement event that describes a gang's current holdings.
+
+    Tasks that hold device shares are left out.
+    """
     tasks = tuple(
         TaskPlacement(task.role, task.index, hold.node, tuple(indexes(hold.devices)), cells=gang.cells.get(task, ()))
         for task, hold in sorted(holds.items())
@@ -451,7 +456,7 @@ def placed_again(gang: Running, holds: Mapping[TaskKey, Hold]) -> GangPlaced:
 
 
 def _hold(job: JobId, placed: TaskPlacement, mask: int, use: TaskUse) -> Hold:
-    """What a task holds from now on."""
+    """Return the holdings of a placed task."""
     if placed.share is None and not (use.amounts or use.exclusive or use.tags or use.averse):
         return Hold(placed.node, mask, use.cpu_millis, use.memory_bytes, use.shm_bytes)
     tasks = 1 + CLOSED if use.exclusive else 1

@@ -1,7 +1,7 @@
-"""Why: queues are held to what their tasks have of devices: whole ones, parts, and slices, all in whole thousandths.
+"""Count devices, device shares and slices for queue limits, in whole thousandths of a device.
 
-A part counts as the larger of its computing power and its memory, a slice as its part of the device that it is cut from,
-both rounded down: what fits on one device never counts for more than the device.
+A share counts as the larger of its compute and its memory fraction, a slice as its fraction of the device that it is
+cut from. Both are rounded down, so that everything on one device never counts for more than the device.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from corral.scheduler.shapes import ShareShape
 from corral.scheduler.takes import Part
 
 WHOLE_DEVICE = 1_000_000
-"""The millionths of a device that tasks have parts of."""
+"""A whole device in millionths, the unit of device shares."""
 MODEL = "devices/"
-"""How the name of a resource begins that counts the devices of one model."""
+"""The prefix of resource names that count the devices of one model."""
 
 
 class Counted(NamedTuple):
-    """A device, and the thousandths that all of it counts for."""
+    """A device, and the thousandths that it counts for as a whole."""
 
     device: Device
     thousandths: int
 
 
 def counted(devices: Sequence[Device]) -> list[Counted]:
-    """The devices of one node: a whole one is 1000 thousandths, a slice its part of the one that it is cut from."""
+    """Return the devices of one node; a whole device is 1000 thousandths, a slice its fraction of the parent device."""
     slices = Counter(device.parent for device in devices)
     return [
         Counted(device, max(1, DEVICE // slices[device.parent]) if device.parent >= 0 else DEVICE) for device in devices
@@ -38,10 +38,10 @@ def counted(devices: Sequence[Device]) -> list[Counted]:
 
 
 def part_of(device: Device, share: ShareShape) -> Part | None:
-    """The part of a device that a share of it is; None where the device has no such share to give.
+    """Return the part of a device that a share request amounts to, or None if the device cannot provide it.
 
-    Of computing power and memory what is not said is as much as the other. Bytes are rounded down to a millionth of the
-    device, so that as many parts fit as fit in bytes.
+    Of compute and memory, an unset value equals the other one. Bytes are rounded down to a millionth of the device, so
+    that as many parts fit as their bytes allow.
     """
     memory = share.memory
     if share.memory_bytes:
@@ -53,14 +53,14 @@ def part_of(device: Device, share: ShareShape) -> Part | None:
 
 
 def part(share: Part, of: int = DEVICE) -> int:
-    """The thousandths that a part counts for, of a device that counts for `of`."""
+    """Return the thousandths that a part counts for, of a device that counts for `of`."""
     return max(1, max(share.compute, share.memory) * of // WHOLE_DEVICE)
 
 
 def held(devices: Sequence[Device], mask: int, shares: Sequence[Part], names: Sequence[str]) -> list[int]:
-    """What the devices of a mask count for by the `names` of resources: `devices`, `devices/MODEL`; others are 0.
+    """Return the thousandths of the devices in `mask` for each resource name; 0 for names of other resources.
 
-    Of those in `shares` a task has only that part. Devices that are not known (any more) are whole and of no model.
+    A device listed in `shares` counts only for that part. Unknown devices count as whole and have no model.
     """
     parts = {share.device: share for share in shares}
     total: Counter[str] = Counter()
@@ -79,7 +79,7 @@ def held(devices: Sequence[Device], mask: int, shares: Sequence[Part], names: Se
 
 
 def whole(devices: Sequence[Device], mask: int) -> int:
-    """The thousandths of the devices of a mask, of one node, with nobody on them: slices only without what they are of."""
+    """Return the thousandths of a node's devices in `mask`, leaving out slices whose parent device is in it too."""
     return sum(
         thousandths
         for device, thousandths in counted(devices)
@@ -88,7 +88,7 @@ def whole(devices: Sequence[Device], mask: int) -> int:
 
 
 def wanted(ask: DeviceAsk, known: Iterable[Counted], resource: str) -> int:
-    """What one task's devices will count for at the most, where that depends on which of the `known` ones it gets."""
+    """Return the most that one task's devices can count for, over the `known` devices that it could get."""
     count = len(ask.ids) or ask.count
     found = [each for each in known if _is_meant(ask, each.device)] if count else []
     shares = ask.share
@@ -104,7 +104,10 @@ def wanted(ask: DeviceAsk, known: Iterable[Counted], resource: str) -> int:
 
 
 def _is_meant(ask: DeviceAsk, device: Device) -> bool:
-    """Whether such a task could be given this device; slices are asked for by their model, and what is named is whole."""
+    """Return whether a task with this request could get the device.
+
+    Slices are given only when asked for by model; devices named by id are whole.
+    """
     if device.parent >= 0 and (ask.ids or ask.model != device.model):
         return False
     return ask.kind in ("", device.kind) and ask.model in ("", device.model)

@@ -1,4 +1,4 @@
-"""Why: in one pass over what waits every gang gets its place, somebody to make room for it, or the reason why neither."""
+"""One scheduling cycle: each waiting gang gets a place, victims that make room for it, or the reason why it waits."""
 
 from __future__ import annotations
 
@@ -31,31 +31,33 @@ from corral.scheduler.shapes import gang_shape
 from corral.scheduler.victims import Victim
 
 BEHIND = "behind-head"
-"""The code of a gang for which there is room, but not without making the first that waits wait longer."""
+"""The reason code of a gang that would fit, but would delay the head of the queue."""
 YIELDING = "others-yield"
-"""The code of a gang that starts as soon as those have ended that were told to."""
+"""The reason code of a gang that starts as soon as the evicted gangs have ended."""
 _RANKS_PER_KEY = 8
-"""Finding one place in the line costs as much as so many places of a table of all."""
+"""The cost of one `Queue.ahead` call, in entries of the table that `Queue.ranks` builds."""
 _REFRESHED = 8
-"""So many gangs of a shape hear of new figures each cycle, or that there is room they may not take; all of them hear of
-another binding constraint."""
+"""The most gangs of a shape that get new figures per cycle, or the reason that they may not take free room.
+
+A change of the binding constraint goes to all of them.
+"""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A shape that did not fit: it holds until something it can use is given back, or the head's reservation is another."""
+    """The cached refusal of a shape; it holds until usable resources are released or the reservation changes."""
 
     reasons: Reasons
     against: Reservation | None
-    """The reservation that it was tried against; None when it fits nowhere anyway."""
+    """The reservation that it was tried against; None if it does not fit even without one."""
     gains: int
-    """What the cluster's `gains` were."""
+    """The value of `Cluster.gains` when it was tried."""
     fleeting: bool = False
-    """Whether places were kept for others when it was tried: then it holds for that cycle only."""
+    """Whether places were kept for other gangs when it was tried; then it holds for that cycle only."""
 
 
 class Run(Sequence[GangRequest]):
-    """The gangs of a group from the one at `first` on that may be placed together: those before the place `end`."""
+    """The gangs of a group from index `first` up to, but not including, `end`; they may be placed together."""
 
     def __init__(self, group: Group, first: int, end: int) -> None:
         self._group = group
@@ -80,7 +82,7 @@ class Run(Sequence[GangRequest]):
 
 
 class Cycle:
-    """One pass over what waits: first those for whom others yielded, then all in order, opportunists and growth last."""
+    """One pass over the queue: nominated gangs first, then all others in order, opportunistic ones and growth last."""
 
     def __init__(
         self,
@@ -98,9 +100,9 @@ class Cycle:
         self.evictions: list[Eviction] = []
         self.reasons: dict[str, Reasons] = {}
         self.reservation: Reservation | None = None
-        """Of the head: the first gang in order that waits and could run on the machines that work."""
+        """The reservation of the head: the first gang in order that waits and could run on the working machines."""
         self.lapsed: set[JobId] = set()
-        """The gangs for which others had been told to end, and that others came before."""
+        """The nominated gangs that lost their nomination because others came first."""
         self._queues = trial.cluster.queues
         self._last = last
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
@@ -112,11 +114,11 @@ class Cycle:
 
     @property
     def again(self) -> float:
-        """When a gang that is protected until then may be asked to yield; infinite when there is none."""
+        """When a victim protected by its minimum run time becomes available; infinite if there is none."""
         return self._preemption.rules.again if self.policy.preemption else inf
 
     def run(self) -> None:
-        """Fill `placed`, `evictions` and `reasons`."""
+        """Run the cycle and fill `placed`, `evictions` and `reasons`."""
         self._nominees()
         groups = list(self.queue.groups.values())
         starting = [group for group in groups if group.starts]
@@ -129,7 +131,7 @@ class Cycle:
         self._move()
 
     def close(self) -> None:
-        """Give back what was charged to the queues; the trial is undone by its owner."""
+        """Undo the charges to the queues; the trial is undone by its owner."""
         for request, amounts in self._charged:
             self._queues.charge(request.queue, request.user, request.groups, amounts, -1)
         for reservation in (self.reservation, *self._preemption.places):
@@ -137,9 +139,9 @@ class Cycle:
                 reservation.forget()
 
     def _nominees(self) -> None:
-        """Those for whom others yielded take their places before anybody else: owners in their cells first of all.
+        """Give the nominated gangs their places before all others, owners in their own cells first.
 
-        A stronger gang of the same queue that waits may take such a place instead.
+        A stronger waiting gang of the same queue may take such a place instead.
         """
         found = [entry for job in self.queue.nominated if (entry := self.queue.first(job)) is not None]
         entries = sorted(found, key=lambda entry: entry.key)
@@ -160,7 +162,7 @@ class Cycle:
         return fits or self._preemption.could_leave(allowed, place)
 
     def _claim(self, entry: Entry, place: Placer) -> None:
-        """Place a gang, or keep it the place that those leave who were told to."""
+        """Place a gang, or keep for it the place that leaving gangs will free."""
         if entry.key in self._done:
             return
         allowed, marks = self._allowed(entry.request), self.trial.marks()
@@ -177,10 +179,10 @@ class Cycle:
             self._done.add(entry.key)
 
     def _stronger(self, entry: Entry) -> list[Entry]:
-        """The first gang of each group of the same queue with a higher priority, in order.
+        """Return the first gang of each group of the same queue with a higher priority, in order.
 
-        None that would have the queue hold more than its part with the room that was taken back for a smaller one:
-        it would have to give it back at once, and so for ever.
+        A gang that needs more than the nominated one is left out if it would take the queue beyond its fair share. The
+        queue would have to give that room back at once, in an endless loop.
         """
         found = [
             group.entries[group.keys[0]]
@@ -212,7 +214,7 @@ class Cycle:
                 line.push(at, first + step)
 
     def _end(self, line: Line, at: int, first: int, other: OrderKey | None) -> int:
-        """How far gangs of a group may be placed before another has its turn."""
+        """Return the index up to which gangs of a group may be placed before another group is next."""
         group = line.groups[at]
         if line.crowded(at, first) or not self._queues.plain:
             return first + 1
@@ -224,7 +226,10 @@ class Cycle:
         return end
 
     def _look(self, group: Group, first: int, run: Run) -> int:
-        """Place the first gangs of a run or tell why they wait; how many were dealt with, 0 for all that are left."""
+        """Place the first gangs of a run or record why they wait.
+
+        Returns the number of gangs handled, or 0 if all remaining gangs of the group wait.
+        """
         found = self._place(group, run)
         if isinstance(found, Reasons):
             if found.binding.code == YIELDING:
@@ -236,7 +241,7 @@ class Cycle:
         return len(found)
 
     def _take(self, requests: Sequence[GangRequest], placements: Sequence[Placement]) -> None:
-        """Count gangs of one group as placed."""
+        """Record gangs of one group as placed and charge their queue."""
         self.placed += [
             GangPlacement(request.job, request.job_attempt, placement)
             for request, placement in zip(requests, placements, strict=True)
@@ -250,7 +255,7 @@ class Cycle:
             self._line.charged(first.queue, first.user)
 
     def _place(self, group: Group, run: Sequence[GangRequest]) -> Sequence[Placement] | Reasons:
-        """Place some of a run, at least its first, or say why that one waits."""
+        """Place some gangs of a run, at least the first, or return why the first one waits."""
         known, request = group.verdict, self._allowed(run[0])
         if isinstance(request, Reasons):
             return self._make_room(_least(run[0]), request) or request
@@ -278,7 +283,7 @@ class Cycle:
         return reasons
 
     def _allowed(self, request: GangRequest) -> GangRequest | Reasons:
-        """As many tasks of a gang as the bounds of its queue and its user let begin, or why they let none."""
+        """Return the gang with as many tasks as the queue and user bounds allow, or why they allow none."""
         if self._queues.plain or (owner_of(self.trial, request) and self._fits_in_cells(request)):
             return request
         never = self._queues.never(request.queue, asked(request, self._queues), request.groups)
@@ -303,7 +308,10 @@ class Cycle:
         return refused or self._preemption.refused(request, ask)
 
     def _fits_in_cells(self, request: GangRequest) -> bool:
-        """Whether the owner's cells have room for it, the head's place in them only if it is over by the head's start."""
+        """Return whether its owner's cells have room for it.
+
+        The head's reserved place in them counts as free only if the gang ends before the head starts.
+        """
         if self.reservation is not None:
             if self.reservation.lets_pass(request, self.now):
                 self.reservation.lift()
@@ -313,7 +321,7 @@ class Cycle:
             return place_owned(self.trial, request) is not None
 
     def _try(self, shape: Hashable, requests: Sequence[GangRequest]) -> Sequence[Placement]:
-        """Places for the first gangs of a run; none when its first finds none."""
+        """Place the first gangs of a run; empty if the first one does not fit."""
         request = requests[0]
         owned = owner_of(self.trial, request)
         if not owned and has_room(self.trial, request, shape) is False:
@@ -334,7 +342,7 @@ class Cycle:
     def _past(
         self, reservation: Reservation, group: Group, shape: Hashable, run: Sequence[GangRequest]
     ) -> Sequence[Placement] | Reasons:
-        """A gang behind the head takes what the head can spare; one that is over by its start may take anything."""
+        """Place a gang behind the head beside its reserved place, or anywhere if it ends before the head starts."""
         request = run[0]
         reservation.lift()
         if not self._fits(request, shape):
@@ -362,7 +370,7 @@ class Cycle:
             return place_best(self.trial, request, shape) is not None
 
     def _make_room(self, request: GangRequest, reasons: Reasons) -> Reasons | None:
-        """Have others yield to a gang that does not fit, or wait for those who already do; None when nobody has to."""
+        """Evict others for a gang that does not fit, or wait for those already leaving; None if neither applies."""
         if not self.policy.preemption or not reasons.possible or self._preemption.plainly_nobody(request):
             return None
         if not _starts(request):
@@ -380,7 +388,10 @@ class Cycle:
         return self._yielding_reasons()
 
     def _more_room(self, group: Group, first: int, rest: Sequence[GangRequest]) -> int:
-        """Have others yield to the gangs that follow one of the same shape, as long as there is somebody; how many."""
+        """Evict others for the following gangs of the same shape while there are victims.
+
+        Returns the number of gangs for which room is made.
+        """
         with self._preemption.future():
             for count, request in enumerate(rest):
                 made = self._make_room(request, self._yielding_reasons())
@@ -395,7 +406,7 @@ class Cycle:
         return Reasons(Reason(YIELDING, message, {"jobs": count}))
 
     def _evictions(self, victims: Sequence[Victim], request: GangRequest) -> Iterator[Eviction]:
-        """One for each gang that yields: whole, or by the tasks that it can do without."""
+        """Yield one eviction for each victim gang: all of it, or only the tasks that it can spare."""
         by_gang: dict[JobId, list[Victim]] = {}
         for victim in victims:
             by_gang.setdefault(victim.gang.job, []).append(victim)
@@ -416,7 +427,7 @@ class Cycle:
             )
 
     def _move(self) -> None:
-        """Let gangs change places where all together gain by it."""
+        """Move running gangs where the gain exceeds the cost: for the head, and for the growth of elastic gangs."""
         moves = Moves(self._preemption, self.policy, self.now)
         head = self.queue.first(self.reservation.job) if self.reservation is not None else None
         if head is not None and self.reservation is not None and self.policy.consolidation:
@@ -431,9 +442,9 @@ class Cycle:
                 self.evictions += self._evictions([found[0]], found[1])
 
     def _maybe_head(self, request: GangRequest, reasons: Reasons) -> None:
-        """The first gang that waits gets a reservation; the last cycle's is kept when it is the same.
+        """Give the first waiting gang a reservation, reusing an equal one from the last cycle.
 
-        Growth that a gang can do without (every minimum 0) reserves nothing.
+        Optional growth (every minimum is 0) gets no reservation.
         """
         if self.reservation is not None or not reasons.possible or not any(role.minimum for role in request.roles):
             return
@@ -447,7 +458,7 @@ class Cycle:
         return Reasons(Reason(BEHIND, f"Behind job {head}, the first that waits: {why}."))
 
     def _tell(self, group: Group, first: int, reasons: Reasons) -> None:
-        """Give the reasons to those of a group that did not hear them yet."""
+        """Store the reasons with the gangs of a group that do not have them yet."""
         if reasons is group.told and not group.fresh:
             return
         if group.told is not None and _much_the_same(group.told.binding.code, reasons.binding.code):
@@ -476,23 +487,26 @@ def _shape(group: Group, request: GangRequest, allowed: GangRequest) -> Hashable
 
 
 def _least(request: GangRequest) -> GangRequest:
-    """The gang with no more tasks than it needs to begin."""
+    """Return the gang reduced to its minimum."""
     extra = any(role.minimum < len(role.indexes) for role in request.roles)
     return with_extra(request, 0) if extra and _starts(request) else request
 
 
 def _starts(request: GangRequest) -> bool:
-    """Whether it cannot do without this: it is no growth of a gang that runs anyway."""
+    """Return whether the gang has a minimum; growth of a running gang has none."""
     return any(role.minimum for role in request.roles)
 
 
 def _much_the_same(old: str, new: str) -> bool:
-    """Whether only the first of a shape hear of it: a place that is free for a moment is theirs, if anybody's."""
+    """Return whether only the first gangs of a shape need the new reasons.
+
+    A momentarily free place is for the first of them, if for any.
+    """
     return old == new or BEHIND in (old, new) or YIELDING in (old, new)
 
 
 def _message(victim: Victim, request: GangRequest) -> str:
-    """What the owner of a gang that yields is told."""
+    """Return the message for the owner of an evicted gang."""
     by = f"job {request.job} of {request.user or 'somebody'}"
     match victim.rule:
         case Rule.OPPORTUNISTIC:

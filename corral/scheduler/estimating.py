@@ -1,7 +1,8 @@
-"""Why: a made-up time is worse than none: an estimate says what it rests on, and where nothing is known it says so.
+"""Estimate when a waiting job starts, and state the assumptions behind the estimate.
 
-Few jobs: the scheduler is played forward (`Future`). Many: only what is certain is told, from the head's reservation
-(`backfill`) or from the ends that are known; what would take longer than an answer may is not estimated.
+With few jobs the scheduler is simulated forward (`Future`). With many, only known facts are used: the head's
+reservation (`backfill`) or the known ends of running jobs. No estimate is given where it would take too long to
+compute.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from corral.scheduler.policy import Policy
 from corral.scheduler.queue import Entry, Queue
 
 MOST_WAITING = 512
-"""Among so many gangs that wait the future is played."""
+"""The most waiting gangs for which the future is simulated."""
 MOST_RUNNING = 2048
-"""And among so many that run."""
+"""The most running gangs for which the future is simulated."""
 _LOOKS_COST = 131_072
 _FEWEST_LOOKS, _MOST_LOOKS = 640, 8192
-"""So many shapes that wait are looked at in all cycles of a future together, fewer where a look is at more nodes."""
+"""Bounds on the waiting shapes examined over all cycles of a simulation; larger clusters get fewer."""
 _MOST_ENDS = 64
 _MOST_ENDLESS = 512
 _MOST_NAMED = 3
@@ -46,9 +47,9 @@ def estimate(
     now: float,
     graces: Graces = at_once,
 ) -> Estimate | None:
-    """When a waiting job is likely to start, and what that rests on; None when it does not wait.
+    """Return when a waiting job is likely to start and the assumptions; None if it does not wait.
 
-    `reasons` are why it waits, `graces` how long who is told to end may take. Nothing is changed.
+    `reasons` are why it waits; `graces` gives the grace period of an evicted job in seconds. Nothing is changed.
     """
     entry = queue.first(job)
     if entry is None:
@@ -76,7 +77,7 @@ def estimate(
 
 
 def _never(code: str) -> str:
-    """What keeps a gang for ever from starting: a bound, or the machines."""
+    """Say which bound or machine limit keeps a gang from ever starting."""
     if code == "queue-limit":
         return "a limit allows less than it needs; ask for less, use another queue, or have the limit raised"
     if code == "no-nodes":
@@ -85,7 +86,7 @@ def _never(code: str) -> str:
 
 
 def _played(future: Future, job: JobId, now: float) -> Estimate:
-    """The time at which the scheduler itself starts the job, as far ahead as may be looked."""
+    """Simulate cycles until one starts the job, within the bound on the work."""
     first = _head(future.queue) in (None, job)
     nodes = sum(len(index.tree.nodes) for index in future.cluster.engines.values())
     looks, begun = max(_FEWEST_LOOKS, min(_MOST_LOOKS, _LOOKS_COST // (1 + nodes))), False
@@ -115,7 +116,7 @@ def _starts(future: Future, *, first: bool, now: float) -> Estimate:
 
 
 def _certain(cluster: Cluster, queue: Queue, entry: Entry, now: float) -> Estimate:
-    """What is known of one gang among many."""
+    """Estimate the start of one gang among many from known ends alone."""
     memory = queue.memory
     head = memory.reservation if isinstance(memory, Memory) and memory.cluster is cluster else None
     if head is not None and head.job == entry.request.job:
@@ -149,7 +150,7 @@ def _of_head(cluster: Cluster, head: Reservation) -> Estimate:
 
 
 def _holding(cluster: Cluster, head: Reservation) -> tuple[JobId, ...]:
-    """Jobs without a known end on the nodes of the head's place."""
+    """Return the jobs without a known end on the nodes of the head's reserved place."""
     ending = {job for _, job in cluster.ends}
     nodes = {cluster.engines[need.engine].tree.nodes[need.wanted.at].name for need in head.needs}
     return tuple(
@@ -160,7 +161,10 @@ def _holding(cluster: Cluster, head: Reservation) -> tuple[JobId, ...]:
 
 
 def _alone(cluster: Cluster, entry: Entry, now: float) -> tuple[float, tuple[JobId, ...]] | None:
-    """When there is room for a gang, were it the first, after the next ends that are known; None: not after these."""
+    """Return when the gang would fit if it were first, and the last job that must end before.
+
+    None if the next known ends do not make room.
+    """
     ends, trial = cluster.ends[:_MOST_ENDS], Trial(cluster)
     found = _shortest([[job] for _, job in ends], trial, entry)
     if found is None:
@@ -171,7 +175,7 @@ def _alone(cluster: Cluster, entry: Entry, now: float) -> tuple[float, tuple[Job
 
 
 def _shortest(gone: Sequence[Sequence[JobId]], trial: Trial, entry: Entry) -> int | None:
-    """With how many of the first of these ended a gang fits; None when not even with all."""
+    """Return how many of the first entries must end for the gang to fit; None if all of them are not enough."""
 
     def fits(count: int) -> bool:
         with trial.supposing():
@@ -191,7 +195,7 @@ def _shortest(gone: Sequence[Sequence[JobId]], trial: Trial, entry: Entry) -> in
 
 
 def _endless(future: Future, job: JobId) -> Estimate:
-    """Nothing more is known to happen, and the job still waits: who has no known end?"""
+    """Report that no further event is known, and name the jobs without a known end that are in the way."""
     cluster, queue = future.cluster, future.queue
     entry = queue.first(job)
     assert entry is not None
@@ -210,7 +214,7 @@ def _endless(future: Future, job: JobId) -> Estimate:
 
 
 def _culprits(cluster: Cluster, entry: Entry) -> tuple[JobId, ...]:
-    """Jobs without a known end, oldest first, up to the last whose end would make room for the gang."""
+    """Return jobs without a known end, oldest first, until their ends make room for the gang."""
     ending = {job for _, job in cluster.ends}
     request = entry.request
     endless = [gang for gang in cluster.gangs.by_job.values() if gang.job not in ending and gang.job != request.job]
@@ -227,7 +231,7 @@ def _culprits(cluster: Cluster, entry: Entry) -> tuple[JobId, ...]:
 
 
 def _needed(jobs: list[JobId], trial: Trial, entry: Entry) -> Iterator[JobId]:
-    """The last of the jobs, and of the others those that share a node with the place that the gang gets."""
+    """Yield those of the jobs that share a node with the place that the gang would get."""
     with trial.supposing():
         for job in jobs:
             for index, take in trial.cluster.takes(job):
@@ -244,13 +248,13 @@ def _oldest(gang: Running) -> tuple[float, JobId]:
 
 
 def _head(queue: Queue) -> JobId | None:
-    """The first that waits, by the last cycle."""
+    """Return the job at the head of the queue, according to the last cycle."""
     memory = queue.memory
     return memory.reservation.job if isinstance(memory, Memory) and memory.reservation is not None else None
 
 
 def _named(jobs: Sequence[JobId]) -> str:
-    """Some jobs by name: `job a`, `jobs a and b`, `jobs a, b and 3 others`."""
+    """Name some jobs: `job a`, `jobs a and b`, `jobs a, b and 3 others`."""
     if not jobs:
         return ""
     rest = len(jobs) - _MOST_NAMED

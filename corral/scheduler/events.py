@@ -1,4 +1,7 @@
-"""Why: the indexes change only by these values, so a kept index can be compared with one rebuilt from the store."""
+"""The events that change the scheduler's cluster and queue.
+
+No other change is allowed, so that a kept index can be compared with one rebuilt from the store.
+"""
 
 from __future__ import annotations
 
@@ -13,48 +16,48 @@ from corral.model.requests import GangRequest, RoleAsk
 from corral.spec.hived import HivedCluster
 
 FOREVER = float("inf")
-"""The end of what has no known end."""
+"""The end of a gang without a known end."""
 
 
 class NodesSeen(msgspec.Struct, frozen=True, tag=True):
-    """One engine's machines as they are now: nodes that it does not name are gone."""
+    """The current machines of one engine; nodes that it does not name are gone."""
 
     inventory: Inventory
 
 
 class EngineUnknown(msgspec.Struct, frozen=True, tag=True):
-    """An engine does not answer: its cells are neither free nor lost until its nodes are seen again."""
+    """An engine does not answer; its cells are neither free nor lost until its nodes are seen again."""
 
     engine: str
     reason: str = ""
 
 
 class TaskUse(msgspec.Struct, frozen=True):
-    """What one task of a role holds of its node besides devices."""
+    """The resources that one task of a role holds besides devices."""
 
     cpu_millis: int = 0
     memory_bytes: int = 0
     shm_bytes: int = 0
     amounts: tuple[tuple[str, int], ...] = ()
-    """Every other resource by its name, in the order of names."""
+    """All other resources by name, sorted by name."""
     exclusive: bool = False
-    """Whether its node is its job's alone."""
+    """Whether its job has its nodes to itself."""
     tags: tuple[str, ...] = ()
-    """Its job's tags, which others may keep away from."""
+    """Its job's tags, which other jobs' anti-affinity rules refer to."""
     averse: tuple[str, ...] = ()
-    """The tags that its job keeps away from, and inside cells of which level."""
+    """The tags that its job keeps away from; it shares no cell of the level `averse_level` with them."""
     averse_level: str = ""
 
 
 class GangPlaced(msgspec.Struct, frozen=True, tag=True):
-    """A placement was committed: its tasks hold what `uses` (by role) says, and end at `ends_at` at the latest."""
+    """A placement was committed; its tasks hold the `uses` of their role, and end at `ends_at` at the latest."""
 
     job: JobId
     job_attempt: int
     placement: Placement
     uses: dict[str, TaskUse] = {}
     ends_at: float = FOREVER
-    """Seconds since 1970 by which the gang is over because its duration is bounded."""
+    """Seconds since 1970 by which the gang ends because its duration is bounded."""
     queue: str = "default"
     user: str = ""
     groups: tuple[str, ...] = ()
@@ -62,11 +65,11 @@ class GangPlaced(msgspec.Struct, frozen=True, tag=True):
     placed_at: float = 0.0
     preemptible: bool = True
     request: GangRequest | None = None
-    """What was asked for."""
+    """The request that was placed."""
 
 
 class TasksReleased(msgspec.Struct, frozen=True, tag=True):
-    """These tasks of a job hold nothing any more, since `at` (0: nobody said when)."""
+    """These tasks of a job hold nothing any more since `at` (0: unknown)."""
 
     job: JobId
     tasks: tuple[TaskKey, ...]
@@ -74,14 +77,14 @@ class TasksReleased(msgspec.Struct, frozen=True, tag=True):
 
 
 class TasksLeaving(msgspec.Struct, frozen=True, tag=True):
-    """The end of these tasks is stored and they were told to end: what they hold is free soon. Heard again: nothing new."""
+    """These tasks are terminating: their end is stored and their resources are free soon. Idempotent."""
 
     job: JobId
     tasks: tuple[TaskKey, ...]
 
 
 class Checkpointed(msgspec.Struct, frozen=True, tag=True):
-    """A gang saved its work: what it did until `at`, in seconds since 1970, is not lost if it ends. Older news: nothing."""
+    """A gang saved its work: progress until `at` (seconds since 1970) survives its end. Older reports are ignored."""
 
     job: JobId
     job_attempt: int
@@ -89,50 +92,55 @@ class Checkpointed(msgspec.Struct, frozen=True, tag=True):
 
 
 class GangNominated(msgspec.Struct, frozen=True, tag=True):
-    """Others (or its own tasks) were told to end for this job: it comes first when they have, until it is placed or
-    that lapses."""
+    """Other gangs (or its own tasks) are terminating for this job; it comes first once they have ended.
+
+    The nomination lasts until the job is placed or the nomination lapses.
+    """
 
     job: JobId
 
 
 class NominationLapsed(msgspec.Struct, frozen=True, tag=True):
-    """A stronger gang took what others left for this job, or it wants no place any more: it waits in its turn again."""
+    """A nomination ended: a stronger gang took the room, or the job needs no place any more.
+
+    The job waits in its normal order again.
+    """
 
     job: JobId
 
 
 class UsageRecalled(msgspec.Struct, frozen=True, tag=True):
-    """This is what queues and their users held in the past, as it was written down; who is not among them has no past."""
+    """The stored past usage of queues and their users; anyone not named has no past."""
 
     usages: tuple[QueueUsage, ...]
     of_users: tuple[UserUsage, ...] = ()
 
 
 class QueuesConfigured(msgspec.Struct, frozen=True, tag=True):
-    """These are all the queues from now on; jobs of a queue that is not among them are bounded by nothing."""
+    """These are all the queues from now on; jobs of any other queue have no bounds."""
 
     queues: tuple[QueueSpec, ...]
 
 
 class HivedConfigured(msgspec.Struct, frozen=True, tag=True):
-    """HiveD's algorithm decides about the machines of an engine from now on; `cluster` None: it does not any more."""
+    """HiveD's algorithm controls the machines of an engine from now on; with `cluster` None it stops."""
 
     cluster: HivedCluster | None
     engine: str = "local"
     lazy_preemption: bool = False
-    """Whether gangs lose their guarantee and run on instead of being ended by those of their own virtual cluster."""
+    """Whether gangs lose their guarantee and run on instead of being preempted by their own virtual cluster."""
     at: float = 0.0
     """When it came into force, in seconds since the epoch."""
 
 
 class GangQueued(msgspec.Struct, frozen=True, tag=True):
-    """A gang waits for its place."""
+    """A gang waits for a place."""
 
     request: GangRequest
 
 
 class GangWithdrawn(msgspec.Struct, frozen=True, tag=True):
-    """These tasks of a job wait no longer; a gang that they belonged to waits with the rest of its tasks, if any."""
+    """These tasks of a job no longer wait; the rest of their gang, if any, still does."""
 
     job: JobId
     tasks: tuple[TaskKey, ...]
@@ -155,7 +163,7 @@ QueueEvent = GangQueued | GangWithdrawn | GangPlaced | GangNominated | Nominatio
 
 
 def gang_placed(request: GangRequest, placement: Placement, at: float) -> GangPlaced:
-    """The event for `placement` of `request` committed at time `at`."""
+    """Build the event for a `placement` of `request` committed at time `at`."""
     uses = {role.role: _use(request, role) for role in request.roles}
     ends_at = at + request.max_duration_seconds if request.max_duration_seconds else FOREVER
     return GangPlaced(

@@ -1,7 +1,7 @@
-"""Why: when queues are given less than they hold, and it was said that jobs shall yield, somebody must name those jobs.
+"""Choose the gangs to evict after queues or cell quotas were reduced below current use.
 
-Least damage first: what elastic jobs can do without, then the lowest priority, then the fewest device-seconds lost; and
-nobody who need not.
+Tasks that elastic gangs can spare go first, then gangs of the lowest priority, then those that lose the fewest
+device-seconds. No gang is evicted needlessly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from corral.scheduler.queues import QueueNode, QueueTree
 
 
 class Leaver(NamedTuple):
-    """A task that an elastic gang can do without, or all that is left of a gang."""
+    """A task that an elastic gang can spare, or all remaining tasks of a gang."""
 
     gang: Running
     tasks: tuple[TaskKey, ...]
@@ -26,15 +26,15 @@ class Leaver(NamedTuple):
 
     @property
     def amounts(self) -> list[int]:
-        """What it holds, in the terms of the queues."""
+        """The holdings of its tasks, as a queue resource vector."""
         return [sum(column) for column in zip(*(self.gang.charges[task] for task in self.tasks), strict=True)]
 
 
 def over_limit(cluster: Cluster, now: float) -> tuple[Eviction, ...]:
-    """The gangs that must yield so that every queue is within its limits, those that are ending already counted as gone.
+    """Return the evictions that bring every queue within its limits, counting leaving gangs as gone.
 
-    Elastic ones first give up the tasks that they can do without. Gangs that are not preemptible stay, even if a queue
-    then stays above its limit. O(queues + gangs of those above).
+    Elastic gangs first give up the tasks that they can spare. Gangs that are not preemptible stay, even if a queue then
+    stays above its limit. O(queues + gangs of the queues above their limits).
     """
     tree = cluster.queues
     used = {node.name: node.used[:] for node in tree.nodes.values()}
@@ -55,29 +55,29 @@ def over_limit(cluster: Cluster, now: float) -> tuple[Eviction, ...]:
 
 
 def _over(gang: Running, gone: set[TaskKey], queue: str, now: float) -> Eviction:
-    """What a gang is told of which these tasks go, with those that had been told to end before."""
+    """Return the eviction of a gang that loses these tasks, less those already terminating."""
     message = f"the queue {queue} was given a lower limit, and its jobs hold more"
     fewer = tuple(sorted(gone - gang.leaving)) if len(gone) < len(gang.charges) else ()
     return _eviction(gang, queue, now, message, fewer)
 
 
 def fragmenting(cluster: Cluster, now: float) -> tuple[Eviction, ...]:
-    """The guaranteed gangs that must yield so that owners can have all cells they are owed; none if that helps nothing.
+    """Return the evictions of guaranteed gangs that let owners have all owed cells; none if that cannot succeed.
 
-    Tried on forks; only worth it where `cluster.ownership` has shortfalls.
+    It is tried on forks. Call it only where `cluster.ownership` has shortfalls.
     """
     if not cluster.ownership.shortfalls():
         return ()
     able = [gang for gang in cluster.gangs.by_job.values() if gang.guaranteed and gang.stays and gang.preemptible]
     able.sort(key=lambda gang: (gang.priority, gang.cost(now), gang.job))
-    for _ in range(2):  # the second time in reverse order: whoever was chosen early may be needless
+    for _ in range(2):  # the second pass, in reverse order, drops gangs that need not go
         able = _until_whole(cluster.fork(hived=False), able)[::-1]
     message = "cells were given to other queues, and what it holds breaks theirs"
     return tuple(_eviction(gang, gang.queue, now, message) for gang in able)
 
 
 def _until_whole(twin: Cluster, able: list[Running]) -> list[Running]:
-    """The first of `able` whose end leaves every owner what it is owed; nobody when all of them are not enough."""
+    """Return the first gangs of `able` that must end to leave every owner its cells; empty if all are not enough."""
     for chosen, gang in enumerate(able, 1):
         twin.apply(TasksReleased(gang.job, tuple(gang.charges)))
         if not twin.ownership.shortfalls():
@@ -86,14 +86,14 @@ def _until_whole(twin: Cluster, able: list[Running]) -> list[Running]:
 
 
 def bound_of(node: QueueNode) -> list[float]:
-    """The most that a queue may hold of each resource, by its limit and by what it may borrow."""
+    """Return the most that a queue may hold of each resource, by its limit and its borrowing limit."""
     return [min(limit, borrowing) for limit, borrowing in zip(node.limit, node.borrowing, strict=True)]
 
 
 def _leavers(
     cluster: Cluster, node: QueueNode, used: dict[str, list[int]], gone: dict[JobId, set[TaskKey]], now: float
 ) -> list[Leaver]:
-    """Who leaves one queue (and those below it): tasks that elastic gangs can do without, then whole gangs."""
+    """Return the tasks and gangs that leave one queue and those below it: spare tasks first."""
     excess = [held - bound for held, bound in zip(used[node.name], bound_of(node), strict=True)]
     if max(excess, default=0) <= 0:
         return []
@@ -114,7 +114,7 @@ def _leavers(
             excess = _plus(excess, part.amounts)
         chosen.append(leaver)
         excess = _plus(excess, leaver.amounts, -1)
-    for leaver in chosen[::-1]:  # whoever was chosen early may have become needless
+    for leaver in chosen[::-1]:  # a later choice may have made an earlier one needless
         without = _plus(excess, leaver.amounts)
         if max(without) <= 0:
             chosen.remove(leaver)
@@ -123,7 +123,7 @@ def _leavers(
 
 
 def _in_order(able: Sequence[Running], gone: dict[JobId, set[TaskKey]]) -> Iterator[Leaver]:
-    """Single tasks first, of lower priority first, and of a gang with much to spare before one with little."""
+    """Yield single spare tasks, lowest priority first and from the gangs with most to spare; then whole gangs."""
     spare = []
     for gang in able:
         tasks = [task for task in gang.spare() if task not in gone.get(gang.job, ())]
@@ -157,7 +157,7 @@ def _below(node: QueueNode) -> Iterator[QueueNode]:
 
 
 def _eviction(gang: Running, queue: str, now: float, message: str, fewer: tuple[TaskKey, ...] = ()) -> Eviction:
-    """`fewer` are the tasks that go; none is all of it."""
+    """Build the eviction of the tasks in `fewer`, or of the whole gang if that is empty."""
     cost = 0.0 if fewer else gang.cost(now)
     return Eviction(
         gang.job, gang.attempt, Rule.CONFIGURATION, message, fewer, by_queue=queue, cost_device_seconds=cost

@@ -1,7 +1,8 @@
-"""Why: roles that compete for the same nodes can fit only in one way, which taking the tightest node first may miss.
+"""Search exhaustively for a place for roles that compete for the same nodes.
 
-After the quick search failed, and only where the sums say that there could be room, all divisions of the roles' tasks
-over the nodes are tried, up to a bound on the work: small gangs are answered exactly, large ones as far as it goes.
+The quick search takes the tightest node first and may miss the only fit. After it failed, and only where the sums of
+free resources allow a fit, all divisions of the roles' tasks over the nodes are tried. The work is bounded, so small
+gangs are answered exactly and large ones may be missed.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 
 _MOST_STEPS = 3_000
 _MOST_NODES = 64
-"""With more nodes in a cell the quick search is rarely wrong, and the tries would not reach far."""
+"""The most nodes in a cell; above it the quick search is rarely wrong and the bounded tries would not reach far."""
 
 Parts = Sequence[tuple[Part, tuple[Batch, ...]]]
 
 
 def place_anyhow(search: Search, ask: Ask, parts: Parts) -> bool:
-    """Place a gang that the quick search found no place for; False when there is none, or none was found in time."""
+    """Place a gang that the quick search failed on; False if there is no place or none was found in time."""
     if not _simple(search, ask, parts):
         return False
     tries = _Tries(search, [(part, batch) for part, batches in parts for batch in batches])
@@ -40,7 +41,7 @@ def place_anyhow(search: Search, ask: Ask, parts: Parts) -> bool:
 
 
 def _simple(search: Search, ask: Ask, parts: Parts) -> bool:
-    """Whether the roles compete, and nothing but their nodes matters to them."""
+    """Return whether several roles compete and only the nodes matter to them."""
     node = search.node_depth
     batches = [batch for _, of_part in parts for batch in of_part]
     if len(batches) < 2 or search.anchors.job or ask.required > node:
@@ -51,7 +52,7 @@ def _simple(search: Search, ask: Ask, parts: Parts) -> bool:
 
 
 class _Tries:
-    """Divides the tasks of one role after the other over the nodes of a cell."""
+    """Divides the tasks of one role after another over the nodes of a cell."""
 
     def __init__(self, search: Search, batches: Sequence[tuple[Part, Batch]]) -> None:
         self.search = search
@@ -59,7 +60,7 @@ class _Tries:
         self.left = _MOST_STEPS
 
     def may_hold(self, start: int, end: int) -> bool:
-        """Whether the sums of what is free in a cell do not speak against it."""
+        """Return whether the sums of free resources in a cell permit a fit."""
         index = self.search.index
         shapes = [(batch.shape, batch.blocks) for _, batch in self.batches]
         columns = ((index.cpu, "cpu"), (index.memory, "memory"), (index.shm, "shm"), (index.tasks, ""))
@@ -73,7 +74,7 @@ class _Tries:
         return room and whole <= free
 
     def part(self, number: int, start: int, end: int) -> bool:
-        """Place the roles from this number on inside the nodes of a cell."""
+        """Place the roles from index `number` on inside the nodes of a cell."""
         if number == len(self.batches):
             return True
         part, batch = self.batches[number]
@@ -86,7 +87,7 @@ class _Tries:
         return False
 
     def _divide(self, number: int, outer: tuple[int, int], scope: tuple[int, int], at: int, tasks: int) -> bool:
-        """Place so many tasks of a role on the nodes of its scope from a position on, then the roles after it."""
+        """Place `tasks` tasks of a role on its nodes from position `at` on, then the remaining roles."""
         part, batch = self.batches[number]
         if not tasks:
             return self._even(part, scope) and self.part(number + 1, *outer)
@@ -108,7 +109,7 @@ class _Tries:
         return False
 
     def _choices(self, number: int, at: int, count: int) -> Iterator[int]:
-        """The masks of devices to take from: first all, then every choice that makes a difference to other roles."""
+        """Yield the device masks to take from: first all devices, then every choice that matters to other roles."""
         yield WHOLE
         shape = self.batches[number][1].shape
         if not shape.devices or shape.ids or not count:
@@ -124,7 +125,7 @@ class _Tries:
             yield sum(_lowest(mask, few) for mask, few in zip(kinds, counts, strict=True))
 
     def _kinds(self, number: int, at: int) -> list[int]:
-        """The devices that a role could have on a node, by what else they are good for."""
+        """Return the devices that a role could use on a node, grouped by which other roles they suit."""
         index, node = self.search.index, self.search.tree.nodes[at]
         masks = [self.search.room_of(batch).masks[at] for _, batch in self.batches]
         sharing = any(batch.shape.share for _, batch in self.batches)
@@ -141,11 +142,11 @@ class _Tries:
         return list(found.values())
 
     def _sliced(self, at: int, device: int) -> int:
-        """The device itself where it can be cut, so that it is of a kind of its own; else -1."""
+        """Return the device itself if it can be sliced, so that it forms its own group; else -1."""
         return device if device in self.search.tree.rivals.get(at, {}) else -1
 
     def _even(self, part: Part, scope: tuple[int, int]) -> bool:
-        """Whether a role that is spread is spread as evenly as it has to be."""
+        """Return whether a spread role is spread as evenly as required."""
         if not part.spread:
             return True
         cells = self.search.tree.cells[part.spread]
@@ -154,7 +155,7 @@ class _Tries:
 
 
 def _divisions(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Every way to have `total` of several kinds of which there are so many."""
+    """Yield every way to take `total` items of several kinds, at most `most[i]` of kind i."""
     if not most:
         if not total:
             yield ()
@@ -165,7 +166,7 @@ def _divisions(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _lowest(mask: int, count: int) -> int:
-    """The lowest bits of a mask."""
+    """Return the lowest `count` bits of a mask."""
     out = 0
     for _ in range(count):
         out |= (mask ^ out) & -(mask ^ out)

@@ -1,4 +1,4 @@
-"""Why: a wait that is not explained looks like a fault; every refusal names what binds, with the figures."""
+"""Explain why a gang does not fit: the binding constraint, with figures."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _COLUMNS = (
 
 
 def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -> Reasons:
-    """Why a gang does not fit in the state of a trial: what no machine can, what sick machines cannot, what is taken.
+    """Return why a gang does not fit in the state of a trial.
 
-    Of a gang that runs and would grow: why not one more task of it does.
+    Checked in order: the machines even when empty, the machines that work, and the resources in use. For the growth of
+    a running gang it explains why one more task does not fit.
     """
     if not any(role.minimum for role in request.roles):
         return _for_one_more(why_not(trial, _one_more(request)))
@@ -58,13 +59,13 @@ def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -
 
 
 def _one_more(request: GangRequest) -> GangRequest:
-    """The growth of a gang by its first task alone."""
+    """Return the growth request reduced to its first task."""
     role = request.roles[0]
     return structs.replace(request, roles=(structs.replace(role, indexes=role.indexes[:1], minimum=1),))
 
 
 def _for_one_more(reasons: Reasons) -> Reasons:
-    """The reasons why one more task finds no room, said of that task."""
+    """Reword reasons so that they speak of one more task."""
 
     def said(reason: Reason) -> Reason:
         needs = reason.message.startswith("Needs ")
@@ -75,10 +76,10 @@ def _for_one_more(reasons: Reasons) -> Reasons:
 
 
 def could_ever_fit(cluster: Cluster, request: GangRequest) -> Reasons | None:
-    """Why the gang could not start even if nobody held anything: machines that are too small, or a bound of its queue.
+    """Return why the gang could not start even if nothing ran: machines too small, or a bound of its queue.
 
-    None when it could. Bounds of a queue do not count inside the cells that it owns, so one is in the way only where
-    these cells, all of them empty, cannot hold the gang.
+    None if it could. Queue bounds do not apply inside the cells that the queue owns, so a bound counts only where these
+    cells, all empty, cannot hold the gang.
     """
     bounded = never_allowed(cluster, request)
     if bounded is not None:
@@ -90,7 +91,7 @@ def could_ever_fit(cluster: Cluster, request: GangRequest) -> Reasons | None:
 
 
 def never_allowed(cluster: Cluster, request: GangRequest) -> Reasons | None:
-    """The bound of its queue that never lets a gang start; None when there is none, or its own cells could hold it."""
+    """Return the queue bound that never lets a gang start; None if there is none, or its own cells could hold it."""
     if cluster.queues.plain:
         return None
     never = cluster.queues.never(request.queue, asked(request, cluster.queues), request.groups)
@@ -100,7 +101,7 @@ def never_allowed(cluster: Cluster, request: GangRequest) -> Reasons | None:
 
 
 def _could_fit_in_own_cells(cluster: Cluster, request: GangRequest) -> bool:
-    """Whether the cells that a gang's virtual cluster owns hold it while nobody runs."""
+    """Return whether the cells that a gang's virtual cluster owns could hold it while nothing runs."""
     if not owner_of(Trial(cluster), request):
         return False
     trial = Trial(cluster.emptied(healed=True, owned=True))
@@ -109,7 +110,7 @@ def _could_fit_in_own_cells(cluster: Cluster, request: GangRequest) -> bool:
 
 
 def refused_by(empty: Cluster, request: GangRequest, shape: Hashable) -> list[Reason]:
-    """Why even the empty machines do not hold the gang; nothing when they do."""
+    """Return why even the empty machines do not hold the gang; empty if they do. Cached per shape."""
     found = empty.refusals.get(shape)
     if found is None:
         trial = Trial(empty)
@@ -150,7 +151,7 @@ def _out_of_order(cluster: Cluster, shortage: Reason) -> Reason:
 
 
 def _shortages(trial: Trial, request: GangRequest, shape: Hashable) -> list[Reason]:
-    """Everything found lacking, on the engine where least is; never empty."""
+    """Return everything found lacking, on the engine that lacks the least; never empty."""
     best: list[Reason] = []
     for index in trial.cluster.engines.values():
         ask = trial.ask(request, index, shape, rdma=request.network_rdma == "required")
@@ -179,7 +180,7 @@ def _on_engine(index: EngineIndex, ask: Ask, request: GangRequest, anchors: Anch
 
 
 def _part_lacks(index: EngineIndex, part: Part, count: int, scope: int, who: str) -> Reason | None:
-    """What one role by itself lacks inside the cells of its scope."""
+    """Return the reason why one role by itself does not fit in any cell of its scope, or None."""
     shape = part.shape
     if not any(index.slots(shape).masks):
         return _no_such(index, shape, who)
@@ -235,7 +236,7 @@ def _no_such(index: EngineIndex, shape: TaskShape, who: str) -> Reason:
 
 
 def _counted(index: EngineIndex, shape: TaskShape, who: str) -> Reason:
-    """The devices that would do are on nodes where somebody else chooses which of them a task gets."""
+    """Report that the suitable devices are on shared nodes, where a device plugin chooses the devices of a task."""
     found = sum(device.counted for node in index.tree.nodes for device in node.devices)
     wish = f"the devices {', '.join(shape.ids)}" if shape.ids else "a part of a device" if shape.share else ""
     wish = wish or "a level below the node"
@@ -272,7 +273,7 @@ def _devices_lack(index: EngineIndex, shape: TaskShape, count: int, scope: int, 
 
 
 def _together(index: EngineIndex, ask: Ask, request: GangRequest) -> Reason:
-    """Every role fits by itself: what binds is that they share, or that blocks must be whole."""
+    """Return the constraint between roles or blocks that binds when every role fits by itself."""
     wish = in_company(index, ask, request)
     if wish:
         return wish
@@ -302,7 +303,7 @@ def _at_best(index: EngineIndex, scope: int, name: str) -> str:
 
 
 def _best_room(index: EngineIndex, shape: TaskShape, scope: int) -> tuple[int, str]:
-    """The most tasks of a shape that one cell of the scope holds, and its name."""
+    """Return the most tasks of a shape that one cell of the scope holds, and that cell's name."""
     tree, slots = index.tree, index.slots(shape)
     if scope <= tree.node_depth:
         totals = slots.totals[scope]
@@ -318,7 +319,7 @@ def _best_room(index: EngineIndex, shape: TaskShape, scope: int) -> tuple[int, s
 
 
 def _best_cell(index: EngineIndex, shape: TaskShape, scope: int) -> tuple[int, int, str]:
-    """The free and all fitting devices of the cell of the scope with the most free ones, and its name."""
+    """Return free and total fitting devices, and the name, of the cell of the scope with the most free ones."""
     tree = index.tree
     if scope <= tree.node_depth:
         single = _bare(shape)._replace(devices=1, kind=shape.kind, model=shape.model)

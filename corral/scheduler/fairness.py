@@ -1,4 +1,4 @@
-"""Why: what a queue should hold now depends on who else wants something: it is worked out once until that changes."""
+"""Compute the fair share of every queue, cached until usage changes."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from corral.scheduler.queues import QueueNode, Refusal, divide
 
 _SLACK = 1e-6
 DEVICES = 0
-"""The place of devices in the vectors of the queues."""
+"""The index of devices in queue resource vectors."""
 Holder = tuple[str, str, tuple[str, ...]]
-"""Whose bounds count: a queue, a user, and the user's groups."""
+"""A queue, a user and the user's groups; a gang counts against the bounds of all of them."""
 
 
 class Fairness:
-    """The fair parts of all queues in one cycle; `hungry` are the queues in which somebody waits."""
+    """The fair shares of all queues in one cycle; `hungry` are the queues with waiting gangs."""
 
     def __init__(self, cluster: Cluster, hungry: frozenset[str]) -> None:
         self.queues = cluster.queues
         self._hungry = hungry
         self._moved: dict[str, list[int]] = {}
-        """By queue, what it will hold more or less when those have ended who were told to, and others have their places."""
+        """For each queue, the expected change of its usage once leaving gangs have ended and kept places are taken."""
         self._changes: dict[Holder, list[int]] = {}
-        """The same by who holds it."""
+        """The same change by holder."""
         self._parts: dict[str, dict[str, list[float]]] = {}
         self._ownership = cluster.ownership
         self._owned: dict[str, int] | None = None
-        """By queue, the devices of the cells that it owns, in thousandths: it deserves those too."""
+        """For each queue, the devices of its owned cells in thousandths; they add to its deserved amount."""
         for job in cluster.gangs.leaving:
             gang = cluster.gangs.by_job[job]
             for task in gang.leaving:
                 self.move((gang.queue, gang.user, gang.groups), gang.charges[task], -1)
 
     def move(self, holder: Holder, amounts: Sequence[int], sign: int) -> None:
-        """A queue, and a person in it, will hold more (or, with -1, less)."""
+        """Record that a queue and its user will hold more (or, with `sign` -1, less)."""
         self._parts.clear()
         change = self._changes.setdefault(holder, [0] * len(self.queues.names))
         for at, amount in enumerate(amounts):
@@ -47,13 +47,13 @@ class Fairness:
                 moved[at] += sign * amount
 
     def charged(self) -> None:
-        """What some queue holds has changed."""
+        """Drop the cached shares after the usage of some queue changed."""
         self._parts.clear()
 
     def refusal(
         self, holder: Holder, ask: Sequence[int], less: Iterable[tuple[Holder, Sequence[int]]]
     ) -> Refusal | None:
-        """As the queues' `refusal`: what will forbid a gang to take that, when `less` is given back too."""
+        """Return the refusal of `ask` after the expected changes and the release of `less`; None if there is none."""
         changes = [*((of, amounts, 1) for of, amounts in self._changes.items()), *((of, each, -1) for of, each in less)]
         for of, amounts, sign in changes:
             self.queues.charge(*of, amounts, sign)
@@ -65,21 +65,24 @@ class Fairness:
 
     @property
     def changing(self) -> bool:
-        """Whether queues will hold other amounts than they do now."""
+        """Return whether some queue is expected to hold other amounts than now."""
         return bool(self._changes)
 
     def held(self, node: QueueNode, at: int) -> int:
-        """What a queue will hold of a resource."""
+        """Return how much of a resource a queue is expected to hold."""
         moved = self._moved.get(node.name)
         return node.used[at] + (moved[at] if moved else 0)
 
     def beyond(self, node: QueueNode) -> list[float]:
-        """By resource, how much more than its fair part a queue will hold; negative below it."""
+        """Return by resource how much a queue will hold above its fair share; negative below it."""
         part = self.parts(node.parent)[node.name]
         return [self.held(node, at) - fair for at, fair in enumerate(part)]
 
     def entitled(self, own: QueueNode, top: QueueNode | None, ask: Sequence[int]) -> bool:
-        """Whether the queue, and each above it up to `top` (None: all), stays within its fair part if it gets that."""
+        """Return whether the queue stays within its fair share with `ask` added.
+
+        The same must hold for its ancestors up to `top` (None: all of them).
+        """
         for node in own.chain():
             part = self.parts(node.parent)[node.name]
             if any(amount and self.held(node, at) + amount > part[at] + _SLACK for at, amount in enumerate(ask)):
@@ -89,7 +92,10 @@ class Fairness:
         return True
 
     def parts(self, parent: QueueNode | None) -> dict[str, list[float]]:
-        """By child what it should hold now: what it deserves, and by weight its part of the rest, as far as it wants."""
+        """Return the fair share of each child of a queue.
+
+        A child gets its deserved amount, then by weight its part of the rest, up to its demand.
+        """
         if parent is None:
             return {}
         found = self._parts.get(parent.name)

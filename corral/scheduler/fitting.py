@@ -1,4 +1,7 @@
-"""Why: labels, taints, names, kinds and models decide where a task may be whoever runs there: as masks, once a shape."""
+"""Decide which devices of a node fit a task shape by labels, taints, names, kinds and models, regardless of use.
+
+The result is a device mask per node, cached per shape.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ from corral.scheduler.tree import AVOIDED, Tree
 
 _MOST_MASKS = 256
 _NUMBER = re.compile("-?[0-9]{1,63}")
-"""A whole number of ASCII digits, as long as a label may be."""
+"""A whole number of ASCII digits, at most as long as a label value (63)."""
 ANY_NODE = NodeRules()
 WHOLE = -1
-"""The mask that leaves out no device."""
+"""The mask that excludes no device."""
 
 
 def fitting_devices(tree: Tree, shape: TaskShape) -> list[int]:
-    """By position the mask of the devices that fit a shape; shapes that differ in amounts share it."""
+    """Return by node position the mask of the devices that fit a shape; shapes that differ only in amounts share it."""
     key = (shape.devices > 0, shape.kind, shape.model, shape.ids, shape.selector, shape.where, shape.avoid, shape.known)
     found = tree.masks.get(key)
     if found is None:
@@ -37,7 +40,7 @@ def fitting_devices(tree: Tree, shape: TaskShape) -> list[int]:
 
 
 def _fitting(node: Node, shape: TaskShape) -> int:
-    """The mask of a node's devices that fit the shape; for no devices anything but 0 where its labels fit."""
+    """Return the mask of a node's devices that fit; for a shape without devices any nonzero mask if the node fits."""
     if refusal(node, shape):
         return 0
     if not shape.devices:
@@ -61,7 +64,7 @@ def _fitting(node: Node, shape: TaskShape) -> int:
 
 
 def _undivided(node: Node, mask: int) -> int:
-    """Without slices of devices that are in the mask themselves: what is asked for is whole where it can be."""
+    """Remove slices of parent devices in the mask, so that devices are given whole where possible."""
     for device in node.devices:
         if device.parent >= 0 and mask >> device.parent & 1:
             mask &= ~(1 << device.index)
@@ -69,7 +72,7 @@ def _undivided(node: Node, mask: int) -> int:
 
 
 def refusal(node: Node, shape: TaskShape) -> str:
-    """Why a node takes no task of a shape, whatever is free: the code of the reason, or "" when it does."""
+    """Return the reason code why a node takes no task of a shape even when empty, or "" if it does."""
     rules = shape.where or ANY_NODE
     if any(node.labels.get(name) != value for name, value in shape.selector):
         return "node-selector"
@@ -89,7 +92,7 @@ def _named(node: Node, names: Iterable[str]) -> bool:
 
 
 def _says(node: Node, expression: Expression) -> bool:
-    """Kubernetes' operators on labels; NotIn also holds where there is no such label, Gt and Lt compare whole numbers."""
+    """Evaluate a Kubernetes label expression; NotIn also holds without the label, Gt and Lt compare whole numbers."""
     value = node.labels.get(expression.key)
     match expression.operator:
         case "In":
@@ -113,10 +116,12 @@ def _keeps_off(taint: Taint, rules: NodeRules) -> bool:
 def stays_until(
     taints: Iterable[tuple[Taint, float]], rules: NodeRules, placed_at: float
 ) -> tuple[float, Taint | None]:
-    """Until when a task that was placed at some time may stay on a node, and the taint that ends it; (inf, None): for ever.
+    """Return the time until which a placed task may stay on a node, and the taint that ends it.
 
-    `taints` are the node's with the time since when; only `NoExecute` matters. As in Kubernetes, the first toleration that
-    matches a taint counts, and the shortest time of all.
+    (inf, None) means that no taint ends it.
+
+    `taints` are pairs of a taint and the time since when it is set; only `NoExecute` matters. As in Kubernetes, the
+    first toleration that matches a taint counts, and the shortest time over all taints.
     """
     ends = [(_bears(taint, since, rules, placed_at), taint) for taint, since in taints if taint.effect == "NoExecute"]
     return min(((end, taint) for end, taint in ends if end < inf), key=lambda found: found[0], default=(inf, None))

@@ -1,7 +1,7 @@
-"""Why: "when does it start?" is answered by letting the scheduler itself live on, on copies, through all known ends.
+"""Simulate the scheduler forward on copies of cluster and queue, through all known ends.
 
-What a plan proposes is carried out as control would; whoever is told to yield ends after its grace period and waits
-again in its old place; whoever has a bounded duration ends when that is over. Nobody else ends, and nobody new comes.
+Plans are carried out as control would. An evicted gang ends after its grace period and waits again in its old position.
+A gang with a bounded duration ends at its bound. No other gang ends, and no new one arrives.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from corral.scheduler.policy import Policy
 from corral.scheduler.queue import Queue
 
 Graces = Callable[[JobId], float]
-"""Seconds between being told to end and being over at the latest, by job."""
+"""Returns for a job the most seconds between the order to end and its end."""
 
 
 def at_once(_: JobId) -> float:
-    """Whoever is told to end does so at once."""
+    """The grace period of a job that ends at once: 0 seconds."""
     return 0.0
 
 
 class Ending(NamedTuple):
-    """When a gang, or some of its tasks, are over."""
+    """The future end of a gang, or of some of its tasks."""
 
     at: float
     number: int
     job: JobId
     begun: float
-    """Since when it runs: if it yielded meanwhile and began anew, this is about nobody any more."""
+    """When the gang was placed; an ending of an earlier run of the job is ignored."""
     tasks: tuple[TaskKey, ...]
-    """None named: all of them, for good."""
+    """Empty: all tasks end, and the job is over."""
 
 
 class Future(Steps):
-    """A cluster and a queue of its own that live through what is known; `now` is how far they have come."""
+    """A forked cluster and queue that are advanced through known events; `now` is the simulated time."""
 
     def __init__(self, cluster: Cluster, queue: Queue, policy: Policy, now: float, graces: Graces) -> None:
         self.cluster = cluster.fork()
@@ -62,9 +62,9 @@ class Future(Steps):
         self.policy = policy
         self.now = now
         self.ended: tuple[JobId, ...] = ()
-        """The jobs that ended, or shrank, at the time that it is now."""
+        """The jobs that ended or shrank at the current simulated time."""
         self.started: set[JobId] = set()
-        """The jobs that were placed since it began."""
+        """The jobs placed since the simulation began."""
         self._graces = graces
         self._number = count()
         self._ends = [self._ending(max(at, now), job, ()) for at, job in self.cluster.ends]
@@ -77,19 +77,19 @@ class Future(Steps):
             memory.cluster = self.cluster
 
     def _ending(self, at: float, job: JobId, tasks: tuple[TaskKey, ...]) -> Ending:
-        """What is told to end at a time, and when it is over."""
+        """Build the ending of tasks that start to terminate at a time, after their grace period."""
         begun = self.cluster.gangs.by_job[job].placed_at
         return Ending(at + self._graces(job), next(self._number), job, begun, tasks)
 
     def cycle(self) -> Plan:
-        """Plan once and carry it out."""
+        """Plan once and carry out the plan."""
         found = plan(self.cluster, self.queue, self.policy, self.now)
         carry_out(self.cluster, self.queue, found, self.now, self)
         self._again = found.again_at if found.again_at is not None else inf
         return found
 
     def placed(self, found: GangPlacement, event: GangPlaced) -> None:
-        """Note when it ends, and have the tasks of an elastic gang that have no place wait for one."""
+        """Record when the gang ends, and queue the unplaced tasks of an elastic gang as growth."""
         self.started.add(found.job)
         if event.ends_at < FOREVER:
             heappush(self._ends, self._ending(event.ends_at, found.job, ()))
@@ -97,13 +97,13 @@ class Future(Steps):
             self._wait_to_grow(found.job, event.request)
 
     def evict(self, cluster: Cluster, eviction: Eviction) -> None:
-        """Tell it to end, and note when it will have."""
+        """Mark the evicted tasks as leaving, and record when they end."""
         told = told_to_end(cluster, eviction)
         cluster.apply(TasksLeaving(eviction.job, told))
         heappush(self._ends, self._ending(self.now, eviction.job, told))
 
     def advance(self) -> bool:
-        """Go on to the next time at which something is known to happen; False when there is none."""
+        """Advance to the next known event; False if there is none."""
         at = min(self._ends[0].at if self._ends else inf, self._again if self._again > self.now else inf)
         if at == inf:
             return False
@@ -118,7 +118,7 @@ class Future(Steps):
         return True
 
     def _end(self, gang: Running, tasks: tuple[TaskKey, ...]) -> None:
-        """These tasks (or all) are over; those that yielded wait again."""
+        """Release these tasks, or all; evicted tasks are queued again."""
         held, request = tuple(self.cluster.holds(gang.job)), gang.request
         self.cluster.apply(TasksReleased(gang.job, tasks or held, self.now))
         if not tasks:
@@ -132,7 +132,7 @@ class Future(Steps):
             self._wait_to_grow(gang.job, request)
 
     def _wait_to_grow(self, job: JobId, request: GangRequest) -> None:
-        """The tasks of an elastic gang that have no place wait for one."""
+        """Queue the tasks of an elastic gang that have no place."""
         held = self.cluster.holds(job)
         if not held or all(role.minimum == len(role.indexes) for role in request.roles):
             return

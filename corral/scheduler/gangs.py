@@ -1,4 +1,4 @@
-"""Why: who must yield is asked of what runs, by queue and priority: the running gangs are kept so, never searched for."""
+"""The running gangs, indexed by job, and by queue and priority for preemption."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from corral.scheduler.events import Checkpointed, GangPlaced, TasksLeaving
 
 
 class Running:
-    """One gang that holds something. `amounts` are what all its tasks hold, in the terms of the queues."""
+    """One running gang; `amounts` are its holdings, as a queue resource vector."""
 
     __slots__ = (
         "amounts", "attempt", "cells", "charges", "checkpointed_at", "groups", "job", "leaving", "placed_at",
@@ -29,68 +29,68 @@ class Running:
         self.priority = event.priority
         self.preemptible = event.preemptible
         self.request = event.request
-        """What its tasks asked for, those that it may still grow by too; None when nobody said."""
+        """The request of its tasks, including tasks it may still grow by; None if unknown."""
         self.shape: Hashable = None
-        """Its request's shape once somebody wanted to know."""
+        """The shape of its request, computed on first use."""
         self.placed_at = event.placed_at
         self.checkpointed_at = 0.0
-        """When it last saved its work; 0: it never said so."""
+        """When it last saved a checkpoint, in seconds since 1970; 0: never."""
         self.charges: dict[TaskKey, tuple[int, ...]] = {}
         self.amounts = [0] * size
         self.leaving: set[TaskKey] = set()
         self.cells: dict[TaskKey, tuple[str, ...]] = {}
-        """By task the cells of its queue that guarantee it what it holds; what has none is a guest."""
+        """For each task, the cells of its queue that guarantee its place; a task without cells is a guest."""
 
     @property
     def holder(self) -> tuple[str, str, tuple[str, ...]]:
-        """Against whose bounds it counts."""
+        """Return the queue, user and groups that it counts against."""
         return (self.queue, self.user, self.groups)
 
     @property
     def guaranteed(self) -> bool:
-        """Whether it is in cells of its queue."""
+        """Return whether any of its tasks is in cells of its queue."""
         return bool(self.cells)
 
     @property
     def stays(self) -> bool:
-        """Whether some of it was not told to end."""
+        """Return whether some of its tasks are not terminating."""
         return len(self.leaving) < len(self.charges)
 
     def join(self, request: GangRequest | None) -> None:
-        """More of its tasks were placed."""
+        """Merge the request of newly placed tasks into its own."""
         self.request, self.shape = joined(self.request, request), None
 
     @property
     def elastic(self) -> bool:
-        """Whether it can do with less than all its tasks."""
+        """Return whether it can run with fewer than all its tasks."""
         request = self.request
         return request is not None and any(role.minimum < len(role.indexes) for role in request.roles)
 
     def spare(self) -> Iterator[TaskKey]:
-        """The tasks that it can do without, highest index first; its first task (the rendezvous) stays."""
+        """Yield the tasks it can spare, highest index first; each role keeps at least its minimum and one task."""
         for role in self.request.roles if self.request else ():
             held = sorted((key for key in self.charges.keys() - self.leaving if key.role == role.role), reverse=True)
             yield from held[: max(0, len(held) - max(role.minimum, 1))]
 
     def cost(self, now: float) -> float:
-        """Device-seconds of work that are lost if it ends now: since its last checkpoint, else since its start."""
+        """Return the device-seconds of work lost if it ends now, counted from its last checkpoint or its start."""
         return _devices(self.amounts[0]) * self._unsaved(now)
 
     def cost_of(self, tasks: Iterable[TaskKey], now: float) -> float:
-        """Device-seconds of work that are lost if these tasks end now, and the others go on."""
+        """Return the device-seconds of work lost if only these tasks end now."""
         return _devices(sum(self.charges[task][0] for task in tasks)) * self._unsaved(now)
 
     def _unsaved(self, now: float) -> float:
         return max(0.0, now - max(self.placed_at, self.checkpointed_at))
 
     def charge(self, task: TaskKey, amounts: tuple[int, ...]) -> None:
-        """Count a task."""
+        """Add a task's amounts."""
         self.charges[task] = amounts
         for at, amount in enumerate(amounts):
             self.amounts[at] += amount
 
     def discharge(self, task: TaskKey) -> tuple[int, ...]:
-        """Count a task no more; what it held."""
+        """Remove a task and return the amounts that it held."""
         amounts = self.charges.pop(task)
         self.leaving.discard(task)
         for at, amount in enumerate(amounts):
@@ -98,7 +98,7 @@ class Running:
         return amounts
 
     def copy(self) -> Running:
-        """An independent copy."""
+        """Return an independent copy."""
         twin = object.__new__(Running)
         for name in Running.__slots__:
             setattr(twin, name, getattr(self, name))
@@ -108,12 +108,12 @@ class Running:
 
 
 def _devices(thousandths: int) -> float:
-    """How many devices' time counts; that of a gang that has none counts as that of one."""
+    """Return the number of devices to weigh lost time with; a gang without devices counts as one."""
     return thousandths / DEVICE or 1.0
 
 
 def joined(first: GangRequest | None, more: GangRequest | None) -> GangRequest | None:
-    """What a gang asks for that asked twice: the tasks of both, with the larger minimum."""
+    """Merge two requests of one gang: the tasks of both, with the larger minimum per role."""
     if first is None or more is None:
         return first or more
     known = {role.role: role for role in first.roles}
@@ -134,23 +134,23 @@ class Gangs:
         self.by_job: dict[JobId, Running] = {}
         self.by_queue: dict[str, dict[int, dict[JobId, Running]]] = {}
         self.elastic: dict[str, dict[JobId, Running]] = {}
-        """By queue those that can do with less than all their tasks."""
+        """For each queue, the gangs that can run with fewer than all their tasks."""
         self.leaving: set[JobId] = set()
-        """The gangs with tasks that were told to end."""
+        """The gangs with terminating tasks."""
 
     def add(self, gang: Running) -> None:
-        """A gang began to hold something."""
+        """Add a gang that now holds resources."""
         self.by_job[gang.job] = gang
         self.by_queue.setdefault(gang.queue, {}).setdefault(gang.priority, {})[gang.job] = gang
         self.grown(gang)
 
     def grown(self, gang: Running) -> None:
-        """It asked for more, or for the first time."""
+        """Index a gang as elastic if its merged request is."""
         if gang.elastic:
             self.elastic.setdefault(gang.queue, {})[gang.job] = gang
 
     def remove(self, gang: Running) -> None:
-        """It holds nothing any more."""
+        """Remove a gang that holds nothing any more."""
         del self.by_job[gang.job]
         self.leaving.discard(gang.job)
         self.elastic.get(gang.queue, {}).pop(gang.job, None)
@@ -162,7 +162,7 @@ class Gangs:
             del self.by_queue[gang.queue]
 
     def hear(self, event: TasksLeaving | Checkpointed) -> bool:
-        """Tasks of a gang were told to end, or it has saved its work; whether that is news."""
+        """Apply an eviction order or a checkpoint report; return whether it changed anything."""
         gang = self.by_job.get(event.job)
         if gang is None:
             return False
@@ -178,20 +178,20 @@ class Gangs:
         return bool(fresh)
 
     def released(self, gang: Running) -> None:
-        """Some of its tasks ended."""
+        """Update the indexes after tasks of the gang ended."""
         if not gang.charges:
             self.remove(gang)
         elif not gang.leaving:
             self.leaving.discard(gang.job)
 
     def below(self, queue: str, priority: int) -> Iterator[Running]:
-        """The gangs of a queue with a lower priority that stay."""
+        """Yield the gangs of a queue with a lower priority that are not wholly leaving."""
         for level, gangs in self.by_queue.get(queue, {}).items():
             if level < priority:
                 yield from (gang for gang in gangs.values() if gang.stays)
 
     def copy(self) -> Gangs:
-        """An independent copy."""
+        """Return an independent copy."""
         twin = Gangs()
         for gang in self.by_job.values():
             twin.add(gang.copy())
@@ -199,7 +199,7 @@ class Gangs:
         return twin
 
     def columns(self) -> list[tuple[object, ...]]:
-        """All that is known of them, in the order of job ids."""
+        """Return the state of all gangs in the order of job ids, for hashing and comparing."""
         return [
             (
                 gang.job,

@@ -1,4 +1,4 @@
-"""Why: a gang of an owner goes to its owner's cells, and more of them are bound only when those bound are not enough."""
+"""Place a gang in its owner's cells, binding more cells only when the bound ones are not enough."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from corral.scheduler.shapes import gang_shape
 from corral.scheduler.structure import CellType
 
 _MOST_BOUND = 64
-"""So many cells are bound at once before a gang is said not to fit in what its owner may bind."""
+"""The most cells bound in one attempt before the gang is refused."""
 
 
 def owner_of(trial: Trial, request: GangRequest) -> str:
-    """The virtual cluster in whose cells a gang has a guarantee; "" for none: opportunists never have one."""
+    """Return the virtual cluster that guarantees a gang, or "" for none; opportunistic gangs have no guarantee."""
     ownership = trial.cluster.ownership
     if not ownership.cells or request.priority < 0:
         return ""
@@ -32,7 +32,7 @@ def owner_of(trial: Trial, request: GangRequest) -> str:
 
 
 def place_owned(trial: Trial, request: GangRequest, shape: Hashable | None = None) -> Placement | None:
-    """Where a gang goes in its owner's cells now, held and bound until undone; None when it does not fit there."""
+    """Place a gang in its owner's cells, held and bound until undone; None if it does not fit there."""
     owner = owner_of(trial, request)
     if not owner or not any(role.devices.count or role.devices.ids for role in request.roles):
         return None
@@ -60,7 +60,7 @@ def place_owned(trial: Trial, request: GangRequest, shape: Hashable | None = Non
 
 
 def _place_pinned(trial: Trial, request: GangRequest, owner: str, shape: Hashable) -> Placement | None:
-    """Where a gang goes in the pinned cell that it names; the cell is bound to its owner for good."""
+    """Place a gang in the pinned cell that it names; that cell is always bound to its owner."""
     found = trial.cluster.ownership.pinned(request.queue, request.pinned_cell)
     placement = trial.place(request, shape) if found is not None else None
     if found is None or placement is None:
@@ -69,12 +69,12 @@ def _place_pinned(trial: Trial, request: GangRequest, owner: str, shape: Hashabl
 
 
 def place_best(trial: Trial, request: GangRequest, shape: Hashable | None = None) -> Placement | None:
-    """In its owner's cells, else wherever there is room, as a guest."""
+    """Place a gang in its owner's cells, else as a guest wherever there is room."""
     return place_owned(trial, request, shape) or trial.place(request, shape)
 
 
 def _claiming(engine: str, cells: Cells, owner: str, placement: Placement) -> Placement:
-    """The placement with the cells of each task named: that is what guarantees it."""
+    """Return the placement with each task's bound cells named, which makes the task guaranteed."""
     structure, position = cells.structure, cells.index.tree.position
     tasks = []
     for task in placement.tasks:
@@ -96,7 +96,7 @@ class Owned:
         self.index: EngineIndex = cells.index
 
     def place(self, counts: Sequence[int]) -> list[Spot] | None:
-        """Spots in cells bound to the owner, some perhaps just now; None, and nothing changed, when there are none."""
+        """Find spots in cells bound to the owner, binding more if needed; on None nothing has changed."""
         own = self.cells.own[self.owner]
         found = self._in(own, counts) if self._may_hold(own, counts) else None
         found = found or self._in_new_cells(counts)
@@ -105,15 +105,16 @@ class Owned:
         return self._partly_in_new_cells(counts) or self._with_more_cells(counts)
 
     def _may_hold(self, view: EngineIndex, counts: Sequence[int]) -> bool:
-        """Whether the tasks of each role by itself, wherever they be, have room in a view."""
+        """Return whether a view has room for the tasks of each role by itself, ignoring topology."""
         if not self.index.tree.nodes or limited(self.index, self.ask):
             return True
         return all(int(view.slots(part.shape).totals[0][0]) >= counts[part.role] for part in self.ask.parts)
 
     def _plainly_short(self, counts: Sequence[int]) -> bool:
-        """Whether what is bound, and all that could be bound besides, were it the best there is, have not enough room.
+        """Return whether bound cells and all bindable cells together cannot have enough room, by counting alone.
 
-        Only where tasks cannot lie in two cells at once, and room is all that counts; otherwise it is not plain.
+        Counting works only if all bindable cells are at or above the node and room is all that matters; else it returns
+        False.
         """
         kinds = list(self._kinds())
         if not self.index.tree.nodes or limited(self.index, self.ask):
@@ -136,18 +137,18 @@ class Owned:
         return Search(view, self.ask, self.anchors).place(counts)
 
     def _kinds(self) -> Iterator[CellType]:
-        """The types that the owner may bind more of: narrowest first, so that wide cells stay whole."""
+        """Yield the types that the owner may bind more of, narrowest first, so that wide cells stay whole."""
         for kind in reversed(self.cells.types):
             if self.cells.remaining(self.owner, kind) > 0:
                 yield kind
 
     def _ways(self, kind: CellType) -> tuple[bool, ...]:
-        """First without breaking wider whole cells, then with it, where that makes a difference."""
+        """Return the `unbroken` flags to try: first without breaking wider whole cells, then with it if it differs."""
         same = self.cells.whole[kind, True] is self.cells.whole[kind, False]
         return (True,) if same else (True, False)
 
     def _in_new_cells(self, counts: Sequence[int]) -> list[Spot] | None:
-        """All of it in cells that are not bound yet, breaking no wider whole cell if that can be."""
+        """Place all of the gang in cells that are not bound yet, preferably without breaking a wider whole cell."""
         for kind in self._kinds():
             for unbroken in self._ways(kind):
                 mark, bound = self.index.mark(), self.cells.mark()
@@ -160,7 +161,7 @@ class Owned:
         return None
 
     def _bind(self, kind: CellType, spots: Sequence[Spot]) -> bool:
-        """Bind the cells that spots are in; whether all could be."""
+        """Bind the cells that the spots are in; return whether all could be bound."""
         wanted = {
             cell
             for at, here in groupby(sorted(spots, key=lambda spot: spot.at), key=lambda spot: spot.at)
@@ -169,7 +170,7 @@ class Owned:
         return bool(wanted) and all(self.cells.bind(cell, self.owner) for cell in sorted(wanted))
 
     def _partly_in_new_cells(self, counts: Sequence[int]) -> list[Spot] | None:
-        """What the bound cells do not hold in new ones, near each other; then all of it in both."""
+        """Bind new cells, near each other, for the tasks that bound cells cannot hold; then place the gang in both."""
         if len(self.ask.parts) != 1:
             return None
         part = self.ask.parts[0]
@@ -201,7 +202,7 @@ class Owned:
         return None
 
     def _with_more_cells(self, counts: Sequence[int]) -> list[Spot] | None:
-        """Bind the emptiest cells one after the other; those that the gang does not touch are let go again."""
+        """Bind the emptiest cells one by one until the gang fits, then release those that it does not touch."""
         mark, bound = self.index.mark(), self.cells.mark()
         total = 0
         for cell in self._emptiest():
@@ -227,7 +228,7 @@ class Owned:
         return None
 
     def _emptiest(self) -> list[Cell]:
-        """The cells that may be bound, those with most free devices first, of the narrowest type first on ties."""
+        """Return the bindable cells with free devices, most free first, and the narrowest type on ties."""
         found: list[tuple[int, int, Cell]] = []
         for kind in self._kinds():
             for number in self.cells.structure.cells(kind):

@@ -1,6 +1,7 @@
-"""Why: HiveD places affinity groups, Corral starts gangs: all groups of a gang have their places at once, or none has.
+"""Ask HiveD for places for all affinity groups of a gang; either all of them get one, or none does.
 
-The groups of one gang are asked about one after the other, each on a copy of HiveD in which those before it have theirs.
+HiveD places affinity groups, and Corral starts gangs. The groups of a gang are asked about one by one, each on a copy
+of HiveD in which the earlier groups have their places.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from corral.scheduler.placing import Trial
 from corral.scheduler.policy import Policy
 
 YIELDING = "others-yield"
-"""The code of a gang that starts as soon as those have ended that were told to."""
+"""The reason code of a gang that starts as soon as the evicted gangs have ended."""
 _MOST_NAMED = 4
 _MOST_AT_ONCE = 256
-"""So many groups of tasks that need not wait for each other are placed in one look; the next one has the others."""
+"""The most groups of independent tasks placed in one look; the next look places the rest."""
 
 
 class Asking:
-    """Asks HiveD about one gang after the other; the trial holds what was found, HiveD is not changed."""
+    """Asks HiveD about one gang at a time; results are held in the trial, and HiveD is not changed."""
 
     def __init__(self, trial: Trial, hived: Hived, policy: Policy, now: float) -> None:
         self.trial = trial
@@ -45,7 +46,7 @@ class Asking:
         return self._searching.checker
 
     def about(self, request: GangRequest) -> Found | InTheWay | Reasons:
-        """Where a gang can go, or who is in the way, or why it waits."""
+        """Return where a gang can go, which gangs are in the way, or why it waits."""
         foreign = not_in_hived(request)
         if foreign is not None:
             return Reasons(foreign, possible=False)
@@ -66,13 +67,13 @@ class Asking:
         return refused or Reasons(Reason("no-devices", "It asks for nothing."), possible=False)
 
     def keeps(self, job: JobId) -> bool:
-        """Whether cells are kept for a gang of this job."""
+        """Return whether cells are reserved for a gang of this job."""
         groups = self.hived.algorithm.groups
         names = {pod.group for pod in self.hived.pods(job).values()}
         return any(name in groups and groups[name].state is GroupState.PREEMPTING for name in names)
 
     def _kept(self, request: GangRequest) -> list[Group]:
-        """The groups of a gang for which cells are kept already."""
+        """Return the groups of a gang for which cells are already reserved."""
         if not self.keeps(request.job):
             return []
         known = self.hived.algorithm.groups
@@ -81,7 +82,7 @@ class Asking:
         return [group for group in groups if group.state is GroupState.PREEMPTING]
 
     def _after_others(self, request: GangRequest, kept: Sequence[Group]) -> Found | Reasons:
-        """A gang whose cells are kept starts when nobody uses them any more."""
+        """Start a gang in its reserved cells once no other group uses them."""
         groups = {group.name: group for group in kept}
         mine = {task for task, pod in self.hived.pods(request.job).items() if pod.group in groups}
         smaller = _only(request, mine)
@@ -101,7 +102,7 @@ class Asking:
         return self._together(smaller, placed, mark)
 
     def _new(self, request: GangRequest) -> Found | InTheWay | Reasons:
-        """A gang of which nothing has a place yet."""
+        """Place a gang of which no group has a place or a reservation yet."""
         if not any(role.devices.count for role in request.roles):
             placement = self.trial.place(request)
             return Found(request, placement) if placement else why_not(self.trial, request)
@@ -115,7 +116,7 @@ class Asking:
         return self._taken_parts(_first(request, [role.minimum for role in request.roles]), found)
 
     def _whole(self, request: GangRequest, *, preempts: bool) -> Found | InTheWay | Reasons:
-        """A gang that is one group; in the places that it left nobody yields to it."""
+        """Place a gang that is one group, in places that its group left, else in free or preempted cells."""
         left = self._searching.left(request)
         if left is not None:
             return left
@@ -123,7 +124,7 @@ class Asking:
         return self._searching.taken(request) if preempts and isinstance(found, Reasons) else found
 
     def _free_parts(self, request: GangRequest, parts: Sequence[GangRequest]) -> Found | Reasons:
-        """Where all groups of a gang can go, or as many as are enough, without anybody yielding."""
+        """Place all groups of a gang, or as many as suffice, without preemption."""
         strict = all(role.minimum == len(role.indexes) for role in request.roles)
         refused = self._refused_alone(parts) if strict else None
         if refused is not None:
@@ -151,14 +152,14 @@ class Asking:
         return self._together(request, placed, mark)
 
     def _with(self, searching: Searching, found: Found) -> Searching:
-        """HiveD as it would be with one more group in its place."""
+        """Return a search on a copy of HiveD in which one more group has its place."""
         if searching is self._searching:
             searching = Searching(self.trial, self.hived.copy(), self.now)
         searching.hived.apply(gang_placed(found.request, found.placement, self.now))
         return searching
 
     def _refused_alone(self, parts: Sequence[GangRequest], *, preempt: bool = False) -> Reasons | None:
-        """Why one of the groups has no place though it were the only one; nothing has to be copied to find out."""
+        """Return why one of the groups would find no place even if it were the only one; this needs no copy."""
         known: set[str] = set()
         for part in parts:
             alone = _alone(part)
@@ -175,7 +176,7 @@ class Asking:
         return None
 
     def _taken_parts(self, request: GangRequest, waits: Reasons) -> InTheWay | Reasons:
-        """Keep cells for all groups of a gang, some of which others have to leave; `waits` when nobody is in the way."""
+        """Reserve cells for all groups of a gang, some of them used by others; else return `waits`."""
         parts = parts_of(request)
         refused = self._refused_alone(parts, preempt=True)
         if refused is not None:
@@ -200,7 +201,7 @@ class Asking:
         return InTheWay(tuple(reserved)) if others_yield and len(reserved) == len(parts) else waits
 
     def _together(self, request: GangRequest, placed: Sequence[Found], mark: int) -> Found | Reasons:
-        """The places of all groups as one, with those of the tasks without devices beside; or nothing is held."""
+        """Join the places of all groups and add those of the tasks without devices; on failure nothing is held."""
         tasks = [task for each in placed for task in each.placement.tasks]
         keys = {task.key for task in tasks}
         whole = _only(request, keys)
@@ -224,7 +225,7 @@ class Asking:
 
 
 def kept_for_it(group: Group) -> Reasons:
-    """A gang waits for those that use its cells."""
+    """Return the reason of a gang that waits for the groups using its reserved cells."""
     users = list(dict.fromkeys(job_in(cell.user.name) for cell, _ in group.held() if cell.user is not None))
     more = f" and {len(users) - _MOST_NAMED} more" if len(users) > _MOST_NAMED else ""
     message = f"Its cells are kept for it until those have ended that use them: {', '.join(users[:_MOST_NAMED])}{more}."
@@ -232,7 +233,10 @@ def kept_for_it(group: Group) -> Reasons:
 
 
 def _sizes(request: GangRequest) -> Iterator[GangRequest]:
-    """The whole gang; if it can do with less then the least of it, and what only grows half of it, a quarter, and so on."""
+    """Yield the gang in shrinking sizes to try: the whole first.
+
+    A gang with a smaller minimum is tried with that next; growth without a minimum is halved repeatedly.
+    """
     yield request
     if any(role.minimum for role in request.roles):
         if any(role.minimum < len(role.indexes) for role in request.roles):
@@ -245,17 +249,17 @@ def _sizes(request: GangRequest) -> Iterator[GangRequest]:
 
 
 def _alone(part: GangRequest) -> str:
-    """The role of a task that is a group of its own: what holds for one of them holds for all; "" for other groups."""
+    """Return the role of a task that forms its own group, since such tasks are alike; "" for other groups."""
     return part.roles[0].role if part.roles[0].affinity == ALONE else ""
 
 
 def _tasks(placed: Sequence[Found]) -> set[TaskKey]:
-    """All tasks that have a place."""
+    """Return all tasks that have a place."""
     return {task.key for each in placed for task in each.placement.tasks}
 
 
 def _enough(request: GangRequest, tasks: set[TaskKey]) -> bool:
-    """Whether these are as many tasks with devices as the gang needs."""
+    """Return whether these tasks reach the gang's minimum for every role with devices."""
     return all(
         sum(TaskKey(role.role, index) in tasks for index in role.indexes) >= role.minimum
         for role in request.roles
@@ -264,7 +268,7 @@ def _enough(request: GangRequest, tasks: set[TaskKey]) -> bool:
 
 
 def _first(request: GangRequest, counts: Sequence[int]) -> GangRequest:
-    """So many of the first tasks of each role."""
+    """Return the gang reduced to the first `counts` tasks of its roles."""
     keys = {
         TaskKey(role.role, index)
         for role, count in zip(request.roles, counts, strict=True)
@@ -274,7 +278,7 @@ def _first(request: GangRequest, counts: Sequence[int]) -> GangRequest:
 
 
 def _only(request: GangRequest, tasks: set[TaskKey]) -> GangRequest:
-    """The same gang with these tasks, and all that need no device."""
+    """Return the gang reduced to these tasks and all tasks without devices."""
     roles = []
     for role in request.roles:
         indexes = tuple(at for at in role.indexes if not role.devices.count or TaskKey(role.role, at) in tasks)

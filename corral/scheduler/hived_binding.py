@@ -1,7 +1,7 @@
-"""Why: HiveD speaks of pods in affinity groups, Corral of tasks in gangs; this is the dictionary, both ways.
+"""Translate between Corral's gangs and tasks and HiveD's affinity groups and pods.
 
-What HiveD keeps of a bound pod is kept in its task's `cells`: a mark, the chain, the pinned cell, and for each device the
-type of the owned cell it is in ("" where it is opportunistic). With the placement it is all that a restart needs.
+HiveD's data of a bound pod is stored in its task's `cells`: a mark, the chain, the pinned cell, and for each device the
+type of the owned cell that contains it ("" if opportunistic). With the placement, a restart needs no more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MARK: Final = "hived"
 
 
 class BoundTask(NamedTuple):
-    """What a task's `cells` say."""
+    """The content of a task's `cells`."""
 
     chain: str = ""
     pinned_cell: str = ""
@@ -31,34 +31,37 @@ class BoundTask(NamedTuple):
 
 
 def written(bound: BoundTask) -> tuple[str, ...]:
-    """As `cells` of a placement."""
+    """Encode a bound task as the `cells` of a placement."""
     return (MARK, bound.chain, bound.pinned_cell, *bound.owned_types)
 
 
 def read(cells: Sequence[str]) -> BoundTask:
-    """From `cells`; what another policy placed is opportunistic."""
+    """Decode `cells`; a task that another policy placed is opportunistic."""
     if len(cells) < 3 or cells[0] != MARK:
         return BoundTask()
     return BoundTask(cells[1], cells[2], tuple(cells[3:]))
 
 
 def pod_name(job: JobId, task: TaskKey) -> str:
-    """The name of the pod that a task is."""
+    """Return the name of a task's pod."""
     return f"{job}.{task.role}-{task.index}"
 
 
 def label_of(role: RoleAsk, index: int) -> str:
-    """Which of its job's affinity groups a task is in; "" is the one of all that say nothing."""
+    """Return the affinity group label of a task; "" is the group of all tasks without a label."""
     return f"{ALONE}{role.role}-{index}" if role.affinity == ALONE else role.affinity
 
 
 def label_for(part: GangRequest) -> str:
-    """The affinity group that a part of a gang, or a gang that is not parted, is."""
+    """Return the affinity group label of a part of a gang, or of an undivided gang."""
     return next((label_of(role, role.indexes[0]) for role in part.roles if role.devices.count and role.indexes), "")
 
 
 def parts_of(request: GangRequest) -> list[GangRequest]:
-    """A gang by its affinity groups, in the order of its roles, without what has no devices."""
+    """Split a gang by its affinity groups, in the order of its roles, without roles that need no devices.
+
+    A gang without labels, or without devices, comes back whole.
+    """
     parts: dict[str, list[RoleAsk]] = defaultdict(list)
     for role in request.roles:
         if role.devices.count and role.affinity == ALONE:
@@ -73,29 +76,32 @@ def parts_of(request: GangRequest) -> list[GangRequest]:
 
 
 def group_name(job: JobId, label: str, first: TaskKey | None = None) -> str:
-    """What HiveD calls an affinity group of a job; with a task, one that joined when there was one of that label."""
+    """Return HiveD's name for an affinity group of a job.
+
+    `first` names a task of a group that starts while its label already has a group.
+    """
     base = f"{job}+[{in_name(label)}]" if label else str(job)
     return base if first is None else f"{base}+{first.role}-{first.index}"
 
 
 def in_name(label: str) -> str:
-    """A label as it stands in the name of a group, so that this can stand in a URL as it is."""
+    """Encode a label for a group name, which may appear in a URL unescaped."""
     return quote(label, safe="").replace("%", "=")
 
 
 def label_in(group: str) -> str:
-    """The label in the name of an affinity group, as `in_name` writes it."""
+    """Return the label in an affinity group's name, as encoded by `in_name`."""
     _, opened, rest = group.partition("+[")
     return rest.partition("]")[0] if opened else ""
 
 
 def job_in(group: str) -> JobId:
-    """The job that an affinity group belongs to."""
+    """Return the job that an affinity group belongs to."""
     return JobId(group.partition("+")[0])
 
 
 def priority_of(priority: int) -> int:
-    """HiveD knows -1 for all that is opportunistic, and 0 to 1000."""
+    """Clamp a priority to HiveD's range: -1 for opportunistic, else 0 to 1000."""
     return OPPORTUNISTIC if priority < 0 else min(priority, HIGHEST)
 
 
@@ -110,7 +116,7 @@ def pods_of(
     lazy_preemption: bool = False,
     pinned_cell: str = "",
 ) -> dict[TaskKey, PodRequest]:
-    """The pods of one group that tasks with so many devices each are; those without devices are none."""
+    """Return the pods of one group, for tasks with these device counts; tasks without devices have no pod."""
     wanted = [(task, size) for task, size in sizes if size]
     counts = Counter(size for _, size in wanted)
     members = tuple(Member(count, size) for size, count in sorted(counts.items()))
@@ -132,22 +138,22 @@ def pods_of(
 
 
 def sizes_of(request: GangRequest) -> list[tuple[TaskKey, int]]:
-    """How many devices each task of a gang asks for."""
+    """Return how many devices each task of a gang requests."""
     return [(TaskKey(role.role, index), role.devices.count) for role in request.roles for index in role.indexes]
 
 
 def pinned_cell_of(request: GangRequest) -> str:
-    """The pinned cell that one affinity group has to be in; "" is none."""
+    """Return the pinned cell that an affinity group must use; "" for none."""
     return request.pinned_cell or next((role.pinned_cell for role in request.roles if role.devices.count), "")
 
 
 def model_of(request: GangRequest) -> str:
-    """The type of the devices that a gang asks for; "" is any."""
+    """Return the device type that a gang requests; "" for any."""
     return next((role.devices.model for role in request.roles if role.devices.count), "")
 
 
 def bind_of(engine: str, tasks: Sequence[TaskPlacement]) -> Bind:
-    """The binding of a group whose pods these tasks are, as that of its smallest pod."""
+    """Return the binding of a group whose pods are these tasks, from the view of its smallest pod."""
     ordered = sorted(tasks, key=lambda task: (len(task.devices), task.node, task.devices))
     places = tuple(PodPlacement(task.node.removeprefix(f"{engine}/"), task.devices, _types(task)) for task in ordered)
     return Bind(places[0].node, places[0].devices, read(ordered[0].cells).chain, places)

@@ -1,4 +1,4 @@
-"""Why: HiveD counts devices and nothing else; what else a task needs of its node is looked at here, before and after."""
+"""Check that HiveD's places meet a task's requirements besides devices, which HiveD does not count."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_SHAPES = 256
 
 
 def not_in_hived(request: GangRequest) -> Reason | None:
-    """What a gang asks for that HiveD has no notion of; None when there is nothing."""
+    """Return the reason naming requested features that HiveD does not support; None if there are none."""
     wishes = [
         *_levels("the job", request.topology),
         *(wish for role in request.roles for wish in _levels(f"role {role.role}", role.topology)),
@@ -71,7 +71,7 @@ def _devices(role: RoleAsk) -> list[str]:
 
 
 class Checker:
-    """Looks at the nodes of HiveD's engine, and holds in the trial what is placed."""
+    """Checks the nodes of HiveD's engine, and holds placed tasks in the trial."""
 
     def __init__(self, trial: Trial, hived: Hived) -> None:
         self.trial = trial
@@ -80,16 +80,16 @@ class Checker:
         self.index: EngineIndex | None = None if found is None or found.unknown else found
         self.names = frozenset(hived.algorithm.nodes)
         self.blamed: set[str] = set()
-        """The nodes, as HiveD calls them, that the last place failed for."""
+        """The nodes, by HiveD's names, that made the last placement fail."""
 
     def free(self) -> tuple[int, int]:
-        """How many devices are free, and how many there are."""
+        """Return the number of free devices and of all devices."""
         assert self.index is not None
         nodes = self.index.tree.nodes
         return sum(mask.bit_count() for mask in self.index.free), sum(len(node.devices) for node in nodes)
 
     def unfit(self, request: GangRequest, *, emptied: bool) -> set[str]:
-        """The nodes that take no task of a gang that needs devices: as they are now, or if nothing ran on them."""
+        """Return the nodes that take no task with devices of the gang, now or (with `emptied`) when empty."""
         index = self.trial.cluster.emptied(healed=False).engines[self.hived.engine] if emptied else self.index
         assert index is not None
         shapes = sorted({task_shape(role) for role in request.roles if role.devices.count}, key=repr)
@@ -97,7 +97,7 @@ class Checker:
         return first.intersection(*others)
 
     def _unfit_for(self, shape: TaskShape, index: EngineIndex, *, emptied: bool) -> set[str]:
-        """The same of one shape: looked at again is only what changed since the last time."""
+        """Return the unfit nodes for one shape, checking only nodes that changed since the last call."""
         memory, key = self.hived.unfit, (shape, emptied)
         kept = memory.pop(key, None)
         begun = index.changes - len(index.journal)
@@ -117,7 +117,10 @@ class Checker:
     def place(
         self, request: GangRequest, places: Sequence[PodPlacement], chain: str, pinned: str, demoted: tuple[JobId, ...]
     ) -> Placement | str:
-        """The gang with its pods in these places, held in the trial; or what a node lacks (`blamed`), and nothing held."""
+        """Place the gang's pods here and hold them in the trial.
+
+        On failure it returns the lack of a node in words, sets `blamed`, and holds nothing.
+        """
         assert self.index is not None
         marks = self.index.mark()
         rest = [role for role in request.roles if not role.devices.count]
@@ -136,12 +139,12 @@ class Checker:
         return Placement(self.ordered(tasks), demoted=demoted)
 
     def ordered(self, tasks: Sequence[TaskPlacement]) -> tuple[TaskPlacement, ...]:
-        """The tasks numbered along the topology."""
+        """Return the tasks numbered along the topology."""
         found = sorted(tasks, key=lambda task: (self._position(task.node), task.devices, task.role, task.index))
         return tuple(msgspec.structs.replace(each, order=at) for at, each in enumerate(found))
 
     def _hold(self, request: GangRequest, tasks: Sequence[TaskPlacement]) -> str:
-        """Hold what the tasks take; what the first node lacks that cannot."""
+        """Hold the resources of the tasks; return the lack of the first unsuitable node in words, or ""."""
         assert self.index is not None
         shapes = {role.role: task_shape(role) for role in request.roles}
         uses = gang_placed(request, Placement(()), 0.0).uses
@@ -175,7 +178,7 @@ class Checker:
 
 
 def _takes(index: EngineIndex, shape: TaskShape, at: int, *, emptied: bool) -> bool:
-    """Whether a node has what a task of a shape needs besides free devices."""
+    """Return whether a node meets the needs of a task shape, except for free devices."""
     if not emptied and (not index.usable[at] or index.tasks[at] < 1):
         return False
     slots = index.slots(shape)
@@ -184,7 +187,7 @@ def _takes(index: EngineIndex, shape: TaskShape, at: int, *, emptied: bool) -> b
 
 
 def _matched(request: GangRequest, places: Sequence[PodPlacement]) -> list[tuple[TaskKey, PodPlacement]]:
-    """Each task with devices and its place: equal tasks in order take equal places in order."""
+    """Match each task that needs devices to a place of its size, both in order."""
     left: dict[int, deque[PodPlacement]] = defaultdict(deque)
     for place in places:
         left[len(place.devices)].append(place)

@@ -1,8 +1,8 @@
-"""Why: HiveD's algorithm is kept beside the indexes, folded from the same committed events, and no cycle builds it.
+"""Keep HiveD's state for one engine up to date from the same committed events as the indexes.
 
-Planning must not change it, and yet tries one gang after the other: it works on a *draft*, a copy to which every event
-that planning expects is applied in advance. When those events are then folded here, in the same order, the draft is still
-a true copy; when others are, it is dropped and copied anew the next time something is planned.
+Planning must not change it, but tries one gang after another. It therefore works on a *draft*, a copy to which every
+event that planning expects is applied in advance. If those events are then folded here in the same order, the draft
+remains a true copy. If others are folded, it is dropped, and the next planning copies again.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ HivedEvent = NodesSeen | GangPlaced | TasksReleased | CellsReserved | Nomination
 
 
 class Hived:
-    """The cells and virtual clusters of one engine, with who is in them; changed only by `apply`."""
+    """The cells, virtual clusters and groups of one engine; changed only by `apply`."""
 
     def __init__(self, configured: HivedConfigured) -> None:
-        """Start with nothing running and every node bad that nobody has seen.
+        """Start with nothing running and every node bad until it is seen.
 
         Raises InvalidInput with the numbers when the virtual clusters own more than there is.
         """
@@ -53,15 +53,15 @@ class Hived:
             for node in self.algorithm.nodes:
                 self.algorithm.set_node_health(node, healthy=False)
         self.changes: Changes | None = None
-        """What the last configuration did to those that ran."""
+        """The effects of the last configuration on the groups that ran."""
         self.unfit: dict[Hashable, tuple[EngineIndex, int, set[str]]] = {}
-        """By shape the nodes that take no task of it, and when that was; a memory of planning only."""
+        """For each shape, the nodes that take no task of it, with the index and change count of that check; a cache."""
         self._pods = Pods()
         self._draft: Hived | None = None
         self._expected: list[HivedEvent] = []
 
     def reconfigured(self, configured: HivedConfigured, at: float = 0.0) -> Hived:
-        """The same engine on another configuration, with all that runs; this one stays.
+        """Return the same engine on another configuration with all running groups; this one is not changed.
 
         Raises InvalidInput as the constructor does.
         """
@@ -77,7 +77,7 @@ class Hived:
         return twin
 
     def copy(self) -> Hived:
-        """An independent copy: O(cells)."""
+        """Return an independent copy: O(cells)."""
         twin = object.__new__(Hived)
         twin.engine, twin.lazy_preemption, twin.changes = self.engine, self.lazy_preemption, self.changes
         with uncollected():
@@ -87,13 +87,13 @@ class Hived:
         return twin
 
     def draft(self) -> Hived:
-        """A true copy for planning to work on; what it applies there it expects to be applied here next."""
+        """Return a true copy for planning; events applied to it with `expect` should be applied here next."""
         if self._draft is None or self._expected:
             self._draft, self._expected = self.copy(), []
         return self._draft
 
     def expect(self, event: HivedEvent) -> bool:
-        """Apply to the draft what is going to be committed; whether that changed anything."""
+        """Apply an event to the draft that is going to be committed; return whether it changed anything."""
         assert self._draft is not None
         changed = self._draft._fold(event)
         if changed:
@@ -101,11 +101,11 @@ class Hived:
         return changed
 
     def abandon(self) -> None:
-        """Forget the draft, which was changed by what is not going to be committed."""
+        """Drop the draft, because its events will not be committed."""
         self._draft, self._expected = None, []
 
     def apply(self, event: HivedEvent) -> bool:
-        """Fold one committed event; whether it changed anything.
+        """Fold one committed event; return whether it changed anything.
 
         Raises Conflict when a device was given twice: the events do not belong together.
         """
@@ -120,7 +120,10 @@ class Hived:
         return changed
 
     def group_of(self, job: JobId, tasks: Iterable[TaskKey], label: str = "") -> str:
-        """The name of the group that tasks of one label are, or would be: the first of a label has no task in its name."""
+        """Return the name of the group that tasks of one label belong to or would form.
+
+        The first group of a label has no task in its name.
+        """
         first = min(tasks)
         reserved = self._pods.of(job).get(first)
         if reserved is not None:
@@ -128,40 +131,40 @@ class Hived:
         return group_name(job, label, first if self._pods.alike(job, label) else None)
 
     def group_for(self, part: GangRequest) -> str:
-        """The name of the group that a gang, or one of its affinity groups, is or would be."""
+        """Return the group name of a gang, or of one of its affinity groups."""
         return self.group_of(part.job, part.tasks, label_for(part))
 
     def demoted(self) -> tuple[JobId, ...]:
-        """The jobs from which the last configuration took the guarantee."""
+        """Return the jobs that lost their guarantee through the last configuration."""
         changes = self.changes
         return tuple(dict.fromkeys(job_in(group) for group in changes.lazily_preempted)) if changes is not None else ()
 
     def preemptor(self, job: JobId) -> str:
-        """The group to which a job lost its guarantee (its own, where a new configuration took it); "" for none."""
+        """Return the group that took a job's guarantee (its own for a new configuration); "" for none."""
         lost = (self.algorithm.groups.get(pod.group) for pod in self._pods.of(job).values())
         return next(
             (group.lazily_preempted_by for group in lost if group is not None and group.lazily_preempted_by), ""
         )
 
     def lost(self) -> tuple[JobId, ...]:
-        """The jobs that run on without the guarantee that they had."""
+        """Return the jobs that keep running without the guarantee they had."""
         return tuple(
             dict.fromkeys(job_in(group.name) for group in self.algorithm.groups.values() if group.lazily_preempted_by)
         )
 
     def recall_loss(self, job: JobId, by: str, at: float) -> None:
-        """Take over, after a restart, to whom and when a job lost its guarantee, as it was told then."""
+        """Restore after a restart which group took a job's guarantee, and when."""
         for name in dict.fromkeys(pod.group for pod in self._pods.of(job).values()):
             group = self.algorithm.groups.get(name)
             if group is not None and group.lazily_preempted_by:
                 group.lazily_preempted_by, group.lazily_preempted_at = by or group.lazily_preempted_by, at
 
     def pods(self, job: JobId) -> Mapping[TaskKey, PodRequest]:
-        """The pods of a job that run, or that cells are kept for."""
+        """Return the pods of a job that run or have cells reserved."""
         return self._pods.of(job)
 
     def empty_places(self, job: JobId, sizes: Sequence[int], label: str = "") -> Group | None:
-        """A running group of that label in which pods of these sizes ended, so that as many can start in their places."""
+        """Return a running group of that label with enough ended pods of these sizes to reuse their places."""
         for name in dict.fromkeys(pod.group for pod in self._pods.alike(job, label).values()):
             group = self.algorithm.groups.get(name)
             if group is None or group.state is GroupState.PREEMPTING:
@@ -172,7 +175,7 @@ class Hived:
         return None
 
     def digest(self) -> str:
-        """A hash of all that later decisions depend on."""
+        """Return a hash of everything that later decisions depend on."""
         return self.algorithm.digest()
 
     def _fold(self, event: HivedEvent) -> bool:
@@ -226,7 +229,7 @@ class Hived:
         return group is not None and any(each.pod == pod.pod for each in group.pods)
 
     def _rejoin(self, event: GangPlaced, tasks: Sequence[TaskPlacement], label: str) -> bool:
-        """Have tasks start in places of a running group that others of the job left."""
+        """Start tasks in places of a running group that other tasks of the job left; False if they do not match."""
         group = self.empty_places(event.job, [len(task.devices) for task in tasks], label)
         if group is None:
             return False
@@ -239,7 +242,7 @@ class Hived:
         return True
 
     def _start(self, event: GangPlaced, tasks: Sequence[TaskPlacement], label: str) -> None:
-        """Account for a group that begins, or that ran before a restart."""
+        """Account for a group that starts, or that ran before a restart."""
         name = self.group_of(event.job, [task.key for task in tasks], label)
         bound = read(tasks[0].cells)
         pods = pods_of(
@@ -305,12 +308,12 @@ class Hived:
         return True
 
     def _forget_waiting(self, job: JobId, label: str) -> None:
-        """Forget the pods of a label that do not run: cells are kept for others of it from now on, or for none."""
+        """Forget the pods of a label that do not run, because cells are now reserved for others of it, or for none."""
         for task in [task for task, pod in self._pods.alike(job, label).items() if not self._runs(pod)]:
             self._pods.drop(job, task)
 
     def _cancel(self, job: JobId) -> bool:
-        """End the preemption of a job."""
+        """Cancel the preemption by a job."""
         mine = dict(self._pods.of(job))
         names = dict.fromkeys(pod.group for pod in mine.values())
         ended = [name for name in names if self.algorithm.cancel(name)]
@@ -320,7 +323,7 @@ class Hived:
 
 
 def _by_label(event: GangPlaced, tasks: Iterable[TaskPlacement]) -> dict[str, list[TaskPlacement]]:
-    """The tasks of a gang by their affinity groups."""
+    """Group the tasks of a gang by affinity group."""
     roles = {role.role: role for role in event.request.roles} if event.request is not None else {}
     found: dict[str, list[TaskPlacement]] = defaultdict(list)
     for task in tasks:
@@ -334,7 +337,7 @@ def _where(places: Iterable[PodPlacement]) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def _same(expected: HivedEvent, event: HivedEvent) -> bool:
-    """Whether what was expected happened; ranks and what is held besides devices are no matter here."""
+    """Return whether the expected event happened; ranks and resources besides devices do not matter here."""
     if not isinstance(expected, GangPlaced) or not isinstance(event, GangPlaced):
         return expected == event
     here, there = (

@@ -1,7 +1,7 @@
-"""Why: under the *hived* preset HiveD's algorithm says who goes where and who yields; this carries its word out.
+"""Plan a cycle under the `hived` preset: HiveD's algorithm decides placements and preemption.
 
-The gangs are asked about in the policy's order. Cells are reserved for at most one gang in a cycle, after all
-placements: so what is planned and what is committed come in one order.
+Gangs are asked about in the policy's order. Cells are reserved for at most one gang per cycle, after all placements, so
+that events are planned and committed in the same order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from corral.scheduler.queue import Group as Alike
 
 @dataclass
 class HivedMemory:
-    """For which revisions of cluster and queue nothing could be done."""
+    """The revisions of cluster and queue for which nothing could be done."""
 
     cluster: Cluster
     policy: Policy
@@ -37,7 +37,10 @@ class HivedMemory:
 
 
 def plan_hived(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
-    """What HiveD would start now, who yields, and why the others wait; `cluster` and `queue` stay as they are."""
+    """Return HiveD's plan: gangs to start now, evictions, and the reasons of the others.
+
+    `cluster` and `queue` are not changed.
+    """
     assert cluster.hived is not None
     queue.arrange(policy.order, by_user=False)
     memory, state = queue.memory, (cluster.revision, queue.revision)
@@ -67,7 +70,7 @@ def plan_hived(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Pl
 
 
 def explain_hived(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: float) -> Reasons | None:
-    """Why a job waits, asked of HiveD anew; None when it does not wait. Nothing is changed."""
+    """Return why a job waits, by asking HiveD again; None if it does not wait. Nothing is changed."""
     entry = queue.first(job)
     if entry is None:
         return None
@@ -89,7 +92,7 @@ def explain_hived(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, no
 
 
 class _Turn:
-    """One pass over what waits, on HiveD's draft."""
+    """One pass over the waiting gangs, on HiveD's draft."""
 
     def __init__(self, trial: Trial, queue: Queue, policy: Policy, now: float) -> None:
         assert trial.cluster.hived is not None
@@ -102,14 +105,14 @@ class _Turn:
         self.lapsed: list[JobId] = []
         self.reasons: dict[str, Reasons] = {}
         self.stopped = False
-        """Whether the rest of the line is for another cycle."""
+        """Whether the rest of the queue is left for another cycle."""
         self._hived = trial.cluster.hived
         self._asking = Asking(trial, self._hived.draft(), policy, now)
         self._queues = trial.cluster.queues
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
 
     def run(self) -> None:
-        """Look at every gang in order, once for all that are alike."""
+        """Handle every gang in order, but only one of several equal ones that wait."""
         groups = list(self.queue.groups.values())
         line = [(group.keys[0], at, 0) for at, group in enumerate(groups)]
         heapify(line)
@@ -124,18 +127,18 @@ class _Turn:
                     self._tell(group.entries[key], self.reasons_of(group, group.keys[place]))
 
     def close(self) -> None:
-        """Give back what was charged to the queues."""
+        """Undo the charges to the queues."""
         for request, amounts in self._charged:
             self._queues.charge(request.queue, request.user, request.groups, amounts, -1)
 
     def reasons_of(self, group: Alike, key: OrderKey) -> Reasons:
-        """What was just found out about a gang."""
+        """Return the reasons just found for a gang."""
         told = group.entries[key].told
         assert told is not None
         return told
 
     def _look(self, group: Alike, key: OrderKey) -> bool:
-        """Decide about one gang; whether those that are alike may fare otherwise."""
+        """Decide about one gang; return whether equal gangs may get another result."""
         entry = group.entries[key]
         found = self._limited(entry.request) or self._asking.about(entry.request)
         if isinstance(found, Found):
@@ -150,11 +153,11 @@ class _Turn:
         return found.binding.code == YIELDING
 
     def _awaited(self, job: JobId) -> bool:
-        """Whether others were told to end for a job, or cells are kept for it."""
+        """Return whether other gangs are terminating for a job, or cells are reserved for it."""
         return job in self.queue.nominated or self._asking.keeps(job)
 
     def _limited(self, request: GangRequest) -> Reasons | None:
-        """The bounds of queues, users and groups hold as under every policy."""
+        """Return the bound of a queue, user or group that the gang would exceed, as under every policy."""
         if self._queues.plain:
             return None
         refused = self._queues.refusal(request.queue, request.user, request.groups, asked(request, self._queues))
@@ -169,7 +172,7 @@ class _Turn:
         self._charged.append((request, amounts))
 
     def _reserve(self, entry: Entry, found: InTheWay) -> None:
-        """Have its cells kept, and those yield that use them."""
+        """Reserve the gang's cells and evict the gangs that use them."""
         draft, told = self._asking.hived, {each.job for each in self.evictions}
         for reserved in found.reserved:
             self.stopped = self._hived.expect(reserved) or self.stopped
@@ -184,7 +187,7 @@ class _Turn:
                 self._tell(entry, kept_for_it(group))
 
     def _lapse(self, job: JobId) -> None:
-        """What others were told to leave for this one went elsewhere, or is no good any more."""
+        """End the nomination of a gang after its freed room went elsewhere or became unusable."""
         self.lapsed.append(job)
         self.stopped = self._hived.expect(NominationLapsed(job)) or self.stopped
 

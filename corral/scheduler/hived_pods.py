@@ -1,4 +1,4 @@
-"""Why: which pods a job has in HiveD is asked by task and by affinity group, and a job may be thousands of groups."""
+"""The HiveD pods of each job, indexed by task and by affinity group; a job may have thousands of groups."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ _NONE: Final[Mapping[TaskKey, PodRequest]] = MappingProxyType({})
 
 
 class Pods:
-    """The pods of all jobs that run, or that cells are kept for."""
+    """The pods of all jobs that run or have cells reserved."""
 
     def __init__(self) -> None:
         self._jobs: dict[JobId, dict[TaskKey, PodRequest]] = {}
         self._labels: dict[tuple[JobId, str], dict[TaskKey, PodRequest]] = {}
 
     def of(self, job: JobId) -> Mapping[TaskKey, PodRequest]:
-        """All pods of a job."""
+        """Return all pods of a job."""
         return self._jobs.get(job, _NONE)
 
     def alike(self, job: JobId, label: str) -> Mapping[TaskKey, PodRequest]:
-        """The pods of a job in groups of one label."""
+        """Return the pods of a job in groups of one label."""
         return self._labels.get((job, in_name(label)), _NONE)
 
     def put(self, job: JobId, task: TaskKey, pod: PodRequest) -> None:
-        """A task is this pod from now on."""
+        """Record the pod of a task."""
         self.drop(job, task)
         self._jobs.setdefault(job, {})[task] = pod
         self._labels.setdefault((job, label_in(pod.group)), {})[task] = pod
 
     def drop(self, job: JobId, task: TaskKey) -> PodRequest | None:
-        """A task is no pod any more; which one it was."""
+        """Remove and return the pod of a task; None if it has none."""
         mine = self._jobs.get(job, {})
         pod = mine.pop(task, None)
         if pod is None:
@@ -49,7 +49,7 @@ class Pods:
         return pod
 
     def copy(self) -> Pods:
-        """An independent copy."""
+        """Return an independent copy."""
         twin = Pods()
         twin._jobs = {job: dict(pods) for job, pods in self._jobs.items()}
         twin._labels = {key: dict(pods) for key, pods in self._labels.items()}

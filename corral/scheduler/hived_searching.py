@@ -1,7 +1,7 @@
-"""Why: one affinity group is put to HiveD until it has a place that holds, somebody is in the way, or there is a reason.
+"""Ask HiveD about one affinity group until it has a valid place, is blocked by others, or has a reason to wait.
 
-HiveD knows devices only: every place that it names is checked against what else a task needs, and nodes that fail are
-left out of what it may choose from.
+HiveD knows only devices. Every place it names is checked against a task's other requirements, and nodes that fail are
+excluded from the next try.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from corral.scheduler.hived_fold import Hived
 from corral.scheduler.placing import Trial
 
 _MOST_TRIES = 8
-"""So often another place is asked for, after one whose nodes lack something that HiveD does not count."""
+"""The most places requested for one group when nodes lack something that HiveD does not count."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """Where a gang can go now."""
+    """The place where a gang can go now."""
 
     request: GangRequest
     placement: Placement
     without: tuple[str, ...] = ()
-    """The nodes (`engine/node`) that were left out."""
+    """The nodes (`engine/node`) that were excluded."""
     pinned_cell: str = ""
 
 
 @dataclass(frozen=True)
 class InTheWay:
-    """A gang's cells are used by others who have to yield; one reservation for each of its affinity groups."""
+    """Other gangs use a gang's cells and have to yield; one reservation per affinity group."""
 
     reserved: tuple[CellsReserved, ...]
 
 
 class Searching:
-    """Asks HiveD about one affinity group; the trial holds what was found, HiveD is not changed."""
+    """Asks HiveD about one affinity group; results are held in the trial, and HiveD is not changed."""
 
     def __init__(self, trial: Trial, hived: Hived, now: float) -> None:
         self.trial = trial
@@ -52,7 +52,7 @@ class Searching:
         self.checker = Checker(trial, hived)
 
     def left(self, part: GangRequest) -> Found | Reasons | None:
-        """In the places that tasks of its own running group left; None when there are none."""
+        """Place it where ended tasks of its own running group were; None if there are no such places."""
         group = self.hived.empty_places(part.job, [size for _, size in sizes_of(part) if size], label_for(part))
         if group is None:
             return None
@@ -61,17 +61,17 @@ class Searching:
         return self.lacking(found) if isinstance(found, str) else Found(part, found)
 
     def free(self, part: GangRequest) -> Found | Reasons:
-        """In cells that nobody uses."""
+        """Place it in unused cells."""
         answer = self._in_cells(part, preempt=False)
         assert not isinstance(answer, InTheWay)
         return answer
 
     def taken(self, part: GangRequest) -> Found | InTheWay | Reasons:
-        """In cells that others may have to leave for it."""
+        """Place it in cells that others may have to leave."""
         return self._in_cells(part, preempt=True)
 
     def _in_cells(self, part: GangRequest, *, preempt: bool) -> Found | InTheWay | Reasons:
-        """In the pinned cells that it may be in, one after the other."""
+        """Try the pinned cells that it may use, one after the other."""
         last: Reasons | None = None
         for pinned in self._pinned(part):
             answer = self._search(part, pinned, preempt=preempt)
@@ -82,11 +82,11 @@ class Searching:
         return last
 
     def lacking(self, sentence: str) -> Reasons:
-        """HiveD's devices are free, and their nodes lack something else."""
+        """Return the reason that HiveD has free devices, but their nodes lack something else."""
         return Reasons(Reason("beside-devices", f"HiveD has devices for it, but {sentence}."))
 
     def _pinned(self, part: GangRequest) -> Iterator[str]:
-        """The pinned cell that it names; else none of them, then each that its virtual cluster owns."""
+        """Yield the pinned cell that it names; otherwise "" and then each pinned cell of its virtual cluster."""
         pinned = pinned_cell_of(part)
         yield pinned
         if pinned:
@@ -96,7 +96,7 @@ class Searching:
             yield from tenant.pinned
 
     def _search(self, part: GangRequest, pinned: str, *, preempt: bool) -> Found | InTheWay | Reasons:
-        """Ask HiveD, and check its answer, until that holds or nodes to leave out are not the reason that it does not."""
+        """Ask HiveD and check its answer, excluding failed nodes, until an answer is valid or that cannot help."""
         pods = pods_of(
             part.job,
             part.queue,
@@ -135,7 +135,7 @@ class Searching:
         return self.lacking(lacking)
 
     def _protected(self, ending: Sequence[str]) -> Reasons | None:
-        """Guaranteed gangs that may not be told to yield keep their cells, as under every policy."""
+        """Return the reason if a guaranteed gang that must end is not preemptible; None if there is no such gang."""
         gangs = self.trial.cluster.gangs.by_job
         jobs = [job_in(name) for name in ending]
         found = [job for job in jobs if job in gangs and not gangs[job].preemptible]

@@ -1,4 +1,4 @@
-"""Why: whoever uses cells that HiveD gives to another is told to yield under a rule that receipts know."""
+"""Build the evictions of gangs that HiveD preempts, each under a rule that receipts know."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corral.scheduler.hived_binding import job_in
 
 
 def evictions(cluster: Cluster, group: Group, request: GangRequest, now: float) -> list[Eviction]:
-    """The gangs that have to end before a group that has reserved its cells can start; HiveD ends whole groups."""
+    """Return the gangs that must end before a group can use its reserved cells; HiveD ends whole groups."""
     users = {cell.user.name: cell.user for cell, _ in group.held() if cell.user is not None}
     jobs = {job_in(name): user for name, user in users.items()}
     found = [(cluster.gangs.by_job[job], user) for job, user in jobs.items() if job in cluster.gangs.by_job]

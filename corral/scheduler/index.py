@@ -1,4 +1,4 @@
-"""Why: what is free on one engine lives in flat columns, so that trying a gang is a few writes and undoing it is exact."""
+"""The free resources of one engine in flat columns, so that trying a gang and undoing it are a few exact writes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from corral.scheduler.views import View
 
 _MOST_SLOTS = 512
-"""So many shapes are followed at once; beyond it the one not used for longest is dropped."""
+"""The most shapes followed at once; beyond it the least recently used one is dropped."""
 
 
 class EngineIndex:
-    """The free resources of one engine by node position, with the room that every shape in use finds in them.
+    """The free resources of one engine by node position, and the room that each shape in use finds in them.
 
-    `free` are masks of devices that can be given whole now; `held` those that are given, healthy or not, also in part.
+    `free` are masks of devices that can be given whole now. `held` are masks of devices in use, healthy or not, also
+    those used only in part.
     """
 
     def __init__(self, tree: Tree) -> None:
@@ -38,30 +39,30 @@ class EngineIndex:
         self.memory = [node.memory_bytes for node in nodes]
         self.shm = [node.shm_bytes for node in nodes]
         self.tasks = [node.max_tasks for node in nodes]
-        """What is left of the tasks that each node takes; far below 0 where a job has the node for itself."""
+        """The remaining tasks that each node takes; far below 0 where a job has the node to itself."""
         self.more = named_columns(nodes)
-        """What is left of every other resource, by its name."""
+        """The remaining amount of every other resource, by name."""
         self.shared = Shared()
-        """What is given of devices in parts."""
+        """The devices that are given in parts."""
         self.neighbours = Neighbours()
-        """The jobs that keep others away, or that others keep away from."""
+        """The jobs that have anti-affinity rules or tags."""
         self.unknown = ""
         """Why the engine's cells are unknown; empty while it answers."""
         self.journal: list[int] = []
-        """The positions that changed, for `Slots` to follow."""
+        """The node positions that changed, for `Slots` to follow."""
         self.changes = 0
-        """Counts all changes; the journal has the last ones."""
+        """Counts all changes; the journal holds the most recent ones."""
         self.asks: dict[Hashable, Ask] = {}
-        """What requests mean here, by shape; a memory only."""
+        """Requests translated for this engine, by shape; a cache."""
         self.views: list[View] = []
-        """What owners of cells see of it."""
+        """The views that owners of cells search."""
         self.seen_by: list[list[View]] = [[] for _ in nodes]
-        """By position the views that see any of its devices; told of every change there."""
+        """For each node position, the views that see any of its devices; they follow every change there."""
         self._trail: list[tuple[Take, bool]] = []
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
 
     def slots(self, shape: TaskShape, size: int = 1, depth: int = 0) -> Slots:
-        """The room for blocks of `size` tasks of a shape, up to date."""
+        """Return the up-to-date room for blocks of `size` tasks of a shape."""
         key = (shape, size, depth)
         found = self._slots.pop(key, None)
         if found is None:
@@ -72,30 +73,30 @@ class EngineIndex:
         return found.sync(self)
 
     def room_at(self, shape: TaskShape, at: int) -> int:
-        """How many tasks of a shape fit on the node at a position, without bringing the other nodes up to date."""
+        """Return how many tasks of a shape fit on one node, without updating the other nodes."""
         found = self._slots.get((shape, 1, 0))
         return (found or self.slots(shape)).measure(self, at)
 
     def take(self, take: Take) -> None:
-        """Hold this, to be undone with `undo` or kept."""
+        """Hold a take; it can be undone with `undo`."""
         self._trail.append((take, True))
         self.add(take)
 
     def lift(self, take: Take) -> None:
-        """Hold this no longer, to be undone with `undo`."""
+        """Release a take; it can be undone with `undo`."""
         self._trail.append((take, False))
         self.remove(take)
 
     def taken(self, mark: int) -> list[Take]:
-        """What was taken since the mark."""
+        """Return the takes held since the mark."""
         return [take for take, added in self._trail[mark:] if added]
 
     def mark(self) -> int:
-        """A point to `undo` to."""
+        """Return a point to `undo` to."""
         return len(self._trail)
 
     def undo(self, mark: int) -> None:
-        """Give back all that was taken since the mark."""
+        """Undo every `take` and `lift` since the mark."""
         while len(self._trail) > mark:
             take, added = self._trail.pop()
             if added:
@@ -104,7 +105,7 @@ class EngineIndex:
                 self.add(take)
 
     def add(self, take: Take) -> None:
-        """Hold this from now on."""
+        """Hold a take, without a record for `undo`."""
         at = take.at
         self.held[at] |= take.devices
         self.free[at] &= ~take.devices
@@ -119,7 +120,7 @@ class EngineIndex:
         self._changed(at)
 
     def remove(self, take: Take) -> None:
-        """Hold this no longer."""
+        """Release a take, without a record for `undo`."""
         at = take.at
         self.held[at] &= ~take.devices
         if self.usable[at]:
@@ -135,7 +136,7 @@ class EngineIndex:
         self._changed(at)
 
     def may_add(self, take: Take) -> bool:
-        """Whether nobody holds the devices of it, nor too much of those that it has in parts."""
+        """Return whether the take's whole devices are unused and its device parts have room."""
         at = take.at
         if self.held[at] & take.devices:
             return False
@@ -146,7 +147,7 @@ class EngineIndex:
         )
 
     def short(self, at: int, wanted: Extra | None, returned: Extra | None) -> Extra | None:
-        """What is free on a node of what is wanted there, as far as it is not among what is given back."""
+        """Return the free part of the extra resources wanted on a node, less those returned there."""
         if wanted is None:
             return None
         back = dict(returned.amounts) if returned else {}
@@ -187,7 +188,7 @@ class EngineIndex:
         self.free[at] = self._free(at)
 
     def _free(self, at: int) -> int:
-        """The healthy devices of a node that nobody holds, nor a slice of them, nor what they are a slice of."""
+        """Return the healthy devices of a node that are unused, as are their slices and their parent device."""
         if not self.usable[at]:
             return 0
         free = self.offered[at] & ~self.held[at]
@@ -198,11 +199,11 @@ class EngineIndex:
         return free
 
     def shareable(self, at: int) -> int:
-        """The devices of a node of which parts may be given, as far as there is room on them."""
+        """Return the devices of a node that may be given in parts, as far as they have room."""
         return self.free[at] | (self.offered[at] & self.held[at])
 
     def refresh(self, inventory: Inventory) -> bool:
-        """Take over what is new about the health of the nodes; False when more than that changed."""
+        """Apply health changes of the nodes; False if more than their health changed."""
         tree = self.tree.refreshed(inventory)
         if tree is None:
             return False
@@ -219,12 +220,12 @@ class EngineIndex:
         return True
 
     def forget_views(self) -> None:
-        """Nobody sees it through masks any more."""
+        """Detach all views."""
         self.views = []
         self.seen_by = [[] for _ in self.free]
 
     def set_unknown(self, reason: str) -> None:
-        """Nothing here can be given until the engine's nodes are seen again."""
+        """Give out nothing until the engine's nodes are seen again."""
         self.unknown = reason
         self.usable = bytearray(len(self.usable))
         self.free = [0] * len(self.free)
@@ -242,7 +243,7 @@ class EngineIndex:
         self.note(at)
 
     def note(self, at: int) -> None:
-        """Have `Slots` look at this node again."""
+        """Record a changed node for `Slots` to update."""
         journal = self.journal
         journal.append(at)
         self.changes += 1
@@ -250,7 +251,7 @@ class EngineIndex:
             del journal[:most]
 
     def columns(self) -> tuple[object, ...]:
-        """All that is true of the engine, for hashing and comparing."""
+        """Return the whole state of the engine, for hashing and comparing."""
         return (
             bytes(self.usable), self.offered, self.free, self.held,
             self.cpu, self.memory, self.shm, self.tasks, self.unknown,
@@ -258,14 +259,14 @@ class EngineIndex:
         )  # fmt: skip
 
     def consistent(self) -> bool:
-        """Whether every kept room equals one counted anew."""
+        """Return whether every cached room equals a recount."""
         return all(
             found.sync(self).same_as(kind_of_slots(shape)(self, shape, size, depth))
             for (shape, size, depth), found in self._slots.items()
         )
 
     def emptied(self, *, healed: bool) -> EngineIndex:
-        """The same machines with nothing running on them; `healed`: and all of them healthy and known."""
+        """Return the same machines with nothing running; with `healed`, all of them are healthy and known."""
         twin = EngineIndex(self.tree)
         if healed:
             twin.usable = bytearray(b"\1" * len(self.usable))
@@ -276,7 +277,7 @@ class EngineIndex:
         return twin
 
     def copy(self) -> EngineIndex:
-        """An independent copy; what never changes is shared."""
+        """Return an independent copy that shares immutable parts."""
         twin = object.__new__(EngineIndex)
         twin.tree, twin.unknown, twin.changes = self.tree, self.unknown, self.changes
         twin.usable, twin.offered = self.usable[:], self.offered[:]
@@ -292,12 +293,12 @@ class EngineIndex:
 
 
 def kind_of_slots(shape: TaskShape) -> type[Slots]:
-    """How the room for a shape is kept."""
+    """Return the class that tracks the room for a shape."""
     return Slots if shape.share is None else ShareSlots
 
 
 def _healthy(node: Node) -> int:
-    """The devices that may be given; no slice of a device that is not healthy is."""
+    """Return the devices that may be given; slices of an unhealthy device may not."""
     sick = {device.index for device in node.devices if not device.healthy}
     if not sick:
         return sum(1 << device.index for device in node.devices)

@@ -1,8 +1,8 @@
-"""Why: which devices of a node a task gets decides how fast its neighbours answer, and how whole the node stays.
+"""Choose which devices of a node a task gets, close to each other and leaving the rest of the node whole.
 
-A layout is the tree of cells inside a node. Device sets are bit masks; every answer is a pure function of the free
-mask and is remembered, so that equal nodes share one table. The lowest common ancestor comes first (HiveD,
-OSDI 2020, section 3), then the sum of measured links, then the set that leaves the other cells most whole.
+A layout is the tree of cells inside a node; device sets are bit masks. Every answer is a pure function of the free mask
+and is cached, so equal nodes share one table. The lowest common ancestor decides first (HiveD, OSDI 2020, section 3),
+then the sum of measured links, then how whole the other cells stay.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import combinations, pairwise
 from math import comb
 
 _MOST_SETS = 4000
-"""Above so many candidate sets the best connected one is approached greedily."""
+"""The most candidate sets that are all compared; above it the best-linked set is approximated greedily."""
 _MOST_ANSWERS = 200_000
 
 Depths = tuple[tuple[int, ...], ...]
@@ -21,30 +21,30 @@ Block = tuple[int, ...]
 
 
 class Layout:
-    """The cells inside a node: `depths[0]` is the node, `depths[-1]` its single devices, all as masks."""
+    """The cells inside a node as masks: `depths[0]` is the node, `depths[-1]` its single devices."""
 
     __slots__ = ("_allotted", "_chosen", "_nearest", "all", "depths", "families", "links")
 
     def __init__(self, depths: Depths, links: Links = (), families: Block = ()) -> None:
         self.depths = depths
         self.families = families
-        """The slices of each device that can be cut, as masks."""
+        """For each device that can be sliced, the mask of its slices."""
         self.all = depths[0][0]
         self.links = links if any(any(row) for row in links) else ()
         widths = [max((cell.bit_count() for cell in cells), default=0) for cells in depths]
         self._nearest = [depths[at] for at in sorted(range(len(depths)), key=lambda at: (widths[at], -at))]
-        """The cells of each level, the smallest first: an NVLink island can be wider than a NUMA node, or narrower."""
+        """The cells of each level, narrowest first; an NVLink island can be wider or narrower than a NUMA node."""
         self._chosen: dict[tuple[int, int], int] = {}
         self._allotted: dict[tuple[int, int, int, int, int], tuple[Block, ...]] = {}
 
     def room(self, free: int, size: int, devices: int, depth: int) -> int:
-        """How many blocks of `size` tasks with `devices` each fit in `free`, each block in one cell at `depth`."""
+        """Return how many blocks of `size` tasks with `devices` each fit in `free`, a block per cell at `depth`."""
         if depth == 0:
             return free.bit_count() // devices // size
         return sum((free & cell).bit_count() // devices // size for cell in self.depths[depth])
 
     def choose(self, free: int, count: int) -> int:
-        """The best `count` devices of `free`, which holds as many."""
+        """Return the best `count` devices of `free`, which must hold that many."""
         key = (free, count)
         found = self._chosen.get(key)
         if found is None:
@@ -54,7 +54,7 @@ class Layout:
         return found
 
     def allot(self, free: int, blocks: int, size: int, devices: int, depth: int) -> tuple[Block, ...]:
-        """Devices for `blocks` blocks of `size` tasks, which `room` said there is room for, neighbours together."""
+        """Return device masks for `blocks` blocks of `size` tasks, close together; `room` must allow that many."""
         key = (free, blocks, size, devices, depth)
         found = self._allotted.get(key)
         if found is None:
@@ -65,14 +65,14 @@ class Layout:
         return found
 
     def narrowest(self, mask: int) -> int:
-        """The deepest depth at which one cell holds all of `mask`."""
+        """Return the deepest depth at which one cell contains all of `mask`."""
         for depth in range(len(self.depths) - 1, 0, -1):
             if any(mask & ~cell == 0 for cell in self.depths[depth]):
                 return depth
         return 0
 
     def _blocks(self, free: int, blocks: int, size: int, devices: int, depth: int) -> Iterator[Block]:
-        """Fills cells at `depth`, the tightest that holds the rest, or the roomiest while none does."""
+        """Fill cells at `depth`: the tightest that holds all remaining blocks, or else the roomiest."""
         if depth == 0:
             yield from _chunks(self._tasks(free, blocks * size, devices), size)
             return
@@ -81,7 +81,7 @@ class Layout:
             yield from _chunks(self._tasks(cell, count * size, devices), size)
 
     def _tasks(self, free: int, tasks: int, devices: int) -> list[int]:
-        """Device sets of `tasks` tasks in tree order."""
+        """Return the device masks of `tasks` tasks in tree order."""
         if devices == 1:
             chosen = self.choose(free, tasks)
             return [bit for bit in self.depths[-1] if bit & chosen]
@@ -99,7 +99,7 @@ class Layout:
         return sorted(out, key=lambda mask: mask & -mask)
 
     def _tightest(self, free: int, tasks: int, devices: int) -> tuple[tuple[int, ...], int]:
-        """The cell that holds the tasks most closely, and the cells of the next smaller level."""
+        """Return the cells of the next narrower level, and the tightest cell that holds the tasks."""
         for below, level in pairwise(self._nearest):
             fits = [free & cell for cell in level if (free & cell).bit_count() // devices >= tasks]
             if fits:
@@ -128,14 +128,17 @@ class Layout:
             yield chosen
 
     def _rank(self, free: int, chosen: int) -> tuple[int, ...]:
-        """Higher is better: link sum, then wholeness of what is left per level (deepest first), then first devices."""
+        """Rank a device set, higher is better.
+
+        The link sum counts first, then how whole the rest stays per level (deepest first), then the device order.
+        """
         left = free & ~chosen
         levels = (self.families, *reversed(self.depths[:-1])) if self.families else reversed(self.depths[:-1])
         whole = (sum((left & cell).bit_count() ** 2 for cell in cells) for cells in levels)
         return (self.link_sum(chosen), *whole, -chosen)
 
     def link_sum(self, chosen: int) -> int:
-        """The sum of the measured links over all pairs of `chosen`."""
+        """Return the sum of the measured links over all pairs in `chosen`."""
         if not self.links:
             return 0
         members = indexes(chosen)
@@ -143,7 +146,7 @@ class Layout:
 
 
 def _share(wanted: int, cells: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Divides `wanted` over (room, cell): the tightest cell that holds the rest, else the roomiest one whole."""
+    """Divide `wanted` over (room, cell) pairs: to the tightest cell that holds the rest, else fill the roomiest one."""
     waiting = sorted((room, cell.bit_count(), cell & -cell, cell) for room, cell in cells if room)
     while wanted and waiting:
         at = next((i for i, entry in enumerate(waiting) if entry[0] >= wanted), None)
@@ -165,7 +168,7 @@ _INDEXES: dict[int, tuple[int, ...]] = {}
 
 
 def indexes(mask: int) -> tuple[int, ...]:
-    """The device indexes of a mask, ascending."""
+    """Return the device indexes of a mask, ascending."""
     found = _INDEXES.get(mask)
     if found is None:
         if len(_INDEXES) > _MOST_ANSWERS:

@@ -1,8 +1,8 @@
-"""Why: a queue that lets others use what it deserves is owed an account of it: who has how much of whose devices now.
+"""Account for the devices that queues lend to and borrow from each other now.
 
-Beyond what it deserves, a queue first uses what none of its siblings deserves (lender ""), and only then theirs: the idle
-part of each lends in proportion. Between queues of one parent; what an inner queue borrows, it borrows as one. The devices
-of the cells that a virtual cluster owns count as deserved: which cell a guest sits in says nothing of whose it is.
+Beyond its deserved amount, a queue first uses devices that none of its siblings deserves (lender ""), and only then
+theirs. Each sibling lends in proportion to its idle part. Lending is between queues of one parent; an inner queue
+borrows as a whole. The devices of a virtual cluster's owned cells count as deserved, whichever cell a guest sits in.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from corral.scheduler.ownership import Ownership
 from corral.scheduler.queues import QueueNode, QueueTree
 
 _DEVICES = 0
-"""The place of devices in the vectors of the tree."""
+"""The index of devices in queue resource vectors."""
 
 
 _NONE: Mapping[str, int] = {}
 
 
 def owned_devices(ownership: Ownership) -> dict[str, int]:
-    """By queue the devices of the cells that it owns, in thousandths; changes only with configuration and machines."""
+    """Return the devices of each queue's owned cells, in thousandths.
+
+    They change only with configuration and machines.
+    """
     owned: dict[str, int] = {}
     for cells in ownership.cells.values():
         for owner, quotas in cells.quotas.items():
@@ -30,9 +33,9 @@ def owned_devices(ownership: Ownership) -> dict[str, int]:
 
 
 def lending(tree: QueueTree, owned: Mapping[str, int] = _NONE) -> dict[tuple[str, str], int]:
-    """Thousandths of devices lent now, by lender and borrower, only where there are any.
+    """Return the thousandths of devices lent now, by (lender, borrower), without zero entries.
 
-    `owned` are those of the cells of each virtual cluster. O(queues), plus O(lenders x borrowers).
+    `owned` are the devices of the cells of each virtual cluster. O(queues), plus O(lenders x borrowers).
     """
     if not owned and not any(node.deserved[_DEVICES] for node in tree.nodes.values()):
         return {}
@@ -49,7 +52,7 @@ def _own(node: QueueNode, owned: Mapping[str, int]) -> int:
 
 
 def _between(siblings: Sequence[tuple[QueueNode, int]], whole: int, found: dict[tuple[str, str], int]) -> None:
-    """Who of these has whose, each with what is its own; `whole` is what all of them may call their parent's."""
+    """Record the lending between siblings, given with their own devices; `whole` are the devices of their parent."""
     borrowed = [(node.name, node.used[_DEVICES] - own) for node, own in siblings]
     borrowers = sorted((name, over) for name, over in borrowed if over > 0)
     lenders = sorted((name, -over) for name, over in borrowed if over < 0)
@@ -73,7 +76,10 @@ def _between(siblings: Sequence[tuple[QueueNode, int]], whole: int, found: dict[
 
 
 def _part(amount: int, weights: Sequence[int]) -> list[int]:
-    """`amount` in whole parts as `weights` are to each other, none above its weight; the rounded rest goes first come."""
+    """Split `amount` into integers in proportion to `weights`, none above its weight.
+
+    The first entries get the rest left by rounding.
+    """
     total = sum(weights)
     if amount >= total:
         return list(weights)

@@ -1,19 +1,19 @@
-"""Why: a job names levels, every engine has its own: a level that an engine lacks must never become a wider one."""
+"""Map topology level names to the levels that an engine has; a missing level becomes the next narrower one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 LEVELS = ("root", "engine", "block", "rack", "node", "numa", "nvlink", "pcie-switch", "device")
-"""The usual levels, widest first: what stands in for a level that an engine lacks is looked up along these."""
+"""The usual levels, widest first; the replacement for a level that an engine lacks is looked up in this order."""
 
 _NAMES = {"pcie-switch": "PCIe switch", "nvlink": "NVLink island", "numa": "NUMA node"}
 
 
 def complete(levels: Sequence[str]) -> tuple[str, ...]:
-    """An engine's levels from `engine` down to `device`, each once.
+    """Return an engine's levels from `engine` down to `device`, each once.
 
-    `node` stands above the levels that are known to lie inside a machine when the engine did not list it.
+    If the engine did not list `node`, it is inserted above the levels known to lie inside a machine.
     """
     named = [level for level in dict.fromkeys(levels) if level not in ("root", "engine", "device")]
     if "node" not in named:
@@ -23,9 +23,9 @@ def complete(levels: Sequence[str]) -> tuple[str, ...]:
 
 
 def resolve(level: str, levels: Sequence[str], known: Sequence[Sequence[str]] = ()) -> int | None:
-    """The index in `levels` of `level`, or of the next lower one that is there; None when nobody knows the name.
+    """Return the index in `levels` of `level` or of the next narrower level present; None if the name is unknown.
 
-    `known` are the levels of other engines, consulted for names that are not usual.
+    `known` are the levels of other engines, consulted for names that are not usual ones.
     """
     if not level:
         return 0
@@ -39,5 +39,5 @@ def resolve(level: str, levels: Sequence[str], known: Sequence[Sequence[str]] = 
 
 
 def spoken(level: str) -> str:
-    """How people say the name of a level."""
+    """Return the display name of a level."""
     return _NAMES.get(level, level)

@@ -1,7 +1,8 @@
-"""Why: whether a node will do can depend on who is there: gangs that care, and they alone, see room through this.
+"""Limit the room of a shape for gangs with exclusive, one-per-node or anti-affinity rules.
 
-A `View` shows the room of a shape as `Slots` does, less what the gang may not take: nodes of others when it wants its
-nodes for itself, nodes with a task of its own when it wants one each, cells with jobs that it or they keep away from.
+A `View` shows the room of a shape as `Slots` does, less the nodes that the gang may not use: used nodes if it wants
+exclusive nodes, nodes with one of its tasks if it wants one task per node, and cells with jobs that anti-affinity
+excludes.
 """
 
 from __future__ import annotations
@@ -27,37 +28,37 @@ _ANY = 1 << 40
 
 
 def limited(index: EngineIndex, ask: Ask) -> bool:
-    """Whether room alone does not tell where a gang may be."""
+    """Return whether room alone does not decide where the gang may go."""
     return ask.particular or bool(ask.tags and index.neighbours.averse)
 
 
 def neighbours(ask: Ask, job: str) -> tuple[Neighbour, ...]:
-    """What the gang is to those beside it; nothing when nobody need mind it."""
+    """Return the gang's tags and anti-affinity rule for the index; empty if it has neither."""
     if not ask.tags and not ask.company.averse:
         return ()
     return (Neighbour(job, ask.tags, ask.company.averse, ask.company.averse_level),)
 
 
 class Limits:
-    """How many tasks of one gang each node may still take, for reasons of company."""
+    """How many more tasks of one gang each node may take under its exclusive, one-per-node and anti-affinity rules."""
 
     def __init__(self, index: EngineIndex, ask: Ask, job: str, near: Sequence[int], spots: list[Spot]) -> None:
         self.index = index
         self.ask = ask
         self.job = job
         self.near = near
-        """Where tasks of the job run already."""
+        """The node positions where tasks of the job already run."""
         self.spots = spots
-        """What the search has placed; it changes as the search goes on."""
+        """The spots of the search so far; the list grows during the search."""
         self._seen = -1
         self._caps: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def own(self) -> Counter[int]:
-        """By position how many tasks of the gang are there, running (as one) or placed by the search."""
+        """Return the number of the gang's tasks by node position; all running tasks on a node count as one."""
         return Counter(self.near) + Counter(spot.at for spot in self.spots)
 
     def caps(self) -> NDArray[np.int64]:
-        """By position how many tasks more."""
+        """Return by node position how many more tasks are allowed."""
         if self._seen == self.index.changes:
             return self._caps
         index, company, own = self.index, self.ask.company, self.own()
@@ -75,7 +76,7 @@ class Limits:
         return caps
 
     def _kept_apart(self) -> Iterator[tuple[int, int]]:
-        """The ranges of nodes where somebody is whom the gang keeps away from, or who keeps it away."""
+        """Yield the node ranges excluded by anti-affinity, in either direction."""
         ask, tree = self.ask, self.index.tree
         for at, here in self.index.neighbours.at.items():
             for near in here:
@@ -93,13 +94,13 @@ class Limits:
                     yield int(cells.starts[cell]), int(cells.ends[cell])
 
     def tasks(self, at: int) -> int:
-        """How many tasks more the node takes, were it only for its own number."""
+        """Return how many more tasks the node's task limit allows, also on nodes that the gang itself has closed."""
         left = self.index.tasks[at]
         return left % CLOSED if self.ask.company.exclusive and left < 0 else left
 
 
 class View:
-    """The room of a shape for one gang, as `Slots` shows it for all."""
+    """The room of a shape for one gang; the counterpart of `Slots`, which shows it for all gangs."""
 
     def __init__(self, slots: Slots, limits: Limits) -> None:
         self.slots = slots
@@ -111,7 +112,7 @@ class View:
         self.sync(limits.index)
 
     def sync(self, index: EngineIndex) -> View:
-        """Look again at what changed since the last time."""
+        """Update the room of nodes that changed since the last call."""
         if self._seen == index.changes:
             return self
         self.slots.sync(index)
@@ -126,16 +127,16 @@ class View:
         return self
 
     def measure(self, index: EngineIndex, at: int, within: int = WHOLE) -> int:
-        """How many blocks fit on the node at a position now, using only devices of the mask `within`."""
+        """Return how many blocks fit on a node now, using only devices of the mask `within`."""
         most = int(self.limits.caps()[at]) // self.size
         return min(most, self.slots.measure(index, at, within, self.limits.tasks(at))) if most else 0
 
     def tightest(self, blocks: int, start: int, end: int) -> int:
-        """The position in [start, end) with the least room that holds `blocks`, or -1."""
+        """Return the position in [start, end) with the least room that holds `blocks`, or -1."""
         return next(self.tightest_first(blocks, start, end), -1)
 
     def tightest_first(self, blocks: int, start: int, end: int) -> Iterator[int]:
-        """All positions in [start, end) that hold `blocks`: as `Slots` has them, then nodes of the gang's own."""
+        """Yield all positions in [start, end) that hold `blocks`: in `Slots` order, then nodes of the gang's own."""
         room, least = self.room, max(1, blocks)
         given = set()
         for at in self.slots.tightest_first(least, start, end):

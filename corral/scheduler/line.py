@@ -1,4 +1,7 @@
-"""Who is next in a cycle, when that changes with every gang that starts: queues and their users share fairly."""
+"""The order in which a cycle handles waiting gangs, updated with every gang that starts.
+
+Queues and their users share fairly under a fair policy.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,15 @@ from corral.scheduler.queue import Group
 from corral.scheduler.queues import QueueNode, QueueTree
 
 Item = tuple[OrderKey, float, OrderKey, int, int]
-"""The rank of a group's next gang, what its user has used, its key, the group's number, the gang's place in the group."""
+"""Rank of a group's next gang, its user's usage, the gang's key, the group's number, the gang's index in the group."""
 
 
 class Line:
-    """The groups that are still to be looked at in a cycle, next first.
+    """The groups still to be handled in a cycle, next one first.
 
-    In a fair policy the queue that is most wronged is next (`QueueTree.standing`), from the top of the tree down, and
-    within it the gang that is first in order, users of equal gangs taking turns (`QueueTree.user_standing`); else the
-    order alone decides.
+    Under a fair policy, the queue with the lowest standing is next (`QueueTree.standing`), from the top of the tree
+    down. Within it, the first gang in order is next, and users of equal gangs take turns (`QueueTree.user_standing`).
+    Under other policies the order alone decides.
     """
 
     def __init__(self, groups: Iterable[Group], queues: QueueTree, now: float, policy: Policy) -> None:
@@ -27,12 +30,12 @@ class Line:
         self._now = now
         self._heaps: dict[str, list[Item]] = {}
         self._below: dict[str, int] = {}
-        """By queue, how many groups of it and of the queues below it are left."""
+        """For each queue, the number of groups left in it and the queues below it."""
         self._standings: dict[str, tuple[int, float]] = {}
         self._uses: dict[tuple[str, str], float] = {}
-        """By queue and user, what the latter has used."""
+        """The usage of each user, by queue and user."""
         self._rivals: dict[tuple[str, OrderKey], dict[str, int]] = {}
-        """By queue and rank, how many groups of each user are left."""
+        """For each queue and rank, the number of groups left of each user."""
         names = {group.queue for group in self.groups}
         self._fair = policy.fair and len(names) > 1
         self._by_user = policy.fair and policy.fair_users and len({group.user for group in self.groups}) > 1
@@ -43,7 +46,7 @@ class Line:
         return self.groups[at].queue if self._fair else ""
 
     def push(self, at: int, first: int) -> None:
-        """Have the gang at place `first` of a group looked at in its turn."""
+        """Add a group with its next gang at index `first`."""
         name, group = self._queue(at), self.groups[at]
         key = group.keys[first]
         heappush(self._heaps.setdefault(name, []), (rank(key), self._use(group), key, at, first))
@@ -51,7 +54,7 @@ class Line:
         self._meet(name, key, group.user, 1)
 
     def pop(self) -> tuple[int, int, OrderKey | None] | None:
-        """The next group, the place of its next gang, and the key of the first gang of another group after it."""
+        """Return the next group, the index of its next gang, and the key of the next gang of any other group."""
         name = self._next() if self._fair else ""
         heap = self._heaps.get(name)
         if not heap:
@@ -67,7 +70,7 @@ class Line:
         return at, first, heap[0][2] if heap else None
 
     def crowded(self, at: int, first: int) -> bool:
-        """Whether another queue, or another user, may come first as soon as one gang of the group was placed."""
+        """Return whether another queue or user may come first as soon as one gang of the group is placed."""
         if self._fair and any(self._heaps.values()):
             return True
         if not self._by_user:
@@ -77,7 +80,7 @@ class Line:
         return len(rivals) > (group.user in rivals)
 
     def charged(self, queue: str, user: str) -> None:
-        """What a user of a queue holds has changed."""
+        """Drop cached standings after a user's usage in a queue changed."""
         self._uses.pop((queue, user), None)
         if self._fair:
             for node in self._queues.find(queue).chain():
@@ -93,7 +96,7 @@ class Line:
         return found
 
     def _meet(self, name: str, key: OrderKey, user: str, more: int) -> None:
-        """Count a group of a user among those of its rank."""
+        """Add `more` to the count of a user's groups of that rank."""
         if not self._by_user:
             return
         rivals = self._rivals.setdefault((name, rank(key)), {})

@@ -1,7 +1,7 @@
-"""Why: what ran well where it was put may stand in the way later: moving a few small gangs can be worth it for all.
+"""Move running gangs where that helps: to consolidate room for the head, or to let an elastic gang grow.
 
-A move is a checkpoint and a restart; it is proposed only when the device-seconds that it wins are more than those that
-are lost, and when everybody who moves has a place to go to.
+A move is a checkpoint and a restart. It is proposed only if it gains more device-seconds than it loses, and if every
+moved gang has a place to go to.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from corral.scheduler.shapes import TaskShape, covers, gang_shape, task_shape
 from corral.scheduler.victims import Victim, in_order
 
 HORIZON = 3600.0
-"""Seconds ahead for which a gain counts when nobody knows how long it would last."""
+"""The most seconds ahead for which a gain counts, also when its duration is unknown."""
 _WORTHWHILE = 1.25
-"""A gang moves for at least so many times the tasks that it has."""
+"""The smallest growth factor that justifies moving an elastic gang."""
 _MOST_MOVERS = 256
 _SINGLE = TaskShape(1, "", "", (), 0, 0, 0, ())
 
@@ -39,7 +39,7 @@ class Moves:
         self._helpful: dict[Hashable, bool] = {}
 
     def for_head(self, request: GangRequest, start: float, ask: Sequence[int]) -> tuple[Victim, ...]:
-        """Gangs that fit elsewhere too, so that the first that waits fits now; none when waiting to `start` is better."""
+        """Return gangs to move elsewhere so that the head fits now; empty if waiting until `start` is better."""
         free = self._free_devices()
         if free * DEVICE < ask[0] or not ask[0]:
             return ()
@@ -61,7 +61,7 @@ class Moves:
         return chosen
 
     def _only_room(self, request: GangRequest) -> TaskShape | None:
-        """What a task of the gang needs when so many places for it, wherever they are, are all that the gang needs."""
+        """Return the task shape of the head if that many single-task places, anywhere, are all it needs; else None."""
         trial = self._preemption.trial
         engines = [index for index in self._cluster.engines.values() if index.tree.nodes]
         if len(engines) != 1 or has_room(trial, request, shape := gang_shape(request)) is None:
@@ -70,13 +70,13 @@ class Moves:
         return ask.parts[0].shape if not (ask.required or ask.parts[0].required) else None
 
     def _makes_room(self, request: GangRequest, head: TaskShape | None) -> bool:
-        """Whether a gang may leave more places of the head's shape than it takes elsewhere."""
+        """Return whether a gang may free more places of the head's shape than it takes elsewhere."""
         return head is None or not all(covers(task_shape(role), head) for role in request.roles)
 
     def _may_help(self, gang: Running, request: GangRequest, head: TaskShape | None) -> bool:
-        """Whether there is room for a second one of it, and its move may leave more room for the head; once a shape.
+        """Return whether a second gang of this shape would fit and its move could help the head; cached per shape.
 
-        Of a shape that cannot be told by looking, room is supposed.
+        Where room cannot be told from the totals, it is assumed.
         """
         shape = gang.shape
         if shape is None:
@@ -87,13 +87,13 @@ class Moves:
         return self._helpful[shape]
 
     def _free_devices(self) -> int:
-        """How many devices are free, as the indexes keep it for tasks of one device."""
+        """Return the number of free devices, from the cached room for tasks of one device."""
         return sum(
             int(index.slots(_SINGLE).totals[0][0]) for index in self._cluster.engines.values() if index.tree.nodes
         )
 
     def for_growth(self, queue: Queue) -> tuple[Victim, GangRequest] | None:
-        """An elastic gang that waits to grow and gets more tasks by starting anew, and all it asks for; one a cycle."""
+        """Return an elastic gang that gains tasks by restarting elsewhere, with its full request; one per cycle."""
         for group in queue.groups.values():
             for entry in group.entries.values() if not group.starts else ():
                 gang = self._cluster.gangs.by_job.get(entry.request.job)

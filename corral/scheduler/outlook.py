@@ -1,4 +1,4 @@
-"""Why: who asks why a job waits asks at once until when, and what would help; both are answered here, in bounded work."""
+"""Answer when a waiting job is likely to start and which change would start it now, in bounded work."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def outlook(
     graces: Graces = at_once,
     said: Said = as_it_is,
 ) -> Outlook | None:
-    """When a waiting job is likely to start, and the smallest changes that would let it start now; None: it does not wait.
+    """Return the estimated start of a waiting job and the smallest changes that would start it now.
 
-    A job that starts now as it is has to change nothing: where the estimate is now, no change is told. `reasons` are what
-    `explain` says of it now. `cluster` and `queue` stay as they are, bit for bit.
+    None if it does not wait. A job that starts now needs no change, so none is reported. `reasons` are the current
+    result of `explain`. `cluster` and `queue` are left bit for bit as they are.
     """
     found = estimate(cluster, queue, policy, job, reasons, now, graces)
     if found is None:

@@ -1,4 +1,4 @@
-"""Why: an owner that waits asks where its cells are; mostly its own queue is in them, and then the rest does not matter."""
+"""Explain a wait by the owner's own jobs using its cells."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _SINGLE = TaskShape(1, "", "", (), 0, 0, 0, ())
 
 
 def own_cells_in_use(trial: Trial, request: GangRequest) -> Reason | None:
-    """That the cells which a gang's virtual cluster owns are in use by itself; None when that is not what binds.
+    """Return the reason that the owner's cells are in use by its own jobs, or None if something else binds.
 
-    It is not where the gang asks for more devices than its owner's cells have, or none of them is in use.
+    It is not the binding reason if the gang asks for more devices than its owner's cells have, or none of them is in
+    use.
     """
     owner = owner_of(trial, request)
     if not owner:
@@ -50,7 +51,7 @@ def own_cells_in_use(trial: Trial, request: GangRequest) -> Reason | None:
 
 
 def _users(trial: Trial, owner: str) -> Iterator[Running]:
-    """The gangs that are guaranteed in an owner's cells."""
+    """Yield the gangs that are guaranteed in an owner's cells."""
     gangs, ownership = trial.cluster.gangs, trial.cluster.ownership
     for queue in sorted(gangs.by_queue):
         if ownership.owner(queue) == owner:

@@ -1,4 +1,4 @@
-"""Why: what virtual clusters own is one question for all engines: whose a cell is, and which gangs are guaranteed in it."""
+"""Track the owned cells of all engines: the owner of each cell, and the gangs guaranteed in it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from corral.scheduler.views import View
 
 _PIN = TaskKey("pinned", 0)
 SEPARATOR = "|"
-"""Between the engine and the cell in the name of a claim."""
+"""Separates the engine and the cell in the name of a claimed cell."""
 
 
 class Shortfall(NamedTuple):
-    """Owners are owed more cells of a level than there are."""
+    """Owners are owed more cells of a level than are left."""
 
     engine: str
     level: str
@@ -28,13 +28,13 @@ class Shortfall(NamedTuple):
 
 
 class Ownership:
-    """The cells of every engine with their owners. Without quotas there are none, and every gang is nobody's guest."""
+    """The owned cells of every engine; without quotas there are none, and no gang is a guest."""
 
     def __init__(self, specs: Mapping[str, QueueSpec], engines: Mapping[str, EngineIndex], gangs: Gangs) -> None:
         self._specs = specs
         self._found: dict[str, tuple[Cells, Cell]] = {}
         self.cells: dict[str, Cells] = {}
-        """By engine; only of engines where somebody owns something."""
+        """By engine; only engines with owned cells."""
         owners = [spec for spec in specs.values() if spec.cells or spec.pinned_cells]
         if not owners:
             return
@@ -52,7 +52,7 @@ class Ownership:
     def _divided(
         self, owners: Iterable[QueueSpec], engines: Mapping[str, EngineIndex]
     ) -> dict[str, dict[str, list[CellQuota]]]:
-        """By engine and owner the quotas: each belongs to the engine that has most of such cells."""
+        """Return the quotas by engine and owner; each quota goes to the engine with the most cells of its type."""
         out: dict[str, dict[str, list[CellQuota]]] = {}
         structures = {name: Structure(index.tree) for name, index in engines.items()}
         for spec in owners:
@@ -83,7 +83,7 @@ class Ownership:
                     cells.hold(Cell(*found), spec.name, JobId(f"pinned {pinned}"), _PIN)
 
     def owner(self, queue: str) -> str:
-        """The virtual cluster that a queue is, or is part of; "" when it is none."""
+        """Return the virtual cluster that a queue is or belongs to; "" for none."""
         spec = self._specs.get(queue)
         for _ in range(len(self._specs)):
             if spec is None:
@@ -94,7 +94,7 @@ class Ownership:
         return ""
 
     def pinned(self, queue: str, name: str) -> tuple[str, View] | None:
-        """The pinned cell that a queue calls so, as engine and what is in it; None: its owner has none of that name."""
+        """Return the engine and view of the pinned cell that a queue calls `name`; None if there is no such cell."""
         spec = self._specs.get(self.owner(queue))
         if spec is None:
             return None
@@ -103,12 +103,12 @@ class Ownership:
         return (found[0].index.tree.engine, found[0].inside(found[1])) if found is not None else None
 
     def pinned_names(self, queue: str) -> tuple[str, ...]:
-        """What the pinned cells are called that a job of a queue may name."""
+        """Return the names of the pinned cells that a job of a queue may use."""
         spec = self._specs.get(self.owner(queue))
         return (spec.pinned_names or spec.pinned_cells) if spec is not None else ()
 
     def hold(self, gang: Running, task: TaskKey, names: Iterable[str]) -> bool:
-        """A task is in these cells; False, and in none of them, when one cannot be its owner's any more."""
+        """Record a task in these cells; False, without recording any, if one cannot be bound to its owner."""
         owner, held = self.owner(gang.queue), list[tuple[Cells, Cell]]()
         for name in names:
             found = self._find(name)
@@ -120,7 +120,7 @@ class Ownership:
         return True
 
     def release(self, gang: Running, task: TaskKey) -> None:
-        """A task is over."""
+        """Release the cells of a task that ended."""
         for name in gang.cells.pop(task, ()):
             found = self._find(name)
             if found is not None:
@@ -138,7 +138,7 @@ class Ownership:
         return known
 
     def shortfalls(self) -> list[Shortfall]:
-        """Where owners are owed more than there is: the invariant holds when there are none."""
+        """Return where owners are owed more cells than are left; empty while the guarantee holds."""
         return [
             Shortfall(engine, cells.index.tree.levels[kind.depth], owed, left)
             for engine, cells in self.cells.items()
@@ -146,5 +146,5 @@ class Ownership:
         ]
 
     def columns(self) -> list[tuple[object, ...]]:
-        """All that is bound and owed, for hashing and comparing."""
+        """Return everything bound and owed, for hashing and comparing."""
         return [(engine, *cells.columns()) for engine, cells in sorted(self.cells.items())]

@@ -1,4 +1,7 @@
-"""Why: a gang that wants more of its nodes than room is told which wish keeps it waiting, with the figures."""
+"""Explain which placement rule besides room keeps a gang waiting, with figures.
+
+The rules are node selection, device shares, exclusive nodes, one task per node, anti-affinity, same model and spread.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _NAMED = 4
 
 
 def not_welcome(index: EngineIndex, shape: TaskShape, who: str) -> Reason | None:
-    """Why no node takes a task of a shape, whatever is free; None when some does."""
+    """Return the reason why no node takes a task of a shape even when empty; None if some node does."""
     nodes = index.tree.nodes
     codes = Counter(refusal(node, shape) for node in nodes)
     if codes[""]:
@@ -65,7 +68,7 @@ def _said(each: Expression) -> str:
 
 
 def no_share(share: ShareShape, count: int, room: int, where: str, who: str) -> Reason:
-    """There are too few devices with so large a part left."""
+    """Return the reason that too few devices have a large enough part left."""
     wanted = [f"{share.compute / _PERCENT:g} % of the computing power"] if share.compute else []
     if share.memory_bytes:
         wanted.append(f"{format_memory(share.memory_bytes)} of the memory")
@@ -77,7 +80,7 @@ def no_share(share: ShareShape, count: int, room: int, where: str, who: str) -> 
 
 
 def no_amount(name: str, count: int, room: int, where: str, who: str) -> Reason:
-    """There is too little of a resource that nodes count by name."""
+    """Return the reason that a resource counted by name is short."""
     code = f"not-enough-{name}" if name in ("ports", "disk") else "not-enough-resource"
     word = {"disk": "disk space"}.get(name, name)
     message = f"{who}Needs {word} for {counted(count, 'task')}; there is enough for {room}{where}."
@@ -85,7 +88,7 @@ def no_amount(name: str, count: int, room: int, where: str, who: str) -> Reason:
 
 
 def in_company(index: EngineIndex, ask: Ask, request: GangRequest) -> Reason | None:
-    """Which wish of the gang about its nodes together keeps it waiting, when each role has room by itself."""
+    """Return the rule across nodes that keeps the gang waiting although each role has room by itself, or None."""
     if ask.plain and not limited(index, ask):
         return None
     for reason in (*_rules(index, ask, request), *_models(index, ask, request), *_spread(index, ask, request)):
@@ -118,7 +121,7 @@ def _rules(index: EngineIndex, ask: Ask, request: GangRequest) -> Iterator[Reaso
 
 
 def _best(index: EngineIndex, ask: Ask, part: Part, limits: Limits) -> int:
-    """The most tasks of a role that one cell of its scope holds under these limits."""
+    """Return the most tasks of a role that one cell of its scope holds under these limits."""
     depth = min(max(ask.required, part.required), index.tree.node_depth)
     return int(View(index.slots(part.shape), limits).totals[depth].max())
 

@@ -1,4 +1,4 @@
-"""Why: a gang that names a pinned cell is told what that cell lacks, or that its queue has none of that name."""
+"""Explain a wait for a named pinned cell: its missing room, or an unknown name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corral.scheduler.placing import Trial
 
 
 def in_several_cells(request: GangRequest) -> Reasons:
-    """Why a gang waits whose roles are to be in different pinned cells: one search places it in one of them."""
+    """Return the reason for a gang with roles in different pinned cells: a search uses only one of them."""
     cells = sorted({role.pinned_cell for role in request.roles if role.devices.count or role.devices.ids})
     where = " and ".join(f"the pinned cell {cell}" if cell else "no pinned cell" for cell in cells)
     message = (
@@ -20,7 +20,7 @@ def in_several_cells(request: GangRequest) -> Reasons:
 
 
 def not_in_pinned_cell(trial: Trial, request: GangRequest) -> Reasons:
-    """Why a gang does not fit into the pinned cell that it names."""
+    """Return why a gang does not fit into the pinned cell that it names."""
     ownership, name = trial.cluster.ownership, request.pinned_cell
     found = ownership.pinned(request.queue, name)
     if found is None:

@@ -1,4 +1,7 @@
-"""Why: everything that asks "does it fit, and where" (plan, explain, what-if, refusal at submit) asks it here, once."""
+"""Try gangs on a cluster: the one answer to whether and where a gang fits.
+
+Planning, explanation, what-if questions and refusal at submit all use it.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,11 @@ from corral.scheduler.takes import Take
 _MOST_ASKS = 4096
 
 Placer = Callable[["Trial", GangRequest], Placement | None]
-"""How a gang is placed in a trial; None: it does not fit."""
+"""Places a gang in a trial; returns None if it does not fit."""
 
 
 class Endings(Sequence[tuple[float, list[tuple[EngineIndex, Take]]]]):
-    """What ends at a known time and what is free then, soonest first: looked up only as far as somebody reads."""
+    """The known ends and the resources that each frees, soonest first, looked up lazily."""
 
     def __init__(self, cluster: Cluster, placed: Sequence[tuple[float, EngineIndex, list[Take]]]) -> None:
         self._cluster = cluster
@@ -60,7 +63,7 @@ class Endings(Sequence[tuple[float, list[tuple[EngineIndex, Take]]]]):
 
 
 class Trial:
-    """Tries gangs on a cluster; `undo` takes all of them back, and leaves the cluster as it was bit for bit."""
+    """Tries gangs on a cluster; `undo` restores the cluster bit for bit."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -70,7 +73,7 @@ class Trial:
         self._levels = tuple(index.tree.levels for index in cluster.engines.values())
 
     def undo(self) -> None:
-        """Take back every gang placed since the trial began."""
+        """Undo every gang placed since the trial began."""
         for name, mark in self._marks.items():
             self.cluster.engines[name].undo(mark)
         self._unbind(self._bound)
@@ -84,7 +87,7 @@ class Trial:
 
     @contextmanager
     def supposing(self) -> Iterator[None]:
-        """Undo at the end of the block all that was tried in it."""
+        """Undo everything tried inside the block when it ends."""
         marks, bound = self.marks(), self._bindings()
         placed = len(self._placed)
         try:
@@ -96,12 +99,12 @@ class Trial:
             del self._placed[placed:]
 
     def lift(self, tasks: Mapping[JobId, Collection[TaskKey]]) -> None:
-        """Suppose that these tasks, as far as they were not told to end before, have ended."""
+        """Assume that these tasks have ended, except those already terminating."""
         for index, take in self.holds(tasks):
             index.lift(take)
 
     def holds(self, tasks: Mapping[JobId, Collection[TaskKey]]) -> list[tuple[EngineIndex, Take]]:
-        """What these tasks hold, as far as they were not told to end."""
+        """Return the takes of these tasks, except those already terminating."""
         found = []
         for job, keys in tasks.items():
             gang = self.cluster.gangs.by_job[job]
@@ -109,23 +112,23 @@ class Trial:
         return found
 
     def lift_leaving(self) -> None:
-        """Suppose that all tasks that were told to end have ended."""
+        """Assume that all terminating tasks have ended."""
         for job in sorted(self.cluster.gangs.leaving):
             gang = self.cluster.gangs.by_job[job]
             for index, take in self.cluster.takes(job, without=gang.charges.keys() - gang.leaving):
                 index.lift(take)
 
     def takes(self, request: GangRequest, place: Placer | None = None) -> list[tuple[EngineIndex, Take]] | None:
-        """What the gang would take now, where `place` (else this trial's) puts it; it is taken until undone."""
+        """Return the takes of the gang, placed by `place` or by this trial; they are held until undone."""
         marks = self.marks()
         if (place(self, request) if place else self.place(request)) is None:
             return None
         return [(index, take) for name, index in self.cluster.engines.items() for take in index.taken(marks[name])]
 
     def reaches(self, request: GangRequest, shape: Hashable, places: Iterable[tuple[str, int]]) -> bool:
-        """Whether any task of the gang finds room at one of these places (engine and position).
+        """Return whether any task of the gang may fit at one of these places (engine and node position).
 
-        If none does, a gang that did not fit before something was given back there does not fit now.
+        If none does, a gang that did not fit before resources were released there still does not fit.
         """
         for engine, at in places:
             index = self.cluster.engines[engine]
@@ -135,7 +138,7 @@ class Trial:
         return False
 
     def started(self, request: GangRequest, marks: dict[str, int], now: float) -> None:
-        """Remember what a gang placed in this trial holds until its bound."""
+        """Record when a gang placed in this trial ends, if its duration is bounded."""
         if request.max_duration_seconds:
             for name, mark in marks.items():
                 index = self.cluster.engines[name]
@@ -144,21 +147,21 @@ class Trial:
                     self._placed.append((now + request.max_duration_seconds, index, takes))
 
     def endings(self) -> Endings:
-        """What ends at a known time and what is free then, soonest first: running gangs and those of this trial."""
+        """Return the known ends of running gangs and gangs of this trial, soonest first."""
         return Endings(self.cluster, self._placed)
 
     def placed_endings(self) -> list[tuple[float, list[tuple[EngineIndex, Take]]]]:
-        """What of this trial ends at a known time."""
+        """Return the known ends of the gangs of this trial."""
         return [(end, [(index, take) for take in takes]) for end, index, takes in self._placed]
 
     def marks(self) -> dict[str, int]:
-        """Where every engine's trail stands."""
+        """Return the trail position of every engine, to undo to."""
         return {name: index.mark() for name, index in self.cluster.engines.items()}
 
     def place(self, request: GangRequest, shape: Hashable | None = None) -> Placement | None:
-        """Where the gang goes now, held until `undo`; elastic roles get as much as there is. None: it does not fit.
+        """Place the gang and hold it until `undo`; elastic roles get as many tasks as fit. None if it does not fit.
 
-        `shape` is its `gang_shape` when the caller knows it.
+        `shape` is the request's `gang_shape`, if the caller has it.
         """
         shape = shape or gang_shape(request)
         full = [len(role.indexes) for role in request.roles]
@@ -171,7 +174,7 @@ class Trial:
         return self._elastic(request, shape)
 
     def _elastic(self, request: GangRequest, shape: Hashable) -> Placement | None:
-        """The most tasks that fit on one engine, minimums first, then role by role."""
+        """Place the most tasks that fit on one engine: minimums first, then role by role."""
         best: tuple[int, EngineIndex, Search, list[int]] | None = None
         for index, search in self._searches(request, shape):
             counts = self._most(request, index, search)
@@ -196,7 +199,7 @@ class Trial:
         return counts
 
     def _searches(self, request: GangRequest, shape: Hashable) -> Iterator[tuple[EngineIndex, Search]]:
-        """Every engine that may hold the gang; first with the network it prefers, then without."""
+        """Yield a search for every engine that may hold the gang: first with its preferred network, then without."""
         wishes = {"required": (True,), "preferred": (True, False)}.get(request.network_rdma, (False,))
         for rdma in wishes if not request.in_several_cells else ():
             for index in self.cluster.engines.values():
@@ -210,12 +213,12 @@ class Trial:
                         yield seen, Search(seen, ask, anchors, request.job)
 
     def _pinned(self, request: GangRequest, index: EngineIndex) -> EngineIndex | None:
-        """An engine as a gang sees it that has to be in a pinned cell; None where that is not."""
+        """Return the view of an engine's pinned cell that the gang must use; None if the cell is not on that engine."""
         found = self.cluster.ownership.pinned(request.queue, request.pinned_cell)
         return found[1] if found is not None and found[0] == index.tree.engine else None
 
     def anchors(self, request: GangRequest, index: EngineIndex) -> Anchors | None:
-        """Where the gang that these tasks join runs; None when it runs on another engine."""
+        """Return where the running rest of the gang is; None if it runs on another engine."""
         if not request.beside:
             return Anchors(blocks=blocks_of(request, {}, ())) if scattered(request) else Anchors()
         position = index.tree.position
@@ -233,7 +236,7 @@ class Trial:
         return Anchors(tuple(job), tuple(tuple(sorted(set(found))) for found in running), running, blocks)
 
     def _blocks(self, request: GangRequest, index: EngineIndex) -> tuple[Blocks | None, ...]:
-        """The blocks that tasks which join a gang belong to."""
+        """Return the blocks of the tasks that join a running gang."""
         position, gang = index.tree.position, self.cluster.gangs.by_job.get(request.job)
         holds = self.cluster.holds(request.job).items()
         there = {task: (position[hold.node], hold.devices) for task, hold in holds if hold.node in position}
@@ -242,7 +245,7 @@ class Trial:
     def ask(
         self, request: GangRequest, index: EngineIndex, shape: Hashable, *, rdma: bool = False, avoid: bool = False
     ) -> Ask:
-        """What the request means on an engine; worked out once a shape."""
+        """Translate the request for an engine, cached per shape."""
         key = (shape, rdma, avoid, self._levels)
         found = index.asks.get(key)
         if found is None:
@@ -252,7 +255,7 @@ class Trial:
         return found
 
     def placement(self, request: GangRequest, index: EngineIndex, ask: Ask, spots: list[Spot]) -> Placement:
-        """The placement that spots make, along the topology."""
+        """Build the placement from spots, ordered along the topology."""
         nodes = index.tree.nodes
         if len(spots) == 1:
             spot, role = spots[0], request.roles[spots[0].role]
@@ -291,7 +294,7 @@ def _order(spot: Spot) -> tuple[int, int]:
 
 
 def _number(request: GangRequest, spots: list[Spot], of_role: Sequence[Blocks | None] = ()) -> list[tuple[Spot, int]]:
-    """Give each role's indexes to its spots along the topology, block by block."""
+    """Assign each role's task indexes to its spots along the topology, block by block."""
     ordered = sorted(spots, key=_order)
     blocks: dict[tuple[int, int], list[Spot]] = {}
     for spot in ordered:
@@ -311,7 +314,7 @@ def _has_wishes(ask: Ask) -> bool:
 
 
 def _missed(request: GangRequest, ask: Ask, index: EngineIndex, spots: list[Spot]) -> tuple[str, ...]:
-    """A note for each preferred level that the placement does not keep inside one cell."""
+    """Return a note for each preferred level that the placement does not keep inside one cell."""
     scopes = [("the job", ask.preferred, spots)]
     scopes += [
         (f"role {request.roles[part.role].role}", part.preferred, [spot for spot in spots if spot.role == part.role])
@@ -326,7 +329,7 @@ def _missed(request: GangRequest, ask: Ask, index: EngineIndex, spots: list[Spot
 
 
 def share_cell(index: EngineIndex, spots: Sequence[Spot], depth: int) -> bool:
-    """Whether all spots are in one cell at a depth."""
+    """Return whether all spots are in one cell at a depth."""
     inner = depth - index.tree.node_depth
     if inner <= 0 or any(spot.at != spots[0].at for spot in spots):
         return common_depth(index, spots) >= depth
@@ -337,7 +340,7 @@ def share_cell(index: EngineIndex, spots: Sequence[Spot], depth: int) -> bool:
 
 
 def common_depth(index: EngineIndex, spots: Sequence[Spot]) -> int:
-    """The depth of the lowest cell that all spots share."""
+    """Return the depth of the lowest cell that contains all spots."""
     tree = index.tree
     first = spots[0].at
     if all(spot.at == first for spot in spots):

@@ -1,4 +1,4 @@
-"""Why: one cycle is one pure function of what is known, so production, explanation and simulation are the same code."""
+"""Plan a cycle and explain waits, as pure functions shared by production, explanation and simulation."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from corral.scheduler.policy import Policy
 from corral.scheduler.queue import Group, Queue
 
 ALIKE = 64
-"""So many gangs of a shape are as good as all of them, where one question is asked about one of them."""
+"""The most gangs per shape kept in a queue fork that answers a question about one gang."""
 _MANY_PLACES = 32
-"""Above so many places where something was given back every shape is looked at again."""
+"""The most places with released resources checked one by one; above it every shape is retried."""
 _FEW_SHAPES = 16
 _LOOKED_AT_AGAIN = 2
 
 
 @dataclass
 class Memory:
-    """What is remembered between cycles: it saves work and never changes a decision."""
+    """A cache between cycles; it saves work and never changes a decision."""
 
     cluster: Cluster
     policy: Policy
@@ -37,16 +37,16 @@ class Memory:
     returns: int
     reservation: Reservation | None = None
     seen: tuple[int, int] = (-1, -1)
-    """The revisions of cluster and queue for which nothing could be placed."""
+    """The revisions of cluster and queue at which nothing could be placed."""
     again: float = inf
-    """When that may be otherwise though nothing happened."""
+    """The time from which a plan may differ even without an event."""
 
 
 def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
-    """What should start now, who must yield, and why the others wait; `cluster` and `queue` stay as they are, bit for bit.
+    """Return the gangs to start now, the gangs to evict, and the reasons why others wait.
 
-    Gangs are looked at in the policy's order. Reasons are given for gangs whose reasons are new; they stand whether or
-    not the placements are committed. Time is seconds since 1970.
+    `cluster` and `queue` are left bit for bit as they are. Gangs are handled in the policy's order. Only new reasons
+    are returned; they hold whether or not the placements are committed. `now` is in seconds since 1970.
     """
     if policy.hived and cluster.hived is not None:
         return plan_hived(cluster, queue, policy, now)
@@ -80,7 +80,7 @@ def _known(time: float) -> float | None:
 
 
 def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: float) -> Reasons | None:
-    """Why a job waits, worked out anew with today's figures; None when it does not wait.
+    """Return why a job waits, recomputed with current figures; None if it does not wait.
 
     A job that the next cycle would start has the code `starts-now`.
     """
@@ -106,7 +106,10 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
 
 
 def foresee(cluster: Cluster, twin: Queue, policy: Policy, job: JobId, now: float) -> tuple[Plan, Reasons | None]:
-    """The next plan for a fork of the queue, and why the job waits then, with today's figures; the fork is used up."""
+    """Return the next plan for a fork of the queue, and why the job waits then.
+
+    The reasons have current figures. The fork must not be used afterwards.
+    """
     entry = twin.first(job)
     if isinstance(twin.memory, Memory):
         twin.memory.seen = (-1, -1)
@@ -119,7 +122,7 @@ def foresee(cluster: Cluster, twin: Queue, policy: Policy, job: JobId, now: floa
 
 
 def _recall(cluster: Cluster, queue: Queue, policy: Policy) -> Memory:
-    """What still holds of the last cycle: nothing once machines changed or a placement was not taken up."""
+    """Return the cache of the last cycle, or a fresh one if machines changed or a placement was not committed."""
     memory = queue.memory
     if (
         not isinstance(memory, Memory)
@@ -135,10 +138,10 @@ def _recall(cluster: Cluster, queue: Queue, policy: Policy) -> Memory:
 
 
 def _reconsider(trial: Trial, queue: Queue, memory: Memory) -> None:
-    """Forget the verdicts on shapes that find room where something was given back since the last cycle.
+    """Drop the cached refusals of shapes that may fit where resources were released since the last cycle.
 
-    Others stay refused, with the figures of their last look: when they are many, a few of them are looked at again in
-    each cycle, those of the oldest figures first.
+    Other shapes stay refused with the figures of their last check. If there are many of them, a few are rechecked in
+    each cycle, oldest figures first.
     """
     cluster = trial.cluster
     for group in queue.groups.values():

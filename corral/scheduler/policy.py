@@ -1,7 +1,7 @@
-"""Why: who is next is a matter of taste, so it is a small class of its own that others can replace.
+"""Scheduling policies: the order of waiting gangs, fairness, backfill and preemption.
 
 A policy is found by its name in the entry point group `corral.policies`, whose values are `Policy` objects or callables
-that return one. It combines an order (who is next), fairness between queues, backfill and preemption (who must yield).
+that return one. Installed packages can therefore replace the order or any other rule.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from corral.model.requests import GangRequest
 GROUP = "corral.policies"
 
 OrderKey = tuple[Any, ...]
-"""Sorts waiting gangs, next first; all keys of one order compare with each other."""
+"""The sort key of a waiting gang, lowest first; all keys of one order are comparable."""
 
 
 _AFTER_RANK = 3
-"""The time of submission, the job and its first task end the key of a waiting gang."""
+"""The trailing parts of a waiting gang's key that do not rank it: submission time, job and first task."""
 
 
 def rank(key: OrderKey) -> OrderKey:
-    """What makes gangs equal: the key of a waiting gang without the time of submission and what follows it."""
+    """Return the part of a waiting gang's key that ranks it, without submission time, job and first task."""
     return key[:-_AFTER_RANK]
 
 
 class Order(Protocol):
-    """Who is next. Two orders are equal when they give the same keys."""
+    """The order of waiting gangs; two orders are equal when they give the same keys."""
 
     def key(self, request: GangRequest) -> OrderKey:
-        """What the gang is sorted by; ties go to the older job id."""
+        """Return the sort key of the gang; ties go to the older job id."""
         ...
 
 
 @dataclass(frozen=True)
 class PriorityOrder:
-    """Higher priority first, then who was submitted first.
+    """Higher priority first, then earlier submission.
 
-    With `ageing_seconds`, a gang gains one step of priority for each such time that it has waited, so that it is
-    passed only by gangs that were submitted while it was young enough: its wait is bounded.
+    With `ageing_seconds`, a gang gains one step of priority for each such period of waiting. Only gangs submitted soon
+    enough after it can pass it, so its wait is bounded.
     """
 
     ageing_seconds: float = 0.0
 
     def key(self, request: GangRequest) -> OrderKey:
-        """Priority descending, then time of submission; ageing compares both by one number that never changes."""
+        """Return priority descending, then submission time; with ageing both form one number that never changes."""
         if self.ageing_seconds:
             return (request.submitted_at - request.priority * self.ageing_seconds, request.submitted_at)
         return (-request.priority, request.submitted_at)
@@ -55,34 +55,33 @@ class PriorityOrder:
 
 @dataclass(frozen=True)
 class ArrivalOrder:
-    """Who was submitted first."""
+    """Earlier submission first."""
 
     def key(self, request: GangRequest) -> OrderKey:
-        """Time of submission."""
+        """Return the submission time."""
         return (request.submitted_at,)
 
 
 @dataclass(frozen=True)
 class DeadlineOrder:
-    """Who has to be over first; those without a deadline come last, in the order of priority and submission."""
+    """Earliest required start first; jobs without a deadline come last, by priority and submission."""
 
     def key(self, request: GangRequest) -> OrderKey:
-        """The latest start that meets the deadline, then priority descending, then time of submission."""
+        """Return the latest start that meets the deadline, then priority descending, then submission time."""
         latest = request.deadline - request.max_duration_seconds if request.deadline else float("inf")
         return (latest, -request.priority, request.submitted_at)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How a cycle decides.
+    """The rules by which a cycle decides.
 
-    With `fair`, the queue that holds least of what it is owed is next, and the order decides within it; with `fair_users`
-    too, the order decides by all but the last part of its keys (when a gang was submitted), and of gangs that are equal in
-    them the one of the user who holds and held least in the queue is next. With `backfill`,
-    later gangs may start where they cannot delay the first that waits. With `preemption`, running gangs yield under the
-    rules of their queues; with `consolidation`, small ones also move to make room for the first that waits, when that saves
-    more device-seconds than it costs. An elastic gang that could have more tasks elsewhere moves there at most once in
-    `move_seconds` (0: never), when the gain is worth what it loses.
+    With `fair`, the queue with the lowest standing is next, and the order decides within it. With `fair_users` too,
+    gangs of a queue that are equal but for their submission time take turns by their users' current and past usage.
+    With `backfill`, later gangs may start where they cannot delay the head of the queue. With `preemption`, running
+    gangs yield under the rules of their queues. With `consolidation`, small gangs also move to make room for the head,
+    if that saves more device-seconds than it costs. An elastic gang that could have more tasks elsewhere moves there at
+    most once per `move_seconds` (0: never), if the gain exceeds the loss.
     """
 
     name: str = "priority"
@@ -94,7 +93,7 @@ class Policy:
     consolidation: bool = False
     move_seconds: float = 0.0
     hived: bool = False
-    """Whether HiveD's algorithm decides where there is a cluster for it (`HivedConfigured`)."""
+    """Whether HiveD's algorithm decides, where a cluster is configured for it (`HivedConfigured`)."""
 
 
 BUILT_IN = {
@@ -107,13 +106,13 @@ BUILT_IN = {
         Policy("deadline", DeadlineOrder(), preemption=True, consolidation=True, move_seconds=600.0),
     )
 }
-"""`fair` is the default: with one queue and one user it is `priority`."""
+"""The built-in policies by name. The default is `fair`; with one queue and one user it equals `priority`."""
 
 
 def find_policy(name: str = "fair") -> Policy:
-    """The policy of this name, built in or installed.
+    """Return the policy of this name, built in or installed.
 
-    Raises InvalidInput when there is none, naming those there are.
+    Raises InvalidInput if there is none, and lists the known names.
     """
     if name in BUILT_IN:
         return BUILT_IN[name]

@@ -1,8 +1,8 @@
-"""Why: a gang that is owed room that others hold gets it by ending the fewest and the least of them.
+"""Find the fewest and cheapest victims that make room for a gang.
 
-The search runs in the future: the cluster as it is when those have ended who were told to, with the places taken that they
-make room for. The shortest run of victims with which the gang fits there is found by doubling and halving on the real
-search, and whoever turns out not to be in the way is let off.
+The search runs in an assumed future: all terminating gangs have ended, and the places kept for others are taken. The
+shortest prefix of the ranked victims that makes room there is found by doubling and bisection with the real search.
+Victims that turn out not to be in the way are then spared.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from corral.scheduler.shapes import gang_shape
 from corral.scheduler.victims import Rules, Victim, in_order
 
 _MOST_LET_OFF = 24
-"""Among so many victims each is tried whether it is needed; among more only those elsewhere are let off."""
+"""The most victims that are checked one by one for being needed; above it only those elsewhere are spared."""
 _ALL_FIRST = 64
-"""With so few victims it is seen first whether all of them are enough: mostly they are not."""
+"""The most victims for which it is first checked whether all of them suffice; usually they do not."""
 
 
 class Preemption:
@@ -39,17 +39,20 @@ class Preemption:
         self.fairness = Fairness(trial.cluster, hungry)
         self.rules = Rules(trial.cluster, self.fairness, now)
         self.places: list[Reservation] = []
-        """The places that gangs get when those have ended that were told to; nobody else may count on them."""
+        """The places kept for gangs once the evicted ones have ended; no other gang may count on them."""
         self.kept: set[JobId] = set()
-        """The gangs that these places are for."""
+        """The gangs for which these places are kept."""
         self._bounds: dict[JobId, float] = {}
-        """When those of them are over whose duration is bounded."""
+        """When those of them with a bounded duration would end."""
         self._ahead = False
         self._fresh: list[tuple[Reservation, str, list[tuple[str, Cell]]]] = []
 
     @contextmanager
     def future(self) -> Iterator[None]:
-        """See the cluster as it will be; places found meanwhile are held, as far as they are free, from the end of it."""
+        """Switch the trial to the assumed future for the block.
+
+        Places found in the block are held afterwards, as far as they are free.
+        """
         if self._ahead:
             yield
             return
@@ -74,29 +77,29 @@ class Preemption:
 
     @property
     def idle(self) -> bool:
-        """Whether nobody was told to end: then the future is the present."""
+        """Return whether no gang is terminating, so that the future equals the present."""
         return not self.trial.cluster.gangs.leaving and not self.rules.told
 
     def could_leave(self, request: GangRequest, place: Placer) -> bool:
-        """Whether the gang fits as soon as those have ended that were told to."""
+        """Return whether the gang fits once all terminating gangs have ended."""
         if self.idle:
             return False
         with self.future():
             return self._fits_without(request, (), place)
 
     def leaving_place(self, request: GangRequest, ask: Sequence[int], place: Placer = place_best) -> bool:
-        """Whether the gang fits as soon as those have ended that were told to; the place is kept for it from now on."""
+        """Return whether the gang fits once all terminating gangs have ended; if so, that place is kept for it."""
         if self.idle:
             return False
         with self.future():
             return self._keep(request, ask, place)
 
     def plainly_nobody(self, request: GangRequest) -> bool:
-        """Whether it takes no look at the queues to see that nobody has to yield to this one."""
+        """Return whether it is clear, without looking at queues, that this gang has no victims."""
         return self.rules.nobody(request) and request.job not in self.kept and not self.trial.cluster.ownership.cells
 
     def might(self, request: GangRequest, ask: Sequence[int]) -> bool:
-        """Whether anybody may be asked to yield to this one, or was."""
+        """Return whether some gang may be asked to yield to this one, or has been."""
         owner = owner_of(self.trial, request)
         return (
             request.job in self.kept
@@ -105,9 +108,9 @@ class Preemption:
         )
 
     def find(self, request: GangRequest, ask: Sequence[int]) -> tuple[Victim, ...]:
-        """Victims with whom gone the gang fits, as few and as cheap as can be; none when nobody may be ended for it.
+        """Return the fewest and cheapest victims that make room for the gang; empty if there are none.
 
-        They are told to, and the place that it gets is kept for it for the rest of the cycle.
+        The victims are recorded as told to yield, and the freed place is kept for the gang for the rest of the cycle.
         """
         owner = owner_of(self.trial, request)
         if owner:
@@ -119,7 +122,7 @@ class Preemption:
         return self.settle(request, ask, chosen) if chosen else ()
 
     def choose(self, request: GangRequest, victims: Sequence[Victim], place: Placer = place_best) -> tuple[Victim, ...]:
-        """Of these as few and as early ones as can be with whom gone the gang fits; none when it does not without all."""
+        """Return the fewest and first of these victims that make room for the gang; empty if all of them do not."""
         with self.future():
             count = self._shortest(request, victims, place)
             return () if count is None else tuple(self._needed(request, victims[:count], place))
@@ -127,7 +130,7 @@ class Preemption:
     def settle(
         self, request: GangRequest, ask: Sequence[int], chosen: Sequence[Victim], place: Placer = place_best
     ) -> tuple[Victim, ...]:
-        """These yield, and the place that the gang gets then is kept for it for the rest of the cycle."""
+        """Record that these victims yield, and keep the freed place for the gang for the rest of the cycle."""
         with self.future():
             self.trial.lift(_tasks(chosen))
             self.rules.tell(chosen)
@@ -135,21 +138,21 @@ class Preemption:
         return tuple(chosen)
 
     def finds_room_again(self, request: GangRequest, chosen: Sequence[Victim]) -> bool:
-        """Whether all of these fit somewhere else once the gang has its place."""
+        """Return whether all victims would fit elsewhere once the gang has its place."""
         wanted = [request, *(victim.gang.request for victim in chosen if victim.gang.request is not None)]
         with self.future(), self.trial.supposing():
             self.trial.lift(_tasks(chosen))
             return len(wanted) == len(chosen) + 1 and all(place_best(self.trial, each) for each in wanted)
 
     def tasks_without(self, request: GangRequest, chosen: Sequence[Victim]) -> int:
-        """How many tasks of a gang would have a place with these gone."""
+        """Return how many tasks of a gang would have a place without these victims."""
         with self.future(), self.trial.supposing():
             self.trial.lift(_tasks(chosen))
             placement = place_best(self.trial, request)
             return len(placement.tasks) if placement else 0
 
     def _keep(self, request: GangRequest, ask: Sequence[int], place: Placer) -> bool:
-        """Take the gang's place in the future, and remember it for the present."""
+        """Take the gang's place in the future, and record it for the present."""
         if self._bounded(request, (), place):
             return False
         cells = self.trial.cluster.ownership.cells
@@ -166,7 +169,7 @@ class Preemption:
         return True
 
     def endings(self) -> list[tuple[float, list[Ending]]]:
-        """What is free, and when, once those are over for whom places are kept."""
+        """Return the known ends of the bounded gangs for which places are kept."""
         engines = self.trial.cluster.engines
         places = [*self.places, *(fresh[0] for fresh in self._fresh)]
         return [
@@ -176,7 +179,7 @@ class Preemption:
         ]
 
     def _shortest(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> int | None:
-        """How many of the first are enough; None when all of them are not."""
+        """Return how many of the first victims suffice; None if all of them do not."""
         if self._bounded(request, victims, place):
             return None
         if place is place_best and has_room(self.trial, request, gang_shape(request)) is not None:
@@ -197,7 +200,7 @@ class Preemption:
         return high or None
 
     def _first_with_room(self, request: GangRequest, victims: Sequence[Victim]) -> int | None:
-        """The same where room is seen at once: let them end one after the other."""
+        """Return the same where totals tell the room, by ending the victims one by one."""
         shape, gone = gang_shape(request), dict[JobId, set[TaskKey]]()
         with self.trial.supposing():
             for count, victim in enumerate(victims, 1):
@@ -209,13 +212,13 @@ class Preemption:
         return None
 
     def refused(self, request: GangRequest, ask: Sequence[int]) -> Refusal | None:
-        """What forbids the gang to start though nothing does now: others have its part of a bound by then."""
+        """Return the bound that other gangs will have used up by the time the gang starts; None if there is none."""
         if not self.fairness.changing or request.job in self.kept:
             return None
         return self.fairness.refusal(_holder(request), ask, ())
 
     def _bounded(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> bool:
-        """Whether a bound forbids the gang to start even with these gone; in one's own cells none does."""
+        """Return whether a bound forbids the gang to start even without these victims; own cells have no bounds."""
         queues = self.trial.cluster.queues
         if queues.plain or place is place_owned or request.job in self.kept:
             return False
@@ -233,7 +236,7 @@ class Preemption:
             return self._room(request, gang_shape(request), place)
 
     def _needed(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> list[Victim]:
-        """Those in the way of the place found without all of them; the dearest are let off first if they can be."""
+        """Return the victims in the way of the place found without any of them, sparing the costliest if possible."""
         with self.trial.supposing():
             self.trial.lift(_tasks(victims))
             takes = self.trial.takes(request, place) or []
@@ -244,7 +247,7 @@ class Preemption:
         return self._without_the_dearest(request, chosen, place) if len(chosen) <= _MOST_LET_OFF else chosen
 
     def _without_the_dearest(self, request: GangRequest, chosen: list[Victim], place: Placer) -> list[Victim]:
-        """Let off one after the other, the dearest first, whom the gang fits beside."""
+        """Spare victims one by one, costliest first, as long as the gang still fits."""
         shape, left = gang_shape(request), list(chosen)
         with self.trial.supposing():
             self.trial.lift(_tasks(chosen))
@@ -260,7 +263,7 @@ class Preemption:
         return left
 
     def _may_stay(self, victim: Victim, chosen: Sequence[Victim], request: GangRequest, place: Placer) -> bool:
-        """Whether the others are enough for the bounds, and may be asked without this one."""
+        """Return whether the other victims satisfy the bounds, and may be asked without this one."""
         if not victim.clears and self.trial.cluster.queues.plain:
             return True
         rest = [other for other in chosen if other is not victim]
@@ -268,7 +271,7 @@ class Preemption:
         return not needed and not self._bounded(request, rest, place)
 
     def _room(self, request: GangRequest, shape: Hashable, place: Placer) -> bool:
-        """Whether the gang fits as things are."""
+        """Return whether the gang fits in the current state of the trial."""
         plainly = has_room(self.trial, request, shape) if place is place_best else None
         return self._fits(request, place) if plainly is None else plainly
 
@@ -287,7 +290,10 @@ def _holder(request: GangRequest) -> Holder:
 
 
 def _only(victim: Victim, others: Iterable[Victim]) -> dict[JobId, set[TaskKey]]:
-    """The tasks of a victim that are in none of the others: a gang may be asked for one task, and for all of it."""
+    """Return the victim's tasks that belong to none of the others.
+
+    A gang may be a victim for one task and also as a whole.
+    """
     job = victim.gang.job
     return {job: set(victim.tasks).difference(*(other.tasks for other in others if other.gang.job == job))}
 

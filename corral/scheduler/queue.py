@@ -1,4 +1,4 @@
-"""Why: what waits is kept in order and by shape, so a cycle costs what changed and not how much waits."""
+"""The waiting gangs, kept in order and grouped by shape, so that a cycle's cost follows changes, not queue length."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from corral.scheduler.shapes import gang_shape
 
 
 class Entry:
-    """One waiting gang, and the reasons last told for it."""
+    """One waiting gang, and its last reported reasons."""
 
     __slots__ = ("alike", "group", "key", "request", "shape", "told")
 
@@ -37,13 +37,13 @@ class Entry:
         self.shape = gang_shape(request)
         person = (request.user, request.groups) if limited else None
         self.alike = (request.queue, person, request.priority, request.preemptible, self.shape)
-        """Equal for gangs that every rule but the turns of users treats alike."""
+        """Equal for gangs that every rule except user turns treats alike."""
         self.group = (request.user if by_user else "", self.alike)
         """Equal for gangs that every rule treats alike."""
         self.told: Reasons | None = None
 
     def copy(self) -> Entry:
-        """An independent copy."""
+        """Return an independent copy."""
         twin = object.__new__(Entry)
         twin.request, twin.key, twin.shape, twin.alike, twin.group, twin.told = (
             self.request, self.key, self.shape, self.alike, self.group, self.told,
@@ -52,9 +52,9 @@ class Entry:
 
 
 class Finding:
-    """What the last cycle found out about gangs that differ by their users at most; owned by planning.
+    """The last cycle's result for gangs that differ at most by user; owned by planning.
 
-    It goes with the last of their groups: nobody looks at it again while nothing of the kind waits.
+    It is dropped with the last of its groups.
     """
 
     __slots__ = ("groups", "verdict")
@@ -62,7 +62,7 @@ class Finding:
     def __init__(self, verdict: object = None) -> None:
         self.verdict = verdict
         self.groups = 0
-        """How many groups have it."""
+        """The number of groups that share it."""
 
 
 class Group:
@@ -74,22 +74,22 @@ class Group:
         self.shape = shape
         self.queue = request.queue
         self.user = user
-        """Whose they are, where users take turns."""
+        """Their user, where users take turns."""
         self.priority = request.priority
         self.starts = any(role.minimum for role in request.roles)
-        """Whether they cannot do without this: no growth of gangs that run anyway."""
+        """Whether they have a minimum; growth of running gangs has none."""
         self.keys: list[OrderKey] = []
         self.entries: dict[OrderKey, Entry] = {}
         self.fresh: set[OrderKey] = set()
-        """Those that nothing was told about yet."""
+        """The gangs for which no reasons were reported yet."""
         self.told: Reasons | None = None
-        """What was last told about them."""
+        """The reasons last reported for them."""
         self.finding = finding
         """Shared with the groups of other users."""
 
     @property
     def verdict(self) -> object:
-        """What the last cycle found out about them."""
+        """Return the last cycle's result for them."""
         return self.finding.verdict
 
     @verdict.setter
@@ -97,7 +97,7 @@ class Group:
         self.finding.verdict = found
 
     def copy(self, keys: list[OrderKey], finding: Finding) -> Group:
-        """An independent copy with copies of these entries."""
+        """Return an independent copy with copies of these entries."""
         twin = object.__new__(Group)
         twin.shape, twin.queue, twin.user = self.shape, self.queue, self.user
         twin.priority, twin.starts = self.priority, self.starts
@@ -108,34 +108,34 @@ class Group:
 
 
 class Queue:
-    """The waiting gangs of all jobs. Changed only by `apply`; what planning remembers here is only a memory."""
+    """The waiting gangs of all jobs; changed only by `apply`, except for caches that planning keeps here."""
 
     def __init__(self) -> None:
         self.revision = 0
-        """Counts the events applied."""
+        """Counts the applied events."""
         self.groups: dict[Hashable, Group] = {}
         self.memory: object = None
-        """What planning remembers between cycles; owned by planning."""
+        """The planning cache between cycles; owned by planning."""
         self.expected: set[JobId] = set()
-        """The jobs that the last plan placed and that were not yet heard of as placed."""
+        """The jobs placed by the last plan for which no placement event has arrived yet."""
         self.nominated: set[JobId] = set()
-        """The jobs for which others were told to end."""
+        """The jobs for which other gangs are terminating."""
         self._order: Order = PriorityOrder()
         self._by_user = True
         self._findings: dict[Hashable, Finding] = {}
         self._line: list[OrderKey] = []
         self._jobs: dict[JobId, list[Entry]] = {}
         self._turns: dict[OrderKey, dict[str, list[OrderKey]]] | None = None
-        """By rank and user, what waits, in order; None until somebody asks who is ahead."""
+        """The waiting keys in order, by rank and user; None until `ahead` or `ranks` needs them."""
         self._ranks: dict[OrderKey, int] = {}
         self._ranked = -1
         self._counted = 0
-        """What it cost to count who is ahead one by one; above the cost of a table of all, that is made."""
+        """The cost so far of counting gangs ahead one by one; above the cost of a full table, the table is built."""
         self._limited: frozenset[str] = frozenset()
-        """The queues that limit what one user or group holds."""
+        """The queues with a limit per user or group."""
 
     def apply(self, event: QueueEvent) -> None:
-        """Fold one committed event; a gang that is placed leaves the queue whole, also when it got less than asked."""
+        """Fold one committed event; a placed gang leaves the queue even if it got fewer tasks than requested."""
         match event:
             case GangQueued(request=request):
                 self._insert(request)
@@ -161,20 +161,23 @@ class Queue:
         return len(self._line)
 
     def waiting(self, job: JobId) -> tuple[GangRequest, ...]:
-        """The gangs of a job that wait."""
+        """Return the waiting gangs of a job."""
         return tuple(entry.request for entry in self._jobs.get(job, ()))
 
     def position(self, job: JobId) -> int | None:
-        """How many gangs are before the first one of a job; None when it does not wait."""
+        """Return how many gangs are ahead of the first one of a job; None if it does not wait."""
         first = self.first(job)
         return None if first is None else self.ahead(first.key, first.request.user)
 
     def first(self, job: JobId) -> Entry | None:
-        """The gang of a job that is next in order."""
+        """Return the gang of a job that is first in order."""
         return min(self._jobs.get(job, ()), key=lambda entry: entry.key, default=None)
 
     def ahead(self, key: OrderKey, user: str = "") -> int:
-        """How many gangs are before this one; of equal ones those whose turn is earlier if all their users begin now."""
+        """Return how many gangs are ahead of this one.
+
+        Users take turns among equal gangs, counted as if each user started from zero now.
+        """
         users = self._by_turns().get(rank(key), {}) if self._by_user else {}
         if len(users) < 2:
             return bisect_left(self._line, key)
@@ -186,7 +189,7 @@ class Queue:
         return bisect_left(self._line, rank(key)) + before
 
     def ranks(self) -> dict[OrderKey, int]:
-        """How many gangs are before each that waits, as `ahead` counts them."""
+        """Return for each waiting gang how many are ahead, as `ahead` counts them."""
         if self._ranked != self.revision:
             line: Iterable[OrderKey] = self._line
             if self._by_user:
@@ -198,7 +201,7 @@ class Queue:
         return self._ranks
 
     def arrange(self, order: Order, *, by_user: bool = True) -> None:
-        """Keep the queue in this order from now on; `by_user`: with groups of their own for each user."""
+        """Keep the queue in this order from now on; `by_user` makes separate groups for each user."""
         if order != self._order or by_user != self._by_user:
             self._order, self._by_user = order, by_user
             self._rearrange()
@@ -212,9 +215,9 @@ class Queue:
             self._insert(request)
 
     def fork(self, *, most: int | None = None, job: JobId | None = None) -> Queue:
-        """An independent copy: what is applied to one is not seen by the other. What planning remembers comes along.
+        """Return an independent copy, including the planning cache; events applied to one do not affect the other.
 
-        With `most` it has of gangs that are alike no more than the first so many, all of `job`, and all that are nominated.
+        With `most`, it keeps of equal gangs only the first `most`, all of `job`, and all nominated ones.
         """
         twin = Queue()
         twin._order, twin._limited, twin._by_user = self._order, self._limited, self._by_user
@@ -235,7 +238,7 @@ class Queue:
         return twin
 
     def digest(self) -> str:
-        """A hash of all that waits; it does not depend on the order of arrival."""
+        """Return a hash of all waiting gangs, independent of their order of arrival."""
         waiting = sorted((entry.key, entry.request) for entries in self._jobs.values() for entry in entries)
         state = (self.revision, waiting, sorted(self.nominated))
         return blake2b(msgspec.json.encode(state, order="deterministic"), digest_size=16).hexdigest()
@@ -316,7 +319,7 @@ def _end_turn(turns: dict[OrderKey, dict[str, list[OrderKey]]], entry: Entry) ->
 
 
 def _without(request: GangRequest, tasks: frozenset[TaskKey]) -> GangRequest:
-    """The same gang less some tasks; a role that was not elastic stays so."""
+    """Return the gang without some tasks; a role that was not elastic stays so."""
     roles = []
     for role in request.roles:
         left = tuple(index for index in role.indexes if TaskKey(role.role, index) not in tasks)

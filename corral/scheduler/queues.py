@@ -1,9 +1,8 @@
-"""Why: what teams are owed, and what they hold of it now, is one tree; every rule about shares is answered here.
+"""The tree of queues: their deserved amounts, usage, limits, and the rules that depend on them.
 
 Amounts are vectors: devices (thousandths), processors (thousandths), memory (bytes), then the device models that some
-queue names (thousandths).
-Shares follow dominant-resource fairness (Ghodsi et al., NSDI 2011) over a hierarchy; what a queue deserves comes first,
-the rest is divided by weight and demand (water-filling, as KAI and Volcano do).
+queue names (thousandths). Shares follow dominant-resource fairness (Ghodsi et al., NSDI 2011) over a hierarchy. The
+deserved amount comes first, and the rest is divided by weight and demand (water-filling, as in KAI and Volcano).
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ if TYPE_CHECKING:
     from corral.scheduler.tree import Tree
 
 BASE = ("devices", "cpu", "memory")
-"""The resources that every vector begins with."""
+"""The resources at the start of every vector."""
 ROOT = ""
 
 Vector = list[int]
 Refusal = tuple[str, str, dict[str, int | float]]
-"""A stable word, a sentence, and its figures."""
+"""A stable code, a sentence, and its figures."""
 
 
 class QueueNode:
-    """One queue of the tree with what its gangs, and those of the queues below it, hold."""
+    """One queue of the tree; `used` includes the gangs of the queues below it."""
 
     __slots__ = (
         "borrowing", "children", "deserved", "group_limit", "kept", "limit", "name", "parent", "past", "seen", "spec",
@@ -53,7 +52,7 @@ class QueueNode:
             max(own, int(most - lend) if lend < inf else 0)
             for own, most, lend in zip(guaranteed, self.deserved, lending, strict=True)
         ]
-        """What others may never use of it, even while it is idle."""
+        """The amounts that others may never use, even while they are idle."""
         self.user_limit = _bound(spec.user_limit, names)
         self.group_limit = _bound(spec.group_limit, names)
         self.used: Vector = [0] * len(names)
@@ -62,7 +61,7 @@ class QueueNode:
         self.seen = 0.0
 
     def chain(self) -> Iterator[QueueNode]:
-        """This queue and those above it, without the root."""
+        """Yield this queue and its ancestors, without the root."""
         node: QueueNode | None = self
         while node is not None and node.parent is not None:
             yield node
@@ -70,16 +69,16 @@ class QueueNode:
 
 
 class QueueTree:
-    """All queues, what they hold, and who is owed what. Changed by the cluster's events; trials charge and undo."""
+    """All queues with their usage and shares. Cluster events change it; trials charge it and undo the charges."""
 
     def __init__(self, specs: Iterable[QueueSpec] = ()) -> None:
         self.specs = {spec.name: spec for spec in specs}
         self.names = (*BASE, *sorted(_models(self.specs.values())))
         self.models = self.names[len(BASE) :]
         self.total: Vector = [0] * len(self.names)
-        """What all machines have."""
+        """The capacity of all machines."""
         self.trees: tuple[Tree, ...] = ()
-        """The machines, for what their devices count for."""
+        """The machines, which determine how much each device counts."""
         self.cut = False
         """Whether some device can be given in slices."""
         self.root = QueueNode(QueueSpec(ROOT), None, self.names)
@@ -87,15 +86,15 @@ class QueueTree:
         for spec in self.specs.values():
             self._add(spec.name)
         self.decaying = [node for _, node in sorted(self.nodes.items()) if node.spec.half_life_seconds]
-        """The queues whose past use counts, by name."""
+        """The queues with a half-life, sorted by name."""
         self.people: dict[tuple[str, str, str], Vector] = {}
-        """By queue, `user` or `group`, and name: what they hold; only where a limit asks for it."""
+        """The amounts held by (queue, `user` or `group`, name); only for queues with such limits."""
         self.limited = limiting(self.specs.values())
         self.users = Users(self.names)
-        """What each user of a queue holds and held."""
+        """The current and past usage of each user of a queue."""
         self.keeping = any(any(node.kept) for node in self.nodes.values())
         self.plain = all(_is_plain(spec) for spec in self.specs.values())
-        """Whether no queue has anything that could keep a gang from starting."""
+        """Whether no queue has a bound that could keep a gang from starting."""
 
     def _add(self, name: str) -> QueueNode:
         found = self.nodes.get(name)
@@ -107,11 +106,11 @@ class QueueTree:
         return found
 
     def find(self, name: str) -> QueueNode:
-        """The queue of this name; one that was never configured owns nothing and is limited by nothing."""
+        """Return the queue of this name; an unconfigured one owns nothing and has no limits."""
         return self.nodes.get(name) or self._add(name)
 
     def charge(self, queue: str, user: str, groups: Sequence[str], amounts: Sequence[int], sign: int = 1) -> None:
-        """Count what a gang takes (or, with `sign` -1, gives back) for its queue, those above, and its people."""
+        """Add a gang's amounts (with `sign` -1: subtract) for its queue, the ancestors, its user and its groups."""
         for node in (*self.find(queue).chain(), self.root):
             used = node.used
             for at, amount in enumerate(amounts):
@@ -133,7 +132,7 @@ class QueueTree:
                 yield from ((node.name, "group", group) for group in groups)
 
     def remember(self, queue: str, user: str, now: float) -> None:
-        """Bring the decaying averages of a queue, those above it and its user to `now`; call it before they change."""
+        """Update the decaying averages of a queue, its ancestors and its user to `now`, before their usage changes."""
         if user:
             self.users.remember(queue, user, self.half_life(queue), now)
         for node in self.find(queue).chain():
@@ -141,44 +140,44 @@ class QueueTree:
                 node.past, node.seen = self.average(node, now), now
 
     def half_life(self, queue: str) -> float:
-        """Seconds until what a user of a queue held counts half; a queue that is gone may still be remembered."""
+        """Return the half-life, in seconds, of the usage of a queue's users; also for a queue that no longer exists."""
         node = self.nodes.get(queue)
         return (node.spec.half_life_seconds if node is not None else 0.0) or HALF_LIFE
 
     def user_standing(self, queue: str, user: str, now: float) -> float:
-        """Orders the users of a queue: who holds and held least of all that there is comes first."""
+        """Return the sort key of a queue's users: the lowest current and past share of the capacity comes first."""
         return self.users.standing(queue, user, self.half_life(queue), self.total, now)
 
     def average(self, node: QueueNode, now: float) -> list[float]:
-        """The exponentially decaying average of what a queue held, with its half-life, at `now`."""
+        """Return the exponentially decaying average of a queue's usage at `now`, with its half-life."""
         keep = exp(-log(2) * max(0.0, now - node.seen) / node.spec.half_life_seconds)
         return [past * keep + used * (1 - keep) for past, used in zip(node.past, node.used, strict=True)]
 
     def past_use(self, node: QueueNode) -> QueueUsage:
-        """What is remembered of a queue's past, to be written down."""
+        """Return the stored form of a queue's past usage."""
         amounts = {name: amount for name, amount in zip(self.names, node.past, strict=True) if amount}
         return QueueUsage(node.name, node.seen, amounts)
 
     def recall(self, usages: Iterable[QueueUsage]) -> None:
-        """Take over what was written down of the past of those queues that have a half-life; others have none."""
+        """Restore stored past usage of the queues with a half-life; queues not named have none."""
         known = {usage.queue: usage for usage in usages}
         for node in self.decaying:
             usage = known.get(node.name) or QueueUsage(node.name, 0.0)
             node.past, node.seen = [usage.amounts.get(name, 0.0) for name in self.names], usage.at
 
     def following(self, before: QueueTree) -> QueueTree:
-        """This tree, with what another remembers of the past."""
+        """Return this tree with the past usage that another tree remembers."""
         self.recall(before.past_use(node) for node in before.decaying)
         self.users.recall(before.users.usages())
         self.users.changed = set(before.users.changed)
         return self
 
-    # -- who is next --------------------------------------------------------------------------------------------------
+    # -- order --------------------------------------------------------------------------------------------------------
 
     def standing(self, node: QueueNode, now: float) -> tuple[int, float]:
-        """Orders siblings, the most wronged first: those below what they deserve, then by dominant share over weight.
+        """Return the sort key of siblings: first those below their deserved amount, then by dominant share over weight.
 
-        With a half-life the share is the mean of what is held now and of the decayed past.
+        With a half-life, the mean of current usage and decayed past usage counts.
         """
         used: Sequence[float] = node.used
         if node.spec.half_life_seconds:
@@ -194,10 +193,10 @@ class QueueTree:
         ]
         return (1, max(over, default=0.0) / node.spec.weight)
 
-    # -- who may start ------------------------------------------------------------------------------------------------
+    # -- admission ----------------------------------------------------------------------------------------------------
 
     def refusal(self, queue: str, user: str, groups: Sequence[str], ask: Sequence[int]) -> Refusal | None:
-        """What forbids a gang to take `ask` now: a code, a sentence and its figures; None when nothing does."""
+        """Return the code, sentence and figures of the bound that forbids a gang to take `ask` now, or None."""
         leaf = self.find(queue)
         for node in leaf.chain():
             for at, amount in enumerate(ask):
@@ -212,7 +211,7 @@ class QueueTree:
         return self._person_over(leaf, user, groups, ask) or self._kept_by_others(leaf, ask)
 
     def never(self, queue: str, ask: Sequence[int], groups: Sequence[str] = ()) -> Refusal | None:
-        """As `refusal`, with nothing held by anybody: a gang refused so can never start."""
+        """Return the refusal on an idle cluster, or None; a gang refused by this can never start."""
         for node in self.find(queue).chain():
             for at, amount in enumerate(ask):
                 bounds = [
@@ -237,7 +236,7 @@ class QueueTree:
         return code, sentence, self._figures(at, limit=most, used=used, needed=amount)
 
     def _figures(self, at: int, **amounts: float) -> dict[str, int | float]:
-        """As people count: devices, not thousandths of them."""
+        """Return the amounts in display units: devices instead of thousandths."""
         return {what: shown(self.names[at], amount) for what, amount in amounts.items()}
 
     def _spoken(self, at: int, amount: float) -> str:
@@ -263,7 +262,7 @@ class QueueTree:
         return None
 
     def _kept_by_others(self, leaf: QueueNode, ask: Sequence[int]) -> Refusal | None:
-        """What queues keep for themselves and do not use yet has to stay there."""
+        """Return a refusal if the gang would take amounts that other queues keep back and do not use yet."""
         if not self.keeping:
             return None
         self.charge(leaf.name, "", (), ask)
@@ -282,10 +281,10 @@ class QueueTree:
             self.charge(leaf.name, "", (), ask, -1)
         return None
 
-    # -- who must yield -----------------------------------------------------------------------------------------------
+    # -- preemption ---------------------------------------------------------------------------------------------------
 
     def apart(self, one: str, other: str) -> tuple[QueueNode, QueueNode] | None:
-        """The ancestors (or selves) of two queues that are siblings; None when one is above the other, or the same."""
+        """Return the sibling ancestors (or selves) of two queues; None if one is the other or above it."""
         mine = list(self.find(one).chain())[::-1]
         theirs = list(self.find(other).chain())[::-1]
         for left, right in zip(mine, theirs, strict=False):
@@ -294,7 +293,7 @@ class QueueTree:
         return None
 
     def copy(self) -> QueueTree:
-        """An independent copy with the same usage."""
+        """Return an independent copy with the same usage."""
         twin = QueueTree(self.specs.values())
         twin.total, twin.trees, twin.cut = self.total[:], self.trees, self.cut
         twin.root.used = self.root.used[:]
@@ -306,7 +305,7 @@ class QueueTree:
         return twin
 
     def cleared(self) -> QueueTree:
-        """A copy that remembers the past, in which nobody holds anything now."""
+        """Return a copy with the past usage, in which nothing is held now."""
         twin = self.copy()
         twin.people, twin.users = {}, self.users.copy(cleared=True)
         for node in (twin.root, *twin.nodes.values()):
@@ -314,18 +313,18 @@ class QueueTree:
         return twin
 
     def columns(self) -> tuple[object, ...]:
-        """All that is held by queue and by person, for hashing and comparing."""
+        """Return everything held by queue, user and group, for hashing and comparing."""
         used = sorted((name, node.used) for name, node in self.nodes.items() if any(node.used))
         return (self.total, self.root.used, used, sorted(self.people.items()), self.users.columns())
 
 
 def _unmet(node: QueueNode, at: int) -> int:
-    """What a queue, or the queues below it, keep and do not hold yet."""
+    """Return the amount that a queue, or the queues below it, keep back and do not hold yet."""
     return max(node.kept[at] - node.used[at], sum(_unmet(child, at) for child in node.children), 0)
 
 
 def limiting(specs: Iterable[QueueSpec]) -> frozenset[str]:
-    """The queues that bound what one user or group holds in them, or in a queue below them."""
+    """Return the queues that have a limit per user or group, or inherit one from an ancestor."""
     by_name = {spec.name: spec for spec in specs}
 
     def limits(spec: QueueSpec | None) -> bool:
@@ -355,24 +354,24 @@ def _bound(amounts: Amounts, names: Sequence[str]) -> list[float]:
 
 
 def is_devices(name: str) -> bool:
-    """Whether a resource is counted in thousandths of devices in the tree, and in devices everywhere else."""
+    """Return whether a resource is counted in thousandths of devices in the tree, and in devices elsewhere."""
     return name == "devices" or name.startswith("devices/")
 
 
 def counted(name: str, amount: float) -> int:
-    """An amount as a document has it, in the units of the tree."""
+    """Convert an amount of a document to the units of the tree."""
     return round(amount * DEVICE) if is_devices(name) else int(amount)
 
 
 def shown(name: str, amount: float) -> int | float:
-    """An amount of the tree as people count it."""
+    """Convert an amount of the tree to display units."""
     return devices(amount) if is_devices(name) else round(amount)
 
 
 def divide(total: float, claims: Sequence[tuple[float, float, float]]) -> list[float]:
-    """Fair shares of `total` for claims of (deserved, weight, demand): what each deserves first, the rest by weight.
+    """Divide `total` into fair shares for claims of (deserved, weight, demand): deserved first, the rest by weight.
 
-    Nobody gets more than its demand; what it leaves goes to the others (water-filling).
+    No claim gets more than its demand; unused parts go to the others (water-filling).
     """
     shares = [min(deserved, demand) for deserved, _, demand in claims]
     rest = total - sum(shares)

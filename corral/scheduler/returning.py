@@ -1,7 +1,8 @@
-"""Why: whoever has to yield is told when it is likely back: when known ends make room for it, or that nobody knows.
+"""Estimate when an evicted gang fits again.
 
-What is known are the bounds of what runs, of what starts in this cycle and of whoever it makes room for; who waits in
-line before it may come first. The answer is part of the plan, so little work is spent on it.
+Known facts are the bounded ends of running gangs, of gangs started in this cycle and of the gangs given room. Waiting
+gangs ahead of it are ignored, although they may come first. The estimate is part of the plan, so little work is spent
+on it.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from corral.scheduler.preempting import Preemption
 from corral.scheduler.shapes import gang_shape
 
 _MOST_ENDS = 64
-"""Later ends are as good as unknown."""
+"""The most ends considered; later ones count as unknown."""
 _MOST_SHAPES = 4
-"""So many shapes of gangs that yield are looked at in a cycle."""
+"""The most shapes of evicted gangs searched per cycle."""
 _MOVES = (Rule.CONSOLIDATION, Rule.GROW)
 
 
 class Returns:
-    """When gangs that yield in one cycle find room again."""
+    """When gangs evicted in one cycle fit again."""
 
     def __init__(self, preemption: Preemption, now: float) -> None:
         self._preemption = preemption
@@ -36,9 +37,10 @@ class Returns:
         self._known: dict[Hashable, float | None] = {}
 
     def back_at(self, gang: Running, tasks: Collection[TaskKey], rule: Rule, by: GangRequest) -> float | None:
-        """When the gang, or these tasks of it, fit again at the latest that is known; None: nobody knows.
+        """Return the time by which the gang, or these tasks of it, fit again; None if unknown.
 
-        A gang that moves has a place already; others of the same shape are told the same in one cycle.
+        A moved gang already has a place, so it gets the current time. Gangs of one shape get the same answer in a
+        cycle.
         """
         if rule in _MOVES:
             return self._now
@@ -58,9 +60,9 @@ class Returns:
 
 
 def likely_back(cluster: Cluster, job: JobId, tasks: Collection[TaskKey], now: float) -> float | None:
-    """When a gang that has to leave where these tasks are fits elsewhere, or there again, as known ends go; None: unknown.
+    """Return when a gang that must leave these tasks' nodes fits there again or elsewhere; None if unknown.
 
-    Only the tasks, where it can do without them; else the whole gang. Nothing is changed.
+    Only the tasks are considered if the gang can spare them, else the whole gang. Nothing is changed.
     """
     gang = cluster.gangs.by_job.get(job)
     if gang is None or cluster.hived is not None:
@@ -86,7 +88,7 @@ def _soonest(trial: Trial, request: GangRequest, now: float, endings: list[tuple
 
 
 def _ends(cluster: Cluster, told: Mapping[JobId, set[TaskKey]]) -> list[tuple[float, list[Ending]]]:
-    """What ends at a known time, soonest first, without what is told to end before."""
+    """Return the known ends, soonest first, without tasks that are terminating already."""
     nothing: set[TaskKey] = set()
     return [
         (at, cluster.takes(job, without=cluster.gangs.by_job[job].leaving | told.get(job, nothing)))
@@ -99,7 +101,7 @@ def _end_of(by: GangRequest, now: float) -> float | None:
 
 
 def _asks_again(gang: Running, tasks: Collection[TaskKey]) -> GangRequest | None:
-    """What a gang waits for once it has yielded: all that it asked for, or just these tasks."""
+    """Return the request of a gang after its eviction: everything it asked for, or only these tasks."""
     request = gang.request
     if request is None or not tasks:
         return None if request is None else structs.replace(request, beside=())

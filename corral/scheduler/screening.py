@@ -1,4 +1,4 @@
-"""Why: for most gangs the kept totals tell at once whether there is room; the search is for those that find some."""
+"""Decide from cached totals whether a gang fits, so that the full search mostly runs for gangs that do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corral.scheduler.placing import Trial
 
 
 def has_room(trial: Trial, request: GangRequest, shape: Hashable) -> bool | None:
-    """Whether the gang, if need be with the least of its tasks, would be placed now; None: only the search can tell."""
+    """Return whether the gang would be placed now, at least with its minimum; None if only the search can tell."""
     if len(request.roles) != 1 or request.beside or request.network_rdma != "none" or request.pinned_cell:
         return None
     role = request.roles[0]
@@ -29,7 +29,7 @@ def has_room(trial: Trial, request: GangRequest, shape: Hashable) -> bool | None
 
 
 def _tells(index: EngineIndex, ask: Ask) -> bool:
-    """Whether room in one cell of the required level is all that the gang needs."""
+    """Return whether room in one cell of the required level is all that the gang needs."""
     part = ask.parts[0]
     inside = max(ask.required, part.required) > index.tree.node_depth
     blocks = part.group_size > 1 or part.group_depth > index.tree.node_depth

@@ -1,8 +1,8 @@
-"""Why: a gang gets all its tasks or none, in the narrowest cell that holds them, the tightest such cell first.
+"""Place a gang completely or not at all, in the narrowest cell that holds it, the tightest such cell first.
 
-The search goes from scope to scope (the job, its roles, their blocks): for each it tries the cells of the deepest level
-that could hold it, then wider ones, never wider than required. What it takes is taken on the index itself, so that the
-roles see each other; a cell that fails is undone.
+The search goes from scope to scope (the job, its roles, their blocks). For each scope it tries the cells of the deepest
+level that could hold it, then wider ones, but never wider than required. It takes resources on the index itself, so
+that the roles see each other; a cell that fails is undone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Room = Slots | View
 
 
 class Domain(NamedTuple):
-    """A cell of the tree: the nodes in [start, end), and the devices in `within` when it lies inside a node."""
+    """A cell of the tree: the nodes in [start, end), and inside a node only the devices in `within`."""
 
     depth: int
     start: int
@@ -48,43 +48,43 @@ class Spot(NamedTuple):
     at: int
     devices: int
     part: Part | None = None
-    """What it has of its one device when not the whole."""
+    """The part of its one device, if it does not have the whole."""
 
 
 class Anchors(NamedTuple):
-    """Nodes of the gang that already runs: what joins it has to share their cells."""
+    """The nodes of the gang's running tasks; tasks that join must share their cells."""
 
     job: tuple[int, ...] = ()
     roles: tuple[tuple[int, ...], ...] = ()
     running: tuple[tuple[int, ...], ...] = ()
-    """By role the node of each of its tasks."""
+    """For each role, the node position of each of its running tasks."""
     blocks: tuple[Blocks | None, ...] = ()
-    """By role the blocks that the tasks belong to, where that is not simply each next so many."""
+    """For each role, the blocks of its tasks, where these are not simply consecutive."""
 
     def running_of(self, role: int) -> tuple[int, ...]:
-        """The node of each task of this role that runs."""
+        """Return the node position of each running task of this role."""
         return self.running[role] if self.running else ()
 
     def of(self, role: int) -> tuple[int, ...]:
-        """Where tasks of this role run."""
+        """Return the node positions where tasks of this role run."""
         return self.roles[role] if self.roles else ()
 
 
 NOWHERE = Anchors()
-"""For a gang that joins nothing."""
+"""The anchors of a gang that joins nothing."""
 
 
 class Scope(NamedTuple):
-    """Within how wide a cell something has to be, and within how narrow a one it is tried."""
+    """The widest cell that something must be in, and the narrowest cells in which it is tried."""
 
     required: int
     preferred: int
     spread: int
-    """The depth of the cells that it is spread over, which no narrower cell could do; 0 is no spreading."""
+    """The depth of the cells that it is spread over, so that narrower cells are not tried; 0 means no spreading."""
     near: tuple[int, ...]
 
     def deepest(self, node_depth: int) -> int:
-        """The depth of the narrowest cells to try."""
+        """Return the depth of the narrowest cells to try."""
         if self.spread:
             return max(self.required, min(self.preferred, self.spread - 1))
         return max(self.required, self.preferred, node_depth)
@@ -107,7 +107,7 @@ class Search:
         self._neighbours: tuple[Neighbour, ...] = neighbours(ask, job)
 
     def place(self, counts: Sequence[int]) -> list[Spot] | None:
-        """Spots for `counts[role]` tasks of each role, taken on the index; None and nothing taken when there are none."""
+        """Find spots for `counts[role]` tasks of each role and take them on the index; on None nothing is taken."""
         if self.ask.unknown_level or not self.tree.nodes:
             return None
         self.spots.clear()
@@ -122,7 +122,7 @@ class Search:
         return None
 
     def put_home(self, part: asks.Part, tasks: int, block: int, home: Home) -> bool:
-        """Put tasks into the cell that the rest of their block runs in; False, and nothing taken, when they do not fit."""
+        """Put tasks into the cell where the rest of their block runs; False, with nothing taken, if they do not fit."""
         batch = Batch(part.role, part.shape, tasks, 1, self.node_depth)
         for start, end, within, _ in home.cells(self.tree, part.group_depth):
             cell, mark, first = Domain(part.group_depth, start, end, within), self.index.mark(), len(self.spots)
@@ -134,7 +134,7 @@ class Search:
         return False
 
     def fits_home(self, part: asks.Part, tasks: int, home: Home) -> bool:
-        """Whether so many tasks fit into the cell that the rest of their block runs in."""
+        """Return whether this many tasks fit into the cell where the rest of their block runs."""
         mark, first = self.index.mark(), len(self.spots)
         fits = not tasks or self.put_home(part, tasks, 0, home)
         del self.spots[first:]
@@ -146,7 +146,7 @@ class Search:
         return blocks.batches(part, count) if blocks else part.batches(count, self.node_depth)
 
     def _place(self, ask: Ask, counts: Sequence[int]) -> bool:
-        """Place the gang as one of its variants wants it."""
+        """Place the gang as one of its model variants asks."""
         parts = [(part, self._batches(part, counts[part.role])) for part in ask.parts]
         batches = [batch for _, of_part in parts for batch in of_part]
         if not batches:
@@ -169,7 +169,7 @@ class Search:
         return place_anyhow(self, ask, parts)
 
     def _on_tightest_node(self, scope: Scope, batch: Batch) -> bool:
-        """Put single tasks on the tightest node that holds them all, where no narrower cell would be tried first."""
+        """Put single tasks on the tightest node that holds all of them, if no narrower cell has to be tried first."""
         node = self.node_depth
         if scope.near or batch.size > 1 or batch.depth != node or scope.deepest(node) != node:
             return False
@@ -212,7 +212,7 @@ class Search:
         return False
 
     def _cells(self, outer: Domain, depth: int, batches: Sequence[Batch], scope: Scope) -> Iterator[Domain]:
-        """The cells at `depth` inside `outer` that have room for each batch by itself, tightest first."""
+        """Yield the cells at `depth` inside `outer` that have room for each batch by itself, tightest first."""
         near = scope.near
         if depth <= outer.depth:
             if self._holds(outer, batches) and self._near(outer, near):
@@ -241,7 +241,7 @@ class Search:
     def _anchored_cells(
         self, outer: Domain, depth: int, batches: Sequence[Batch], near: tuple[int, ...]
     ) -> Iterator[Domain]:
-        """Only the cell that the running tasks share; at the node, each node that they run on."""
+        """Yield only the cell that the running tasks share, or at node depth each node that they run on."""
         cells = self.tree.cells[depth]
         shared = sorted({cells.of[at] for at in near})
         if depth < self.node_depth and len(shared) > 1:
@@ -252,7 +252,7 @@ class Search:
                 yield domain
 
     def _device_cells(self, outer: Domain, depth: int, batches: Sequence[Batch], scope: Scope) -> Iterator[Domain]:
-        """Cells inside nodes, the emptiest that still hold it last; levels need not be inside one another."""
+        """Yield cells inside nodes, the fullest that still hold the batches first; levels need not be nested."""
         first = batches[0]
         if first.depth < self.node_depth:
             first = first._replace(depth=self.node_depth)
@@ -274,7 +274,7 @@ class Search:
         return all(cell.start <= at < cell.end for at in near)
 
     def _holds(self, cell: Domain, batches: Sequence[Batch]) -> bool:
-        """Whether each batch by itself has room in the cell."""
+        """Return whether each batch by itself has room in the cell."""
         for batch in batches:
             if cell.depth > self.node_depth:
                 slots = self._slots(batch, inside=cell.depth)
@@ -288,14 +288,14 @@ class Search:
         return True
 
     def _slots(self, batch: Batch, inside: int = 0) -> Room:
-        """Room per node for a batch; a block constraint that the cell at `inside` meets anyway is left out."""
+        """Return the room per node for a batch, ignoring a block constraint that the cell at `inside` already meets."""
         depth = max(batch.depth, self.node_depth)
         if inside >= depth:
             depth = self.node_depth
         return self._of(batch.shape, batch.size, depth - self.node_depth)
 
     def _of(self, shape: TaskShape, size: int = 1, depth: int = 0) -> Room:
-        """Room for blocks of a shape, less what this gang may not take."""
+        """Return the room for blocks of a shape on the nodes that this gang may use."""
         slots = self.index.slots(shape, size, depth)
         if self._limits is None:
             return slots
@@ -305,7 +305,7 @@ class Search:
         return view.sync(self.index)
 
     def _room(self, batch: Batch, depth: int) -> NDArray[np.int64]:
-        """Blocks of a batch that fit in each cell at an upper `depth`, whole blocks inside cells of their own level."""
+        """Return how many blocks of a batch fit in each cell at an upper `depth`, each inside a cell of its level."""
         if batch.depth >= self.node_depth:
             return self._slots(batch).totals[depth]
         tasks = self._of(batch.shape).totals[max(batch.depth, depth)] // batch.size
@@ -328,9 +328,10 @@ class Search:
         return True
 
     def _spread_over(self, cell: Domain, part: asks.Part, batch: Batch) -> bool:
-        """Divide tasks over the cells of the part's level as evenly as can be; False when that is not even enough.
+        """Divide tasks over the cells of the part's spread level as evenly as possible.
 
-        Only cells with a node that works and would take such a task count.
+        Returns False if they do not fit or exceed the allowed skew. Only cells with a working node that would take such
+        a task count.
         """
         slots = self._of(batch.shape)
         cells = self.tree.cells[part.spread]
@@ -352,16 +353,16 @@ class Search:
         return True
 
     def open_cells(self, part: asks.Part, start: int, end: int) -> set[int]:
-        """The cells of the part's spread in a range of nodes that have one that works and would take such a task."""
+        """Return the cells of the part's spread level that have a working node in the range for such a task."""
         cells, masks = self.tree.cells[part.spread], self.index.slots(part.shape).masks
         return {cells.of[at] for at in range(start, end) if masks[at] and self.index.usable[at]}
 
     def room_of(self, batch: Batch) -> Room:
-        """Room for the tasks of a batch one by one, less what this gang may not take."""
+        """Return the room for the tasks of a batch one by one, on the nodes that this gang may use."""
         return self._of(batch.shape)
 
     def put(self, at: int, tasks: int, batch: Batch, within: int) -> bool:
-        """Take room on one node, with devices of a mask, for tasks of a batch, placed one by one."""
+        """Take room on one node for tasks of a batch, placed one by one, with devices in `within`."""
         if not tasks:
             return True
         mark = len(self.spots)
@@ -371,7 +372,7 @@ class Search:
         return True
 
     def _block_slots(self, cell: Domain, batch: Batch) -> Room:
-        """Tasks count one by one where the cell itself keeps every block together, else block by block."""
+        """Return room for single tasks where the cell itself keeps a block together, else room for whole blocks."""
         if cell.depth >= batch.depth:
             return self._of(batch.shape)
         return self._slots(batch)
@@ -382,7 +383,7 @@ class Search:
         return self._scope(outer, scope, [block], lambda cell: self._spread(cell, slots, 1, block))
 
     def _spread(self, cell: Domain, slots: Room, blocks: int, batch: Batch) -> bool:
-        """Divide blocks over the cells below, as few and as near as can be; False when they do not fit."""
+        """Divide blocks over the cells below, few and close together; False if they do not fit."""
         wanted = blocks * batch.size if slots.size == 1 else blocks
         first_spot = len(self.spots)
         if not self._descend(cell, slots, wanted, batch):
@@ -417,7 +418,7 @@ class Search:
         return True
 
     def _on_node(self, at: int, within: int, slots: Room, wanted: int, batch: Batch, *, sure: bool = False) -> bool:
-        """Take room on one node; `sure`: the slots, just brought up to date, say that there is as much."""
+        """Take room on one node; `sure` means that up-to-date slots already show enough room."""
         index, shape = self.index, slots.shape
         if not sure and slots.measure(index, at, within) < wanted:
             return False
@@ -445,7 +446,7 @@ class Search:
         return True
 
     def _number(self, first: int, size: int, *, mixed: bool) -> None:
-        """Number the blocks of the spots placed last; when they are mixed any neighbours make a block."""
+        """Number the blocks of the last spots; with `mixed`, consecutive tasks form the blocks."""
         fresh = self.spots[first:]
         if mixed and len(fresh) > 1:
             fresh.sort(key=lambda spot: (spot.at, spot.devices & -spot.devices))
@@ -455,5 +456,5 @@ class Search:
 
 
 def _widest_spread(parts: Sequence[asks.Part]) -> int:
-    """The widest level that any of the parts is spread over; 0 when none is."""
+    """Return the widest level that any of the parts is spread over; 0 if none is."""
     return min((part.spread for part in parts if part.spread), default=0)

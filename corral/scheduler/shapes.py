@@ -1,4 +1,4 @@
-"""Why: a thousand jobs that ask for the same are one question: what they ask is keyed by shape, never by job."""
+"""The shape of a request: a key that is equal for requests of any jobs that fit in the same places."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from weakref import WeakValueDictionary
 from corral.model.requests import GangRequest, NodeRules, RoleAsk, TopologyAsk
 
 RDMA_LABEL = ("corral.dev/rdma", "true")
-"""What a node's labels say when it can do remote direct memory access."""
+"""The label of nodes with remote direct memory access (RDMA)."""
 
 Amounts = tuple[tuple[str, int], ...]
-"""Amounts of resources by name, in the order of names."""
+"""Amounts of resources by name, sorted by name."""
 
 
 class ShareShape(NamedTuple):
-    """The part of a device that a task asks for: millionths, or bytes of its memory; 0 is unsaid."""
+    """The part of a device that a task requests: millionths, or bytes of its memory; 0 means unset."""
 
     compute: int
     memory: int
@@ -25,7 +25,7 @@ class ShareShape(NamedTuple):
 
 
 class TaskShape(NamedTuple):
-    """What one task needs of its node."""
+    """The requirements of one task on its node."""
 
     devices: int
     kind: str
@@ -37,16 +37,16 @@ class TaskShape(NamedTuple):
     selector: tuple[tuple[str, str], ...]
     more: Amounts = ()
     share: ShareShape | None = None
-    """A part of one device instead of whole ones; `devices` is 1 then."""
+    """A part of one device instead of whole devices; `devices` is then 1."""
     where: NodeRules | None = None
     avoid: bool = False
-    """Leave out the nodes that would rather be left alone (PreferNoSchedule)."""
+    """Whether to exclude nodes with a PreferNoSchedule taint that the task does not tolerate."""
     known: bool = False
-    """Only devices of which it is known which one a task gets, not those that are only counted."""
+    """Whether only devices with a known identity count, not those that are merely counted."""
 
 
 def task_shape(role: RoleAsk, *, rdma: bool = False, avoid: bool = False) -> TaskShape:
-    """The shape of a role's tasks; named devices count as many as are named."""
+    """Return the shape of a role's tasks; named devices count by their number."""
     ask = role.devices
     selector = role.node_selector
     if rdma:
@@ -70,7 +70,7 @@ def task_shape(role: RoleAsk, *, rdma: bool = False, avoid: bool = False) -> Tas
 
 
 def covers(larger: TaskShape, smaller: TaskShape) -> bool:
-    """Whether a task of the smaller shape fits wherever one of the larger fits, and takes no more of anything there."""
+    """Return whether the smaller shape fits wherever the larger one does and takes no more of any resource."""
     if larger.share is not None or smaller.share is not None or larger.ids or smaller.ids:
         return False
     where, other = (each._replace(devices=0, cpu=0, memory=0, shm=0, more=()) for each in (larger, smaller))
@@ -83,7 +83,7 @@ def covers(larger: TaskShape, smaller: TaskShape) -> bool:
 
 
 class GangShape:
-    """What a gang asks for, as a key: equal ones are one object while anybody has it, so that a look-up costs nothing."""
+    """A gang's shape as a key. Equal live shapes are one object, which makes look-ups cheap."""
 
     __slots__ = ("__weakref__", "_hash", "key")
 
@@ -102,7 +102,10 @@ _KNOWN: WeakValueDictionary[Hashable, GangShape] = WeakValueDictionary()
 
 
 def gang_shape(request: GangRequest) -> Hashable:
-    """Equal for gangs that fit exactly where the other fits; gangs that join a running one are like no other."""
+    """Return a key that is equal for gangs that fit in exactly the same places.
+
+    A gang that joins a running one has a key of its own.
+    """
     roles = tuple(
         (task_shape(role), len(role.indexes), role.minimum, _topology(role.topology)) for role in request.roles
     )
@@ -120,7 +123,7 @@ def gang_shape(request: GangRequest) -> Hashable:
 
 
 def scattered(request: GangRequest) -> tuple[tuple[int, ...], ...]:
-    """The indexes by which the blocks of a gang are told, when some between them are not asked for."""
+    """Return the task indexes of roles with blocks, where some indexes in between are not requested."""
     found: tuple[tuple[int, ...], ...] = ()
     for role in request.roles:
         if role.topology.group_size > 1 and role.indexes and role.indexes[-1] >= len(role.indexes):

@@ -1,7 +1,7 @@
-"""Why: several tasks may use one device in parts; packed well, the other devices stay whole for those who need them whole.
+"""Share devices between tasks in parts, packed so that other devices stay whole.
 
-Parts are counted in millionths of a device, of its computing power and of its memory, so that parts of unequal devices
-add up exactly and never to more than the whole.
+Parts are counted in millionths of a device's compute and memory. Parts of different devices therefore add up exactly
+and never exceed the whole.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMED = 3
 
 
 class Used(NamedTuple):
-    """What is given of one device, to how many tasks."""
+    """The parts given of one device, summed, and the number of tasks that have them."""
 
     compute: int
     memory: int
@@ -37,19 +37,19 @@ class Used(NamedTuple):
 
 
 class Shared:
-    """By node position and device what is given of it in parts; a device that is whole or given whole is not here."""
+    """The devices given in parts, by node position and device; unused and wholly given devices are absent."""
 
     def __init__(self) -> None:
         self.at: dict[int, dict[int, Used]] = {}
 
     def add(self, at: int, part: Part) -> None:
-        """One more task holds a part."""
+        """Record one more task with a part."""
         here = self.at.setdefault(at, {})
         used = here.get(part.device, Used(0, 0, 0))
         here[part.device] = Used(used.compute + part.compute, used.memory + part.memory, used.tasks + 1)
 
     def remove(self, at: int, part: Part) -> bool:
-        """One task less; whether nobody holds any of the device now."""
+        """Remove one task's part; return whether the device is now unused."""
         here = self.at[at]
         used = here[part.device]
         if used.tasks > 1:
@@ -61,26 +61,26 @@ class Shared:
         return True
 
     def room(self, at: int, part: Part) -> bool:
-        """Whether the part is still to be had, of a device that is given in parts or not at all."""
+        """Return whether the part is available on a device that is shared or unused."""
         used = self.at.get(at, {}).get(part.device, Used(0, 0, 0))
         return used.compute + part.compute <= WHOLE_DEVICE and used.memory + part.memory <= WHOLE_DEVICE
 
     def listed(self) -> list[tuple[int, list[tuple[int, Used]]]]:
-        """All of it in one order."""
+        """Return the whole state in a fixed order."""
         return sorted((at, sorted(here.items())) for at, here in self.at.items())
 
     def copy(self) -> Shared:
-        """An independent copy."""
+        """Return an independent copy."""
         twin = Shared()
         twin.at = {at: dict(here) for at, here in self.at.items()}
         return twin
 
 
 class ShareSlots(Slots):
-    """How many tasks that want a part of a device fit on each node of an engine."""
+    """How many tasks that request a part of a device fit on each node of an engine."""
 
     def measure(self, index: EngineIndex, at: int, within: int = WHOLE, tasks: int | None = None) -> int:
-        """How many blocks fit on the node at a position now, using only devices of the mask `within`."""
+        """Return how many blocks fit on a node now, using only devices of the mask `within`."""
         room = self._besides(index, at, tasks)
         if room <= 0:
             return 0
@@ -90,21 +90,20 @@ class ShareSlots(Slots):
         return min(room, sum(self._parts(index, at, within & cell) // self.size for cell in cells))
 
     def _besides(self, index: EngineIndex, at: int, tasks: int | None) -> int:
-        """How many blocks find all but devices."""
+        """Return how many blocks find everything except devices."""
         tasks = index.tasks[at] if tasks is None else tasks
         if tasks <= 0 or not index.usable[at] or not self.masks[at]:
             return 0
         return self.amounts_room(index, at, tasks // self.size)
 
     def _parts(self, index: EngineIndex, at: int, within: int) -> int:
-        """How many parts there are to be had on the devices of a mask."""
+        """Return how many parts are available on the devices of a mask."""
         return sum(count for _, count in self.choices(index, at, within))
 
     def choices(self, index: EngineIndex, at: int, within: int = WHOLE) -> list[tuple[Part, int]]:
-        """The parts to be had by device, with how many each still gives, in the order in which they are given.
+        """Return the available parts per device, with the number each device can still give, in order of use.
 
-        To pack: on devices that are given in parts already first, the fullest of them before the others, then on whole
-        ones. To spread: the emptiest first.
+        Packing uses the fullest shared devices first, then whole devices. Spreading uses the emptiest first.
         """
         share, node = self.shape.share, index.tree.nodes[at]
         assert share is not None
@@ -126,12 +125,12 @@ class ShareSlots(Slots):
         return [(part, count) for _, part, count in sorted(found, key=lambda entry: entry[0])]
 
     def _wholeness(self, index: EngineIndex, at: int, bit: int) -> tuple[int, int]:
-        """Of equal devices the one whose cell has the fewest free ones."""
+        """Return a sort key of equal devices: the cell with the fewest free devices first, then the device order."""
         cells = index.tree.layouts[at].depths[-2]
         return next((cell & index.free[at]).bit_count() for cell in cells if cell & bit), bit
 
     def give(self, index: EngineIndex, at: int, within: int, tasks: int) -> list[Part]:
-        """Parts for so many tasks that there is room for."""
+        """Return parts for `tasks` tasks, which must have room."""
         share = self.shape.share
         assert share is not None
         choices = self.choices(index, at, within)
@@ -140,7 +139,7 @@ class ShareSlots(Slots):
         return [part for part, count in choices for _ in range(count)][:tasks]
 
     def give_blocks(self, index: EngineIndex, at: int, within: int, blocks: int) -> list[Part]:
-        """Parts for so many blocks, each in one cell."""
+        """Return parts for `blocks` blocks, each inside one cell."""
         if self.depth == 0:
             return self.give(index, at, within, blocks * self.size)
         out: list[Part] = []
@@ -150,7 +149,7 @@ class ShareSlots(Slots):
         return out
 
     def _measure_all(self, index: EngineIndex) -> array[int]:
-        """`measure` of every node; by columns where whole equal devices are free, which is nearly everywhere."""
+        """Measure every node, by columns where free devices are whole and equal, which is nearly everywhere."""
         largest = max(self.masks, default=0)
         if self.depth or self.size > 1 or largest >> 63:
             return array("q", (self.measure(index, at) for at in range(len(index.free))))
@@ -165,7 +164,7 @@ class ShareSlots(Slots):
         return found
 
     def _on_one(self, node: Node) -> int:
-        """How many parts each whole device of a node gives; -1 where its devices are not equal."""
+        """Return how many parts each whole device of a node gives; -1 if its devices differ."""
         share, devices = self.shape.share, node.devices
         assert share is not None
         if not devices:
@@ -182,7 +181,10 @@ class ShareSlots(Slots):
         return [key for key in self._keys if key % SECOND >= blocks]
 
     def _key(self, index: EngineIndex, at: int, room: int) -> int:
-        """-1 for no room. To pack: first where devices are given in parts already, then where fewest are free."""
+        """Return the bucket key of a node, or -1 for no room.
+
+        When packing, nodes with shared devices come first, then those with the fewest free devices.
+        """
         if not room:
             return -1
         share = self.shape.share
@@ -197,7 +199,7 @@ class ShareSlots(Slots):
 
 
 def _round_robin(choices: list[tuple[Part, int]], tasks: int) -> list[Part]:
-    """One part of each device after the other."""
+    """Deal one part of each device in turn."""
     out: list[Part] = []
     left = dict(choices)
     while len(out) < tasks:
@@ -209,7 +211,7 @@ def _round_robin(choices: list[tuple[Part, int]], tasks: int) -> list[Part]:
 
 
 def unenforced(tree: Tree, spots: Sequence[Spot]) -> tuple[str, ...]:
-    """A note when nothing on their nodes keeps tasks to their parts."""
+    """Return a note if nothing on some of these nodes limits tasks to their parts."""
     nodes = (tree.nodes[at] for at in sorted({spot.at for spot in spots if spot.part}))
     free = [node.name for node in nodes if node.labels.get(MPS_LABEL[0]) != MPS_LABEL[1]]
     if not free:

@@ -1,8 +1,8 @@
-"""Why: whether a shape fits is asked thousands of times a cycle: its room per node and cell is kept, not counted.
+"""The cached room of a task shape per node and cell, since it is asked thousands of times per cycle.
 
-A `Slots` follows the journal of its engine: only nodes that changed are looked at again. Nodes are kept in buckets by
-(room, free devices) as integers used as bit sets over positions, so the tightest node is found without a scan and ties
-never depend on history.
+A `Slots` follows the journal of its engine and updates only changed nodes. Nodes are kept in buckets by (room, free
+devices), stored as integers used as bit sets over positions. The tightest node is therefore found without a scan, and
+ties never depend on history.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from corral.scheduler.index import EngineIndex
 
 SECOND = 1 << 24
-"""Bucket keys are first * SECOND + second; both stay below it."""
+"""The factor of a bucket key, first * SECOND + second; both parts stay below it."""
 
 
 class Slots:
     """How many blocks of `size` tasks of one shape fit on each node of an engine, each block in a cell at `depth`.
 
-    `depth` counts from the node (0) down. `room` and `totals` are views; read them after `sync`.
+    `depth` counts from the node (0) down. `room` and `totals` are views on buffers; read them after `sync`.
     """
 
     def __init__(self, index: EngineIndex, shape: TaskShape, size: int, depth: int) -> None:
@@ -43,7 +43,7 @@ class Slots:
         self._rebuild(index)
 
     def sync(self, index: EngineIndex) -> Slots:
-        """Look again at what changed since the last time."""
+        """Update the room of the nodes that changed since the last call."""
         if self._cursor == index.changes:
             return self
         begun = index.changes - len(index.journal)
@@ -59,9 +59,9 @@ class Slots:
         return self
 
     def measure(self, index: EngineIndex, at: int, within: int = WHOLE, tasks: int | None = None) -> int:
-        """How many blocks fit on the node at a position now, using only devices of the mask `within`.
+        """Return how many blocks fit on a node now, using only devices of the mask `within`.
 
-        `tasks` is how many more tasks it takes, when that is not what the index says.
+        `tasks` overrides the number of further tasks that the index allows there.
         """
         shape, size = self.shape, self.size
         tasks = index.tasks[at] if tasks is None else tasks
@@ -82,7 +82,7 @@ class Slots:
         return self.amounts_room(index, at, room) if room else 0
 
     def amounts_room(self, index: EngineIndex, at: int, room: int) -> int:
-        """How many of `room` blocks find what they need besides devices."""
+        """Return how many of `room` blocks find the resources they need besides devices."""
         shape, size = self.shape, self.size
         if shape.cpu:
             room = min(room, index.cpu[at] // (shape.cpu * size))
@@ -99,17 +99,20 @@ class Slots:
         return max(room, 0)
 
     def fitting(self, start: int, end: int) -> int:
-        """How many devices of [start, end) fit the shape, whoever holds them."""
+        """Return how many devices of the nodes in [start, end) fit the shape, used or not."""
         if not self._fitting:
             self._fitting = [0, *accumulate(mask.bit_count() for mask in self.masks)]
         return self._fitting[end] - self._fitting[start]
 
     def tightest(self, blocks: int, start: int, end: int) -> int:
-        """The position in [start, end) with the least room that holds `blocks`, least free devices on ties; or -1."""
+        """Return the position in [start, end) with the least room that holds `blocks`, or -1.
+
+        On ties the node with the fewest free devices is taken.
+        """
         return next(self.tightest_first(blocks, start, end), -1)
 
     def tightest_first(self, blocks: int, start: int, end: int) -> Iterator[int]:
-        """All positions in [start, end) that hold `blocks`, tightest first."""
+        """Yield all positions in [start, end) that hold `blocks`, tightest first."""
         inside = -1 if end - start == len(self._kept) else (1 << end) - (1 << start)
         for bits in [self._buckets[key] & inside for key in self._from(blocks)]:
             while bits:
@@ -118,7 +121,7 @@ class Slots:
                 bits ^= lowest
 
     def _from(self, blocks: int) -> list[int]:
-        """The keys of nodes that hold so many, tightest first."""
+        """Return the bucket keys of nodes that hold `blocks`, tightest first."""
         if self.shape.devices:
             return self._keys[bisect_left(self._keys, blocks * SECOND) :]
         return [key for key in self._keys if key % SECOND >= blocks]
@@ -140,7 +143,7 @@ class Slots:
         self._cursor = index.changes
 
     def _measure_all(self, index: EngineIndex) -> array[int]:
-        """`measure` of every node, by columns where that is possible."""
+        """Measure every node, by columns where possible."""
         shape, size, count = self.shape, self.size, len(index.free)
         largest = max(self.masks, default=0)
         if shape.ids or self.depth or size > 1 or largest >> 63 or (not shape.devices and 0 in self.masks):
@@ -151,7 +154,7 @@ class Slots:
         return array("q", room.tobytes())
 
     def amounts_column(self, index: EngineIndex) -> NDArray[np.int64]:
-        """By position how many tasks find what they need besides devices."""
+        """Return by node position how many tasks find the resources they need besides devices."""
         shape, count = self.shape, len(index.free)
         room = np.array(index.tasks, dtype=np.int64)
         columns = [(index.cpu, shape.cpu), (index.memory, shape.memory), (index.shm, shape.shm)]
@@ -165,13 +168,16 @@ class Slots:
         return np.maximum(room, 0)
 
     def fitting_free(self, index: EngineIndex) -> NDArray[np.uint64]:
-        """By position the free devices that fit, where their masks have 63 bits at most; a node may have others beyond."""
+        """Return by node position the mask of free fitting devices, which must fit in 63 bits.
+
+        A node may have other devices beyond these bits.
+        """
         if max(index.free, default=0) >> 63:
             return np.array([free & mask for free, mask in zip(index.free, self.masks, strict=True)], dtype=np.uint64)
         return np.array(index.free, dtype=np.uint64) & np.array(self.masks, dtype=np.uint64)
 
     def _all_keys(self, index: EngineIndex) -> NDArray[np.int64]:
-        """`_key` of every node, by columns where that is possible."""
+        """Return the bucket key of every node, by columns where possible."""
         if not self.shape.devices or max(self.masks, default=0) >> 63:
             return np.array([self._key(index, at, room) for at, room in enumerate(self._kept)], dtype=np.int64)
         keys = np.minimum(self.room, SECOND - 1) * SECOND + np.bitwise_count(self.fitting_free(index))
@@ -204,7 +210,10 @@ class Slots:
                 insort(self._keys, key)
 
     def _key(self, index: EngineIndex, at: int, room: int) -> int:
-        """-1 for no room. A task without devices goes where the fewest devices are free, then where it is tightest."""
+        """Return the bucket key of a node, or -1 for no room.
+
+        A task without devices prefers the node with the fewest free devices, then the tightest.
+        """
         if not room:
             return -1
         if self.shape.devices:
@@ -212,7 +221,7 @@ class Slots:
         return index.free[at].bit_count() * SECOND + min(room, SECOND - 1)
 
     def same_as(self, other: Slots) -> bool:
-        """Whether both know the same, bit for bit; both are synchronous with their engines."""
+        """Return whether both hold the same data; both must be in sync with their engines."""
         return (
             self._kept == other._kept
             and self._where == other._where
@@ -222,7 +231,7 @@ class Slots:
         )
 
     def copy(self) -> Slots:
-        """An independent copy that follows an independent copy of the engine."""
+        """Return an independent copy that follows a copy of the engine."""
         twin = object.__new__(type(self))
         twin.shape, twin.size, twin.depth, twin.masks = self.shape, self.size, self.depth, self.masks
         twin._kept = self._kept[:]
@@ -235,7 +244,7 @@ class Slots:
 
 
 def _bit_sets(keys: NDArray[np.int64]) -> dict[int, int]:
-    """By key the set of the positions that have it, without those of the key -1."""
+    """Return for each key except -1 the bit set of the positions that have it."""
     out = {}
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.diff(keys[order], prepend=-1))

@@ -1,4 +1,4 @@
-"""Why: tasks that are spread survive what one cell does not; how even they can be follows from the room alone."""
+"""Spread tasks evenly over cells with limited room."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from heapq import heapify, heappop, heappush
 
 
 def evenly(room: Mapping[int, int], there: Mapping[int, int], count: int) -> dict[int, int] | None:
-    """How many of `count` tasks each cell gets, None when there is not room for all.
+    """Return how many of `count` tasks each cell gets, or None if there is not enough room.
 
-    One after the other goes where fewest are, of equals to the first cell with room: no other division has a smaller
-    greatest or a greater smallest number, so a bound on their difference is kept if it can be.
+    Tasks go one by one to the cell with the fewest tasks, on ties to the first with room. No other division has a
+    smaller maximum or a larger minimum, so a bound on the skew is met whenever that is possible.
     """
     if sum(room.values()) < count:
         return None

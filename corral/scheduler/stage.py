@@ -1,6 +1,6 @@
-"""Why: "would it start if it asked for less?" is answered by the next cycle itself, with one gang asking otherwise.
+"""Try a waiting gang with a changed request on the real planner.
 
-Every try leaves the cluster as it was, bit for bit, and never touches the queue that is in force: it runs on a fork.
+Every try leaves the cluster bit for bit as it was and runs on a fork of the queue.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from corral.scheduler.policy import Policy
 from corral.scheduler.queue import Entry, Queue
 
 _TRY_COST = 4096
-"""So many shapes that wait, and gangs with a known end, may all tries of one question look at together."""
+"""The most waiting groups and known ends examined by all tries of one question together."""
 _FITS_COST = 32_768
-"""So many nodes may all looks for room of one question look at together."""
+"""The most nodes examined by all checks for room of one question together."""
 _MOST_TRIES = 32
 _MOST_FITS = 512
 
 
 class Bound(NamedTuple):
-    """A bound of a queue on one resource: which of its vectors, the place in it, and how much it is."""
+    """A bound of a queue on one resource: the kind of bound, the index of the resource, and the amount."""
 
     queue: str
     kind: str
@@ -42,7 +42,7 @@ class Bound(NamedTuple):
 
 
 class Stage:
-    """Tries one waiting gang with other wishes; how often is bounded by what a try costs."""
+    """Tries changed requests of one waiting gang, as often as their cost allows."""
 
     def __init__(self, cluster: Cluster, queue: Queue, policy: Policy, entry: Entry, now: float) -> None:
         self.cluster = cluster
@@ -52,19 +52,19 @@ class Stage:
         self._queue = queue.fork(most=ALIKE, job=entry.request.job)
         nodes = sum(len(index.tree.nodes) for index in cluster.engines.values())
         self.tries = max(2, min(_MOST_TRIES, _TRY_COST // (1 + len(queue.groups) + len(cluster.ends))))
-        """How many whole cycles may still be tried."""
+        """The number of whole cycles that may still be tried."""
         self.looks = max(16, min(_MOST_FITS, _FITS_COST // (1 + nodes)))
-        """How often room may still be looked for."""
+        """The number of checks for room that may still be made."""
 
     @property
     def head(self) -> Reservation | None:
-        """The reservation of the first that waits, unless that is this gang."""
+        """Return the reservation of the head of the queue, or None if there is none or this gang is the head."""
         memory = self._queue.memory
         found = memory.reservation if isinstance(memory, Memory) else None
         return found if found is not None and found.job != self.request.job else None
 
     def fits(self, request: GangRequest, bound: Bound | None = None) -> bool:
-        """Whether there is room and no bound against it, past the head's place: necessary, not yet enough."""
+        """Return whether it has room and no bound against it, beside the head's place: necessary but not sufficient."""
         self.looks -= 1
         trial, head, queues = Trial(self.cluster), self.head, self.cluster.queues
         with self._bounded_by(bound), trial.supposing():
@@ -79,7 +79,7 @@ class Stage:
                     head.forget()
 
     def tried(self, request: GangRequest, bound: Bound | None = None) -> Plan:
-        """The next plan, were this the gang's request and this bound as it says."""
+        """Return the next plan for this request of the gang, with this bound in force."""
         self.tries -= 1
         queue = self._queue
         verdicts = [(group, group.verdict) for group in queue.groups.values()]
@@ -97,18 +97,18 @@ class Stage:
                 group.told = reasons
 
     def starts(self, request: GangRequest, bound: Bound | None = None) -> Plan | None:
-        """The next plan if it places the gang, asked for like this; else None."""
+        """Return the next plan if it places the gang with this request; else None."""
         found = self.tried(request, bound)
         return found if any(placed.job == self.job for placed in found.placements) else None
 
     @property
     def job(self) -> JobId:
-        """Whose gang it is."""
+        """Return the gang's job."""
         return self.request.job
 
     @contextmanager
     def _bounded_by(self, bound: Bound | None) -> Iterator[None]:
-        """With another bound in force meanwhile."""
+        """Put another bound in force for the block."""
         if bound is None:
             yield
             return
@@ -122,7 +122,10 @@ class Stage:
 
 
 def first_that_fits(stage: Stage, requests: Sequence[GangRequest]) -> int | None:
-    """Of requests that ask for less and less, the place of the first with room for it; None when even the last has none."""
+    """Return the index of the first request that has room, or None if the last has none.
+
+    Each request must ask less than the one before.
+    """
     if not requests or stage.looks <= 0 or not stage.fits(requests[-1]):
         return None
     low, high = -1, len(requests) - 1

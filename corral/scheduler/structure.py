@@ -1,4 +1,4 @@
-"""Why: "a cell like this one" must mean something: cells are of one type when they are built of the same parts."""
+"""Cell types: cells of one depth are of one type if they consist of the same parts."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from corral.scheduler.tree import Tree
 
 
 class CellType(NamedTuple):
-    """Cells of one depth and one structure; types sort widest first."""
+    """The type of cells of one depth and structure; types sort widest first."""
 
     depth: int
     number: int
 
 
 class Structure:
-    """The cells of a tree at every depth, numbered in topology order, with their types and what they are made of.
+    """The cells of a tree at every depth, numbered in topology order, with their types and parts.
 
-    Above and at the node a cell is a range of positions; below it is a mask of one node's devices.
+    At and above the node a cell is a range of positions; below it, a mask of one node's devices.
     """
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.node_depth = tree.node_depth
         self._starts: dict[int, list[int]] = {}
-        """By depth below the node: the number of the first cell of each node."""
+        """For each depth below the node, the number of the first cell of each node."""
         self._inner: dict[int, list[tuple[int, int]]] = {}
-        """By depth below the node: position and mask of each cell."""
+        """For each depth below the node, the position and mask of each cell."""
         self._types: dict[int, list[CellType]] = {}
         self._cells: dict[CellType, list[int]] = {}
         self._counts: dict[tuple[CellType, CellType], int] = {}
@@ -46,7 +46,7 @@ class Structure:
         self._all = [layout.all for layout in tree.layouts]
 
     def find(self, level: str, model: str = "", chain: str = "") -> CellType | None:
-        """The commonest type of a level's cells that have only devices of the model and the chain; None: there is none."""
+        """Return the commonest type of a level's cells with only devices of the model and chain, or None."""
         depth = resolve(level, self.tree.levels)
         if depth is None:
             return None
@@ -63,7 +63,7 @@ class Structure:
         )
 
     def models(self, depth: int, number: int) -> Iterator[str]:
-        """The models of a cell's devices."""
+        """Yield the models of a cell's devices."""
         yield from (device.model for device in self._devices(depth, number))
 
     def _devices(self, depth: int, number: int) -> Iterator[Device]:
@@ -71,11 +71,11 @@ class Structure:
             yield from (device for device in self.tree.nodes[at].devices if mask >> device.index & 1)
 
     def type_of(self, depth: int, number: int) -> CellType:
-        """The type of a cell."""
+        """Return the type of a cell."""
         return self._typed(depth)[number]
 
     def cells(self, kind: CellType) -> list[int]:
-        """The numbers of the cells of a type."""
+        """Return the numbers of the cells of a type."""
         found = self._cells.get(kind)
         if found is None:
             typed = self._typed(kind.depth)
@@ -83,7 +83,7 @@ class Structure:
         return found
 
     def count(self, wider: CellType, narrower: CellType) -> int:
-        """How many cells of one type a cell of another is made of."""
+        """Return how many cells of a narrower type a cell of a wider type contains."""
         key = (wider, narrower)
         if key not in self._counts:
             first = self.cells(wider)[0]
@@ -92,7 +92,7 @@ class Structure:
         return self._counts[key]
 
     def devices(self, kind: CellType) -> int:
-        """How many devices a cell of a type has."""
+        """Return how many devices a cell of a type has."""
         if kind not in self._sizes:
             first = next(iter(self.cells(kind)), None)
             masks = self.masks(kind.depth, first) if first is not None else ()
@@ -100,7 +100,7 @@ class Structure:
         return self._sizes[kind]
 
     def thousandths(self, kind: CellType) -> int:
-        """The thousandths of devices of a cell of a type: slices do not count beside what they are cut from."""
+        """Return the thousandths of devices in a cell of a type; slices do not count beside their parent device."""
         tree, first = self.tree, next(iter(self.cells(kind)), None)
         masks = self.masks(kind.depth, first) if first is not None else ()
         return sum(
@@ -109,13 +109,13 @@ class Structure:
         )
 
     def masks(self, depth: int, number: int) -> Sequence[tuple[int, int]]:
-        """The positions and devices of a cell."""
+        """Return the node positions and device masks of a cell."""
         if depth > self.node_depth:
             return (self._inner_cells(depth)[number],)
         return [(at, self._all[at]) for at in self._range(depth, number)]
 
     def at_node(self, depth: int, at: int) -> Sequence[tuple[int, int]]:
-        """The cells of a depth that a node is in, or that are in it: number, and mask of the node's devices."""
+        """Return the cells of a depth that contain a node or lie in it, as (cell number, mask of devices)."""
         if depth <= self.node_depth:
             return ((self.tree.cells[depth].of[at], self._all[at]),)
         self._inner_cells(depth)
@@ -123,7 +123,7 @@ class Structure:
         return list(enumerate(self.tree.layouts[at].depths[depth - self.node_depth], first))
 
     def related(self, depth: int, number: int, other: int) -> Iterator[int]:
-        """The cells of another depth that hold this one, or are in it; itself for its own depth."""
+        """Yield the cells of another depth that contain this one or lie in it; at its own depth, itself."""
         if other == depth:
             yield number
         elif other < depth:
@@ -142,14 +142,14 @@ class Structure:
                 yield from (found for found, inner in self.at_node(other, at) if inner & mask)
 
     def range_at(self, depth: int, own: int, number: int) -> range:
-        """The positions of the cell at `depth` that holds the cell `number` of the depth `own`."""
+        """Return the positions of the cell at `depth` that contains the cell `number` of depth `own`."""
         at = self._first(own, number)
         if depth >= self.node_depth:
             return range(at, at + 1) if own >= self.node_depth else self._range(own, number)
         return self._range(depth, self.tree.cells[depth].of[at])
 
     def name(self, depth: int, number: int) -> str:
-        """A name by which `named` finds the cell again while its machines stand."""
+        """Return a name from which `named` finds the cell again while its machines stay the same."""
         known = self._written.get((depth, number))
         if known is None:
             known = self._written[depth, number] = self._write(depth, number)
@@ -162,9 +162,9 @@ class Structure:
         return f"{self.tree.levels[depth]}:{self.tree.nodes[at].name}/{number - self._starts[depth][at]}"
 
     def named(self, name: str) -> tuple[int, int] | None:
-        """Depth and number of the cell of a name; None when there is none.
+        """Return the depth and number of the cell with this name, or None.
 
-        Below the node `LEVEL:NODE/2` is the third cell of the level, `LEVEL:NODE/#8` the one that device 8 is in.
+        Below the node, `LEVEL:NODE/2` is the third cell of the level, and `LEVEL:NODE/#8` the one with device 8.
         """
         level, _, rest = name.partition(":")
         if level not in self.tree.levels:
@@ -195,7 +195,7 @@ class Structure:
         return found
 
     def _first(self, depth: int, number: int) -> int:
-        """The first position of a cell."""
+        """Return the first node position of a cell."""
         return self._inner_cells(depth)[number][0] if depth > self.node_depth else self._ranges[depth][number].start
 
     def _range(self, depth: int, number: int) -> range:
@@ -212,7 +212,7 @@ class Structure:
         return found
 
     def _typed(self, depth: int) -> list[CellType]:
-        """The type of each cell of a depth: equal when the nodes, or the devices, that it is made of are alike."""
+        """Return the type of each cell of a depth; cells made of equal nodes, or of equal devices, share a type."""
         found = self._types.get(depth)
         if found is None:
             known: dict[object, CellType] = {}

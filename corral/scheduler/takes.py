@@ -1,4 +1,4 @@
-"""Why: whatever a task can hold of a node is one value, so that holding, reserving and undoing are the same everywhere."""
+"""The resources held on a node, as one value that holding, reserving and undoing share."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from corral.model.inventory import UNBOUNDED, Node
 from corral.scheduler.shapes import Amounts, TaskShape
 
 CLOSED = 1 << 32
-"""So many tasks besides itself does a task hold whose job has its nodes for itself: then no other task fits."""
+"""Additional task slots that an exclusive task occupies, so that no other task fits on its node."""
 _ENDLESS = 1 << 60
 
 
 class Part(NamedTuple):
-    """A part of one device, in millionths of its computing power and of its memory."""
+    """A part of one device, in millionths of its compute and of its memory."""
 
     device: int
     compute: int
@@ -22,7 +22,7 @@ class Part(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """A job that others keep away from, or that keeps others away."""
+    """A job with tags or anti-affinity rules on a node."""
 
     job: str
     tags: tuple[str, ...]
@@ -32,7 +32,7 @@ class Neighbour(NamedTuple):
 
 
 class Extra(NamedTuple):
-    """What few tasks hold: other resources by name, parts of devices, and what matters to jobs beside them."""
+    """The rarer holdings: other resources by name, device parts, and tags or anti-affinity rules."""
 
     amounts: Amounts = ()
     shares: tuple[Part, ...] = ()
@@ -40,7 +40,7 @@ class Extra(NamedTuple):
 
 
 class Take(NamedTuple):
-    """What some tasks hold on one node; `devices` are those they have whole."""
+    """The resources that some tasks hold on one node; `devices` are those held whole."""
 
     at: int
     devices: int
@@ -51,7 +51,7 @@ class Take(NamedTuple):
     extra: Extra | None = None
 
     def plus(self, more: Take) -> Take:
-        """Both together, on the node of this one."""
+        """Return the sum of both, on the node of this one."""
         return Take(
             self.at,
             self.devices | more.devices,
@@ -64,7 +64,7 @@ class Take(NamedTuple):
 
 
 def nothing(at: int) -> Take:
-    """Nothing held on a node."""
+    """Return an empty take on a node."""
     return Take(at, 0, 0, 0, 0, 0)
 
 
@@ -78,7 +78,7 @@ def take_of(
     *,
     exclusive: bool = False,
 ) -> Take:
-    """What `tasks` tasks of a shape hold on one node, with these devices between them."""
+    """Return the take of `tasks` tasks of a shape on one node, with these devices between them."""
     extra = None
     if shape.more or shares or near:
         extra = Extra(tuple((name, tasks * amount) for name, amount in shape.more), shares, near)
@@ -87,13 +87,13 @@ def take_of(
 
 
 def named_columns(nodes: Sequence[Node]) -> dict[str, list[int]]:
-    """By name of a resource how much of it each node has; what nobody counts has no column."""
+    """Return by resource name how much of it each node has; a resource that no node counts has no column."""
     names = sorted({name for node in nodes for name in node.resources})
     return {name: [node.resources.get(name, _ENDLESS if name in UNBOUNDED else 0) for node in nodes] for name in names}
 
 
 def summed(amounts: Iterable[tuple[str, int]]) -> Amounts:
-    """Each name once, in order."""
+    """Return the sum for each name, sorted by name."""
     total: dict[str, int] = {}
     for name, amount in amounts:
         total[name] = total.get(name, 0) + amount
@@ -108,21 +108,21 @@ def _both(first: Extra | None, second: Extra | None) -> Extra | None:
 
 
 class Neighbours:
-    """By node position which neighbours are there, and how often each; empty where nobody minds anybody."""
+    """The jobs with tags or anti-affinity rules by node position, with the number of their tasks there."""
 
     def __init__(self) -> None:
         self.at: dict[int, dict[Neighbour, int]] = {}
         self.averse = 0
-        """How many of them keep others away."""
+        """How many of them have anti-affinity rules."""
 
     def add(self, at: int, near: Neighbour) -> None:
-        """One more."""
+        """Add a neighbour."""
         here = self.at.setdefault(at, {})
         here[near] = here.get(near, 0) + 1
         self.averse += bool(near.averse)
 
     def remove(self, at: int, near: Neighbour) -> None:
-        """One less."""
+        """Remove a neighbour."""
         here = self.at[at]
         here[near] -= 1
         if not here[near]:
@@ -132,11 +132,11 @@ class Neighbours:
         self.averse -= bool(near.averse)
 
     def listed(self) -> list[tuple[int, list[tuple[Neighbour, int]]]]:
-        """All of it in one order."""
+        """Return the whole state in a fixed order."""
         return sorted((at, sorted(here.items())) for at, here in self.at.items())
 
     def copy(self) -> Neighbours:
-        """An independent copy."""
+        """Return an independent copy."""
         twin = Neighbours()
         twin.at, twin.averse = {at: dict(here) for at, here in self.at.items()}, self.averse
         return twin

@@ -1,6 +1,6 @@
-"""Why: one engine's machines, sorted so that every cell above the nodes is a range of positions: racks become slices.
+"""The machines of one engine, sorted so that every cell above the nodes is a range of positions.
 
-A `Tree` never changes; it is made again when machines come, go or move, and is shared by forks.
+A `Tree` never changes. It is rebuilt when machines appear, disappear or move, and forks share it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 class Cells(NamedTuple):
-    """All cells of one level, in the order of their positions."""
+    """All cells of one level, ordered by position."""
 
     names: tuple[str, ...]
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     of: tuple[int, ...]
-    """By position: the cell that it is in."""
+    """For each node position, the number of the cell that contains it."""
 
 
 class Tree:
-    """The cells of one engine, from `engine` (depth 0) over `node` (`node_depth`) to `device`."""
+    """The cells of one engine, from `engine` (depth 0) through `node` (`node_depth`) to `device`."""
 
     def __init__(self, inventory: Inventory) -> None:
         self.engine = inventory.engine
@@ -48,7 +48,7 @@ class Tree:
             sorted(inventory.nodes, key=lambda node: (homes[paths[node.name]], natural(node.name)))
         )
         self.masks: dict[Hashable, list[int]] = {}
-        """By what a shape wants of devices and labels, which devices of each node fit; a memory only."""
+        """For a shape's device and label requirements, the fitting devices of each node; a cache."""
         self.position = {node.name: at for at, node in enumerate(self.nodes)}
         self.cells = self._cells([paths[node.name] for node in self.nodes])
         alike: dict[Hashable, int] = {}
@@ -58,14 +58,14 @@ class Tree:
             )
             for node in self.nodes
         )
-        """By position: nodes with the same number have the same taints and devices, but for names and health."""
+        """By position; nodes with the same number have the same taints and devices, except for names and health."""
         first = dict(zip(reversed(self.alike), reversed(self.nodes), strict=True)).values()
         self.models = tuple(sorted({device.model for node in first for device in node.devices if device.parent < 0}))
-        """The models of whole devices that there are."""
+        """The models of whole devices."""
         self.avoided = any(taint.effect == AVOIDED for node in self.nodes for taint in node.taints)
-        """Whether some node would rather be left alone."""
+        """Whether any node has a PreferNoSchedule taint."""
         self.rivals = {at: found for at, node in enumerate(self.nodes) if (found := _rivals(node))}
-        """By position and device the mask of its slices, or of what it is a slice of; empty where nothing is sliced."""
+        """By position and device, the mask of its slices or of its parent device; empty where nothing is sliced."""
         wirings = [(node.links, tuple([(each.index, each.cells) for each in node.devices])) for node in self.nodes]
         layouts: dict[Any, Layout] = {}
         by_wiring = {key: self._layout(self.nodes[at], layouts) for key, at in _firsts(wirings).items()}
@@ -73,7 +73,7 @@ class Tree:
 
     @cached_property
     def kinds(self) -> tuple[Counted, ...]:
-        """One device of each kind, model and size of memory, whole ones and slices, with what it counts for."""
+        """Return one device of each kind, model and memory size, whole or sliced, with its thousandths."""
         found: dict[tuple[object, ...], Counted] = {}
         for node in self.nodes:
             for each in counted(node.devices):
@@ -90,7 +90,7 @@ class Tree:
         return tuple(out)
 
     def _layout(self, node: Node, known: dict[Any, Layout]) -> Layout:
-        """A level that a node does not name is its next lower one, down to the single device."""
+        """Build the layout of a node; a level that it does not name becomes its next narrower one."""
         inner = self.levels[self.node_depth + 1 : -1]
         links = node.links if len(node.links) == len(node.devices) else ()
         singles = tuple(1 << device.index for device in node.devices)
@@ -115,7 +115,7 @@ class Tree:
         return known.setdefault(known_as, Layout(*known_as))
 
     def refreshed(self, inventory: Inventory) -> Tree | None:
-        """This tree with the nodes as they are now, or None when more than their health changed."""
+        """Return this tree with the current nodes, or None if more than their health changed."""
         if len(inventory.nodes) != len(self.nodes) or complete(inventory.levels) != self.levels:
             return None
         nodes = list(self.nodes)
@@ -144,17 +144,17 @@ def _lasting(node: Node) -> Node:
 
 
 def _firsts(keys: Sequence[Hashable]) -> dict[Hashable, int]:
-    """Where each key comes first."""
+    """Return the first index of each key."""
     return dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that sorts node9 before node10."""
+    """Return a sort key that puts node9 before node10."""
     return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in _DIGITS.split(text) if part)
 
 
 def _path(node: Node, upper: Sequence[str]) -> tuple[str, ...]:
-    """The cells above a node, outermost first; a level that it does not name is its next lower one."""
+    """Return the cells above a node, outermost first; a level that it does not name becomes its next narrower one."""
     named, lower, path = dict(node.cells), f"~{node.name}", []
     for level in reversed(upper):
         lower = named.get(level, f"~{lower.removeprefix('~')}")

@@ -1,4 +1,4 @@
-"""What each user of a queue holds and held before: it decides between gangs of equal rank in the fair order."""
+"""Current and past usage of each user of a queue; it orders gangs of equal rank under the fair policy."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from math import exp, log
 from corral.model.queues import UserUsage
 
 HALF_LIFE = 86_400.0
-"""Seconds, for queues without a half-life of their own."""
+"""The default half-life in seconds, for queues without their own."""
 _DIGITS = 9
-"""Shares that agree in so many decimals are equal: nobody is passed over for what was held weeks ago."""
+"""Decimals to which usage shares are compared, so that use of weeks ago makes no difference."""
 _FORGOTTEN = 20
-"""After so many half-lives with nothing held a millionth is left of what was."""
+"""Half-lives without holdings after which past usage is dropped; about a millionth of it is left then."""
 
 Key = tuple[str, str]
 """A queue and a user."""
 
 
 class Use:
-    """What one user holds in a queue now, and the decaying average of that until `seen`."""
+    """One user's current usage of a queue, and its decaying average until `seen`."""
 
     __slots__ = ("past", "seen", "used")
 
@@ -29,22 +29,22 @@ class Use:
         self.seen = seen
 
     def average(self, half_life: float, now: float) -> list[float]:
-        """The decaying average at `now`."""
+        """Return the decaying average at `now`."""
         keep = exp(-log(2) * max(0.0, now - self.seen) / half_life)
         return [past * keep + used * (1 - keep) for past, used in zip(self.past, self.used, strict=True)]
 
 
 class Users:
-    """All users of a tree of queues; amounts are vectors of the resources `names`, in the tree's units."""
+    """The usage of all users in a tree of queues; amounts are queue resource vectors over `names`."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.changed: set[Key] = set()
-        """Those of whom the past moved since somebody last took note of it."""
+        """The users with past usage that changed since it was last stored."""
         self._names = names
         self._uses: dict[Key, Use] = {}
 
     def charge(self, queue: str, user: str, amounts: Sequence[int], sign: int) -> None:
-        """Count what a gang of theirs takes, or gives back with `sign` -1."""
+        """Add the amounts of a user's gang, or subtract them with `sign` -1."""
         found = self._uses.get((queue, user))
         if found is None:
             found = self._uses[queue, user] = self._nothing()
@@ -54,7 +54,7 @@ class Users:
             del self._uses[queue, user]
 
     def remember(self, queue: str, user: str, half_life: float, now: float) -> None:
-        """Bring the average to `now`; call it before what they hold changes."""
+        """Update the decaying average to `now`, before the user's holdings change."""
         found = self._uses.get((queue, user))
         if found is None:
             found = self._uses[queue, user] = self._nothing()
@@ -63,7 +63,7 @@ class Users:
             self.changed.add((queue, user))
 
     def standing(self, queue: str, user: str, half_life: float, total: Sequence[int], now: float) -> float:
-        """The dominant share of the mean of what they hold now and of the decayed past; 0 for who never had anything."""
+        """Return the dominant share of the mean of current and decayed past usage; 0 for an unknown user."""
         found = self._uses.get((queue, user))
         if found is None:
             return 0.0
@@ -74,7 +74,7 @@ class Users:
         return round(max(shares, default=0.0), _DIGITS)
 
     def usage(self, key: Key) -> UserUsage | None:
-        """What is remembered of their past, to be written down; None for who is forgotten."""
+        """Return the stored form of a user's past usage; None if the user is forgotten."""
         found = self._uses.get(key)
         if found is None or not found.seen:
             return None
@@ -82,13 +82,13 @@ class Users:
         return UserUsage(*key, found.seen, amounts)
 
     def usages(self) -> Iterator[UserUsage]:
-        """All that is remembered, by queue and user."""
+        """Yield all remembered usage, by queue and user."""
         for key in sorted(self._uses):
             if (usage := self.usage(key)) is not None:
                 yield usage
 
     def recall(self, usages: Iterable[UserUsage]) -> None:
-        """Take over what was written down; nobody else has a past, but for what they hold since they were given it."""
+        """Restore stored usage; users without a record keep only their current usage."""
         for use in self._uses.values():
             use.past = [0.0] * len(self._names)
         for usage in usages:
@@ -98,14 +98,14 @@ class Users:
         self.changed.clear()
 
     def forget(self, now: float, half_life: Callable[[str], float]) -> None:
-        """Drop those who hold nothing, and of whose past hardly anything is left."""
+        """Drop users without holdings after their past usage has almost decayed."""
         for key, use in [*self._uses.items()]:
             if not any(use.used) and now - use.seen > _FORGOTTEN * half_life(key[0]):
                 del self._uses[key]
                 self.changed.add(key)
 
     def copy(self, *, cleared: bool = False) -> Users:
-        """An independent copy; `cleared`: nobody holds anything in it."""
+        """Return an independent copy; with `cleared`, nothing is held in it."""
         twin = Users(self._names)
         twin.changed = set(self.changed)
         for key, use in self._uses.items():
@@ -115,7 +115,7 @@ class Users:
         return twin
 
     def columns(self) -> list[tuple[Key, list[int]]]:
-        """Who holds what, for hashing and comparing."""
+        """Return all current holdings, for hashing and comparing."""
         return sorted((key, use.used) for key, use in self._uses.items() if any(use.used))
 
     def _nothing(self) -> Use:

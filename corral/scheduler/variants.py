@@ -1,4 +1,4 @@
-"""Why: a gang that wants one model of device, whichever, is a few questions: one for each model there is."""
+"""Expand a request for devices of one model, whichever it is, into one request per model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST = 64
 
 
 def variants(index: EngineIndex, ask: Ask) -> Iterator[Ask]:
-    """The ask with a model wherever it wants one model: those of which least is free first."""
+    """Yield the request with a model filled in wherever it needs equal models, scarcest model first."""
     if not ask.same_model and not any(part.same_model for part in ask.parts):
         yield ask
         return
@@ -31,7 +31,7 @@ def variants(index: EngineIndex, ask: Ask) -> Iterator[Ask]:
 
 
 def _models(index: EngineIndex, parts: tuple[Part, ...]) -> list[str]:
-    """The models that all of the parts could have, of which least is free first."""
+    """Return the models that all of the parts could use, fewest free devices first."""
     asking = [part.shape for part in parts if part.shape.devices]
     named = {shape.model for shape in asking if shape.model}
     if not asking or len(named) > 1:

@@ -1,4 +1,4 @@
-"""Why: who may be asked to yield to whom is a matter of named rules; everything else about preemption is only search."""
+"""The rules of preemption: which running gangs may be asked to yield to a waiting one, and in which order."""
 
 from __future__ import annotations
 
@@ -28,49 +28,49 @@ _RULES = (
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A running gang that a waiting one may have ended, and why; or some tasks of an elastic one."""
+    """A running gang, or some tasks of an elastic one, that may be evicted, with the rule that allows it."""
 
     gang: Running
     rule: Rule
     cost: float
-    """Device-seconds of work lost; of a task that an elastic gang gives up: less the more it has to spare."""
+    """Device-seconds of work lost; for a spare task of an elastic gang a rank, lower the more the gang can spare."""
     tasks: tuple[TaskKey, ...]
     clears: bool = False
-    """Whether it has to be gone before its queue may take anything back from others."""
+    """Whether it must be gone before its queue may reclaim anything from others."""
 
     def key(self) -> tuple[int, bool, int, float, float]:
-        """Who yields first: by rule, then lowest priority, least damage, latest start; then who was submitted last."""
+        """Return the eviction order: by rule, lowest priority, smallest loss, then latest start."""
         gang, rule = self.gang, Rule.RECLAIM if self.clears else self.rule
         return (_RULES.index(rule), not self.clears, gang.priority, self.cost, -gang.placed_at)
 
     @property
     def amounts(self) -> list[int]:
-        """What its tasks hold, in the terms of the queues."""
+        """Return the holdings of its tasks, as a queue resource vector."""
         return [sum(column) for column in zip(*(self.gang.charges[task] for task in self.tasks), strict=True)]
 
 
 def in_order(victims: Iterable[Victim]) -> list[Victim]:
-    """Who yields first, first."""
+    """Return victims in eviction order; on ties the latest submitted job comes first."""
     latest_first = sorted(victims, key=lambda victim: victim.gang.job, reverse=True)
     return sorted(latest_first, key=Victim.key)
 
 
 class Rules:
-    """Who may be asked in one cycle; those who were told to yield in it already are left out."""
+    """The possible victims in one cycle, without those already told to yield in it."""
 
     def __init__(self, cluster: Cluster, fairness: Fairness, now: float) -> None:
         self.cluster = cluster
         self.fairness = fairness
         self.now = now
         self.again = inf
-        """When a gang that is still protected by its minimum run time may be looked at again."""
+        """When a gang that its minimum run time still protects may be asked again."""
         self.told: dict[JobId, set[TaskKey]] = {}
-        """The tasks that were told to yield in this cycle."""
+        """The tasks told to yield in this cycle."""
         self._ranked: dict[tuple[str, int], list[Victim]] = {}
         self._nobody: dict[tuple[str, int], bool] = {}
 
     def tell(self, victims: Iterable[Victim]) -> None:
-        """These yield."""
+        """Record that these victims yield."""
         for victim in victims:
             told = self.told.setdefault(victim.gang.job, set())
             for task in set(victim.tasks) - told:
@@ -78,11 +78,11 @@ class Rules:
             told.update(victim.tasks)
 
     def look_again(self, at: float) -> None:
-        """Something may be otherwise at this time though nothing happens until then."""
+        """Note a time at which the answer may change without an event."""
         self.again = min(self.again, at)
 
     def ranked(self, request: GangRequest, ask: Sequence[int]) -> list[Victim]:
-        """The running gangs that the rules let this one have ended, who yields first first."""
+        """Return the running gangs that the rules allow to be evicted for this one, in eviction order."""
         key = (request.queue, request.priority)
         known = self._ranked.get(key)
         if known is None:
@@ -101,7 +101,7 @@ class Rules:
         return in_order([*left, *borrowers])
 
     def nobody(self, request: GangRequest) -> bool:
-        """Whether it is plain that nobody may be asked: no lower priority, nothing to spare, and no other queue."""
+        """Return whether there can be no victims: no lower priority, no spare tasks, and no other queue."""
         key = (request.queue, request.priority)
         found = self._nobody.get(key)
         if found is None:
@@ -110,14 +110,14 @@ class Rules:
         return found
 
     def anyone(self, request: GangRequest, ask: Sequence[int]) -> bool:
-        """Whether there is anybody who may be asked."""
+        """Return whether there is any victim."""
         known = self._ranked.get((request.queue, request.priority))
         if known is not None and any(self._still(victim) is not None for victim in known):
             return True
         return bool(self.ranked(request, ask))
 
     def _still(self, victim: Victim) -> Victim | None:
-        """A victim found earlier in the cycle as it is now."""
+        """Return a victim found earlier in the cycle without tasks told to yield since; None if none are left."""
         told = self.told.get(victim.gang.job)
         if not told:
             return victim
@@ -125,7 +125,7 @@ class Rules:
         return Victim(victim.gang, victim.rule, victim.cost, left) if left else None
 
     def _lasting(self, request: GangRequest) -> Iterator[Victim]:
-        """Those whose standing does not change while the cycle runs."""
+        """Yield the victims that stay the same during the cycle."""
         gangs = self.cluster.gangs
         own = self.fairness.queues.find(request.queue)
         if request.priority >= 0:
@@ -140,9 +140,10 @@ class Rules:
         yield from self._spare((gang for gang in elastic if gang.priority <= request.priority), own.name)
 
     def _whole(self, gangs: Iterable[Running], rule: Rule) -> Iterator[Victim]:
-        """Those of the gangs that may yield, each with what is left of it.
+        """Yield those of the gangs that may yield, each with its remaining tasks.
 
-        None in its own cells: `guests` says who takes those. Anybody else would be a guest there, whom it ends in turn.
+        Gangs in their own cells are left out: `guests` handles those. Any other gang would be a guest there, and be
+        evicted in turn.
         """
         for gang in gangs:
             if gang.preemptible and not gang.guaranteed:
@@ -151,7 +152,7 @@ class Rules:
                     yield Victim(gang, rule, gang.cost(self.now), tuple(left))
 
     def _spare(self, gangs: Iterable[Running], queue: str) -> Iterator[Victim]:
-        """Single tasks of elastic gangs that have more than they need; who has most to spare gives first."""
+        """Yield single spare tasks of elastic gangs; the cost makes the gang with most to spare give first."""
         for gang in gangs:
             if gang.preemptible and (gang.queue == queue or not gang.guaranteed):
                 spare = list(gang.spare())
@@ -159,7 +160,7 @@ class Rules:
                     yield Victim(gang, Rule.SHRINK, float(rank - len(spare)), (task,))
 
     def guests(self, request: GangRequest, owner: str) -> Iterator[Victim]:
-        """Who yields to an owner in its cells: the guests of others, and its own gangs of lower priority."""
+        """Yield the victims of an owner in its cells: guests of others, and its own gangs of lower priority."""
         ownership = self.cluster.ownership
         for gang in self.cluster.gangs.by_job.values():
             if gang.job == request.job or not (left := self._left(gang)):
@@ -172,7 +173,7 @@ class Rules:
                 yield Victim(gang, rule, gang.cost(self.now), tuple(left))
 
     def whole(self, gang: Running, rule: Rule) -> Victim | None:
-        """All of a gang that is not told to yield yet; None when it may not be asked to, or only a part is left."""
+        """Return all of a gang as a victim; None if it is not preemptible or a part of it is already leaving."""
         left = self._left(gang)
         if not gang.preemptible or len(left) < len(gang.charges):
             return None
@@ -183,9 +184,10 @@ class Rules:
         return left - self.told[gang.job] if gang.job in self.told else left
 
     def _clearing(self, own: QueueNode, ask: Sequence[int], victims: Sequence[Victim]) -> Sequence[Victim]:
-        """The fewest of its own lower priorities with whom gone a queue that holds its part or less would do so again.
+        """Return the fewest own gangs of lower priority that must go before the queue may reclaim from others.
 
-        None of them where all of them are not enough, or none has to go. (Kueue's classical preemption within a cohort.)
+        Applies to a queue that holds no more than its fair share. Empty if all of them are not enough, or none has to
+        go. (Kueue's classical preemption within a cohort.)
         """
         if self.fairness.entitled(own, own, ask) or any(over > 0 for over in self.fairness.beyond(own)):
             return ()
@@ -196,7 +198,7 @@ class Rules:
         return ()
 
     def _borrowers(self, request: GangRequest, own: QueueNode, ask: Sequence[int]) -> Iterator[Victim]:
-        """Gangs of the queues that hold more than their fair part, while this one's has less than its own."""
+        """Yield gangs of queues above their fair share, if this queue stays within its own."""
         queues = self.fairness.queues
         for name, levels in self.cluster.gangs.by_queue.items():
             sides = queues.apart(own.name, name)
@@ -218,7 +220,7 @@ class Rules:
     def _yielding(
         self, gangs: Sequence[Running], request: GangRequest, own: QueueNode, theirs: QueueNode
     ) -> Iterator[Victim]:
-        """The gangs of a queue beyond its part: what elastic ones have to spare first, then whole ones, newest first."""
+        """Yield victims in a queue above its share: spare tasks of elastic gangs, then whole gangs, newest first."""
         elastic = self.cluster.gangs.elastic.get(theirs.name, {}).values()
         for victim in self._spare(sorted(elastic, key=_newest_first), own.name):
             if (still := self._still(victim)) is not None:
@@ -236,7 +238,7 @@ class Rules:
 
 
 def _less(ask: Sequence[int], victims: Iterable[Victim]) -> list[int]:
-    """What is asked for besides what these give back."""
+    """Return the requested amounts less those that these victims return."""
     left = list(ask)
     for victim in victims:
         left = [max(0, amount - given) for amount, given in zip(left, victim.amounts, strict=True)]

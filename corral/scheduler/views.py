@@ -1,4 +1,4 @@
-"""Why: who owns cells searches only among them: a view is an engine's index that sees some of its devices."""
+"""A view of an engine's index that shows only some of its devices, so that owners search only their cells."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from corral.scheduler.takes import Take
 
 
 class View(EngineIndex):
-    """An engine seen through masks: `free` is its own, everything else is the engine's; what is taken is taken there."""
+    """An engine seen through device masks: `free` is its own, all other state is the engine's.
+
+    A take on the view is a take on the engine.
+    """
 
     def __init__(self, base: EngineIndex) -> None:
         self.base = base
         self.allowed = [0] * len(base.free)
-        """By position the devices that are seen."""
+        """By node position, the visible devices."""
         self.free = [0] * len(base.free)
         self.journal: list[int] = []
         self.changes = 0
@@ -28,7 +31,7 @@ class View(EngineIndex):
         self.share()
 
     def share(self) -> None:
-        """Take over the columns of the engine; to be called when it has others."""
+        """Adopt the engine's columns; call it when the engine has replaced them."""
         base = self.base
         self.tree, self.unknown = base.tree, base.unknown
         self.usable, self.offered, self.held = base.usable, base.offered, base.held
@@ -36,7 +39,7 @@ class View(EngineIndex):
         self.more, self.shared, self.neighbours = base.more, base.shared, base.neighbours
 
     def allow(self, at: int, mask: int) -> None:
-        """See just these devices of a node from now on."""
+        """Show exactly these devices of a node from now on."""
         was = self.allowed[at]
         if was != mask:
             self.allowed[at] = mask
@@ -48,25 +51,25 @@ class View(EngineIndex):
             self.note(at)
 
     def shareable(self, at: int) -> int:
-        """As of the engine, of the devices that are seen."""
+        """Return the visible devices of a node that may be given in parts."""
         return super().shareable(at) & self.allowed[at]
 
     def take(self, take: Take) -> None:
-        """Hold this on the engine."""
+        """Hold a take on the engine."""
         self.base.take(take)
 
     def lift(self, take: Take) -> None:
-        """Hold this no longer on the engine."""
+        """Release a take on the engine."""
         self.base.lift(take)
 
     def taken(self, mark: int) -> list[Take]:
-        """What was taken on the engine since the mark."""
+        """Return the takes held on the engine since the mark."""
         return self.base.taken(mark)
 
     def mark(self) -> int:
-        """A point of the engine to `undo` to."""
+        """Return a point of the engine to `undo` to."""
         return self.base.mark()
 
     def undo(self, mark: int) -> None:
-        """Give back all that was taken on the engine since the mark."""
+        """Undo every take and lift on the engine since the mark."""
         self.base.undo(mark)

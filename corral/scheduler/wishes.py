@@ -1,7 +1,8 @@
-"""Why: to find the smallest thing that would help, all that a gang asks for is made into ladders of lesser wishes.
+"""Generate relaxations of a gang's request, to find the smallest change that would let it start.
 
-Each ladder changes one thing, further with every rung; what fits at one rung fits at all after it. `size` says how much is
-given up: company and closeness are cheap, amounts count by the part of the gang that they take away.
+Each series (`Ladder`) relaxes one requirement further with every step, so that if one step fits, all later ones do.
+`size` is the cost of a relaxation: sharing and topology are cheap, amounts cost the fraction of the gang that they
+remove.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from corral.scheduler.levels import spoken
 from corral.scheduler.shapes import RDMA_LABEL
 
 _GRAIN = 32
-"""Amounts are lessened by such parts of themselves."""
+"""The number of steps in which an amount is reduced to nothing."""
 _PERCENT, _STEP = 10_000, 5
-"""Millionths of a device in a percent; parts are lessened by so many percent."""
+"""Millionths of a device per percent, and the step in percent by which device parts are reduced."""
 _MEBI, _GIBI = 2**20, 2**30
 
 
 class Wish(NamedTuple):
-    """A gang that asks for one thing otherwise."""
+    """A relaxation: the request with one requirement weakened."""
 
     size: float
     change: Change
@@ -37,7 +38,7 @@ Ladder = Sequence[Wish]
 
 
 def ladders(request: GangRequest, levels: Sequence[str]) -> Iterator[Ladder]:
-    """Every ladder of a gang; `levels` are the machines' from the engine down to the device."""
+    """Yield every series of relaxations of a gang; `levels` are the machines' levels from engine down to device."""
     yield from _closeness(request, levels)
     yield from _company(request)
     yield from _nodes(request)
@@ -53,7 +54,7 @@ def ladders(request: GangRequest, levels: Sequence[str]) -> Iterator[Ladder]:
 
 
 def amounts(request: GangRequest) -> Iterator[Ladder]:
-    """The ladders of what tasks take besides devices."""
+    """Yield the series that reduce resources other than devices."""
     for role in request.roles:
         whole = {"cpu": role.cpu_millis, "memory": role.memory_bytes, "shm": role.shm_bytes, **role.resources}
         for name, amount in whole.items():
@@ -82,7 +83,7 @@ def _with_role(request: GangRequest, role: RoleAsk, **fields: object) -> GangReq
 
 
 def _part(request: GangRequest, role: RoleAsk) -> float:
-    """The part of the gang's devices (or tasks, if it has none) that a role's are."""
+    """Return the role's fraction of the gang's devices, or of its tasks if it needs no devices."""
     weights = [each.minimum * max(each.devices.count, len(each.devices.ids), 0) for each in request.roles]
     if not any(weights):
         weights = [each.minimum for each in request.roles]
@@ -147,7 +148,7 @@ def _devices(request: GangRequest, role: RoleAsk) -> Iterator[Ladder]:
 
 
 def _share(request: GangRequest, role: RoleAsk, share: ShareAsk) -> Ladder:
-    """Less and less of the one device, where a part of either its computing power or its memory is asked for."""
+    """Return reductions of a device part, if it is given as only compute or only a fraction of memory."""
     said = [name for name in ("compute", "memory", "memory_bytes") if getattr(share, name)]
     if said not in (["compute"], ["memory"]):
         return []
@@ -164,7 +165,7 @@ def _share(request: GangRequest, role: RoleAsk, share: ShareAsk) -> Ladder:
 
 
 def _amount(request: GangRequest, role: RoleAsk, name: str, amount: int) -> Ladder:
-    """Less and less of a resource, in steps that people would write."""
+    """Return reductions of a resource in steps of round amounts."""
     column = {"cpu": "cpu_millis", "memory": "memory_bytes", "shm": "shm_bytes"}.get(name)
     home = "" if name == "shm" else "resources." if column or name == "disk" else "resources.other."
     path = f"roles.{role.role}.{home}{name}"
@@ -184,7 +185,7 @@ def _unit(name: str, amount: int) -> int:
     if name == "cpu":
         return 1000 if amount > 2000 else 100
     if name in ("memory", "shm", "disk"):
-        return _GIBI if amount > 2 * _GIBI else _MEBI  # a file may not say less than 1Mi
+        return _GIBI if amount > 2 * _GIBI else _MEBI  # 1Mi is the least that a job file may state
     return 1
 
 
@@ -199,7 +200,7 @@ def _noun(name: str) -> str:
     return named.get(name, f"of {name}")
 
 
-# -- closeness --------------------------------------------------------------------------------------------------------
+# -- topology ---------------------------------------------------------------------------------------------------------
 
 
 def _closeness(request: GangRequest, levels: Sequence[str]) -> Iterator[Ladder]:
@@ -250,14 +251,14 @@ def _topology(
 
 
 def _regrouped(ask: TopologyAsk, path: str, wider: str, words: str) -> Change:
-    """A group has a size and a level: one that may be anywhere is left out as a whole."""
+    """Return the change of a block's level; a block that may be anywhere is dropped with its size."""
     if not wider:
         return Change(f"{path}.group", f"{ask.group_size} in one {ask.group_required}", "", words)
     return Change(f"{path}.group.required", ask.group_required, wider, words)
 
 
 def _wider(ask: TopologyAsk, field: str, whose: str, levels: Sequence[str]) -> Iterator[tuple[str, str, TopologyAsk]]:
-    """Each wider level than a required one, anywhere last, in words and as it would be asked for."""
+    """Yield each wider level than the required one, anywhere last, as text and as a request."""
     level: str = getattr(ask, field)
     what = f"each block of {ask.group_size} tasks" if field == "group_required" else "all of it"
     if not level:
@@ -272,7 +273,7 @@ def _wider(ask: TopologyAsk, field: str, whose: str, levels: Sequence[str]) -> I
         yield wider, _sentence(words), lesser
 
 
-# -- where, and beside whom -------------------------------------------------------------------------------------------
+# -- nodes and sharing ------------------------------------------------------------------------------------------------
 
 
 def _company(request: GangRequest) -> Iterator[Ladder]:
@@ -298,7 +299,7 @@ def _company(request: GangRequest) -> Iterator[Ladder]:
 
 
 def _nodes(request: GangRequest) -> Iterator[Ladder]:
-    """Labels one by one, for all roles that say so or for each, then what is said about nodes."""
+    """Yield relaxations without single node labels, per role or for roles that share one, then without node rules."""
     labels = dict.fromkeys(item for role in request.roles for item in role.node_selector.items() if item != RDMA_LABEL)
     for key, value in labels:
         concerned = [role for role in request.roles if role.node_selector.get(key) == value]
@@ -326,7 +327,7 @@ def _without_label(request: GangRequest, concerned: Sequence[RoleAsk], key: str,
 
 
 def _rules(request: GangRequest) -> Iterator[Ladder]:
-    """The one sort of rule for nodes that there is, or all of them with their tolerations."""
+    """Yield a relaxation without the only kind of node rule, or without all kinds and their tolerations."""
     ruled = [_binding_rules(role.nodes) for role in request.roles]
     named = sorted({field for fields in ruled for field in fields})
     if not named:
@@ -346,7 +347,7 @@ def _rules(request: GangRequest) -> Iterator[Ladder]:
 
 
 def _binding_rules(rules: NodeRules | None) -> list[str]:
-    """The fields of a job file that leave nodes out; that volumes are out of reach is none of them."""
+    """Return the job file fields that exclude nodes, without the internal rule for unreachable volumes."""
     if rules is None:
         return []
     said = any(not each.key.startswith(ELSEWHERE) for each in rules.expressions)
@@ -358,6 +359,6 @@ def _binding_rules(rules: NodeRules | None) -> list[str]:
 
 
 def _path(request: GangRequest, concerned: Iterable[bool]) -> str:
-    """Where a field stands that some of the roles have: in the role if it is one, else at the top."""
+    """Return the path of a field that some roles have: inside the role if there is only one, else at the top."""
     named = [role.role for role, has in zip(request.roles, concerned, strict=True) if has]
     return f"roles.{named[0]}." if len(named) == 1 else ""

@@ -1,4 +1,4 @@
-"""What a caller may do: decide, validate, write intent, read views; used by every version of the API.
+"""The operations of the API: authorize, validate, write intents, read views; shared by every API version.
 
-Nothing is imported here: control uses a few modules of the service, and loading all of it would cost control 6 MB.
+Nothing is imported here: control uses a few of these modules, and importing all would cost it 6 MB.
 """

@@ -1,4 +1,4 @@
-"""Why: every decision is about somebody; who that is was settled once, when the token was checked."""
+"""The caller of an API request, as established when its token was checked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from corral.model.writes import SubmitLimit
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """Who calls: a person's account, or a running job by its own token."""
+    """A caller of the API: a person's account, or a running job with its own token."""
 
     user: str
     role: str = "user"
@@ -16,20 +16,20 @@ class Actor(msgspec.Struct, frozen=True):
     groups: tuple[str, ...] = ()
     token_id: str = ""
     kind: str = "api"
-    """`session`, `api` or `job`."""
+    """The kind of its token: `session`, `api`, `application`, `openpai`, `object` or `job`."""
     job: str = ""
-    """The id of the job whose token it is."""
+    """The id of the job that the token belongs to."""
     queues: tuple[str, ...] = ()
     """The queues that its groups grant; `*` is all."""
     storages: tuple[str, ...] = ()
     manages: tuple[str, ...] = ()
-    """The queues that it manages, those below them included; `*` is all."""
+    """The queues that it manages, their child queues included; `*` is all."""
     submits: SubmitLimit | None = None
-    """What its submissions count against, where this call is one and they are limited."""
+    """The limit on its submissions; set only where this call is a submission and is limited."""
     max_priority: int | None = None
-    """The highest priority of its jobs: its account's own, else the highest that one of its groups grants."""
+    """The highest priority that its jobs may have: the account's own limit, else the highest of its groups' limits."""
     max_priority_of: str = ""
-    """Whose word that is: `user NAME` or `group NAME`."""
+    """The source of `max_priority`: `user NAME` or `group NAME`."""
 
     @property
     def is_admin(self) -> bool:

@@ -1,4 +1,4 @@
-"""What one account may have waiting, running and kept."""
+"""Limits on the tasks, code and logs of one account, and on a task's folder."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 
 class Allowance(NamedTuple):
-    """The bounds of every account; 0 is no limit."""
+    """The limits that apply to every account; 0 means no limit."""
 
     tasks: int = 0
-    """Waiting and running."""
+    """Most tasks of an account, waiting and running."""
     code_bytes: int = 0
-    """Uploaded and kept."""
+    """Most bytes of uploaded code kept for an account."""
     log_bytes: int = 0
-    """Of each stream of a task's log: the newest are kept."""
+    """Most bytes kept of each stream of a task's log; the newest are kept."""
     folder_bytes: int = 0
-    """Of the working folder that a task of this machine is given, or of all that a pod writes to its node."""
+    """Most bytes in the working folder of a task on this machine, or in everything that a pod writes to its node."""
 
 
 UNBOUNDED = Allowance()

@@ -1,4 +1,4 @@
-"""Why: every part of the service decides, refuses and writes the audit log in the same way."""
+"""Access checks, the audit log and job look-up, shared by every part of the service."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from corral.workers.pool import PastLimits, Workers
 log = structlog.get_logger()
 Answer = TypeVar("Answer")
 LIGHT: Final = 16 * 1024
-"""Bytes of a document that front reads itself, in less time than it takes to hand it to a worker."""
+"""Largest document, in bytes, that front handles itself; handing it to a worker would take longer."""
 
 
 class ControlDoor(Protocol):
-    """Questions that only control can answer."""
+    """Client of control, for questions that only control can answer."""
 
     async def ask(self, path: str, body: Any = None) -> Any:
-        """The JSON answer of control to a GET (or, with a body, a POST) of `path`.
+        """Return control's JSON answer to a GET of `path`, or to a POST if there is a body.
 
         Raises Unavailable when no control answers.
         """
@@ -46,18 +46,18 @@ class ControlDoor(Protocol):
 
 
 class NoControl:
-    """The door of a server without control: everything it is asked is unavailable."""
+    """Client for a server without control; every question fails."""
 
     async def ask(self, path: str, body: Any = None) -> Any:
-        """Refuse.
+        """Refuse the question.
 
-        Raises Unavailable.
+        Raises Unavailable `no-control`.
         """
         raise Unavailable("no-control", "The scheduler does not answer; try again in a moment.", retry_after=2)
 
 
 class ServiceBase:
-    """What every part of the service stands on."""
+    """Base of every part of the service: its dependencies and shared methods."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class ServiceBase:
         folder: Path | None = None,
         allowance: Allowance = UNBOUNDED,
     ) -> None:
-        """`folder` is the data folder, whose disk is looked at; None looks at none."""
+        """`folder` is the data folder, whose disk is checked for free space; None checks no disk."""
         self.store = store
         self.clock = clock
         self.sealer = Sealer(key)
@@ -101,9 +101,9 @@ class ServiceBase:
     async def check(
         self, actor: Actor, action: str, resource: Resource, *, by: Actor | None = None, **detail: Any
     ) -> Decision:
-        """Refuse what no rule allows, and note the refusal; `by` is who asked where that is not `actor`.
+        """Check that a rule allows the action; a refusal is written to the audit log.
 
-        Raises Forbidden naming the rule.
+        `by` is the caller where that is not `actor`. Raises Forbidden naming the rule.
         """
         decision = decide(actor, action, resource)
         if not decision.allowed:
@@ -117,7 +117,7 @@ class ServiceBase:
         return decision
 
     def line(self, actor: Actor, action: str, resource: Resource, decision: Decision, **detail: Any) -> AuditWrite:
-        """A line of the audit log, to be stored with what it tells of."""
+        """Build an audit-log line, to be stored together with the change that it records."""
         return AuditWrite(
             self.clock.now(),
             f"job:{actor.job}" if actor.kind == "job" else actor.user,
@@ -129,13 +129,13 @@ class ServiceBase:
         )
 
     async def note(self, actor: Actor, action: str, resource: Resource, decision: Decision, **detail: Any) -> None:
-        """Write a line of the audit log."""
+        """Write a line to the audit log."""
         await self.store.add_audit(self.line(actor, action, resource, decision, **detail))
 
     async def find(self, actor: Actor, ref: str) -> JobRecord:
-        """The job that `ref` names for this actor.
+        """Find the job that `ref` names for this actor, whose own jobs come first.
 
-        Raises NotFound.
+        Raises NotFound `job-not-found`.
         """
         record = await self.store.find_job(ref, actor.user)
         if record is None and "~" not in ref:
@@ -145,7 +145,7 @@ class ServiceBase:
         return record
 
     async def job_for(self, actor: Actor, ref: str, action: str) -> tuple[JobRecord, Decision]:
-        """The job, once `actor` may do `action` to it.
+        """Find a job and check that `actor` may do `action` to it.
 
         Raises NotFound, Forbidden.
         """
@@ -153,9 +153,10 @@ class ServiceBase:
         return record, await self.check(actor, action, job_resource(record))
 
     async def aside(self, light: bool, function: Callable[..., Answer], *arguments: Any) -> Answer:
-        """What a function of a module gives: called here where that is `light` work, else by a worker.
+        """Call a module-level function: in this process if the work is `light`, else in a worker.
 
-        Raises what the function does, InvalidInput `too-much-work`, and Unavailable `busy` when all workers are.
+        Raises the function's exception, InvalidInput `too-much-work` beyond a worker's limits, and the exceptions of
+        `Workers.check_room`.
         """
         if light:
             return function(*arguments)
@@ -165,20 +166,20 @@ class ServiceBase:
             raise InvalidInput("too-much-work", f"This is more than the server works on at once: {error}.") from None
 
     def behind(self, work: Any) -> None:
-        """Run `work` after the answer; a failure is logged."""
+        """Run `work` in the background, after the answer; a CorralError is logged."""
         task = asyncio.create_task(_logged(work))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
     async def close(self) -> None:
-        """Wait for what runs behind answers, and end the workers."""
+        """Close the streams, wait for background work, and end the workers."""
         await self.streams.close()
         await asyncio.gather(*self._background, return_exceptions=True)
         await self.workers.close()
 
 
 def weight(document: Any) -> int:
-    """The bytes of a document that is data already."""
+    """The size of a document in bytes, as JSON."""
     return len(msgspec.json.encode(document))
 
 
@@ -190,7 +191,7 @@ async def _logged(work: Any) -> None:
 
 
 def allowed_to(actor: Actor, record: JobRecord) -> tuple[str, ...]:
-    """What `actor` may do with a job, whatever state it is in: the words after `job.` in the actions."""
+    """The job actions that rules allow `actor`, without their prefix `job.`; the job's state is not considered."""
     resource = job_resource(record)
     return tuple(
         action.removeprefix("job.")
@@ -200,6 +201,6 @@ def allowed_to(actor: Actor, record: JobRecord) -> tuple[str, ...]:
 
 
 def job_resource(record: JobRecord) -> Resource:
-    """A job as the rules see it."""
+    """The job as a resource for the access rules."""
     owner = "" if record.orphaned else record.user
     return Resource("job", record.id, owner=owner, queue=record.queue, title=record.name)

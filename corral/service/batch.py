@@ -1,4 +1,4 @@
-"""Many accounts at once from a CSV file: first what each line would do, then all of it or nothing."""
+"""Create and change many accounts from a CSV file, all or nothing; a dry run reports each line's effect."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _SAID: Final = {"yes": True, "true": True, "1": True, "no": False, "false": Fals
 
 
 class Batches(Teams):
-    """Lists of accounts."""
+    """Create and change accounts in bulk."""
 
     async def batch_users(self, actor: Actor, text: bytes, *, dry_run: bool = False, links: bool = False) -> Batch:
-        """Make and change the accounts of a CSV file.
+        """Create and change the accounts of a CSV file.
 
-        The first line names the columns: `name`, and any of `role`, `groups`, `email` and `disabled`. An empty cell leaves
-        what is there. `groups` are words with spaces between them: all groups of the account, or changes like `+a -b`. With
-        `links` each new account gets a sign-in link.
+        The first line names the columns: `name`, and any of `role`, `groups`, `email` and `disabled`. An empty cell
+        leaves the present value. `groups` holds words separated by spaces: all groups of the account, or changes like
+        `+a -b`. With `links` each new account gets a sign-in link.
 
-        Raises InvalidInput `bad-csv` for a file that is none, `batch-refused` unless `dry_run` when a line is refused;
-        Conflict `last-admin`, `accounts-changed`.
+        Raises InvalidInput `bad-csv` for a file that cannot be read, `batch-refused` when a line is refused (not in a
+        `dry_run`); Conflict `last-admin`, `accounts-changed`.
         """
         resource = Resource("user")
         decision = await self.check(actor, "user.change", resource)
@@ -83,7 +83,7 @@ class Batches(Teams):
     def _planned(
         self, rows: Iterable[tuple[int, Mapping[str, str]]], known: Mapping[str, User], groups: Iterable[str]
     ) -> tuple[list[BatchLine], dict[str, User]]:
-        """What each line does, and the accounts that come of it."""
+        """Return the outcome of each line, and the new or changed accounts by name."""
         lines: list[BatchLine] = []
         users: dict[str, User] = {}
         seen: dict[str, int] = {}
@@ -113,7 +113,7 @@ class Batches(Teams):
 
 
 def _rows(text: bytes) -> list[tuple[int, dict[str, str]]]:
-    """The lines of a file with their numbers, by column.
+    """Parse the file into rows with their line numbers; a row maps columns to cells.
 
     Raises InvalidInput `bad-csv`.
     """
@@ -162,7 +162,7 @@ def _changed(user: User, row: Mapping[str, str], groups: Iterable[str]) -> User:
 
 
 def _groups(user: User, words: list[str], known: frozenset[str]) -> tuple[str, ...]:
-    """The account's groups: those that are named, or its own with the changes."""
+    """Return the account's new groups: the named ones, or its present ones with the changes applied."""
     signed = [word[0] in "+-" for word in words]
     if any(signed) and not all(signed):
         raise InvalidInput("bad-groups", "groups names all groups, or only changes like +a -b; not both.")
@@ -188,7 +188,7 @@ def _groups(user: User, words: list[str], known: frozenset[str]) -> tuple[str, .
 
 
 def _said(before: User | None, after: User) -> tuple[str, ...]:
-    """In words what is different."""
+    """Describe each difference in words."""
     if before is None:
         made = [f"role: {after.role}", f"groups: {' '.join(after.memberships)}"]
         made += ["disabled"] if after.disabled else []

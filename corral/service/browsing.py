@@ -1,4 +1,4 @@
-"""Storages as people see them: what there is, what is in their folders, and the bytes of a file."""
+"""Browse storages: list storages, list folders, read files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALL: Final = "*"
 
 
 class Browsing(Storages):
-    """Look into storages. Who may use one may read in it what their tasks may."""
+    """Browse storages; a user may read the same folders as the user's tasks."""
 
     _browser: Browser | None = None
 
@@ -32,7 +32,7 @@ class Browsing(Storages):
     async def storage_files(
         self, actor: Actor, name: str, path: str, *, limit: int = 200, after: str = ""
     ) -> Page[FileView]:
-        """One page of what is in a folder of a storage, by name.
+        """One page of the entries of a storage's folder, by name.
 
         Raises NotFound `storage-not-found`, `path-not-found`; Forbidden; InvalidInput `bad-path`, `path-is-link`,
         `bad-cursor`; Conflict `storage-not-here`; Unavailable when the storage does not answer.
@@ -44,9 +44,9 @@ class Browsing(Storages):
         return Page(shown, name_cursor(found.next) if found.next else None)
 
     async def storage_file(self, actor: Actor, name: str, path: str) -> tuple[int, AsyncIterator[bytes]]:
-        """The size of a file of a storage, and its bytes; noted in the audit log.
+        """Return a file's size and its bytes, and record the read in the audit log.
 
-        Raises like `storage_files`, and InvalidInput `not-a-file`.
+        Raises the same as `storage_files`, and InvalidInput `not-a-file`.
         """
         folder = await self._folder(actor, name)
         found = await self._looker().file(name, folder, path, user=actor.user)

@@ -1,6 +1,6 @@
-"""Why: a job that no machine known could ever hold is refused when it is submitted, not left waiting for ever.
+"""Find jobs that no known node could ever hold, so that submit can refuse them instead of queueing them forever.
 
-This only counts (devices, processors, memory, labels, on nodes as last reported); the scheduler has the last word.
+The check only counts devices, processors, memory and labels of nodes as last reported. The scheduler decides placement.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from corral.spec.job import UnifiedJob
 from corral.spec.role import Role
 
 _MOST_SELECTORS = 1000
-"""So many are remembered."""
+"""Most node selectors whose nodes are cached; the cache is cleared when full."""
 
 
 class Capacity:
-    """The nodes known now, those that count alike as one: a submit must not cost as much as there are nodes."""
+    """The known nodes, grouped by equal capacity.
+
+    The cost of a submit grows with the number of groups, not of nodes.
+    """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         kinds: dict[Hashable, list[Node]] = {}
@@ -30,10 +33,10 @@ class Capacity:
         self._kinds = tuple(map(tuple, kinds.values()))
         self._labelled: dict[Hashable, tuple[tuple[Node, ...], ...]] = {}
         self.devices = sum(_healthy(alike[0], "", "") * len(alike) for alike in self._kinds)
-        """The healthy ones of all nodes."""
+        """Healthy devices of all nodes."""
 
     def labelled(self, selector: Mapping[str, str]) -> tuple[tuple[Node, ...], ...]:
-        """The nodes with these labels, by kind."""
+        """The nodes with these labels, grouped by equal capacity."""
         if not selector:
             return self._kinds
         key = tuple(sorted(selector.items()))
@@ -48,7 +51,7 @@ class Capacity:
 
 
 def _counts_as(node: Node) -> Hashable:
-    """Equal for nodes that hold equally many tasks of whatever role their labels let in; ids of devices apart."""
+    """Key of nodes that hold equally many tasks of any role; labels and device ids are ignored."""
     devices = Counter((device.kind, device.model, device.healthy) for device in node.devices)
     indexes = tuple(device.index for device in node.devices)
     amounts = (node.max_tasks, node.cpu_millis, node.memory_bytes, tuple(sorted(node.resources.items())))
@@ -56,7 +59,7 @@ def _counts_as(node: Node) -> Hashable:
 
 
 def impossible(job: UnifiedJob, capacity: Capacity) -> str:
-    """One sentence that says why the machines, all empty, could not hold the job; "" when nothing speaks against it."""
+    """Say in one sentence why the nodes could not hold the job even if empty; "" if nothing is found."""
     sizes = job.gang_size()
     wanted = [(role, sizes[role.name]) for role in job.spec.roles if sizes[role.name]]
     for role, count in wanted:
@@ -74,14 +77,14 @@ def impossible(job: UnifiedJob, capacity: Capacity) -> str:
 
 
 def _places_on(alike: Sequence[Node], role: Role) -> int:
-    """How many tasks of a role nodes of one kind hold; only ids of devices tell them apart."""
+    """Tasks of a role that nodes of one group hold; nodes are counted one by one only if the role names device ids."""
     if any(not name.isdecimal() for name in role.resources.devices.named):
         return sum(_places(node, role) for node in alike)
     return len(alike) * _places(alike[0], role)
 
 
 def _places(node: Node, role: Role) -> int:
-    """How many tasks of a role the node holds when it is empty."""
+    """Tasks of a role that the node holds when empty."""
     resources = role.resources
     places = node.max_tasks
     if resources.cpu_millis:
@@ -102,14 +105,14 @@ def _places(node: Node, role: Role) -> int:
 
 
 def _on_one(devices: Devices) -> int:
-    """How many tasks one device holds at the most."""
+    """Most tasks that one device holds."""
     return MILLIONTHS // max(_part(devices))
 
 
 def _part(devices: Devices) -> tuple[int, int]:
-    """The least that a task has of one device, in millionths of its computing power and of its memory.
+    """The smallest part of one device that a task takes, in millionths of its compute and of its memory.
 
-    An amount of memory counts as one millionth, because devices have more or less memory.
+    An amount of memory counts as one millionth, because devices differ in memory size.
     """
     ask = share_ask(devices.share)
     if ask is None:  # whole devices
@@ -120,25 +123,25 @@ def _part(devices: Devices) -> tuple[int, int]:
 
 
 class _Fractional(NamedTuple):
-    """The tasks of one role, each of which wants a part of a device."""
+    """The tasks of one role, each of which takes a fraction of a device."""
 
     tasks: int
     compute: int
     memory: int
     selector: Mapping[str, str]
     models: frozenset[tuple[str, str]]
-    """The kinds and models of the devices that suit them."""
+    """The kinds and models of devices that suit the role."""
 
     def may_share_with(self, other: _Fractional) -> bool:
-        """Whether tasks of both roles could be on one device, as far as labels and models tell."""
+        """Whether tasks of both roles could share a device, judged by labels and models."""
         contradiction = any(other.selector.get(name, value) != value for name, value in self.selector.items())
         return not contradiction and not self.models.isdisjoint(other.models)
 
 
 def _devices_wanted(wanted: Iterable[tuple[Role, int]], capacity: Capacity, *, alone: bool) -> int:
-    """How many devices so many tasks of each role need at the least; `alone`: no two of them are on one node.
+    """Fewest devices that the given numbers of tasks need; `alone` puts no two of them on one node.
 
-    Tasks of several roles share devices as the scheduler lets them: up to the whole of computing power and of memory.
+    Tasks of several roles may share a device, as in the scheduler, up to all of its compute and all of its memory.
     """
     whole = 0
     groups: list[list[_Fractional]] = []
@@ -159,13 +162,16 @@ def _devices_wanted(wanted: Iterable[tuple[Role, int]], capacity: Capacity, *, a
 
 
 def _devices_in_parts(group: Sequence[_Fractional]) -> int:
-    """How many devices the tasks of roles that may share them need at the least."""
+    """Fewest devices for the tasks of roles that may share devices."""
     by_compute = _fewest([(each.compute, each.tasks) for each in group])
     return max(by_compute, _fewest([(each.memory, each.tasks) for each in group]))
 
 
 def _fewest(parts: Sequence[tuple[int, int]]) -> int:
-    """How many devices hold parts, given by size in millionths and number: by their sum, and by the large ones alone."""
+    """Fewest devices that hold the parts, each given as a size in millionths and a count.
+
+    The larger of two lower bounds: the sum of all sizes, and the count of large parts alone.
+    """
     fewest = -(-sum(size * count for size, count in parts) // MILLIONTHS)
     for least, _ in parts:
         as_large = sum(count for size, count in parts if size >= least)
@@ -174,7 +180,7 @@ def _fewest(parts: Sequence[tuple[int, int]]) -> int:
 
 
 def _models(role: Role, capacity: Capacity) -> frozenset[tuple[str, str]]:
-    """The kinds and models of the healthy devices that suit a role, on nodes with its labels."""
+    """The kinds and models of healthy devices that suit a role, on nodes with its labels."""
     devices = role.resources.devices
     return frozenset(
         (device.kind, device.model)

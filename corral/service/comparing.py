@@ -1,4 +1,4 @@
-"""Why: people read a change of configuration as lines that went and lines that came, in the form they write it in."""
+"""Show changes of the configuration as unified diffs of YAML, the form in which people write it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AMOUNTS: Final = frozenset(
 
 
 def as_yaml(document: Mapping[str, Any]) -> str:
-    """The document as YAML, its fields in their order."""
+    """The document as YAML, with its fields in their given order."""
     return yaml.dump(_plain(document), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
 
 

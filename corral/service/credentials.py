@@ -1,4 +1,8 @@
-"""Why: what opens the door is random, long, and kept only as a hash; passwords cost an attacker memory and time."""
+"""Create tokens and sign-in links, and hash and check passwords.
+
+Tokens and links are random, long, and stored only as hashes. Passwords are hashed with argon2id, which makes guessing
+cost memory and time.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,16 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
 
 IMPORTED_PREFIX: Final = "$openpai-pbkdf2$"
-"""Before the 64 bytes in hex that OpenPAI derived from a password; they are accepted once and hashed anew."""
+"""Prefix of a password hash imported from OpenPAI: 64 bytes in hex, accepted once and then replaced by a new hash."""
 _ROUNDS: Final = 10_000
 
 TOKEN_PREFIX: Final = "crl_"
 LINK_SECONDS: Final = 15 * 60.0
-"""How long a one-time sign-in link can be used."""
+"""Seconds for which a one-time sign-in link is valid."""
 _HASHER: Final = PasswordHasher()
 """argon2id with the library's defaults: RFC 9106's low-memory profile (64 MiB)."""
 _NOBODY: Final = "$argon2id$v=19$m=65536,t=3,p=4$c29tZXNhbHRzb21lc2FsdA$b3n2UtR1lVKBFEQ5vMaXVIwKcSGM2LxUs0sLMlqfKLM"
-"""A hash that no password fits: an unknown user costs as much time as a known one."""
+"""A hash that no password matches, so that checking an unknown user takes as long as a known one."""
 
 
 def new_token() -> str:
@@ -40,12 +44,12 @@ def new_id() -> str:
 
 
 def digest(secret: str) -> str:
-    """The hash that is stored; the secrets are random, so a plain hash is enough."""
+    """The hash that is stored. The secrets are random, so plain SHA-256 is enough."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class Passwords:
-    """Hashes and checks passwords off the event loop, one at a time: each costs 64 MiB."""
+    """Hashes and checks passwords off the event loop, one at a time, because each takes 64 MiB."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Semaphore(1)
@@ -56,12 +60,12 @@ class Passwords:
             return await asyncio.to_thread(_HASHER.hash, password)
 
     async def fits(self, stored: str, password: str) -> bool:
-        """Whether the password fits the stored hash ("" fits nothing, and takes as long)."""
+        """Whether the password matches the stored hash; "" matches nothing and takes as long."""
         async with self._turn:
             return await asyncio.to_thread(_fits, stored or _NOBODY, password)
 
     async def fits_imported(self, stored: str, user: str, password: str) -> bool:
-        """Whether the password of `user` fits a hash that OpenPAI made; as slow as any other check."""
+        """Whether the password of `user` matches a hash made by OpenPAI; takes no less time than any other check."""
         async with self._turn:
             fits = await asyncio.to_thread(_fits_imported, stored, user, password)
             await asyncio.to_thread(_fits, _NOBODY, password)
@@ -77,7 +81,10 @@ def _fits(stored: str, password: str) -> bool:
 
 
 def imported_hash(user: str, password: str) -> str:
-    """What OpenPAI stores of a password, as it is kept here until that account signs in (PBKDF2, its name as salt)."""
+    """The hash that OpenPAI stores of a password, as kept here until the account signs in.
+
+    PBKDF2 with SHA-512, 10,000 rounds and the user name's MD5 as salt.
+    """
     salt = hashlib.md5(user.encode(), usedforsecurity=False).hexdigest().encode()
     return IMPORTED_PREFIX + hashlib.pbkdf2_hmac("sha512", password.encode(), salt, _ROUNDS, 64).hex()
 

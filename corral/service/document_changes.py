@@ -1,4 +1,4 @@
-"""What a change of the configuration comes to, worked out from documents alone; for a worker where they are large."""
+"""Compute the effect of a configuration change from documents alone; large ones are computed in a worker."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from corral.spec.errors import path_text
 NOTHING: Final = "nothing"
 _LIMITS: Final = "managerLimits"
 _MANY: Final = re.compile(r"""["'\w.\]-]\[\d|\\""")
-"""Names that stand for many (`node[01-99]`), or letters that are escaped, behind which such names may be."""
+"""Finds names that may expand to many (`node[01-99]`), and backslash escapes, which could hide such names."""
 
 
 class Planned(NamedTuple):
-    """What would be there after a change: what it does, what its documents say against each other, the queues."""
+    """The result of a change: an outcome for each document, contradictions between documents, and the queues."""
 
     outcomes: tuple[AppliedDocument, ...]
     findings: tuple[GuaranteeFinding, ...]
@@ -44,20 +44,20 @@ class Planned(NamedTuple):
 
 
 def is_light(*texts: str | bytes | None) -> bool:
-    """Whether texts are few and say no more than stands in them."""
+    """Whether texts are small (`LIGHT` characters in all) and hold no names that may expand to many."""
     said = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each or "" for each in texts]
     return sum(map(len, said)) <= LIGHT and not any(_MANY.search(each) for each in said)
 
 
 class FileChanges(NamedTuple):
-    """What a file changes: its documents, and whether virtual clusters that it does not have go."""
+    """The changes of a file, and whether virtual clusters that it lacks are deleted (`replaces`)."""
 
     changes: list[DocumentChange]
     replaces: bool
 
 
 def changes_in(text: str | bytes, filename: str) -> FileChanges:
-    """Each document of a file, as a change that nothing guards.
+    """Parse each document of a file into a change without an expected revision.
 
     Raises SpecError with every problem of the file.
     """
@@ -69,14 +69,14 @@ def changes_in(text: str | bytes, filename: str) -> FileChanges:
 def with_virtual_clusters_gone(
     now: Documents, changes: Sequence[DocumentChange], note: str = ""
 ) -> tuple[DocumentChange, ...]:
-    """The changes of a HiveD configuration, and the deletion of every virtual cluster that it does not have."""
+    """Add the deletion of every virtual cluster that a HiveD configuration does not have."""
     given = {change.name for change in changes if change.kind == "Queue"}
     gone = missing_virtual_clusters(now.revisions, given)
     return (*changes, *(DocumentChange(each.kind, each.name, None, note=note) for each in gone))
 
 
 def with_manager_limits(now: Documents, changes: Sequence[DocumentChange]) -> list[DocumentChange]:
-    """The changes, with the limits that managers have set where a queue's new document names none."""
+    """Keep the limits set by managers where a queue's new document sets none."""
     there = {each.name: json.loads(each.doc).get(_LIMITS) for each in now.revisions if each.kind == "Queue"}
     found = []
     for change in changes:
@@ -91,7 +91,7 @@ def with_manager_limits(now: Documents, changes: Sequence[DocumentChange]) -> li
 
 
 def planned(now: Documents, changes: Sequence[DocumentChange]) -> Planned:
-    """What the changes come to."""
+    """Compute the result of the changes."""
     told, configured = outcomes(now, changes), read_configuration(after(now, changes), now.change)
     findings: tuple[GuaranteeFinding, ...] = ()
     gone: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ def planned(now: Documents, changes: Sequence[DocumentChange]) -> Planned:
 
 
 def after(now: Documents, changes: Sequence[DocumentChange]) -> list[DocumentRevision]:
-    """The documents as the changes leave them."""
+    """The documents after the changes."""
     there = {(each.kind, each.name): each for each in now.revisions}
     for change in changes:
         there.pop((change.kind, change.name), None)
@@ -114,7 +114,7 @@ def after(now: Documents, changes: Sequence[DocumentChange]) -> list[DocumentRev
 
 
 def outcomes(now: Documents, changes: Sequence[DocumentChange]) -> tuple[AppliedDocument, ...]:
-    """What the changes do to each document, before they are stored."""
+    """The outcome of the changes for each document, with a diff, before they are stored."""
     there = {(each.kind, each.name): each for each in now.revisions}
     told = []
     for change in changes:
@@ -132,7 +132,7 @@ def outcomes(now: Documents, changes: Sequence[DocumentChange]) -> tuple[Applied
 
 
 def difference(earlier: DocumentRevision | None, later: DocumentRevision, earlier_name: str, later_name: str) -> str:
-    """The lines that differ between two revisions."""
+    """A unified diff of two revisions."""
     return compare(_text(earlier), _text(later), earlier_name, later_name)
 
 

@@ -1,7 +1,8 @@
-"""Why: the cluster is configured while it is in use, so a change is checked whole, against what runs, before it is stored.
+"""Read, compare, apply, roll back and delete the cluster's configuration documents.
 
-A file of documents is applied all or nothing. What it says together with the documents that are there already is worked
-out here; whether it would break a guarantee that somebody relies on now is asked of control.
+The cluster is configured while jobs run, so each change is checked as a whole before it is stored. A file is applied
+all or nothing. Contradictions between documents are found here. Control says whether the change would break a guarantee
+in use.
 """
 
 from __future__ import annotations
@@ -48,30 +49,30 @@ from corral.spec.errors import did_you_mean
 from corral.store.documents import DOCUMENTS_CHANGED
 
 CHECK: Final = "/configuration/check"
-"""Where control says which guarantees a configuration would break."""
+"""Control's address that lists the guarantees a configuration would break."""
 _TRIES: Final = 3
 _FINDINGS: Final = tuple[GuaranteeFinding, ...]
 _MAX_NOTE: Final = 500
 
 
 class Configuring(ServiceBase):
-    """Cluster, Queue and Policy documents: read, compare, apply, roll back, delete."""
+    """Read and change Cluster, Queue, Policy and Storage documents."""
 
     async def documents(
         self, actor: Actor, *, kind: str = "", limit: int = 200, after: str = ""
     ) -> Page[DocumentSummary]:
-        """One page of the documents as they are now.
+        """One page of the current documents.
 
-        Raises InvalidInput for a kind that is none.
+        Raises InvalidInput for an unknown kind.
         """
         await self.check(actor, "document.read", Resource("document"))
         page = await self.store.documents(kind=_kind(kind) if kind else "", limit=limit, after_cursor=after)
         return Page([summary_of(each) for each in page.items], page.next)
 
     async def document(self, actor: Actor, kind: str, name: str, revision: int | None = None) -> DocumentView:
-        """A revision of a document, the current one if unsaid.
+        """One revision of a document; by default the current one.
 
-        Raises NotFound, InvalidInput for a kind that is none.
+        Raises NotFound, InvalidInput for an unknown kind.
         """
         await self.check(actor, "document.read", Resource("document", f"{kind}/{name}"))
         found = await self._revision(_kind(kind), name, revision)
@@ -82,7 +83,7 @@ class Configuring(ServiceBase):
     ) -> Page[DocumentSummary]:
         """One page of a document's revisions, the latest first.
 
-        Raises NotFound when it never was there.
+        Raises NotFound when the document never existed.
         """
         await self.check(actor, "document.read", Resource("document", f"{kind}/{name}"))
         page = await self.store.document_history(_kind(kind), name, limit=limit, after_cursor=after)
@@ -93,7 +94,7 @@ class Configuring(ServiceBase):
     async def document_diff(
         self, actor: Actor, kind: str, name: str, *, before: int | None = None, after: int | None = None
     ) -> DocumentDiff:
-        """What differs between two revisions; if unsaid `after` is the latest and `before` the one before it.
+        """The difference between two revisions; by default between the latest and the one before `after`.
 
         Raises NotFound.
         """
@@ -108,7 +109,7 @@ class Configuring(ServiceBase):
         return DocumentDiff(later.kind, name, first, later.revision, shown)
 
     async def compare_documents(self, actor: Actor, text: bytes | str, *, filename: str = "the file") -> Applied:
-        """What applying a file would change, without asking whether it may be.
+        """The changes that applying a file would make, without checking whether it may be applied.
 
         Raises SpecError with every problem of the file.
         """
@@ -136,9 +137,10 @@ class Configuring(ServiceBase):
     ) -> Applied:
         """Store every document of a file as a new revision, or none of them.
 
-        A HiveD configuration replaces the virtual clusters: those that it does not have are deleted. Where jobs of one
-        are not over it is refused with what they would become, unless `preempt` is said. With `only` the file must hold
-        that document (kind and name) alone, and `guard` is the revision it must be at.
+        A HiveD configuration replaces the virtual clusters: those that it does not have are deleted. If one of them has
+        jobs that are not over, the change is refused with what they would become, unless `preempt` is set. With `only`,
+        the file must hold exactly that document (kind and name), and `guard` is the revision it must be at.
+
         Raises SpecError with every problem of the file, Conflict `guarantee-broken` with the numbers, `queue-in-use`,
         `revision-changed`, and Unavailable when control does not say whether a guarantee would be broken.
         """
@@ -170,7 +172,7 @@ class Configuring(ServiceBase):
     ) -> Applied:
         """Store an earlier revision again, as a new one.
 
-        Raises like `apply_documents`, and NotFound for a revision that is not there.
+        Raises the same as `apply_documents`, and NotFound for a missing revision.
         """
         await self.check(actor, "document.rollback", Resource("document", f"{kind}/{name}"), revision=revision)
         found = await self._revision(_kind(kind), name, revision, deleted=True)
@@ -189,9 +191,9 @@ class Configuring(ServiceBase):
         dry_run: bool = False,
         preempt: bool = False,
     ) -> Applied:
-        """Delete a document; its revisions stay.
+        """Delete a document; its revisions are kept.
 
-        Raises like `apply_documents`, and NotFound when it is not there.
+        Raises the same as `apply_documents`, and NotFound for a missing document.
         """
         await self.check(actor, "document.delete", Resource("document", f"{kind}/{name}"))
         found = await self._revision(_kind(kind), name, None)
@@ -209,7 +211,10 @@ class Configuring(ServiceBase):
         replaces: bool = False,
         decision: Decision | None = None,
     ) -> Applied:
-        """Store changes, all or none; with `decision` it was decided already that the actor may."""
+        """Store changes, all or none.
+
+        `decision` marks a manager's change: access was checked before, and its manager limits are stored as given.
+        """
         names = ", ".join(f"{change.kind}/{change.name}" for change in given)
         managed = decision is not None
         decision = decision or await self.check(actor, action, Resource("document", names), dry_run=dry_run)
@@ -268,7 +273,7 @@ class Configuring(ServiceBase):
     async def _findings(
         self, now: Documents, plan: Planned, changes: Sequence[DocumentChange], replaced: Sequence[DocumentChange]
     ) -> tuple[GuaranteeFinding, ...]:
-        """The guarantees that the configuration would break; `replaced` are virtual clusters that it does not have."""
+        """The guarantees that the configuration would break; `replaced` deletes the virtual clusters that it lacks."""
         if plan.findings:
             return plan.findings
         if all(change.kind == "Storage" for change in changes):
@@ -280,7 +285,7 @@ class Configuring(ServiceBase):
         return (*await self._left_behind(names), *broken)
 
     async def _left_behind(self, names: Sequence[str]) -> list[GuaranteeFinding]:
-        """What becomes of the jobs of virtual clusters that go."""
+        """Findings about the jobs of virtual clusters that are deleted."""
         counts = await self.store.count_jobs() if names else {}
         told = [(name, what_becomes(name, counts.get(name, {}))) for name in names]
         return [GuaranteeFinding(said, name, preemptible=True) for name, said in told if said]

@@ -1,6 +1,6 @@
-"""Changes the priority, maxDuration or queue of a waiting job; its time of submission stays.
+"""Change the priority, maxDuration or queue of a waiting job; its submission time stays.
 
-What is asked is held against what a submit would be held against; control carries it out while the job still waits.
+The new terms pass the same checks as a submission. Control applies them if the job still waits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from corral.spec.job import UnifiedJob
 
 
 class Editing(Submitting, Jobs):
-    """Other terms for waiting jobs."""
+    """Edit waiting jobs."""
 
     async def edit(
         self,
@@ -36,10 +36,10 @@ class Editing(Submitting, Jobs):
         wait_for_capacity: bool = False,
         dry_run: bool = False,
     ) -> EditView:
-        """Change the priority, the longest duration or the queue of a job that waits; it keeps its time of submission.
+        """Change the priority, maxDuration or queue of a waiting job, which keeps its submission time.
 
-        Raises Conflict `job-not-waiting`, `follows-object` or `impossible-request`; InvalidInput; SpecError; Forbidden
-        above a maxPriority, or in a queue that is closed to the job's owner.
+        Raises Conflict `job-not-waiting`, `follows-object`, `counted-in-cells` or `impossible-request`; InvalidInput;
+        SpecError; Forbidden above a maxPriority, or in a queue that is closed to the job's owner.
         """
         record, decision = await self.job_for(actor, ref, "job.edit")
         if priority is None and max_duration is None and queue is None:
@@ -80,7 +80,7 @@ class Editing(Submitting, Jobs):
     async def _check_terms(
         self, actor: Actor, record: JobRecord, before: UnifiedJob, after: UnifiedJob, *, wait_for_capacity: bool
     ) -> None:
-        """Hold new terms against what a submit by the job's owner, or by an administrator, would be held against."""
+        """Check new terms like a submission by the job's owner, or by an administrator who edits."""
         admission, queue = await self.store.admission(), after.spec.queue
         moves = queue != before.spec.queue
         owner = await self._owner_of(record)
@@ -98,7 +98,7 @@ class Editing(Submitting, Jobs):
         if moves or rises:
             check_priority(bound, after.priority, queue, admission.most_priority)
         if not moves and not (rises and before.priority < 0):
-            return  # its queue is held against what it asks for already; below 0 it was a guest, whom less is promised
+            return  # checked against this queue already; a job below 0 was opportunistic and promised less
         if await self._in_cells(after, admission) != after:
             message = f"In the queue {queue} a job of OpenPAI has whole cells; submit {record.name} there anew."
             raise Conflict("counted-in-cells", message)
@@ -111,7 +111,7 @@ class Editing(Submitting, Jobs):
 def _with_terms(
     job: UnifiedJob, priority: str | int | None, max_duration: str | int | None, queue: str | None
 ) -> UnifiedJob:
-    """The same job with other terms.
+    """The job with the new terms.
 
     Raises SpecError, InvalidInput `bad-duration`.
     """

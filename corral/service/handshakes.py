@@ -1,6 +1,6 @@
-"""TLS connections count from their first moment on: uvicorn alone lets any number of handshakes be under way.
+"""Accept TLS connections with a limit on handshakes under way, which uvicorn lacks.
 
-Connections are accepted here, looked at by the address that they come from, and only then given to the event loop.
+A connection is counted from its acceptance on. Its address is checked before the event loop gets it.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
 _AT_ONCE: Final = 100
-"""So many are accepted before others have their turn."""
+"""Most connections accepted in a row before the event loop serves others."""
 _PAUSE_SECONDS: Final = 1.0
-"""Where no file can be opened for a connection, the next one is accepted after so long."""
+"""Seconds without accepting after accept failed, for example because no file descriptor was free."""
 _MOST: Final = 256
 _MOST_OF_ADDRESS: Final = 64
 _log = logging.getLogger(__name__)
 
 
 class Entered(Protocol):
-    """One connection that was let in."""
+    """An admitted connection."""
 
     def leave(self) -> None:
-        """It has ended."""
+        """Release its place."""
         ...
 
 
 Enter = Callable[[str], Entered | None]
-"""Lets a connection from an address in, or not."""
+"""Admits a connection from an address; None refuses it."""
 HandOn = Callable[[asyncio.Protocol, Entered], None]
-"""The handshake is over: from now on the connection's protocol has to tell of its end."""
+"""Called when the handshake is over; from then on the connection's protocol must release the place."""
 
 
 class Gate:
-    """Counts handshakes under way, where those who have come through need no bound."""
+    """Limits handshakes under way, in all and per address; established connections are not counted."""
 
     def __init__(self, most: int = _MOST, most_of_address: int = _MOST_OF_ADDRESS) -> None:
         self.count = 0
@@ -45,7 +45,7 @@ class Gate:
         self._addresses: Counter[str] = Counter()
 
     def enter(self, host: str) -> Entered | None:
-        """A place for a handshake with `host`, None when there are too many."""
+        """Take a place for a handshake with `host`; None when there are too many."""
         if self.count >= self._most or self._addresses[host] >= self._most_of_address:
             return None
         self.count += 1
@@ -54,11 +54,11 @@ class Gate:
 
     @staticmethod
     def hand_on(_: asyncio.Protocol, passage: Entered) -> None:
-        """One handshake is over."""
+        """Release the place of a finished handshake."""
         passage.leave()
 
     def forget(self, host: str) -> None:
-        """One handshake fewer with `host`."""
+        """Count one handshake with `host` less."""
         self.count -= 1
         self._addresses[host] -= 1
         if not self._addresses[host]:
@@ -74,19 +74,19 @@ class _Passage:
 
 
 class Terms(NamedTuple):
-    """How connections are let in, and what those get that were."""
+    """The settings of an acceptor: TLS, protocol, admission, timeout and backlog."""
 
     context: ssl.SSLContext
     protocol: Callable[[], asyncio.Protocol]
     enter: Enter
     hand_on: HandOn
     seconds: float = 20.0
-    """So long may a handshake take."""
+    """Most seconds that a handshake may take."""
     backlog: int = 2048
 
 
 def uvicorns_terms(server: Any, enter: Enter, hand_on: HandOn, seconds: float = 20.0) -> Terms:
-    """The terms of one of uvicorn's servers that has TLS and has started without sockets."""
+    """The settings of a uvicorn server that has TLS and was started without sockets."""
     config = server.config
 
     def protocol() -> asyncio.Protocol:
@@ -99,7 +99,7 @@ def uvicorns_terms(server: Any, enter: Enter, hand_on: HandOn, seconds: float = 
 
 
 class Acceptor:
-    """Accepts the connections of one listening socket; to uvicorn it looks like one of asyncio's servers."""
+    """Accepts the connections of one listening socket; uvicorn uses it like an asyncio server."""
 
     def __init__(self, listener: socket.socket, terms: Terms) -> None:
         self._listener, self._terms = listener, terms
@@ -111,7 +111,7 @@ class Acceptor:
         self._begin()
 
     def close(self) -> None:
-        """Accept no more, and break off the handshakes that are under way."""
+        """Stop accepting, and cancel the handshakes under way."""
         if self._pause is not None:
             self._pause.cancel()
         self._loop.remove_reader(self._listener.fileno())
@@ -119,7 +119,7 @@ class Acceptor:
             task.cancel()
 
     async def wait_closed(self) -> None:
-        """Wait until the last of them is broken off."""
+        """Wait until the cancelled handshakes have ended."""
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
     def _begin(self) -> None:
@@ -145,7 +145,7 @@ class Acceptor:
             task.add_done_callback(self._under_way.discard)
 
     async def _shake(self, connection: socket.socket, entered: Entered) -> None:
-        """Take the connection to the end of its handshake."""
+        """Complete the handshake of a connection."""
         terms, handed_on = self._terms, False
 
         def protocol() -> asyncio.Protocol:
@@ -167,7 +167,7 @@ class Acceptor:
                 protocol, connection, ssl=terms.context, ssl_handshake_timeout=terms.seconds
             )
         except (OSError, ssl.SSLError):
-            return  # it was no TLS, took too long, or the client left: there is nobody to tell
+            return  # no TLS, a timeout, or a client that left: there is nobody to report it to
         finally:
             if not handed_on:
                 entered.leave()

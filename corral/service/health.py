@@ -1,4 +1,4 @@
-"""What a process of the server lacks on its machine: space and inodes of the data folder's disk, file descriptors."""
+"""Check the resources of a server process: disk space and inodes of the data folder, file descriptors."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from corral.kernel.errors import Unavailable
 from corral.store.faults import FULL, NO_DESCRIPTORS
 
 FEW_DESCRIPTORS: Final = 32
-"""With fewer left a process can soon open no file and accept no connection."""
+"""With fewer free descriptors, a process will soon open no file and accept no connection."""
 _FEW_INODES: Final = 64
 _MOST_DESCRIPTORS: Final = 65_536
 _PROBE_BYTES: Final = 64 * 1024
-"""More than a file system may have left in the block that a file ends in."""
+"""Bytes that test for free space; more than a file system may have left in a file's last block."""
 
 
 def shortages(folder: Path, who: str) -> list[str]:
-    """What this process, called `who`, lacks to work on the data folder; one sentence each. It writes a small file."""
+    """One sentence for each resource that this process, called `who`, lacks; a small file is written to find out."""
     return [*disk_shortages(folder), *descriptor_shortages(who)]
 
 
 def raise_descriptor_limit() -> int:
-    """Let this process open as many files as it may (65,536 at most), and say how many that is."""
+    """Raise the soft limit on open files to the hard limit (65,536 at most), and return it."""
     soft, hard = (
         _MOST_DESCRIPTORS if limit == resource.RLIM_INFINITY else limit
         for limit in resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -38,7 +38,7 @@ def raise_descriptor_limit() -> int:
 
 
 def descriptor_shortages(who: str) -> list[str]:
-    """Whether this process has hardly any file descriptor left."""
+    """A sentence if this process has fewer than `FEW_DESCRIPTORS` file descriptors left, else nothing."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     try:
         used = len(os.listdir("/proc/self/fd"))
@@ -53,7 +53,7 @@ def descriptor_shortages(who: str) -> list[str]:
 
 
 def descriptors_of(pid: int) -> tuple[int, int]:
-    """How many descriptors another process of this user has open, and how many it may have.
+    """The open descriptors of another process of this user, and their limit.
 
     Raises OSError when it is gone or another user's.
     """
@@ -62,7 +62,7 @@ def descriptors_of(pid: int) -> tuple[int, int]:
 
 
 def disk_shortages(folder: Path) -> list[str]:
-    """Whether a small file can still be written in the data folder, and why not."""
+    """Sentences that say why a small file cannot be written in the data folder, or that few inodes are left."""
     probe = folder / "run" / f".space.{os.getpid()}"
     try:
         try:
@@ -83,7 +83,7 @@ def disk_shortages(folder: Path) -> list[str]:
 
 
 def refusal_of(error: OSError, folder: Path | None) -> Unavailable | None:
-    """What a caller is told when a call failed for want of descriptors, space or inodes; None for any other fault."""
+    """The error for a caller whose call failed for lack of descriptors, space or inodes; None for any other fault."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return Unavailable("no-descriptors", NO_DESCRIPTORS, retry_after=5)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -93,7 +93,7 @@ def refusal_of(error: OSError, folder: Path | None) -> Unavailable | None:
 
 
 def few_inodes(folder: Path) -> list[str]:
-    """Whether the disk of the data folder can hold hardly any more files."""
+    """A sentence if the data folder's disk has fewer than 64 free inodes, else nothing."""
     found = os.statvfs(folder)
     if not found.f_files or found.f_favail >= _FEW_INODES:  # some file systems count no inodes
         return []

@@ -1,4 +1,4 @@
-"""The server's health as events: once when something stops working, once when everything works again."""
+"""Server events about health: one when something stops working, one when everything works again."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ LOOK_SECONDS: Final = 10.0
 DEGRADED: Final = "server.degraded"
 RECOVERED: Final = "server.recovered"
 _UNTOLD: Final = 16
-"""So many of the latest events wait for a store that takes nothing."""
+"""Most events kept while the store refuses writes; the oldest are dropped."""
 _FIGURES: Final = re.compile(r"\d+")
 _log = logging.getLogger(__name__)
 
 
 class Health:
-    """What was last told of the server's health. What is wrong is told when two looks in a row have found it.
+    """The health that was reported last; a problem is reported when two checks in a row find it.
 
-    So a start, or a half that is replaced at once, is not told of.
+    So neither a start nor a process that is replaced at once is reported.
     """
 
     def __init__(self) -> None:
@@ -35,8 +35,8 @@ class Health:
         self._since = 0.0
 
     def look(self, found: Readiness, at: float) -> ServerEvent | None:
-        """What is to be told after a look at a time."""
-        reasons = frozenset(_FIGURES.sub("", each) for each in found.reasons)  # figures change from look to look
+        """The event to report after a check at time `at`, or None."""
+        reasons = frozenset(_FIGURES.sub("", each) for each in found.reasons)  # numbers change between checks
         again, self._suspected = reasons & self._suspected, reasons
         if again - self._told:
             self._since = self._since or at
@@ -49,7 +49,7 @@ class Health:
 
 
 class HealthWatch:
-    """Looks every ten seconds; what the store does not take is told when it does."""
+    """Checks health every ten seconds; events that the store refuses are stored later."""
 
     def __init__(
         self,
@@ -58,13 +58,13 @@ class HealthWatch:
         clock: Clock,
         who: str,
     ) -> None:
-        """`who` looks: the process and its machine."""
+        """`who` is the process that checks, with its machine."""
         self._look, self._tell, self._clock, self._who = look, tell, clock, who
         self._health = Health()
         self._untold: deque[ServerEvent] = deque(maxlen=_UNTOLD)
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Check until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             try:
@@ -73,7 +73,7 @@ class HealthWatch:
                 _log.warning("the server's health could not be looked at: %s", error)
 
     async def look(self) -> None:
-        """Look once."""
+        """Check once."""
         event = self._health.look(await self._look(), self._clock.now())
         if event is not None:
             self._untold.append(ServerEvent(event.at, event.kind, event.message, self._who))

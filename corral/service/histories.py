@@ -1,8 +1,8 @@
-"""The log of a task across its attempts: one stream of bytes, with a mark where the next attempt's output begins.
+"""The log of a task across its attempts: one stream of bytes, with a mark line before each later attempt.
 
-The log is the output of the attempts in their order. Before the first byte of every attempt but the first that printed
-anything stands a mark, a line of its own. An offset counts all of it, marks included, so it stays right when the next
-attempt begins: what an attempt printed does not change once another has followed it, and neither does the mark.
+Outputs stand in the order of attempts. A mark line precedes the output of each attempt, except the first that printed
+anything. Offsets count output and marks. They stay valid when the next attempt begins, because an attempt's mark and
+output no longer change then.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from corral.storage.logs import begin_of_tail
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
-"""How often a follower between two attempts looks for the next one: at first, and after a while."""
+"""Seconds between two looks for the next attempt: from the first value up to the second."""
 _AT_ONCE: Final = 16
-"""Logs of earlier attempts whose sizes are asked for at the same time."""
+"""Most logs of earlier attempts whose sizes are asked for at the same time."""
 
 Chain = Callable[[AttemptNumber], Awaitable[AttemptChain]]
-"""Asks for the attempts from a number on."""
+"""Returns the attempts of a task from an attempt number on."""
 
 
 class OneLog(Protocol):
     """The log of one attempt."""
 
     async def size(self) -> int:
-        """Bytes there are now."""
+        """Bytes written so far."""
         ...
 
     async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Up to `limit` bytes from `offset` on, and where they really begin."""
+        """Return up to `limit` bytes from `offset` on, and the offset at which they really begin."""
         ...
 
     async def wait(self, offset: int, seconds: float) -> bool:
-        """Wait for bytes beyond `offset`, at most so long; False once there will be none any more."""
+        """Wait at most `seconds` for bytes beyond `offset`; False if there will never be any."""
         ...
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Release the log."""
         ...
 
 
@@ -52,13 +52,13 @@ Open = Callable[[AttemptId], Awaitable[OneLog]]
 
 @dataclass(slots=True)
 class _Part:
-    """One attempt's place in the whole: its mark begins at `begin`, its bytes after the mark."""
+    """One attempt's place in the whole log: its mark begins at `begin`, its output follows the mark."""
 
     step: AttemptStep
     begin: int
     mark: bytes
     size: int = 0
-    """As it was seen last; what no longer grows keeps it."""
+    """Bytes of output as last seen; final once the attempt is over."""
 
     @property
     def base(self) -> int:
@@ -70,10 +70,10 @@ class _Part:
 
 
 class TaskHistory:
-    """What all attempts of a task printed to one stream, as one log that grows until the task is over for good."""
+    """One stream of all attempts of a task, as one log that grows until no further attempt can follow."""
 
     def __init__(self, attempt: str, stream: str, chain: Chain, open_log: Open) -> None:
-        """`attempt` tells the log of one task from that of another."""
+        """`attempt` identifies the task among others."""
         self.attempt = attempt
         self.stream = stream
         self._chain = chain
@@ -82,21 +82,21 @@ class TaskHistory:
         self._last: OneLog | None = None
         """The log of the last part."""
         self._earlier: tuple[AttemptId, OneLog] | None = None
-        """The log of another part, that is read now."""
+        """The log of an earlier part that is being read, with its attempt."""
         self._last_over = False
         self._is_over = False
-        """Whether no other attempt will follow, as it was known last."""
+        """Whether no further attempt will follow, as last known."""
 
     async def load(self) -> TaskHistory:
-        """Find the attempts that there are; to be called once, before all others.
+        """Find the present attempts; call this once, before any other method.
 
-        Raises what opening a log raises.
+        Raises the exceptions of opening a log.
         """
         await self._add((await self._chain(BEFORE_ALL)).steps)
         return self
 
     async def size(self) -> int:
-        """Bytes there are now, in all attempts."""
+        """Bytes written so far, in all attempts."""
         if not self._parts or self._last is None:
             return 0
         last = self._parts[-1]
@@ -105,7 +105,7 @@ class TaskHistory:
         return last.end
 
     async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Up to `limit` bytes of one attempt, or of the mark before it, and where they really begin."""
+        """Return up to `limit` bytes of one attempt or of its mark, and the offset at which they really begin."""
         for part in self._parts[:-1]:
             if offset >= part.end:
                 continue
@@ -114,14 +114,14 @@ class TaskHistory:
             begin, data = await (await self._log_of(part)).read(offset - part.base, min(limit, part.end - offset))
             if data:
                 return part.base + begin, data
-            offset = part.end  # its end is lost: what comes after it is there
+            offset = part.end  # the end of this part is lost: go on with the next one
         if self._last is None:
             return offset, b""
         last = self._parts[-1]
         if offset < last.base:
             await self.size()
             return offset, last.mark[offset - last.begin :][:limit] if last.size else b""
-        begin, data = await self._last.read(offset - last.base, limit)  # of one that was emptied from its beginning on
+        begin, data = await self._last.read(offset - last.base, limit)  # a log that was emptied is read from its start
         return (last.base + begin if data else offset), data
 
     async def tail(self, lines: int) -> int:
@@ -129,7 +129,7 @@ class TaskHistory:
         return await begin_of_tail(_Filled(self), lines)
 
     async def wait(self, offset: int, seconds: float) -> bool:
-        """Wait for bytes beyond `offset`, at most so long; False once the task is over for good and has no more."""
+        """Wait at most `seconds` for bytes beyond `offset`; False if the task has no more and no further attempt."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         pause = _FIRST_PAUSE
@@ -153,7 +153,7 @@ class TaskHistory:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def close(self) -> None:
-        """Let go of all logs."""
+        """Release all logs."""
         if self._last is not None:
             await self._last.close()
         if self._earlier is not None:
@@ -161,18 +161,18 @@ class TaskHistory:
             self._earlier = None
 
     async def _next(self) -> bool:
-        """Take in the attempts that came since; whether there are any."""
+        """Add the attempts that began since the last look; True if there are any."""
         last = self._parts[-1].step if self._parts else None
         found = await self._chain(BEFORE_ALL if last is None else last.number)
         self._is_over = found.over
         steps = list(found.steps)
         if last is not None and steps and steps[0].number == last.number:
-            self._parts[-1].step = steps.pop(0)  # how it ended is known by now
+            self._parts[-1].step = steps.pop(0)  # its end is known by now
         await self._add(steps)
         return bool(steps)
 
     async def _add(self, steps: Sequence[AttemptStep]) -> None:
-        """Put attempts behind those that are known; all but the last of them are over."""
+        """Append attempts to the known ones; all but the last of them are over."""
         if not steps:
             return
         sizes: list[int] = []
@@ -207,14 +207,14 @@ class TaskHistory:
 
 
 class _Filled:
-    """A history whose reads bring all that was asked for, or what comes after the last gap in it."""
+    """A view of a history whose reads return all bytes asked for, or those after the last gap."""
 
     def __init__(self, history: TaskHistory) -> None:
         self._history = history
         self.size = history.size
 
     async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Up to `limit` bytes from `offset` on, and where they really begin."""
+        """Return up to `limit` bytes from `offset` on, and the offset at which they really begin."""
         end, at, pieces, begin = offset + limit, offset, list[bytes](), offset
         while at < end:
             found, data = await self._history.read(at, end - at)
@@ -228,7 +228,7 @@ class _Filled:
 
 
 def mark(before: AttemptStep, step: AttemptStep) -> bytes:
-    """The line between what two attempts printed; it begins with a newline, for a last line that was not ended."""
+    """The line between the outputs of two attempts; begins with a newline, because the last line may be unfinished."""
     phrase = " ".join(before.phrase.split())
     how = f"ended: {phrase} (exit code {before.code})" if before.code is not None else "is over"
     return f"\n[corral: attempt {before.number} {how}; attempt {step.number} follows]\n".encode()

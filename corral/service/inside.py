@@ -1,4 +1,4 @@
-"""Why: what concerns the inside of a task: its peers and reports, its log, a terminal in it, the code it starts from."""
+"""Access to the inside of tasks: peers, reports, checkpoints, logs, exec, ports and code."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from corral.store.cluster_views import too_much_code
 _EVERY_TASK: Final = 20_000
 _REPORT_BYTES: Final = 16 * 1024
 REPORTS_OF_A_JOB: Final = 1024 * 1024
-"""Characters that the reports of one job may take in the store."""
+"""Most characters that the reports of one job may take in the store."""
 _MESSAGE: Final = 1000
 _LOST_SECONDS: Final = 120.0
-"""So long after an attempt's end the rest of its log is waited for."""
+"""Seconds after an attempt's end for which readers wait for the rest of its log."""
 _SPLIT_LOGS: Final = "CORRAL_LOGS"
-"""A role that sets this variable to `split` has two logs a task."""
+"""Environment variable of a role; with the value `split` each of its tasks has two logs."""
 _NUMBER: Final = re.compile(r"(\d{1,9})\.(\d{1,9})", re.ASCII)
-"""An attempt of a task by the job's attempt and its own."""
+"""A task's attempt, written as the job's attempt and the task's own (`1.0`)."""
 _LOOK_SECONDS: Final = 1.0
-"""How often the follower of a log that is not there looks whether it will ever be."""
+"""Longest wait, in seconds, for bytes of a missing log before it is looked up again."""
 
 
 class Inside(ServiceBase):
-    """Peers, reports, logs, exec and code."""
+    """Peers, reports, logs, exec, ports and code of tasks."""
 
     async def peers(self, actor: Actor, *, attempt: str = "") -> PeersView:
-        """The started tasks of the job whose token this is, and whether all that were placed have started.
+        """The started tasks of the token's job, and whether all its placed tasks have started.
 
         Raises Conflict `attempt-over` for a task of an earlier attempt of the job.
         """
@@ -64,10 +64,10 @@ class Inside(ServiceBase):
         return PeersView(record.run.attempt, complete, tuple(placement_record(task) for task in started))
 
     async def report(self, actor: Actor, body: dict[str, Any]) -> None:
-        """Note what the runtime of a task saw: `{"attempt", "kind", "message", …}`.
+        """Store a report from the runtime of a task: `{"attempt", "kind", "message", …}`.
 
-        Raises InvalidInput when it is too long or names another job's attempt, Conflict when the job's reports are
-        used up.
+        Raises InvalidInput when it has more than 16 KiB or names a malformed attempt, NotFound for another job's
+        attempt, Conflict `reports-used-up` when the job's reports reach their limit.
         """
         record = await self._own(actor, "runtime.report")
         if len(msgspec.json.encode(body)) > _REPORT_BYTES:
@@ -88,7 +88,7 @@ class Inside(ServiceBase):
             raise Conflict("reports-used-up", "The job has stored as many reports as it may; print to its log instead.")
 
     async def checkpointed(self, actor: Actor, *, attempt: str, age_seconds: float) -> None:
-        """Note that a task saved its job's work so many seconds ago; said again soon after, it changes nothing.
+        """Record that a task saved a checkpoint `age_seconds` ago; a repetition soon after changes nothing.
 
         Raises Conflict `attempt-over` for a task of an earlier attempt of the job.
         """
@@ -108,10 +108,10 @@ class Inside(ServiceBase):
     async def task_log(
         self, actor: Actor, ref: str, role: str, index: int, *, attempt: str = "", stream: str = "all"
     ) -> TaskLog | TaskHistory:
-        """What all attempts of a task printed, one after the other, or what the one named did.
+        """The log of all attempts of a task, in order, or of the named attempt.
 
-        `attempt`: an id, a number such as `1.0`, or `latest`.
-        Raises NotFound for a task or an attempt that the job does not have.
+        `attempt`: an id, a number such as `1.0`, or `latest`. Raises NotFound for a task or an attempt that the job
+        does not have.
         """
         record, _ = await self.job_for(actor, ref, "job.logs")
         latest = await self._latest(record, role, index)
@@ -122,7 +122,7 @@ class Inside(ServiceBase):
     async def whole_log(
         self, actor: Actor, ref: str, role: str, index: int, *, attempt: str = ""
     ) -> list[TaskLog | TaskHistory]:
-        """Everything that a task's attempts, or the one named, printed: one log, or both of its streams.
+        """The complete output of a task's attempts, or of the named one: one log, or one for each of its two streams.
 
         Raises NotFound for a task or an attempt that the job does not have.
         """
@@ -135,7 +135,7 @@ class Inside(ServiceBase):
         return [await self._history(record, role, index, latest, stream) for stream in streams]
 
     async def job_logs(self, actor: Actor, ref: str, *, limit: int = 64) -> list[tuple[str, int, TaskHistory]]:
-        """The logs of the job's first tasks; a task that keeps its streams apart has one for each."""
+        """The logs of the job's first `limit` tasks; a task with split streams has one log for each."""
         record, _ = await self.job_for(actor, ref, "job.logs")
         tasks = (await self.store.job_tasks(record.id, limit=limit)).items
 
@@ -159,7 +159,7 @@ class Inside(ServiceBase):
         raise NotFound("task-not-found", f"Job {record.name} has no task {role}-{index}.")
 
     async def _streams(self, record: JobRecord, attempt: AttemptId, *, whole: bool = False) -> tuple[str, ...]:
-        """The streams of an attempt; `whole`: of its task, whose earlier attempt tells when this one has not begun."""
+        """The streams of an attempt; with `whole`, those of an earlier attempt if this one has not begun."""
         if self.logs is None:
             return ("all",)
         found = await self.logs.streams(attempt, apart=_apart(record, attempt))
@@ -171,7 +171,7 @@ class Inside(ServiceBase):
         return await self.logs.streams(others[0], apart=False) if others else found
 
     async def _history(self, record: JobRecord, role: str, index: int, latest: AttemptId, stream: str) -> TaskHistory:
-        """What all attempts of a task printed; `latest` stands for them while nobody has looked at the job yet."""
+        """The log of all attempts of a task; `latest` stands for them while the store has none."""
 
         async def chain(since: AttemptNumber) -> AttemptChain:
             found = await self.store.attempt_chain(record.id, role, index, since)
@@ -199,15 +199,15 @@ class Inside(ServiceBase):
         return TaskLog(attempt, stream, await look(), over, look)
 
     async def open_exec(self, actor: Actor, ref: str, role: str, index: int) -> AttemptId:
-        """The running attempt that a terminal may be opened in.
+        """The running attempt in which to open a terminal.
 
-        Raises Conflict `task-not-running`.
+        Raises Conflict `task-not-running`, NotFound.
         """
         record, task = await self._entered(actor, ref, role, index)
         return record.run.attempt_of(task)
 
     async def open_port(self, actor: Actor, ref: str, role: str, index: int, port: str) -> tuple[AttemptId, int]:
-        """The running attempt, and the number of one of its ports, that a connection may be made to.
+        """The running attempt, and the number of the named port, for a connection.
 
         Raises Conflict `task-not-running`, NotFound for a port that the task was not given.
         """
@@ -221,9 +221,9 @@ class Inside(ServiceBase):
         return record.run.attempt_of(task), number
 
     async def ports(self, actor: Actor, ref: str, role: str, index: int) -> PortsView:
-        """The ports of a running task, and where its notebook is behind one of them.
+        """The ports of a running task, and the proxied address of a notebook.
 
-        Raises Conflict `task-not-running`.
+        Raises Conflict `task-not-running`, NotFound.
         """
         record, task = await self._entered(actor, ref, role, index)
         if UnifiedJob.model_validate_json(record.doc).spec.job_type != "notebook":
@@ -244,10 +244,10 @@ class Inside(ServiceBase):
     async def put_code(
         self, actor: Actor, chunks: AsyncIterator[bytes], *, declared: int | None = None, digest: str = ""
     ) -> Uploaded:
-        """Store an uploaded archive; `declared` and `digest`: the length and SHA-256 that the caller says it has.
+        """Store an uploaded archive; `declared` and `digest` are its length and SHA-256 as stated by the caller.
 
-        Raises TooLarge before anything is read when the account would keep too much, unless it keeps the very archive
-        already; TooLarge, InvalidInput and Unavailable as the blob store does, Unavailable when there is none.
+        Raises TooLarge before reading when the account would exceed its quota, unless it keeps this archive already.
+        Raises TooLarge, InvalidInput and Unavailable as the blob store does, Unavailable when there is none.
         """
         decision = await self.check(actor, "code.put", Resource("code", owner=actor.user))
         if self.blobs is None:
@@ -272,9 +272,9 @@ class Inside(ServiceBase):
         return bool(digest) and await self.store.use_blob(digest, actor.user, self.clock.now()) == size
 
     async def own_code(self, actor: Actor) -> Path:
-        """The file of the archive that the job of this token starts from.
+        """The archive file that the token's job starts from.
 
-        Raises NotFound when it starts from none, or when that is gone, Unavailable when it cannot be had just now.
+        Raises NotFound when the job has no code or the archive is gone, Unavailable when it cannot be fetched now.
         """
         record = await self._own(actor, "runtime.code")
         uri = UnifiedJob.model_validate_json(record.doc).spec.code.uri
@@ -283,7 +283,7 @@ class Inside(ServiceBase):
         return await self.blobs.fetch(uri.removeprefix(BLOB_SCHEME))
 
     async def code_exists(self, actor: Actor, digest: str) -> int | None:
-        """The size of an archive that the actor has uploaded; None when not, or when it is gone."""
+        """The size of an archive that the actor has uploaded; None when there is none, or when it is gone."""
         await self.check(actor, "code.read", Resource("code", digest, owner=actor.user))
         if self.blobs is None or await self.store.use_blob(digest, actor.user, self.clock.now()) is None:
             return None
@@ -291,9 +291,9 @@ class Inside(ServiceBase):
 
 
 class TaskLog:
-    """The log of one attempt; one that never wrote anything ends when the attempt is over.
+    """The log of one attempt; if nothing is ever written, it ends with the attempt.
 
-    While there is none it is looked for anew: only then is it known whether the attempt keeps its streams apart.
+    A missing log is looked up again, because only an existing one shows whether the attempt splits its streams.
     """
 
     def __init__(
@@ -316,7 +316,7 @@ class TaskLog:
         self.size, self.read, self.tail, self.close = file.size, file.read, file.tail, file.close
 
     async def wait(self, offset: int, seconds: float) -> bool:
-        """Wait for bytes beyond `offset`; False once there will be none any more."""
+        """Wait at most `seconds` for bytes beyond `offset`; False if there will never be any."""
         if not self._file.exists():
             if await self._over():
                 return self._file.exists()
@@ -329,9 +329,9 @@ class TaskLog:
         return not await self._lost(offset)
 
     async def _lost(self, offset: int) -> bool:
-        """Whether the rest will not come: the attempt is long over, and its log was never completed.
+        """Whether the rest will never come: the attempt ended 2 minutes ago, and its log was never completed.
 
-        The machine that had it is gone, or the disk did not take its end.
+        Its machine is gone, or the disk could not store the end.
         """
         if await self._file.size() > offset or not await self._over():
             self._over_since = None
@@ -353,9 +353,9 @@ def _parsed(attempt: str, job: str) -> Any:
 
 
 def _named(attempt: str, record: JobRecord, role: str, index: int, latest: AttemptId) -> AttemptId:
-    """The attempt that is meant by an id, by its two numbers (`1.0`), or by `latest`.
+    """Resolve an attempt given by id, by its two numbers (`1.0`), or as `latest`.
 
-    Raises NotFound for another task's and one that has not been made, InvalidInput for what is none of the three.
+    Raises NotFound for an attempt of another task or one that does not exist, InvalidInput for anything else.
     """
     if attempt == "latest":
         return latest
@@ -374,7 +374,7 @@ def _named(attempt: str, record: JobRecord, role: str, index: int, latest: Attem
 
 
 def _apart(record: JobRecord, attempt: AttemptId) -> bool:
-    """Whether the document says that the attempt's streams have logs of their own."""
+    """Whether the job's document gives the attempt one log per stream; always for OpenPAI's jobs."""
     if record.job_type == OPENPAI:
         return True
     role = parse_attempt_id(attempt).role
@@ -383,7 +383,7 @@ def _apart(record: JobRecord, attempt: AttemptId) -> bool:
 
 
 def _asked_for(record: JobRecord, role: str) -> int:
-    """How many tasks the document of a job that nobody has looked at yet asks for."""
+    """The number of tasks that the document of a job asks for, before control has processed the job."""
     document = UnifiedJob.model_validate_json(record.doc)
     return document.replicas_of(role) if role in {each.name for each in document.spec.roles} else 0
 

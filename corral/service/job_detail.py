@@ -1,4 +1,4 @@
-"""Why: the page of one job is put together from what is stored alone, so it works when nothing else does."""
+"""Build the detail view of a job from stored data alone, so that it works without control."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corral.model.views import EstimateView, JobDetail, JobStatus, PlacementReco
 from corral.model.writes import JobRecord
 
 PLACEMENT_LIMIT: Final = 2000
-"""How many tasks' places a job's detail has."""
+"""Most tasks whose placement a job's detail lists."""
 HIDDEN: Final = "(hidden)"
 _JOB: Final = re.compile(r"\bjob ([0-9a-z]{13})\b")
 
@@ -30,7 +30,10 @@ def job_detail(
     receipts: tuple[ReceiptView, ...] = (),
     allowed: tuple[str, ...] = (),
 ) -> JobDetail:
-    """Everything about a job; `members` are all its tasks in topology order, `hide` blanks its environment's values."""
+    """The detail view of a job; `members` are all its tasks in topology order.
+
+    `hide` blanks the values of its environment and parameters.
+    """
     document = document_of(record, hide=hide)
     spec = document.get("spec", {})
     summary = {name: getattr(record.summary, name) for name in record.summary.__struct_fields__}
@@ -56,7 +59,7 @@ def job_detail(
 
 
 def document_of(record: JobRecord, *, hide: bool) -> dict[str, Any]:
-    """The canonical document as the job stands: scaled, and with the targets that the scheduler set."""
+    """The canonical document with the job's current replicas, and the targets that the scheduler set."""
     document: dict[str, Any] = msgspec.json.decode(record.doc)
     counted = document["spec"]["replicaSpec"]
     if (count := record.run.roles.get(counted["role"])) is not None:
@@ -68,7 +71,7 @@ def document_of(record: JobRecord, *, hide: bool) -> dict[str, Any]:
 
 
 def stored_reasons(record: JobRecord) -> ReasonsView | None:
-    """Why the job waits, as control last wrote it."""
+    """Why the job waits, as control last stored it."""
     waiting = record.summary.waiting
     if waiting is None:
         return None
@@ -86,19 +89,19 @@ def reasons_view(answer: dict[str, Any]) -> ReasonsView:
 
 
 def jobs_named(messages: Iterable[str]) -> tuple[str, ...]:
-    """The ids of the jobs that messages speak of, each once."""
+    """The ids of the jobs that messages mention, each once."""
     return tuple(dict.fromkeys(found for message in messages for found in _JOB.findall(message)))
 
 
 def by_name(message: str, jobs: Iterable[JobSummary]) -> str:
-    """A message that speaks of jobs by their names instead of their ids."""
+    """The message with the names of jobs in place of their ids."""
     for job in jobs:
         message = message.replace(job.id, job.name)
     return message
 
 
 def estimate_view(found: Estimate, after: tuple[JobSummary, ...], now: float) -> EstimateView:
-    """Control's estimate as the API shows it: jobs by their names."""
+    """Control's estimate as the API shows it, with the names of jobs in place of their ids."""
     message = by_name(found.message, after)
     seconds = None if found.at is None else round(max(0.0, found.at - now), 3)
     return EstimateView(str(found.basis), message, rfc3339_or_none(found.at), seconds, after)
@@ -107,21 +110,21 @@ def estimate_view(found: Estimate, after: tuple[JobSummary, ...], now: float) ->
 def placement_records(
     document: dict[str, Any], tasks: Sequence[TaskRecord], members: Sequence[TaskPlacement]
 ) -> tuple[PlacementRecord, ...]:
-    """Where those of the tasks run that have a place, with their ranks among all `members` (in topology order)."""
+    """Placements of those tasks that have a node, with their ranks among all `members` (in topology order)."""
     ordered = in_rank_order(members, document["spec"]["roles"][0]["name"])
     ranks = {(place.role, place.index): rank for rank, place in enumerate(ordered)}
     return tuple(placement_record(task, ranks.get((task.role, task.index))) for task in tasks if task.node)
 
 
 def placement_record(task: TaskRecord, rank: int | None = None) -> PlacementRecord:
-    """Where a task runs."""
+    """The placement of a task."""
     return PlacementRecord(
         task.role, task.index, task.node, task.devices, task.host, task.ports, task.state, rank, task.share
     )  # fmt: skip
 
 
 def hide_environment(document: dict[str, Any]) -> None:
-    """Blank what only the owner may read."""
+    """Blank the values of the environment and the parameters, in place."""
     for role in document.get("spec", {}).get("roles", ()):
         role["env"] = dict.fromkeys(role.get("env", {}), HIDDEN)
     if parameters := document.get("spec", {}).get("parameters"):
@@ -153,7 +156,7 @@ def _role(role: dict[str, Any], counted: dict[str, Any], record: JobRecord) -> R
 
 
 def _waited(record: JobRecord) -> float:
-    """Seconds of the waits that are over; a job that ran before waits were counted waited for its first start."""
+    """Seconds of the waits that are over; for a job that started before waits were counted, its first wait."""
     run = record.run
     if run.waited or run.attempt or run.started_at is None:
         return round(run.waited, 3)
@@ -161,7 +164,7 @@ def _waited(record: JobRecord) -> float:
 
 
 def _waits_since(record: JobRecord) -> float | None:
-    """When the wait began that is going on; a job that nobody has looked at yet waits since it was submitted."""
+    """When the present wait began; a job that control has not processed yet waits since its submission."""
     run = record.run
     if run.waits_since is None and not run.roles and not run.suspended and record.live:
         return record.created_at

@@ -1,6 +1,6 @@
-"""The file that a job was submitted as: kept beside the canonical document, its secrets sealed, and given back.
+"""Keep the file that a job was submitted as, next to its canonical document and with its secrets sealed.
 
-A placeholder in a file that comes again is filled in from the job that its submitter names, if that is their own.
+When a file with placeholders is submitted, they are filled from a job that the submitter names and owns.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from corral.spec.reading import OwnFile
 from corral.storage.blobs import BLOB_SCHEME
 
 NOT_KEPT = "The file itself is not kept with the job, since a secret may stand in it in clear elsewhere, too."
-"""What the submitter is told of a file whose secrets cannot all be taken out."""
+"""Message for the submitter of a file from which not all secrets can be removed."""
 
 
 class JobFiles(ServiceBase):
-    """Reads and seals the files of jobs."""
+    """Read and seal the files of jobs."""
 
     async def job_file(self, actor: Actor, ref: str) -> JobFile:
-        """The file that a job was submitted as, with placeholders for its secrets, to who may read the job's environment.
+        """The file that a job was submitted as, with placeholders for its secrets.
 
-        Raises NotFound `no-job-file` where none was kept.
+        Raises NotFound `no-job-file` where none was kept, Forbidden if the actor may not read the job's environment.
         """
         record, _ = await self.job_for(actor, ref, "job.environment")
         kept = await self.store.job_file(_key(record))
@@ -43,12 +43,12 @@ class JobFiles(ServiceBase):
         return JobFile(record.id, kept.text, kept.parameters, code, len(sealed))
 
     async def file_secrets(self, actor: Actor, ref: str) -> dict[str, str]:
-        """What the placeholders in the file of a job of the actor's own stand for; nothing for another's, or none."""
+        """The values of the placeholders in the file of one of the actor's own jobs; empty for any other job."""
         record = await self._own_job(actor, ref)
         return {} if record is None else await self._opened(file_owner(_key(record)))
 
     async def job_secrets(self, actor: Actor, ref: str) -> dict[str, str]:
-        """The secrets that a job of the actor's own runs with; nothing for another's, or none."""
+        """The secrets that one of the actor's own jobs runs with; empty for any other job."""
         record = await self._own_job(actor, ref)
         return {} if record is None else await self._opened(f"job:{record.id}")
 
@@ -78,7 +78,7 @@ class JobFiles(ServiceBase):
         return {name: self.sealer.open(owner, name, value) for name, value in sealed.items()}
 
     def stored_file(self, job: str, file: OwnFile | None, parameters: Mapping[str, str]) -> StoredFile | None:
-        """A file as it is stored with its job."""
+        """A file in the form in which it is stored with its job."""
         if file is None:
             return None
         owner = file_owner(job)
@@ -87,5 +87,5 @@ class JobFiles(ServiceBase):
 
 
 def _key(record: JobRecord) -> str:
-    """The job that has the file: of an array the first one."""
+    """Id of the job that the file is stored with; for an array the first one."""
     return record.array_parent or record.id

@@ -1,4 +1,4 @@
-"""Why: what people do with jobs that are stored already: look, stop, restart, scale, delete."""
+"""Operations on stored jobs: list, show, explain, stop, restart, scale, delete."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ from corral.spec.job import UnifiedJob
 from corral.spec.shortening import shortened
 
 _STOP_SECONDS: Final = 60.0
-"""How long a delete with `stop` waits for the job's end."""
+"""Most seconds that a delete with `stop` waits for the job to end."""
 _LOOK_SECONDS: Final = 0.2
 _MOST_NAMED: Final = 5
 
 
 class Jobs(ServiceBase):
-    """Views of jobs, and what is asked of them."""
+    """Views of stored jobs, and requests to change them."""
 
     async def list_jobs(self, actor: Actor, wanted: JobFilter, *, limit: int = 50, after: str = "") -> Page[JobSummary]:
         """One page of jobs.
 
-        Raises InvalidInput for a state that does not exist.
+        Raises InvalidInput `unknown-state` for a state that does not exist.
         """
         await self.check(actor, "job.list", Resource("job"))
         for phase in wanted.phases:
@@ -69,12 +69,12 @@ class Jobs(ServiceBase):
         return await self.store.list_jobs(wanted, limit=limit, after_cursor=after)
 
     async def history(self, actor: Actor, *, user: str = "", limit: int = 50, after: str = "") -> Page[JobSummary]:
-        """One page of the lines that removed and retired jobs have left, the latest job first."""
+        """One page of the history of removed and retired jobs, the latest first."""
         await self.check(actor, "job.list", Resource("job"))
         return await self.store.history(limit=limit, after_cursor=after, user=user)
 
     async def job(self, actor: Actor, ref: str) -> JobDetail:
-        """One job."""
+        """The detail view of one job."""
         record, _ = await self.job_for(actor, ref, "job.read")
         return await self._detail(actor, record)
 
@@ -84,7 +84,7 @@ class Jobs(ServiceBase):
         hide = not _may_read_environment(actor, record)
         allowed = allowed_to(actor, record)
         if record.phase == "waiting" and "edit" in allowed and await self.store.object_of(record.id) is not None:
-            allowed = tuple(word for word in allowed if word != "edit")  # its object says what it is
+            allowed = tuple(word for word in allowed if word != "edit")  # its object defines its terms
         return job_detail(record, tasks, hide=hide, members=members, receipts=receipts, allowed=allowed)
 
     async def _yielded(self, record: JobRecord, limit: int) -> tuple[ReceiptView, ...]:
@@ -93,14 +93,14 @@ class Jobs(ServiceBase):
         return await self._receipt_views(found.items)
 
     async def _receipt_views(self, receipts: Sequence[Receipt]) -> tuple[ReceiptView, ...]:
-        """Receipts as people read them; those that were stored with ids of jobs get the names."""
+        """Receipts as people read them; ids of jobs in stored messages are replaced by names."""
         ids = wording.jobs_named(*(receipt.message for receipt in receipts))
         names, now = await self.store.names_of_jobs(ids) if ids else {}, self.clock.now()
         shown = (receipt_view(receipt, now) for receipt in receipts)
         return tuple(msgspec.structs.replace(each, message=wording.by_name(each.message, names.get)) for each in shown)
 
     async def job_document(self, actor: Actor, ref: str, *, short: bool = False) -> dict[str, Any]:
-        """The canonical document, or the short form of it; the environment's values are the owner's to read."""
+        """The canonical document, or its short form; without environment values unless the actor may read them."""
         record, _ = await self.job_for(actor, ref, "job.read")
         document = document_of(record, hide=not _may_read_environment(actor, record))
         return await self.aside(len(record.doc) <= LIGHT, shortened, document) if short else document
@@ -121,7 +121,10 @@ class Jobs(ServiceBase):
         return await self.store.job_attempts(record.id, role, index, limit=limit, after_cursor=after)
 
     async def job_events(self, actor: Actor, ref: str, *, limit: int = 200, after: str = "") -> Page[EventRecord]:
-        """What happened to the job, in order; `after` is the seq of the last event read."""
+        """One page of the job's events in order; `after` is the seq of the last event read.
+
+        Raises InvalidInput `bad-cursor`.
+        """
         record, _ = await self.job_for(actor, ref, "job.read")
         if after and not (after.isascii() and after.isdigit() and len(after) < 19):
             raise InvalidInput("bad-cursor", "The value of `after` was not given by this list; begin without it.")
@@ -132,14 +135,14 @@ class Jobs(ServiceBase):
     async def job_placement(
         self, actor: Actor, ref: str, *, limit: int = 500, after: str = ""
     ) -> Page[PlacementRecord]:
-        """Where the job's tasks run."""
+        """One page of the placements of the job's tasks."""
         record, _ = await self.job_for(actor, ref, "job.read")
         page = await self.store.job_tasks(record.id, limit=limit, after_cursor=after)
         members = await self.store.job_members(record.id)
         return Page(list(placement_records(msgspec.json.decode(record.doc), page.items, members)), page.next)
 
     async def explain(self, actor: Actor, ref: str) -> Explanation:
-        """Why the job stands where it stands; for a waiting one the scheduler thinks it out anew.
+        """Explain the job's state; for a waiting job the scheduler computes the reasons anew.
 
         Raises Unavailable when the job waits and no control answers.
         """
@@ -175,7 +178,7 @@ class Jobs(ServiceBase):
         return msgspec.structs.replace(explanation, estimate=estimate, changes=changes)
 
     async def _explain_growth(self, record: JobRecord) -> Explanation:
-        """What a job that runs could still get, and why it does not."""
+        """Explain why a running job still lacks tasks."""
         standing = _standing(record)
         try:
             answer = await self.door.ask(f"/explain/{record.id}")
@@ -191,7 +194,7 @@ class Jobs(ServiceBase):
         return Explanation(record.id, record.phase, message, reasons, await self._summaries(answer.get("before", ())))
 
     async def _allowed_changes(self, record: JobRecord, changes: tuple[ChangeView, ...]) -> tuple[ChangeView, ...]:
-        """Those that the job's owner may make: no priority above a ceiling, no queue that takes no job of theirs."""
+        """The changes that the job's owner may make: no priority above the maximum, no queue that refuses the job."""
         if not any(change.path in ("priority", "queue") for change in changes):
             return changes
         owner, admission = await self._owner_of(record), await self.store.admission()
@@ -210,7 +213,7 @@ class Jobs(ServiceBase):
         return tuple(filter(allowed, changes))
 
     async def _owner_of(self, record: JobRecord) -> Actor:
-        """The account whose job it is, with what its groups grant; of one that was deleted its name alone."""
+        """The job's owner as an actor, with the grants of its groups; a deleted account has only its name."""
         user = None if record.orphaned else await self.store.user(record.user)
         if user is None:
             return Actor(record.user)
@@ -218,7 +221,7 @@ class Jobs(ServiceBase):
         return actor_of(Token("", user.name, "owner", "api", 0.0), user, groups)
 
     async def _summaries(self, jobs: Iterable[str]) -> tuple[JobSummary, ...]:
-        """Those of some jobs that are still known."""
+        """Summaries of those jobs that still exist."""
         found = [await self.store.find_job(job) for job in jobs]
         return tuple(job.summary for job in found if job is not None)
 
@@ -238,7 +241,7 @@ class Jobs(ServiceBase):
         return Explanation(record.id, record.phase, message, reasons, tuple(awaited))
 
     async def stop(self, actor: Actor, ref: str) -> JobDetail:
-        """Ask for the job's end.
+        """Ask control to stop the job.
 
         Raises Conflict `job-over`.
         """
@@ -248,9 +251,9 @@ class Jobs(ServiceBase):
         return await self._intend(actor, record, "job.stop", IntentKind.STOP, {}, decision)
 
     async def restart(self, actor: Actor, ref: str) -> JobDetail:
-        """Ask for the job to begin anew.
+        """Ask control to restart the job.
 
-        Raises TooManyRequests for one that is over, when its user would have too many tasks.
+        Raises TooManyRequests if the job is over and its user would have too many tasks.
         """
         record, decision = await self.job_for(actor, ref, "job.restart")
         line, at = self.line(actor, "job.restart", job_resource(record), decision), self.clock.now()
@@ -260,9 +263,10 @@ class Jobs(ServiceBase):
     async def scale(
         self, actor: Actor, ref: str, *, replicas: int, role: str = "", by_object: bool = False
     ) -> JobDetail:
-        """Ask for another number of replicas of the counted role; of a job that was born as an object, ask the object.
+        """Ask for another number of replicas of the counted role.
 
-        `by_object`: its object says so already.
+        A job created from a Kubernetes object is scaled through the object, unless `by_object`: then the object has the
+        number already.
 
         Raises SpecError outside of the document's bounds, InvalidInput for another role, Conflict `job-over`,
         TooManyRequests when the job's user would have too many tasks.
@@ -287,7 +291,7 @@ class Jobs(ServiceBase):
     async def _asked_its_object(
         self, actor: Actor, record: JobRecord, sizes: dict[str, int], asked: dict[str, int]
     ) -> bool:
-        """Have the object that the job was born as ask for so many; False when it was born otherwise, or is gone.
+        """Scale the Kubernetes object that the job was created from; False if there is none or it is gone.
 
         Raises Unavailable when the cluster that has the object does not answer, TooManyRequests for too many tasks.
         """
@@ -299,9 +303,9 @@ class Jobs(ServiceBase):
         return bool(await self.door.ask(f"/objects/{record.id}/scale", body))
 
     async def delete(self, actor: Actor, ref: str, *, stop: bool = False) -> None:
-        """Remove a job that is over; with `stop` one that is not is stopped first.
+        """Remove a job that is over; with `stop` a live job is stopped first.
 
-        Raises Conflict `job-live`, or `still-stopping` when its end takes long.
+        Raises Conflict `job-live`, or `still-stopping` when it has not ended after 60 s.
         """
         record, decision = await self.job_for(actor, ref, "job.delete")
         if record.live:
@@ -332,13 +336,13 @@ class Jobs(ServiceBase):
         return await self._detail(actor, record)
 
     async def events_after(self, seq: int, limit: int = 500) -> list[EventRecord]:
-        """The events of all jobs after a seq; whoever hands them on asks `may_see`."""
+        """The events of all jobs after a seq; the caller must filter them with `may_see`."""
         return await self.store.events(seq, limit)
 
     async def may_listen(self, actor: Actor) -> None:
-        """Make sure that the actor may hold a stream of events open.
+        """Check that the actor may hold an event stream open.
 
-        Raises Forbidden: a running job's token is good for nothing of the kind.
+        Raises Forbidden, for example for the token of a running job.
         """
         await self.check(actor, "event.read", Resource("event"))
 
@@ -347,7 +351,7 @@ class Jobs(ServiceBase):
         return await self.store.last_seq()
 
     async def wait_for_events(self, timeout: float) -> None:
-        """Wait until something was stored, or `timeout` seconds."""
+        """Wait until something is stored, at most `timeout` seconds."""
         await self.store.wakeup.wait(timeout)
 
     async def may_see(self, actor: Actor, event: EventRecord) -> bool:
@@ -355,7 +359,7 @@ class Jobs(ServiceBase):
         return decide(actor, "event.read", Resource("job", event.job)).allowed
 
     async def owner_of(self, job: str) -> str:
-        """Whose job it is.
+        """The owner of a job.
 
         Raises NotFound.
         """

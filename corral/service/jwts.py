@@ -1,7 +1,8 @@
-"""Why: OpenPAI's clients expect tokens that read `{username, application, …}`; which are good is known by the store alone.
+"""Tokens in the format of OpenPAI's clients: JWTs with the claims `{username, application, …}`.
 
-Such a token is signed (HS256) by a key that derives from the server's, and its hash is stored like any other token's, so
-that it can be revoked. Its text is nowhere: it follows from what is stored of it, and from the key.
+Such a token is signed (HS256) with a key derived from the server's. Its hash is stored like any other token's, so that
+it can be revoked; only the store knows which tokens are valid. Its text is not stored: it is rebuilt from the record
+and the key.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ if TYPE_CHECKING:
     from corral.model.accounts import Token
 
 LOGIN: Final = "openpai"
-"""The kind of the tokens that signing in at OpenPAI's API gives."""
+"""Kind of the tokens that signing in at OpenPAI's API returns."""
 APPLICATION: Final = "application"
-"""The kind of the tokens that are made for programs."""
+"""Kind of the tokens created for programs."""
 KINDS: Final = (LOGIN, APPLICATION)
 _PURPOSE: Final = "openpai-jwt"
 _SHAPE: Final = re.compile(r"eyJ[A-Za-z0-9_-]{1,1000}\.[A-Za-z0-9_-]{1,2000}\.[A-Za-z0-9_-]{20,200}")
 
 
 def is_jwt(token: str) -> bool:
-    """Whether it looks like a signed token at all."""
+    """Whether the text has the form of a JWT."""
     return _SHAPE.fullmatch(token) is not None
 
 
@@ -48,7 +49,7 @@ def text_of(key: bytes, token: Token) -> str:
 
 
 def is_ours(key: bytes, token: str) -> bool:
-    """Whether the server with this key signed it; nothing is said of its end, nor of whether it was revoked."""
+    """Whether the server with this key signed the token; neither expiry nor revocation is checked."""
     from joserfc import jwt
     from joserfc.errors import JoseError
 
@@ -60,7 +61,10 @@ def is_ours(key: bytes, token: str) -> bool:
 
 
 def _signing(key: bytes) -> OctKey:
-    """Imported when the first such token comes: most servers see none, and the library costs 7 MB."""
+    """The signing key.
+
+    The library is imported for the first such token: most servers see none, and it costs 7 MB.
+    """
     from joserfc.jwk import OctKey
 
     return OctKey.import_key(derive_key(key, _PURPOSE))

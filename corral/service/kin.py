@@ -1,7 +1,7 @@
-"""Why: with replicas, fronts speak to control over a network that others share; whoever has the server's key is kin.
+"""Mutual TLS between fronts and control, from a certificate authority derived from the server's key.
 
-Mutual TLS 1.3 whose authority is derived from the key: both sides derive the same one, sign a certificate of their own
-with it that nobody else could have, and trust nothing else. No certificate has to be made, given out or renewed.
+With replicas, fronts reach control over a shared network. Both sides derive the same authority, sign a certificate of
+their own with it, and trust nothing else (TLS 1.3 only). No certificate has to be created, distributed or renewed.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 NAME: Final = "control.corral.internal"
-"""What every control is called in its certificate, at whatever address it is."""
+"""Name of every control in its certificate, whatever its address."""
 _PURPOSE: Final = "kin"
 _BEGIN, _END = datetime(2020, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
-"""Both ends may have wrong clocks; what a certificate is worth ends with the key."""
+"""Certificates practically never expire, because clocks may be wrong; changing the key invalidates them."""
 
 
 class Kin(NamedTuple):
-    """The files of one process: its certificate, that one's key, and the authority that both sides trust."""
+    """The files of one process: its certificate, its private key, and the authority that both sides trust."""
 
     certificate: Path
     key: Path
     authority: Path
 
     def of_client(self) -> ssl.SSLContext:
-        """For asking control, which must show that it has the same key."""
+        """TLS context for calls to control, which must prove that it has the same key."""
         return self._trusting(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     def of_server(self) -> ssl.SSLContext:
-        """For answering those only who have the same key."""
+        """TLS context for control, which answers only clients that prove they have the same key."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = ssl.CERT_REQUIRED
         return self._trusting(context)
@@ -50,7 +50,7 @@ class Kin(NamedTuple):
 
 
 def make_kin(key: bytes, folder: Path, role: str) -> Kin:
-    """Write what the process `role` needs into its private folder; `key` is the server's."""
+    """Write the files of the process `role` into its private folder; `key` is the server's."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -66,7 +66,7 @@ def make_kin(key: bytes, folder: Path, role: str) -> Kin:
 
 
 def _certificate(whose: Ed25519PrivateKey, elder: Ed25519PrivateKey) -> x509.Certificate:
-    """A certificate of `whose` key signed by the authority; its own is the authority's."""
+    """A certificate for the key `whose`, signed by the authority's key `elder`; self-signed if both are the same."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -94,7 +94,7 @@ def _certificate(whose: Ed25519PrivateKey, elder: Ed25519PrivateKey) -> x509.Cer
 
 
 def _write(path: Path, data: bytes) -> None:
-    """A new private file in place of the one before."""
+    """Replace a file by a new one of mode 0600."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)

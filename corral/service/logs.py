@@ -1,4 +1,4 @@
-"""Why: whoever asks for a log gets it from where it is: this machine, the archive, or the machine of whoever leads."""
+"""Find a log where it is: on this machine, in the archive, or on the leader's machine."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from corral.storage.logs import LogStore
 from corral.storage.shelf import Log, LogShelf
 
 _WAIT_SECONDS: Final = 5
-"""How long one question to the leader waits for more."""
+"""Most seconds that one request to the leader waits for more bytes."""
 _PATIENCE: Final = 30.0
-"""For so many seconds a reader waits for somebody to lead."""
+"""Most seconds that a reader waits for a leader."""
 _PAUSE: Final = 0.5
 
 Pull = Callable[[str], Awaitable[tuple[Mapping[str, str], bytes]]]
-"""Asks the leader: a path, and the headers and the body of the answer; raises Unavailable when none answers."""
+"""Requests a path from the leader; returns the answer's headers and body, raises Unavailable when none answers."""
 
 
 class Logs(Protocol):
-    """Where the logs of all attempts are found."""
+    """Finds the logs of all attempts."""
 
     async def streams(self, attempt: AttemptId, *, apart: bool = False) -> tuple[str, ...]:
-        """The streams that make up everything that the attempt prints; `apart` is what its job says, before it began."""
+        """The streams that hold everything the attempt prints; `apart` is its job's setting, used before it begins."""
         ...
 
     async def source(self, attempt: AttemptId, stream: str = "all") -> Log:
@@ -35,7 +35,7 @@ class Logs(Protocol):
 
 
 class SharedLogs:
-    """The logs of several replicas: what still grows is asked of the leader, whose disk it is on."""
+    """Logs on several replicas: a growing log is read from the leader, whose disk holds it."""
 
     def __init__(self, store: LogStore, archive: LogArchive | None, pull: Pull) -> None:
         self._shelf = LogShelf(store, archive)
@@ -43,9 +43,9 @@ class SharedLogs:
         self.streams = self._shelf.streams
 
     async def source(self, attempt: AttemptId, stream: str = "all") -> Log:
-        """A stream of an attempt: here or in the archive when it is complete, else as the leader has it.
+        """A stream of an attempt: local or archived if it is complete, else read from the leader.
 
-        With nobody to ask it is what is here. Raises InvalidInput, Unavailable.
+        If no leader answers, it is the local part, if there is any. Raises InvalidInput, Unavailable.
         """
         found: Log = await self._shelf.source(attempt, stream)
         if await found.complete():
@@ -62,7 +62,7 @@ class SharedLogs:
 
 
 class LeadersLog:
-    """The bytes of one log as the leader has them; the lead may move meanwhile."""
+    """One log read from the leader, which may change meanwhile."""
 
     def __init__(self, attempt: AttemptId, stream: str, pull: Pull) -> None:
         self._path, self._pull = f"/logs/{attempt}/{stream}", pull
@@ -70,20 +70,20 @@ class LeadersLog:
         self._size = 0
 
     def exists(self) -> bool:
-        """Whether anything was written when it was asked last."""
+        """Whether anything had been written when the leader last answered."""
         return self._there
 
     async def size(self) -> int:
-        """Bytes there are now."""
+        """Bytes written so far."""
         await self._ask("limit=0")
         return self._size
 
     async def complete(self) -> bool:
-        """Whether nothing more was to be written when it was asked last."""
+        """Whether the log was complete when the leader last answered."""
         return self._complete
 
     async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Up to `limit` bytes from `offset` on, and where they really begin.
+        """Return up to `limit` bytes from `offset` on, and the offset at which they really begin.
 
         Raises Unavailable when nobody leads for half a minute.
         """
@@ -95,7 +95,7 @@ class LeadersLog:
         return begin
 
     async def wait(self, offset: int, seconds: float) -> bool:
-        """Wait for bytes beyond `offset`, at most so long; False once the log is complete and has no more."""
+        """Wait at most `seconds` for bytes beyond `offset`; False if the log is complete and has no more."""
         deadline = asyncio.get_running_loop().time() + seconds
         while True:
             await self._ask(f"offset={offset}&limit=0&wait={_WAIT_SECONDS}")
@@ -107,10 +107,10 @@ class LeadersLog:
                 return True
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Do nothing: no resource is held."""
 
     async def ask(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Like `read`, once.
+        """Like `read`, but without waiting for a leader.
 
         Raises Unavailable when nobody leads.
         """

@@ -1,4 +1,4 @@
-"""Why: who holds what, on which machine, is shown from what is stored, whether or not the scheduler answers."""
+"""Views of nodes, devices and cells, built from stored data whether or not the scheduler answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIST: Final = 1000
 
 
 class Machines(ServiceBase):
-    """Nodes, devices, the tree of cells."""
+    """Views of nodes, devices and the cell tree."""
 
     async def nodes(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[NodeView]:
         """One page of the nodes, by name."""
@@ -56,7 +56,7 @@ class Machines(ServiceBase):
         return Page(found[begin : begin + limit], more)
 
     async def cluster(self, actor: Actor) -> CellView:
-        """The tree of cells, from the root to the devices."""
+        """The cell tree, from the root to the devices."""
         nodes = (await self.nodes(actor, limit=_LIST * 1000)).items
         engines: dict[str, list[tuple[NodeView, list[tuple[str, str]]]]] = defaultdict(list)
         for node in nodes:
@@ -65,7 +65,7 @@ class Machines(ServiceBase):
         return _cell("root", "cluster", cells)
 
     async def top(self, actor: Actor) -> Top:
-        """Totals, and the jobs that run."""
+        """Totals of the cluster, and up to 100 jobs that run."""
         nodes = (await self.nodes(actor, limit=_LIST * 1000)).items
         running = await self.store.list_jobs(JobFilter(phases=("starting", "running", "stopping")), limit=100)
         counts = list((await self.store.count_jobs()).values())
@@ -122,7 +122,7 @@ def _node_view(row: NodeRow, holders: Sequence[HolderRow], cordon: Cordon | None
 
 
 def _jobs(holders: Iterable[HolderRow]) -> tuple[NodeJob, ...]:
-    """The jobs that these tasks are of, by name."""
+    """The jobs of these tasks, by name."""
     found: dict[str, NodeJob] = {}
     millis: dict[str, int] = defaultdict(int)
     for holder in holders:
@@ -134,7 +134,7 @@ def _jobs(holders: Iterable[HolderRow]) -> tuple[NodeJob, ...]:
 
 
 def amounts_of(holders: Iterable[HolderRow]) -> tuple[int, int]:
-    """Thousandths of a processor and bytes that the tasks were given, by their documents."""
+    """Thousandths of a processor and bytes of memory given to the tasks, according to their documents."""
     roles: dict[tuple[str, str], tuple[int, int]] = {}
     cpu = memory = 0
     for holder in holders:
@@ -156,7 +156,7 @@ def _holding(holder: HolderRow) -> Holding:
 
 
 def _device_view(node: Node, device: Device, holdings: Sequence[Holding], *, shut: bool) -> DeviceView:
-    """One device; `shut`: somebody holds a slice of it, or what it is a slice of."""
+    """One device; `shut`: a slice of it, or the device it is a slice of, is held."""
     return DeviceView(
         index=device.index,
         id=device.id,
@@ -184,7 +184,7 @@ def _free(devices: Iterable[DeviceView]) -> int:
 
 
 def _inside(nodes: Sequence[tuple[NodeView, list[tuple[str, str]]]]) -> tuple[CellView, ...]:
-    """The cells that these nodes, each with the levels still above it, stand in."""
+    """The cells that contain these nodes; each node comes with the levels still above it."""
     groups: dict[tuple[str, str], list[tuple[NodeView, list[tuple[str, str]]]]] = defaultdict(list)
     cells: list[CellView] = []
     for node, levels in nodes:
@@ -199,7 +199,7 @@ def _inside(nodes: Sequence[tuple[NodeView, list[tuple[str, str]]]]) -> tuple[Ce
 def _below(
     devices: Sequence[DeviceView], levels: Sequence[list[tuple[str, str]]]
 ) -> tuple[tuple[CellView, ...], tuple[DeviceView, ...]]:
-    """The cells of a node, and the devices that stand in none."""
+    """The cells inside a node, and the devices outside any cell."""
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     for position, above in enumerate(levels):
         if above:

@@ -1,4 +1,4 @@
-"""What the managers of a queue do: put its waiting jobs in another order, and limit what its members hold."""
+"""Operations of queue managers: reorder waiting jobs, and limit what members hold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLACES: Final = ("first", "last", "before", "own")
 
 
 class QueueLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The most that is held in a queue, by resource: by all its jobs, by one user's, by one group's."""
+    """The most that may be held in a queue, by resource: by all its jobs, by one user's, by one group's."""
 
     limit: dict[str, str] = {}
     user_limit: dict[str, str] = {}
@@ -31,10 +31,10 @@ class QueueLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class Managing(Yielding, Configuring):
-    """Calls for managers of queues."""
+    """Operations for managers of queues."""
 
     async def order(self, actor: Actor, ref: str, place: str, before: str = "") -> JobDetail:
-        """Put a waiting job elsewhere in its queue: `first`, `last`, `before` another one, or back at its `own` place.
+        """Move a waiting job within its queue: `first`, `last`, `before` another job, or back to its `own` place.
 
         Raises Conflict `job-not-waiting`, `other-queue`, `order-across-queues`; InvalidInput `bad-place`.
         """
@@ -57,7 +57,10 @@ class Managing(Yielding, Configuring):
         return await self._intend(actor, record, "job.order", IntentKind.ORDER, data, decision)
 
     async def _check_policy(self, actor: Actor, record: JobRecord) -> None:
-        """Let only administrators reorder where the jobs of all queues wait in one order."""
+        """Require an administrator where the jobs of all queues wait in one order.
+
+        Raises Conflict `order-across-queues`.
+        """
         if actor.is_admin:
             return
         documents = await self.store.all_documents()
@@ -73,7 +76,7 @@ class Managing(Yielding, Configuring):
         raise Conflict("order-across-queues", message)
 
     async def limit_queue(self, actor: Actor, queue: str, limits: QueueLimits, *, dry_run: bool = False) -> QueueLimits:
-        """Set what the members of a queue may hold, below its own limits; what is not named has no such limit.
+        """Set the limits of a queue's members, below the queue's own limits; a resource that is not named has none.
 
         Raises NotFound `queue-not-found`, InvalidInput `above-queue-limit`, Conflict `queue-without-document` or
         `guarantee-broken`.
@@ -103,7 +106,7 @@ class Managing(Yielding, Configuring):
         return limits
 
     async def queue_limits(self, actor: Actor, queue: str) -> QueueLimits:
-        """What managers of a queue have set.
+        """The limits that managers of a queue have set.
 
         Raises NotFound `queue-not-found`.
         """

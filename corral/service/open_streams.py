@@ -1,4 +1,4 @@
-"""Streams that a caller holds open end with the caller's token or account, in every process that serves one."""
+"""End open streams when the token or account that opened them ends, in every process that serves one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from corral.service.actor import Actor
 from corral.store import Store
 
 LOOK_SECONDS: Final = 2.0
-"""How long a token that another process revoked, or that expired, keeps a stream open."""
+"""Most seconds that a stream stays open after its token expired or another process revoked it."""
 
 log = structlog.get_logger()
 
 
 class OpenStreams:
-    """The streams that are open, by the token that opened each."""
+    """The open streams, by the token that opened each."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -31,9 +31,9 @@ class OpenStreams:
 
     @contextlib.asynccontextmanager
     async def held(self, actor: Actor) -> AsyncIterator[None]:
-        """Hold a stream open inside.
+        """Hold a stream open inside a `with` block.
 
-        Raises Unauthenticated, in the middle of whatever is waited for, once the token or the account has ended.
+        Raises Unauthenticated, at whatever the block awaits, once the token or the account has ended.
         """
         limit = asyncio.timeout(None)
         try:
@@ -53,7 +53,7 @@ class OpenStreams:
                 self._open.pop(actor.token_id, None)
 
     async def look(self) -> None:
-        """End the streams whose token is good no more, whoever ended it; an outage of the store ends none."""
+        """End the streams whose token is no longer valid; while the store fails, none is ended."""
         asked = tuple(self._open)
         if not asked:
             return
@@ -78,7 +78,7 @@ class OpenStreams:
             await self.look()
 
     async def close(self) -> None:
-        """End the watch; the streams end with their connections."""
+        """Stop the watch; the streams end with their connections."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -1,6 +1,8 @@
-"""Why: whoever the provider vouches for gets an account here once and keeps it, whatever their name becomes there.
+"""Accounts and sessions of people who sign in with OpenID Connect.
 
-An account that somebody else could have is never handed over because of a name: names at a provider are not ours.
+A person is linked to an account by issuer and subject, and keeps it when the name at the provider changes. An equal
+name alone never links an existing account, because the server does not control names at the provider. The account must
+be reserved for that name, or `link_by_name` must allow it.
 """
 
 from __future__ import annotations
@@ -19,20 +21,20 @@ from corral.service.rules import Decision, Resource
 from corral.service.sessions import Sessions
 
 EXPECTED: Final = "name:"
-"""Before a user name in the place of a subject: an account that was imported waits for whoever has that name."""
+"""Before a user name in place of a subject: an imported account, reserved for the person with that name."""
 _RULE: Final = "openid"
 
 log = structlog.get_logger()
 
 
 class OpenIdSessions(Sessions):
-    """Accounts and sessions of people who sign in with OpenID Connect."""
+    """Sign-in and sign-out with OpenID Connect."""
 
     async def sign_in_openid(self, person: Person, settings: OpenIdSettings) -> SignedIn:
-        """Sign in whom the provider vouches for; the first time makes an account.
+        """Sign in a person vouched for by the provider; the first sign-in creates or links an account.
 
         Raises Conflict where the account cannot be theirs, Unauthenticated when it is disabled, Forbidden for a subject
-        that would be taken for the name of an account that waits.
+        that looks like a reserved account.
         """
         if person.subject.startswith(EXPECTED):
             raise Forbidden(
@@ -49,11 +51,11 @@ class OpenIdSessions(Sessions):
         return signed
 
     async def openid_session(self, actor: Actor) -> bool:
-        """Whether the actor's token began at the provider."""
+        """Whether the actor's token was issued by an OpenID Connect sign-in."""
         return await self.store.openid_session(actor.token_id) is not None
 
     async def end_openid_sessions(self, issuer: str, subject: str, session: str) -> int:
-        """End what began in a session of the provider that is over, or in all of somebody's; how many tokens."""
+        """End the tokens of a provider's session, or all of a subject without one; return how many."""
         if session:
             tokens = await self.store.tokens_of_openid_session(issuer, session)
         else:
@@ -63,7 +65,7 @@ class OpenIdSessions(Sessions):
         return len(tokens)
 
     async def expect_openid(self, issuer: str, user: str) -> None:
-        """Have an account wait for whoever signs in with that very name for the first time."""
+        """Reserve an account for the first person who signs in with that name."""
         await self.store.link_identity(issuer, EXPECTED + user, user, self.clock.now())
 
     async def _openid_account(self, person: Person, settings: OpenIdSettings) -> str:
@@ -90,7 +92,7 @@ class OpenIdSessions(Sessions):
         await self.note(Actor(person.name), "user.create", resource, Decision(True, _RULE), role="user")
 
     async def _may_be_theirs(self, user: User, person: Person, settings: OpenIdSettings) -> bool:
-        """Whether an account that is here already may be given to who has its name at the provider."""
+        """Whether an existing account may be linked to the person who has its name at the provider."""
         others = [subject for _, subject in await self.store.identities(user.name) if not subject.startswith(EXPECTED)]
         if others:
             return False
@@ -99,7 +101,7 @@ class OpenIdSessions(Sessions):
         return settings.link_by_name and user.role != "admin" and not user.has_password
 
     async def _follow_provider(self, name: str, person: Person, settings: OpenIdSettings) -> None:
-        """Take over what the provider says of groups and administrators."""
+        """Copy groups and administrator role from the provider; the last administrator keeps the role."""
         user = await self.store.user(name)
         if user is None or person.groups is None:
             return
@@ -123,5 +125,5 @@ class OpenIdSessions(Sessions):
 
 
 def _name_there(group: Group) -> str:
-    """What a group is called at the provider: its external name, else its own."""
+    """A group's name at the provider: its external name, else its own."""
     return group.external_name or group.name

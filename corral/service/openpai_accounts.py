@@ -1,4 +1,4 @@
-"""Why: accounts and groups are managed at OpenPAI's API by its own words, and by the same rules and records as anywhere."""
+"""Users and groups in OpenPAI's API, managed with the same rules and records as everywhere else."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from corral.service.openpai_tokens import OpenPaiTokens
 from corral.service.rules import Resource
 
 SHORTEST_PASSWORD: Final = 6
-"""The characters that OpenPAI asks of a password."""
+"""Fewest characters that OpenPAI accepts for a password."""
 
 
 class OpenPaiAccounts(OpenPaiTokens, Batches):
-    """Users and groups as OpenPAI's API has them."""
+    """Manage users and groups through OpenPAI's API."""
 
     async def openpai_users(self, actor: Actor) -> list[OpenPaiUser]:
-        """Every account; what is nobody else's affair is shown to itself and to administrators."""
+        """Every account; email and extension are shown only to itself and to administrators."""
         await self.check(actor, "user.glance", Resource("user"))
         known = await self._directory()
         users = await self.store.all_users()
@@ -46,7 +46,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
         return (await self._directory()).shown(user, whole=actor.is_admin or actor.user == name)
 
     async def openpai_create_user(self, actor: Actor, name: str, told: UserChanges) -> None:
-        """Make an account.
+        """Create an account.
 
         Raises OpenPaiRefusal.
         """
@@ -57,7 +57,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
             raise taken
         try:
             groups = await self._for_clusters(actor, told.virtual_cluster or (), ())
-        except NoCluster as missing:  # at creation OpenPAI looks for the group of a virtual cluster
+        except NoCluster as missing:  # at creation OpenPAI reports a missing group instead
             raise no_group(missing.name) from None
         try:
             await self.create_user(
@@ -74,9 +74,9 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
             raise taken if error.code == "user-exists" else error from None
 
     async def openpai_update_user(self, actor: Actor, name: str, told: UserChanges, *, merge: bool) -> str:
-        """Change an account as an administrator does; with `merge` its extension keeps what is not given.
+        """Change an account as an administrator; with `merge` its extension keeps keys that are not given.
 
-        After a new password it says which tokens are still valid. One's own needs a fresh sign-in.
+        After a new password it returns which tokens are still valid. Changing one's own needs a fresh sign-in.
 
         Raises OpenPaiRefusal, Forbidden.
         """
@@ -101,7 +101,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
         return changed.notice
 
     async def openpai_set_clusters(self, actor: Actor, name: str, clusters: tuple[str, ...]) -> None:
-        """Say which virtual clusters an account may use that is no administrator's: those may use all.
+        """Set the virtual clusters that an account may use; not for administrators, who may use all.
 
         Raises OpenPaiRefusal.
         """
@@ -113,7 +113,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
     async def openpai_update_self(
         self, actor: Actor, told: UserChanges, *, old_password: str = "", merge: bool, name: str = ""
     ) -> str:
-        """Change what everybody may of their own account; a new password needs the old one.
+        """Change the actor's own account; a new password needs the old one.
 
         Raises OpenPaiRefusal.
         """
@@ -131,7 +131,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
         return changed.notice
 
     async def openpai_change_profile(self, actor: Actor, name: str, told: UserChanges, old_password: str = "") -> str:
-        """Change the address, the extension or the password: one's own, or as an administrator anybody's.
+        """Change email, extension or password of the actor's own account, or of any account as an administrator.
 
         Raises OpenPaiRefusal.
         """
@@ -142,7 +142,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
         return await self.openpai_update_self(actor, told, old_password=old_password, merge=True, name=name)
 
     async def openpai_delete_user(self, actor: Actor, name: str) -> None:
-        """Remove an account that is no administrator's.
+        """Delete an account that is not an administrator's.
 
         Raises OpenPaiRefusal.
         """
@@ -153,7 +153,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
         await self.delete_user(actor, name)
 
     async def openpai_set_groups(self, actor: Actor, name: str, names: tuple[str, ...]) -> None:
-        """Put an account into just these groups.
+        """Set the groups of an account.
 
         Raises OpenPaiRefusal.
         """
@@ -163,7 +163,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
         await self.change_user(actor, name, groups=groups, role=role)
 
     async def openpai_join_group(self, actor: Actor, name: str, group: str) -> None:
-        """Put an account into one more group.
+        """Add an account to a group.
 
         Raises OpenPaiRefusal.
         """
@@ -173,7 +173,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
         await self.openpai_set_groups(actor, name, (*await self._still_there(user), group))
 
     async def openpai_leave_group(self, actor: Actor, name: str, group: str) -> None:
-        """Take an account out of a group.
+        """Remove an account from a group.
 
         Raises OpenPaiRefusal.
         """
@@ -199,7 +199,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
         return known.shown_group(known.group(name))
 
     async def openpai_create_group(self, actor: Actor, name: str, told: GroupChanges) -> None:
-        """Make a group.
+        """Create a group.
 
         Raises OpenPaiRefusal.
         """
@@ -211,7 +211,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
         await self.put_group(actor, known.changed(new, told.extension or {}, merge=False))
 
     async def openpai_update_group(self, actor: Actor, name: str, told: GroupChanges, *, merge: bool) -> None:
-        """Change what is given of a group; with `merge` its extension keeps what is not given.
+        """Change the given fields of a group; with `merge` its extension keeps keys that are not given.
 
         Raises OpenPaiRefusal.
         """
@@ -227,7 +227,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
         await self.put_group(actor, group)
 
     async def openpai_set_in_group(self, actor: Actor, name: str, path: tuple[str, ...], value: Any) -> None:
-        """Set one value inside a group's extension, such as `acls`, `virtualClusters`.
+        """Set one value inside a group's extension; the path is, for example, `acls`, `virtualClusters`.
 
         Raises OpenPaiRefusal.
         """
@@ -243,7 +243,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
         await self.openpai_update_group(actor, name, GroupChanges(extension=whole), merge=False)
 
     async def openpai_delete_group(self, actor: Actor, name: str) -> None:
-        """Remove a group; its members lose what it granted.
+        """Delete a group; its members lose what it granted.
 
         Raises OpenPaiRefusal.
         """
@@ -254,14 +254,14 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
         await self.remove_group(actor, name)
 
     async def openpai_members(self, actor: Actor, name: str) -> list[OpenPaiMember]:
-        """Who is in a group; nobody is in one that there is not."""
+        """The members of a group; empty for an unknown group."""
         await self.check(actor, "group.list", Resource("group", name))
         known = await self._directory()
         users = [user for user in await self.store.all_users() if name in user.memberships]
         return [OpenPaiMember(user.name, known.is_admin(user)) for user in users]
 
     async def _without_same_password(self, name: str, told: UserChanges) -> UserChanges:
-        """The change without a password that the account has already: clients send it along, and it ends no session."""
+        """Drop a password that the account already has: clients send it along, and it must not end sessions."""
         if told.password is None or not await self.check_password(name, told.password):
             return told
         return msgspec.structs.replace(told, password=None)
@@ -281,7 +281,7 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
         return tuple(name for name in user.memberships if name in known)
 
     async def _for_clusters(self, actor: Actor, clusters: tuple[str, ...], before: tuple[str, ...]) -> tuple[str, ...]:
-        """The groups for these virtual clusters; those that are missing are made."""
+        """The groups for these virtual clusters; missing groups are created."""
         groups, new = (await self._directory()).groups_for(clusters, before)
         for group in new:
             await self.put_group(actor, group)
@@ -289,12 +289,12 @@ class OpenPaiAccounts(OpenPaiTokens, Batches):
 
 
 def _wrong_password() -> OpenPaiRefusal:
-    """Somebody who is signed in wants a change without the password that it needs: no failed sign-in, as in OpenPAI."""
+    """The refusal of a signed-in caller's wrong password: Forbidden, as in OpenPAI, not a failed sign-in."""
     return OpenPaiRefusal("ForbiddenUserError", "Pls input the correct password.")
 
 
 def _personal(user: User, told: UserChanges, *, merge: bool) -> dict[str, Any]:
-    """What of an account is its owner's to change, as `change_user` takes it."""
+    """The changes that an account's owner may make, as arguments of `change_user`."""
     extension = told.extension
     if extension is not None:
         extension = {**user.extension, **extension} if merge else extension

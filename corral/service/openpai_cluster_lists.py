@@ -1,6 +1,7 @@
-"""Why: OpenPAI's administrators list nodes and pods as Kubernetes has them; where tasks run elsewhere, in the same shape.
+"""Nodes and pods for OpenPAI's administrators as Kubernetes lists them, and alerts.
 
-Alerts are in the shape of Prometheus' Alertmanager, and under the names of OpenPAI's own rules, from what is stored.
+Where tasks do not run on Kubernetes, the lists are built in the same shape. Alerts have the shape of Prometheus'
+Alertmanager and the names of OpenPAI's own rules; they are built from stored data.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from corral.service.rules import Resource
 from corral.store.cluster_views import HolderRow, NodeRow
 
 PENDING_SECONDS: Final = 1800.0
-"""A job that waits for so long is told of (PaiJobPending)."""
+"""Seconds that a job waits before the alert PaiJobPending is raised."""
 NAMESPACE: Final = "default"
-"""Where OpenPAI has the pods of jobs."""
+"""The namespace in which OpenPAI has the pods of jobs."""
 _GPU: Final = {"gpu": "nvidia.com/gpu", "npu": "huawei.com/npu"}
 _MOST_ALERTS: Final = 1000
 _PHASES: Final = {"running": "Running", "deletion-pending": "Running"}
@@ -36,7 +37,7 @@ class OpenPaiClusterLists(ServiceBase):
     """Nodes and pods as Kubernetes lists them, and alerts."""
 
     async def kubernetes_nodes(self, actor: Actor) -> dict[str, Any]:
-        """A NodeList: the cluster's own where tasks run on Kubernetes, else one of Corral's machines.
+        """A NodeList: Kubernetes' own where tasks run on it, else one of Corral's machines.
 
         Raises Forbidden for anybody but administrators.
         """
@@ -48,7 +49,7 @@ class OpenPaiClusterLists(ServiceBase):
         return _list("NodeList", [_node(row, cordons.get(row.node.name)) for row in await self.store.nodes()])
 
     async def kubernetes_pods(self, actor: Actor, namespace: str = "") -> dict[str, Any]:
-        """A PodList: the cluster's own where tasks run on Kubernetes, else one of Corral's tasks that have a place.
+        """A PodList: Kubernetes' own where tasks run on it, else one of Corral's placed tasks.
 
         Raises Forbidden for anybody but administrators.
         """
@@ -62,7 +63,7 @@ class OpenPaiClusterLists(ServiceBase):
         return _list("PodList", [_pod(holder, nodes) for holder in await self.store.holders()])
 
     async def alerts(self, actor: Actor) -> list[dict[str, Any]]:
-        """What is wrong now: all of it for administrators, else what is about the actor's own jobs."""
+        """The present alerts: all for administrators, else those about the actor's own jobs."""
         await self.check(actor, "job.list", Resource("job"))
         users = () if actor.is_admin else (actor.user,)
         waiting = await self.store.list_jobs(
@@ -81,7 +82,7 @@ class OpenPaiClusterLists(ServiceBase):
         return found
 
     async def _listed_by_engine(self, kind: str, namespace: str = "") -> dict[str, Any] | None:
-        """The engine's own list; None where it has none, or nobody can ask it now."""
+        """The engine's own list; None when it has none, or control does not answer."""
         asked = f"?{urlencode({'namespace': namespace})}" if namespace else ""
         try:
             found = await self.door.ask(f"/cluster/{kind}{asked}")
@@ -219,7 +220,7 @@ def _alert(name: str, severity: str, labels: Mapping[str, str], summary: str, si
 
 
 def _plain(name: str) -> str:
-    """A machine's name without its engine's."""
+    """A machine's name without the name of its engine."""
     return name.partition("/")[2] or name
 
 
@@ -232,6 +233,6 @@ def _resource(kind: str) -> str:
 
 
 def _uid(kind: str, name: str) -> str:
-    """The same for one thing at every look, as Kubernetes' are."""
+    """A UID that is the same for one object in every list, as in Kubernetes."""
     told = hashlib.sha256(f"{kind}:{name}".encode()).hexdigest()
     return f"{told[:8]}-{told[8:12]}-{told[12:16]}-{told[16:20]}-{told[20:32]}"

@@ -1,9 +1,9 @@
-"""Why: OpenPAI's virtual clusters are queues: told in its figures, and made, changed, closed and deleted by its calls.
+"""OpenPAI's virtual clusters, as queues: their figures, and the calls that create, change, close and delete them.
 
-A virtual cluster's capacity is a percentage of the machines there are. As a queue it deserves so much of their processors,
-memory and devices, and may hold up to its maximum; what nobody was promised is the others' (OpenPAI's `default`). Where
-HiveD decides, and for queues that own cells already, it is so much of the machines of each sort, as whole ones. Pinned
-cells say which machines they are, as no percentage can: such queues are changed as documents.
+A virtual cluster's capacity is a percentage of the machines. Its queue deserves that part of their processors, memory
+and devices, and may hold up to its maximum; the unpromised rest is `default`'s. Under the preset hived, and for
+queues that own cells already, the percentage becomes whole machines of each kind. Pinned cells name machines, which no
+percentage can do: such queues are changed as documents.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_]+")
 _WHOLE: Final = 100.0
 _MEGABYTE: Final = 2**20
 _RESOURCES: Final = ("devices", "cpu", "memory")
-"""By the first of these that a queue was promised, and that machines have, its part of the cluster is told."""
+"""A queue's part of the cluster is computed from the first of these that it was promised and machines have."""
 _EVERY: Final = 1_000_000
 _ROUNDING: Final = 1e-4
-"""A capacity that was told is rounded; said again it is the same machines."""
+"""Added before rounding down: a reported capacity is rounded, and setting it again must give the same machines."""
 
 
 class OpenPaiClusters(Machines, Overview, Configuring, People):
-    """Virtual clusters by OpenPAI's calls."""
+    """Manage virtual clusters through OpenPAI's API."""
 
     async def virtual_clusters(self, actor: Actor) -> dict[str, VirtualCluster]:
         """Every virtual cluster by name, in tree order."""
@@ -57,7 +57,7 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
     async def virtual_cluster(self, actor: Actor, name: str) -> VirtualCluster:
         """One virtual cluster.
 
-        Raises OpenPaiRefusal for a name that is none, and when it is not there.
+        Raises OpenPaiRefusal for an invalid name, and when there is no such virtual cluster.
         """
         check_name(name)
         found = (await self.virtual_clusters(actor)).get(name)
@@ -66,7 +66,7 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
         return found
 
     async def devices_by_node(self, actor: Actor) -> dict[str, NodeFigures]:
-        """By machine how many devices it has, how many of them are used, and how many can be had."""
+        """By machine: how many devices it has, how many are used, and how many are available."""
         shown = (await self.nodes(actor, limit=_EVERY)).items
         found = {}
         for node in shown:
@@ -86,7 +86,7 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
         description: str = "",
         external_name: str = "",
     ) -> bool:
-        """Give a virtual cluster a percentage of the machines, made if it is new; whether it was.
+        """Give a virtual cluster a percentage of the machines; True if it was created.
 
         Raises OpenPaiRefusal.
         """
@@ -124,7 +124,7 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
         return name not in known
 
     async def set_virtual_cluster_status(self, actor: Actor, name: str, status: str) -> None:
-        """Have a virtual cluster take no new jobs (`stopped`), or take them again (`running`).
+        """Close a virtual cluster to new jobs (`stopped`), or open it again (`running`).
 
         Raises OpenPaiRefusal.
         """
@@ -137,7 +137,7 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
         await self._apply_queue(actor, name, before, {"closed": status == "stopped"})
 
     async def remove_virtual_cluster(self, actor: Actor, name: str) -> None:
-        """Delete a virtual cluster without jobs, and what groups say of it.
+        """Delete a virtual cluster without jobs, its group, and its name in other groups.
 
         Raises OpenPaiRefusal.
         """
@@ -170,9 +170,9 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
                 await self.put_group(actor, msgspec.structs.replace(group, queues=left))
 
     async def sku_types(self, actor: Actor, cluster: str = "") -> dict[str, dict[str, int]]:
-        """By the name of a device model (a SKU) what one device of it comes with; of one virtual cluster, or all.
+        """The CPU and memory that come with one device of each model (SKU), of one virtual cluster or of all.
 
-        Raises OpenPaiRefusal for a virtual cluster that is not there.
+        Raises OpenPaiRefusal for an unknown virtual cluster.
         """
         found = _skus(await self.store.nodes())
         if not cluster:
@@ -217,7 +217,7 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
 
 
 def check_name(name: str) -> None:
-    """Raise OpenPaiRefusal for what no virtual cluster can be called."""
+    """Raise OpenPaiRefusal for a name that no virtual cluster can have."""
     if not _NAME.fullmatch(name):
         message = "VC name should only contain alpha-numeric and underscore characters"
         raise OpenPaiRefusal("InvalidParametersError", message)
@@ -265,7 +265,7 @@ def _cluster(
 
 
 def _promised(view: QueueView, nodes: list[NodeRow]) -> dict[str, int]:
-    """What a queue has of its own: what it deserves, and the devices of its cells with what comes with them."""
+    """A queue's own resources: what it deserves, and the devices of its cells with their part of CPU and memory."""
     own = count(view.doc.get("guaranteed") or {}) | count(view.doc.get("deserved") or {})
     found = {name: amount for name, amount in own.items() if name in _RESOURCES}
     if "devices" not in found:
@@ -281,12 +281,12 @@ def _promised(view: QueueView, nodes: list[NodeRow]) -> dict[str, int]:
 
 
 def _by_cells(now: Configuration, before: QueueDocument | None) -> bool:
-    """Whether a virtual cluster's part is written as cells."""
+    """Whether a virtual cluster's capacity is written as cells."""
     return (now.policy is not None and now.policy.preset == "hived") or (before is not None and bool(before.cells))
 
 
 def _whole_machines(now: Configuration, nodes: Iterable[NodeRow], percent: float) -> list[dict[str, Any]]:
-    """So many whole machines of each sort as a percentage allows."""
+    """The whole machines of each kind that a percentage allows, as cells."""
     sorts = Counter(sort for row in nodes if (sort := _sort(row)) is not None)
     types = {
         (level.level, level.model): name
@@ -307,7 +307,7 @@ def _whole_machines(now: Configuration, nodes: Iterable[NodeRow], percent: float
 
 
 def _sort(row: NodeRow) -> tuple[str, str] | None:
-    """The chain and the model of a machine whose devices are all alike."""
+    """The chain and the model of a machine whose devices are all of one kind; else None."""
     found = {(device.chain, device.model) for device in row.node.devices}
     return next(iter(found)) if len(found) == 1 else None
 
@@ -350,7 +350,10 @@ def _figures(amounts: Mapping[str, int]) -> Figures:
 
 
 def _skus(nodes: Iterable[NodeRow]) -> dict[str, dict[str, int]]:
-    """By model the least that a device of it comes with on any machine: a job asks for an SKU, so it has to be a model."""
+    """By model, the least CPU and memory that come with a device of it on any machine.
+
+    Jobs ask for an SKU, so each SKU is a device model.
+    """
     found: dict[str, dict[str, int]] = {}
     for row in nodes:
         node = row.node

@@ -1,6 +1,7 @@
-"""Why: OpenPAI says by groups who is an administrator and who may use what; Corral by a role and by what groups grant.
+"""Translate between OpenPAI's groups and Corral's roles and grants.
 
-One picture of all groups turns the one into the other, so that lists, single answers and changes agree.
+OpenPAI uses groups to say who is an administrator and who may use what. One directory of all groups does the
+translation, so that lists, single answers and changes agree.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ BUILT_IN: Final = {
     DEFAULT_GROUP: Group(DEFAULT_GROUP, description="group for default vc"),
     ADMIN_GROUP: Group(ADMIN_GROUP, queues=(ALL,), storages=(ALL,), admin=True, description="admin group"),
 }
-"""The groups that are there before anybody makes one."""
+"""The groups that exist before any is created."""
 MOST_EXTENSION: Final = 256 * 1024
-"""Bytes that an extension may have as JSON."""
+"""Most bytes of an extension as JSON."""
 
 
 class _Acls(msgspec.Struct, frozen=True, rename="camel"):
@@ -34,7 +35,7 @@ class _Acls(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NoCluster(OpenPaiRefusal):
-    """An account is to be given a virtual cluster that is not there."""
+    """An account is given a virtual cluster that does not exist."""
 
     def __init__(self, name: str) -> None:
         super().__init__("NoVirtualClusterError", f"Virtual cluster {name[:200]} is not found.", status=400)
@@ -42,12 +43,12 @@ class NoCluster(OpenPaiRefusal):
 
 
 class Directory(NamedTuple):
-    """Every group, and every queue in the order in which it is shown."""
+    """All groups, and all queues in display order."""
 
     groups: Mapping[str, Group]
     queues: tuple[str, ...]
     granted: frozenset[str]
-    """The queues that are for members only."""
+    """The queues that only members of a group may use."""
 
     def group(self, name: str) -> Group:
         """One group.
@@ -64,7 +65,7 @@ class Directory(NamedTuple):
         return user.role == "admin" or any(group.admin for group in self._of(user))
 
     def shown(self, user: User, *, whole: bool) -> OpenPaiUser:
-        """An account as OpenPAI's clients see it; unless `whole`, without what is nobody else's affair."""
+        """An account as OpenPAI's clients see it; unless `whole`, without email and extension."""
         return OpenPaiUser(
             user.name,
             user.memberships,
@@ -96,7 +97,7 @@ class Directory(NamedTuple):
         return OpenPaiGroup(group.name, group.description, group.external_name, group.extension | {ACLS: acls})
 
     def changed(self, group: Group, extension: Mapping[str, Any], *, merge: bool) -> Group:
-        """The group with another extension, whose `acls` become what it grants.
+        """The group with another extension, whose `acls` become the group's grants.
 
         Raises OpenPaiRefusal InvalidParametersError.
         """
@@ -123,9 +124,11 @@ class Directory(NamedTuple):
         )
 
     def _granting(self, group: Group, clusters: Sequence[str]) -> tuple[str, ...]:
-        """What a group grants of these virtual clusters: a grant of one that all have would take it from everybody else.
+        """The queues to grant to a group for these virtual clusters, without those that a grant would close.
 
-        OpenPAI's `default` is in every list of virtual clusters, and the group `default` shows all that are open.
+        A queue is open to everybody until some group grants it. OpenPAI lists `default` in every list of virtual
+        clusters, so it is not granted while it is open. The group `default` shows all open queues, so it is granted
+        none of them.
         """
         everybodys = set(self.queues) - self.granted
         if group.name != DEFAULT_GROUP:
@@ -133,7 +136,7 @@ class Directory(NamedTuple):
         return tuple(name for name in clusters if name not in everybodys)
 
     def named(self, names: Sequence[str]) -> tuple[tuple[str, ...], str]:
-        """The groups and the role of who is in the groups of these names.
+        """The groups and the role of an account in the groups of these names.
 
         Raises OpenPaiRefusal NoGroupError.
         """
@@ -143,10 +146,11 @@ class Directory(NamedTuple):
         return tuple(name for name in wanted if name != ADMIN_GROUP), "admin" if ADMIN_GROUP in wanted else "user"
 
     def groups_for(self, clusters: Sequence[str], before: Sequence[str]) -> tuple[tuple[str, ...], list[Group]]:
-        """The groups that grant these virtual clusters: the default one, what fits of `before`, and that of each other.
+        """The groups that grant these virtual clusters, and those of them that must be created.
 
-        A virtual cluster's group is the one of its name. One that is for members only and has no group gets one; those
-        that are to be made come second. One that everybody has stays everybody's: a group for it would take it away.
+        They are the default group, those of `before` that grant nothing else, and a group for each remaining virtual
+        cluster, usually of the same name. A members-only virtual cluster without a group gets one. An open one gets
+        none, because a grant would close it to others.
 
         Raises NoCluster.
         """
@@ -171,7 +175,7 @@ class Directory(NamedTuple):
         return tuple(dict.fromkeys(kept)), new
 
     def _group_for(self, cluster: str) -> str:
-        """The name of a virtual cluster's group, there or not: its own, unless a group for something else has it."""
+        """The name of a virtual cluster's group, existing or not: the cluster's own, unless another group has it."""
         for name in (cluster, *(f"{cluster}_vc{number or ''}" for number in range(len(self.groups) + 1))):
             found = self.groups.get(name)
             if found is None or (cluster in found.queues and not found.admin):
@@ -183,12 +187,12 @@ class Directory(NamedTuple):
 
 
 def directory(groups: Iterable[Group], queues: Sequence[str], granted: frozenset[str]) -> Directory:
-    """The picture of what is stored, with the groups that are always there."""
+    """Build the directory from stored groups and queues, with the built-in groups."""
     return Directory(BUILT_IN | {group.name: group for group in groups}, tuple(queues) or ("default",), granted)
 
 
 def bounded(extension: Mapping[str, Any]) -> None:
-    """Refuse an extension that is larger than anybody needs.
+    """Refuse an extension above `MOST_EXTENSION`.
 
     Raises OpenPaiRefusal InvalidParametersError.
     """

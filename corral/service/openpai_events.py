@@ -1,4 +1,4 @@
-"""Why: OpenPAI's callers know events as Kubernetes tells them of pods; what happened here is told in that shape."""
+"""A job's events for OpenPAI's clients, in the shape of Kubernetes events of pods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORRYING: Final = (
 
 
 def events_view(job: Shown, events: Iterable[EventRecord], now: float, wanted: str = "") -> tuple[JobEvent, ...]:
-    """What happened to a job, the latest first (as `events` come), only of type `wanted` when that is said."""
+    """The job's events, the latest first (as `events` come); only those of type `wanted` if it is given."""
     found = [_event(job, event) for event in events]
     if (waiting := _waiting(job, now)) is not None:
         found.insert(0, waiting)
@@ -56,7 +56,7 @@ def _event(job: Shown, event: EventRecord) -> JobEvent:
 
 
 def _worries(event: EventRecord) -> bool:
-    """Whether a person should look at it: an end that is no success, or one of the words that tell of trouble."""
+    """Whether the event is a warning: an exit code other than 0, or a kind that names a failure."""
     code = event.data.get("code")
     if isinstance(code, int) and code != 0:
         return True
@@ -64,7 +64,7 @@ def _worries(event: EventRecord) -> bool:
 
 
 def _waiting(job: Shown, now: float) -> JobEvent | None:
-    """Why a job waits, as Kubernetes' scheduler would tell it of a pod."""
+    """Why a job waits, as an event of Kubernetes' scheduler; None if it does not wait."""
     waiting = job.record.summary.waiting
     if waiting is None or job.record.phase != "waiting" or waiting.code == "submitted":
         return None

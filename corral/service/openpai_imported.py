@@ -1,7 +1,7 @@
-"""Why: programs that hold a token of the OpenPAI cluster before go on with it, until somebody revokes it here.
+"""Tokens that an imported OpenPAI cluster issued; they stay valid here until they are revoked.
 
-A token is good by its hash in the store, as all are. Tokens that were exported are stored when they are imported; of
-others the imported secret shows that they are genuine, and they are stored when they first come.
+A token is valid if its hash is in the store, like any other. Exported tokens are stored at the import. Other tokens are
+verified with the imported secret, and stored when they are first used.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ _SECRET: Final = "jwt-secret"
 _ACCOUNT: Final = "account"
 APPLICATION: Final = "application"
 WELL_KNOWN: Final = frozenset({"pai-secret", "HelloPAI", "hello"})
-"""What OpenPAI's own files have as its secret: everybody could sign with it."""
+"""Secrets in OpenPAI's own files: anybody could sign with them."""
 SHORTEST: Final = 12
 
 
 class ImportedSecret(msgspec.Struct, frozen=True):
-    """What a cluster signed its tokens with."""
+    """The secret with which a cluster signed its tokens."""
 
     secret: str
     listed: bool = False
-    """Whether its tokens were exported, so that no others are good."""
+    """Whether its tokens were exported, so that no others are accepted."""
     at: float = 0.0
-    """Since when it is here."""
+    """When it was imported, in Unix seconds."""
 
     def __repr__(self) -> str:
         return "ImportedSecret(…)"
 
 
 class OpenPaiImported(Sessions):
-    """Tokens that an OpenPAI cluster made."""
+    """Accept tokens of an imported OpenPAI cluster."""
 
     async def imported_jwt_secret(self) -> ImportedSecret | None:
-        """The secret that was imported, None without one."""
+        """The imported secret; None without one."""
         sealed = (await self.store.secrets(SECRET_OWNER)).get(_SECRET)
         if sealed is None:
             return None
         return msgspec.json.decode(self.sealer.open(SECRET_OWNER, _SECRET, sealed), type=ImportedSecret)
 
     async def put_imported_jwt_secret(self, imported: ImportedSecret) -> None:
-        """Keep the secret of a cluster, sealed."""
+        """Store the secret of a cluster, sealed."""
         now = self.clock.now()
         text = msgspec.json.encode(msgspec.structs.replace(imported, at=now)).decode()
         await self.store.put_secret(SECRET_OWNER, _SECRET, self.sealer.seal(SECRET_OWNER, _SECRET, text), now)
 
     async def mark_imported(self, user: str) -> None:
-        """Remember, as long as it is here, that an account is one which the cluster had."""
+        """Record, for as long as the account exists, that it comes from the cluster."""
         owner = texts_owner(user)
         await self.store.put_secret(owner, _ACCOUNT, self.sealer.seal(owner, _ACCOUNT, user), self.clock.now())
 
     async def adopt_imported_token(self, token: str) -> bool:
-        """Whether it is an application token of an OpenPAI cluster that was imported, and is now stored like ours."""
+        """Accept an application token of the imported cluster by storing it; False if it is not one."""
         if await self.store.find_token(digest(token)) is not None:
             return True
         imported = await self.imported_jwt_secret()
@@ -74,7 +74,7 @@ class OpenPaiImported(Sessions):
         return await self.keep_imported_token(token, claims)
 
     async def _is_of_the_account(self, claims: Mapping[str, Any], since: float) -> bool:
-        """Whether the account of a token's name is the one that had it, and not a later one of a removed user's name."""
+        """Whether the account is the one that the token was issued to, not a later account of the same name."""
         name, issued = claims.get("username"), claims.get("iat")
         user = await self.store.user(name) if isinstance(name, str) else None
         if user is None:
@@ -84,7 +84,7 @@ class OpenPaiImported(Sessions):
         return _ACCOUNT in await self.store.secrets(texts_owner(user.name))
 
     async def keep_imported_token(self, token: str, claims: Mapping[str, Any]) -> bool:
-        """Store an application token with what it says; False when it is none, or its account is not here."""
+        """Store an application token; False if it is none, if it expires, or if its account is missing here."""
         user, issued = claims.get("username"), claims.get("iat")
         if claims.get("application") is not True or claims.get("jobSpecific") or not isinstance(user, str):
             return False
@@ -98,7 +98,7 @@ class OpenPaiImported(Sessions):
         return True
 
     async def imported_token_texts(self, user: str) -> Callable[[Token], str | None]:
-        """By each token of an account its text where another cluster made it, for whoever may see it; else None."""
+        """Return a function that gives the text of an account's imported token, and None for other tokens."""
         owner = texts_owner(user)
         sealed = await self.store.secrets(owner)
 
@@ -109,14 +109,14 @@ class OpenPaiImported(Sessions):
 
 
 def texts_owner(user: str) -> str:
-    """Under which owner the texts of an account's imported tokens are sealed."""
+    """The owner name under which the texts of an account's imported tokens are sealed."""
     return f"openpai-tokens:{user}"
 
 
 def verified(token: str, secret: str) -> dict[str, Any] | None:
-    """What a token says that was signed (HS256) with the secret; None when it was not.
+    """The claims of a token that was signed (HS256) with the secret; None if it was not.
 
-    Written out, since a library would refuse secrets that it finds short, and a cluster has what it has.
+    Not left to a library, since libraries refuse short secrets, and a cluster may have one.
     """
     head, _, signature = token.rpartition(".")
     try:
@@ -130,7 +130,10 @@ def verified(token: str, secret: str) -> dict[str, Any] | None:
 
 
 def unverified(token: str) -> dict[str, Any] | None:
-    """What a token says, whoever signed it; None when it cannot be read. For tokens that are known to be good."""
+    """The claims of a token, without a check of its signature; None if it cannot be read.
+
+    Only for tokens that are known to be genuine.
+    """
     parts = token.split(".")
     try:
         return msgspec.json.decode(_bytes(parts[1]), type=dict[str, Any]) if len(parts) == 3 else None

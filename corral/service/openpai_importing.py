@@ -1,6 +1,6 @@
-"""Why: what a cluster knew of its people is brought over once by an administrator, who may do it again without harm.
+"""Import groups, accounts, tokens and jobs of an OpenPAI cluster; an import can be repeated without harm.
 
-What is here already is not taken from those who changed it since: a difference is said, and changed only where asked.
+Existing groups and accounts may have been changed since. A difference is reported, and applied only with `replace`.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _MASKED: Final = "******"
 
 
 class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
-    """Bringing over what an OpenPAI cluster knew."""
+    """Import the data of an OpenPAI cluster."""
 
     async def import_openpai(
         self, actor: Actor, given: OpenPaiImport, *, dry_run: bool = False, replace: bool = False
     ) -> ImportedPage:
-        """Bring over groups, accounts, tokens and jobs; with `dry_run` only say what would become of each.
+        """Import groups, accounts, tokens and jobs; with `dry_run` only report the outcome for each.
 
-        `replace` changes what is here and differs. Refusals of single things are in the answer.
+        `replace` changes existing groups and accounts that differ. Refusals of single items are in the answer.
         """
         resource = Resource("cluster", "openpai")
         decision = await self.check(actor, "openpai.import", resource)
@@ -52,7 +52,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
         for group in given.groups:
             done.append(await self._import_group(group, dry_run, replace))
         for user in given.users:
-            if user.name == actor.user:  # one's own password is set with a fresh sign-in only
+            if user.name == actor.user:  # changing one's own password needs a fresh sign-in
                 user = msgspec.structs.replace(user, password_hash="")
             done.append(await self._import_user(user, given.issuer, dry_run, replace))
         if given.jwt_secret:
@@ -113,7 +113,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
         return await self._again(known, user, stored, dry_run, replace)
 
     async def _again(self, known: User, user: User, stored: str, dry_run: bool, replace: bool) -> Imported:
-        """An account that is here already."""
+        """Import an account that exists already."""
         differs = _differences(known, user)
         fits = stored if stored and not known.has_password else ""
         if not differs and not fits:
@@ -168,7 +168,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
             return Imported("job", name, "refused", why)
         filename = f"{name}.yaml"
         try:
-            if dry_run and given.user in coming:  # what else it needs may be among what is to come
+            if dry_run and given.user in coming:  # its account and groups may be part of this import
                 await self.aside(len(given.text) <= LIGHT, partial(read_job, given.text, filename=filename))
                 return Imported("job", name, "created")
             if await self._has_job(given):
@@ -191,12 +191,12 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
         return Imported("job", name, "created")
 
     async def _has_job(self, given: ImportJob) -> bool:
-        """Whether the user has a job of that name already, however it went."""
+        """Whether the user has a job of that name, in any state."""
         return await self.store.openpai_job(given.user, given.name) is not None
 
 
 def _differences(known: User | Group, other: User | Group) -> str:
-    """What of the one that is here is not as the other has it."""
+    """Name the fields in which two accounts or groups differ; "" if none."""
     fields: tuple[str, ...] = ("role", "groups", "email", "extension")
     if isinstance(known, Group):
         fields = ("queues", "storages", "admin", "description", "external_name", "extension")

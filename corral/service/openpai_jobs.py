@@ -1,4 +1,4 @@
-"""Why: what OpenPAI's callers do with jobs is what everybody does with them; only names, words and refusals are others."""
+"""Jobs through OpenPAI's REST API: the usual operations, with OpenPAI's names, views and refusals."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ from corral.spec.source import parse_source
 START, STOP = "START", "STOP"
 LONGEST_TAG: Final = 100
 _PAGE: Final = 500
-"""So many lines are made before others have a turn."""
+"""Job lines made before other coroutines get a turn."""
 
 
 class OpenPaiJobs(Submitting, Yielding):
-    """Jobs as OpenPAI's REST API has them; every refusal is one of OpenPAI's (`OpenPaiRefusal`)."""
+    """Jobs as in OpenPAI's REST API; every refusal is one of OpenPAI's (`OpenPaiRefusal`)."""
 
     # -- submitting --------------------------------------------------------------------------------------------------
 
     async def openpai_submit(self, actor: Actor, text: bytes | str) -> str:
-        """Accept a job of protocol v2; its name."""
+        """Accept a job of protocol v2, and return its name."""
         try:
             protocol, file = await self.aside(len(text) <= LIGHT, _read, text)
             job = await self.aside(weight(protocol) <= LIGHT, partial(to_job, protocol, user=actor.user))
@@ -72,7 +72,7 @@ class OpenPaiJobs(Submitting, Yielding):
     async def openpai_submit_job(
         self, actor: Actor, job: OpenPaiJob, name: str, own_tags: Sequence[str] = (), file: OwnFile | None = None
     ) -> str:
-        """Accept a job that was translated from a file, and give it the server's own tags; its name."""
+        """Accept a job translated from a file, with the server's own tags, and return its name."""
         queue = job.document["spec"]["queue"]
         admission = await self.store.admission()
         try:
@@ -105,10 +105,10 @@ class OpenPaiJobs(Submitting, Yielding):
             raise
         return name
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------
 
     async def openpai_list(self, actor: Actor, wanted: OpenPaiFilter) -> JobLines:
-        """A part of the list of all jobs."""
+        """Part of the list of all jobs."""
         await self.check(actor, "job.list", Resource("job"))
         found = await self.store.openpai_jobs(wanted)
         lines = []
@@ -122,7 +122,7 @@ class OpenPaiJobs(Submitting, Yielding):
         return (await self._shown(user, name)).record
 
     async def openpai_job(self, actor: Actor, user: str, name: str, attempt: int | None = None) -> JobDetail:
-        """A job as it stands, or as one of its attempts did."""
+        """A job as it is now, or as it was in one of its attempts."""
         job = await self._readable(actor, user, name)
         tags = await self.store.tags_of(job.record.id)
         number = job.record.run.attempt if attempt is None else attempt
@@ -143,12 +143,15 @@ class OpenPaiJobs(Submitting, Yielding):
             raise OpenPaiRefusal("NoJobConfigError", f"Config of job {job.ref} is not found.") from None
 
     async def openpai_ssh(self, actor: Actor, user: str, name: str) -> None:
-        """Nothing is kept of how tasks are reached by SSH: the plug-in's own ports are in the job's detail."""
+        """Refuse with NoJobSshInfoError, because no SSH access is stored.
+
+        The ports of OpenPAI's SSH plug-in are in the job's detail.
+        """
         job = await self._readable(actor, user, name)
         raise OpenPaiRefusal("NoJobSshInfoError", f"SSH info of job {job.ref} is not found.")
 
     async def openpai_job_attempts(self, actor: Actor, user: str, name: str) -> tuple[JobAttempt, ...]:
-        """All attempts of a job: the latest, then those before it in order, as OpenPAI has them."""
+        """All attempts of a job: the latest, then the earlier ones in order, as in OpenPAI."""
         job = await self._readable(actor, user, name)
         *past, latest = [await self._told(job, each) for each in await self._attempts(job)]
         return latest, *past
@@ -159,7 +162,7 @@ class OpenPaiJobs(Submitting, Yielding):
         return await self._told(job, await self._attempt(job, number))
 
     async def openpai_task(self, actor: Actor, user: str, name: str, attempt: int, role: str, index: int) -> TaskDetail:
-        """One task of one attempt of a job, with all its runs."""
+        """One task of one attempt of a job, with all its own attempts."""
         job = await self._readable(actor, user, name)
         own = job.role_of(role)
         if own is None:
@@ -171,7 +174,7 @@ class OpenPaiJobs(Submitting, Yielding):
         return task_detail(job, attempt, (own, index), task, rows)
 
     async def openpai_events(self, actor: Actor, user: str, name: str, kind: str = "") -> JobEvents:
-        """What happened to a job, the latest first; only of one type when that is said (and of an unknown one none)."""
+        """The events of a job, the latest first; if `kind` is given, only those of this type."""
         job = await self._readable(actor, user, name)
         found = events_view(job, await self.store.events_of(job.record.id), self.clock.now(), kind)
         return JobEvents(len(found), found)
@@ -179,7 +182,7 @@ class OpenPaiJobs(Submitting, Yielding):
     # -- changing ----------------------------------------------------------------------------------------------------
 
     async def openpai_execute(self, actor: Actor, user: str, name: str, value: str) -> None:
-        """Have a job stop, or start: one that was stopped or is over begins anew, one that runs goes on."""
+        """Stop or start a job: START restarts a stopped or ended job, and leaves a running one alone."""
         if value not in (START, STOP):
             raise bad_parameters(f"The value is {START} or {STOP}.")
         job = await self._shown(user, name)
@@ -193,7 +196,7 @@ class OpenPaiJobs(Submitting, Yielding):
                 await self.check(actor, "job.stop", job_resource(record))
 
     async def openpai_tag(self, actor: Actor, user: str, name: str, tag: str, *, there: bool) -> None:
-        """Give a job a tag, or take it from it."""
+        """Add a tag to a job, or remove one from it."""
         if not tag or "," in tag or len(tag) > LONGEST_TAG or "\0" in tag:
             raise bad_parameters(f"A tag has 1 to {LONGEST_TAG} characters, and no comma.")
         if tag.startswith(OWN_TAGS):
@@ -209,7 +212,7 @@ class OpenPaiJobs(Submitting, Yielding):
         if not changed and not there:
             raise OpenPaiRefusal("NoTagError", f"Tag {tag} is not found for job {job.ref} .")
 
-    # -- parts -------------------------------------------------------------------------------------------------------
+    # -- helpers -----------------------------------------------------------------------------------------------------
 
     async def _shown(self, user: str, name: str) -> Shown:
         found = await self.store.openpai_job(user, name)
@@ -223,7 +226,7 @@ class OpenPaiJobs(Submitting, Yielding):
         return job
 
     async def _demoted(self, job: Shown) -> Shown:
-        """The job, with the event by which its current attempt became a guest, where it lets itself be one."""
+        """The job with the event that made its current attempt opportunistic; only if it enables lazy preemption."""
         since = job.record.run.placed_at
         if not job.lazy or since is None:
             return job
@@ -254,7 +257,7 @@ class OpenPaiJobs(Submitting, Yielding):
 
 @contextmanager
 def _owners_only(actor: Actor, job: Shown, doing: str) -> Iterator[None]:
-    """Say in OpenPAI's words that a job is another's, and what of it was not allowed."""
+    """Turn Forbidden and NotFound into OpenPAI's refusals for this job and operation; ignore `job-over`."""
     try:
         yield
     except Forbidden:
@@ -268,7 +271,7 @@ def _owners_only(actor: Actor, job: Shown, doing: str) -> Iterator[None]:
 
 
 def _read(text: bytes | str) -> tuple[dict[str, Any], OwnFile | None]:
-    """The checked protocol of a text, and the text without its secrets.
+    """Return the checked protocol of a text, and the text without its secrets.
 
     Raises SpecError, also for a placeholder: the job that has its secret cannot be named here.
     """

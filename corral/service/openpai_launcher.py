@@ -1,8 +1,8 @@
-"""Why: who launched Frameworks by REST goes on to; what they ask is kept by its name, and the job it is now is found there.
+"""FrameworkLauncher's REST API: a Framework is stored by name, with the job that currently runs it.
 
-A Framework outlives its jobs: with another version of its descriptor it is another job. Writing into somebody's namespace
-(`NAMESPACE~NAME`) is theirs, an administrator's, and theirs whom an administrator has listed for it; a job is always
-changed as the account whose it is, so the rules about jobs stay the only ones.
+A Framework outlives its jobs: another version of its descriptor starts another job. A namespace (`NAMESPACE~NAME`) may
+be written by its account, by administrators, and by accounts that an administrator listed for it. A job is always
+changed as the account that owns it, so the rules about jobs apply unchanged.
 """
 
 from __future__ import annotations
@@ -35,35 +35,35 @@ from corral.store.kept import Kept
 FRAMEWORK, CONFIGURATION = "framework", "launcher"
 CLUSTER, ACL = "ClusterConfiguration", "AclConfiguration"
 MOST_TASKS: Final = 500_000
-"""The tasks of all Frameworks together (FrameworkLauncher's maxTotalTaskNumber)."""
+"""Most tasks of all Frameworks together (FrameworkLauncher's maxTotalTaskNumber)."""
 COMPLETED_RETAIN_SECONDS: Final = 43_200
 _ASKED: Final = msgspec.json.Decoder(Asked)
 _MOST_CHILDREN: Final = 10_000
 _LAUNCH_SECONDS: Final = 60.0
-"""After how long whoever began to launch a Framework, and did not finish, is waited for no longer."""
+"""Seconds after which an unfinished launch of a Framework no longer blocks another one."""
 _IDS: Final = "accounts"
-"""In the stored AclConfiguration, by name the ids of accounts that are not their names."""
+"""Key in the stored AclConfiguration; maps names of accounts to their ids where these differ."""
 _TASKS, _DELETE, _STOP = "tasks", "deleteOnParentDeleted", "stopOnParentStopped"
 
 
 class TooManyTasks(CorralError):
-    """All Frameworks together would have more tasks than are taken."""
+    """All Frameworks together would have more tasks than the limit."""
 
     status = 429
 
 
 class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
-    """FrameworkLauncher's requests."""
+    """The requests of FrameworkLauncher's API."""
 
     most_launched_tasks = MOST_TASKS
     _launching: asyncio.Lock | None = None
 
-    # -- asking --------------------------------------------------------------------------------------------------------
+    # -- changing ------------------------------------------------------------------------------------------------------
 
     async def launch(self, actor: Actor, name: str, body: Any, *, as_user: str = "", address: str = "") -> None:
-        """Add a Framework, change it on the fly, or (with another version) begin it anew.
+        """Add a Framework, change it in place, or (with another version) start it anew.
 
-        Raises SpecError, Forbidden, TooManyTasks.
+        Raises SpecError, Forbidden, TooManyTasks, Conflict while another launch of it is under way.
         """
         _check_name(name)
         wanted = await self.aside(len(body) <= LIGHT, descriptors.read_descriptor, body)
@@ -84,9 +84,9 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             await self._stop_with_children(asker, name)
 
     async def rescale_framework(self, actor: Actor, name: str, role: str, body: Any, *, as_user: str = "") -> None:
-        """Have a role of a Framework be of another number of tasks.
+        """Change the number of tasks of a Framework's role.
 
-        Raises SpecError, InvalidInput for a role that is not there, NotFound, Forbidden, TooManyTasks, TooManyRequests.
+        Raises SpecError, InvalidInput for an unknown role, NotFound, Forbidden, TooManyTasks, TooManyRequests.
         """
         number = descriptors.task_number(body)
         owner, asked = await self._asked(actor, name, as_user)
@@ -98,7 +98,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         await self._change_framework(owner, name, asked, wanted)
 
     async def execute_framework(self, actor: Actor, name: str, body: Any, *, as_user: str = "") -> None:
-        """Stop a Framework, or say that it is to run; one that a stop has ended stays as it is, as it did there.
+        """Stop a Framework, or set it to run; one that a stop has ended does not restart, as in FrameworkLauncher.
 
         Raises SpecError, NotFound, Forbidden.
         """
@@ -109,7 +109,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             await self._stop_with_children(owner, name)
 
     async def override_progress(self, actor: Actor, name: str, body: Any, *, as_user: str = "") -> None:
-        """Say how far a Framework is.
+        """Set the progress of a Framework.
 
         Raises SpecError, NotFound, Forbidden.
         """
@@ -118,9 +118,9 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         await self._keep(name, lambda asked: msgspec.structs.replace(asked, progress=progress))
 
     async def migrate_task(self, actor: Actor, name: str, container: str, body: Any, *, as_user: str = "") -> None:
-        """Have a task of a Framework end where it is and begin elsewhere; no retry is counted.
+        """Stop a task of a Framework and start it on another node; no retry is counted.
 
-        Raises SpecError, NotFound for a container that it does not have, Forbidden.
+        Raises SpecError, NotFound for a container that the Framework does not have, Forbidden.
         """
         request = descriptors.migrate_request(body)
         owner, asked = await self._asked(actor, name, as_user)
@@ -135,7 +135,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         )
 
     async def remove_framework(self, actor: Actor, name: str, *, as_user: str = "") -> None:
-        """Stop and remove a Framework, whether it was requested or not.
+        """Stop and remove a Framework; removing an unknown one does nothing.
 
         Raises Forbidden.
         """
@@ -145,10 +145,10 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         if known is not None:
             await self._remove(owner, known)
 
-    # -- looking -------------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     async def framework(self, actor: Actor, name: str, address: str = "") -> Framework:
-        """One Framework and how it stands.
+        """One Framework with its status and tasks.
 
         Raises NotFound.
         """
@@ -161,7 +161,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         return msgspec.structs.replace(found, tasks=tuple(tasks))
 
     async def frameworks(self, actor: Actor, user: str = "", address: str = "") -> list[Framework]:
-        """All Frameworks that are requested, without their tasks; only those of one user when that is said."""
+        """All requested Frameworks, without their tasks; only those of `user` if it is given."""
         await self.check(actor, "job.list", Resource("job"))
         there = [(known, _ASKED.decode(known.body)) for known in await self.store.kept_of(FRAMEWORK, user)]
         records = await self.store.jobs_by_id([asked.job for _, asked in there if asked.job])
@@ -176,12 +176,12 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
     # -- the launcher's own configuration --------------------------------------------------------------------------------
 
     async def launcher_configuration(self, actor: Actor, kind: str) -> dict[str, Any]:
-        """What an administrator has said of the cluster, or of who may write where."""
+        """The stored configuration of the cluster, or of access to namespaces."""
         await self.check(actor, "cluster.read", Resource("cluster"))
         return await self._configuration(kind)
 
     async def configure_launcher(self, actor: Actor, kind: str, body: Any) -> None:
-        """Say something of the cluster, or of who may write where.
+        """Store the configuration of the cluster, or of access to namespaces.
 
         Raises SpecError, Forbidden.
         """
@@ -198,7 +198,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
 
         await self.store.keep(CONFIGURATION, kind, change, audit=line)
 
-    # -- inside --------------------------------------------------------------------------------------------------------
+    # -- helpers -------------------------------------------------------------------------------------------------------
 
     async def _configuration(self, kind: str) -> dict[str, Any]:
         known = await self.store.kept(CONFIGURATION, kind)
@@ -209,7 +209,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         return found
 
     async def _owner(self, actor: Actor, name: str, known: Kept | None, as_user: str) -> Actor:
-        """As whom a Framework goes on: its owner where it is there, once the actor may write it.
+        """Check that the actor may write a Framework; return its owner, or for a new one its future owner.
 
         Raises Forbidden.
         """
@@ -217,13 +217,13 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         return asker if known is None else await self._as_owner(asker, known)
 
     async def _as_owner(self, asker: Actor, known: Kept) -> Actor:
-        """As whom a Framework is changed: its owner, or who asks where the owner's account was deleted."""
+        """The account that a Framework is changed as: its owner, or `asker` if the owner's account was deleted."""
         return asker if known.owner in (asker.user, "") else await self.account(known.owner)
 
     async def _asker(self, actor: Actor, name: str, known: Kept | None, as_user: str) -> Actor:
-        """As whom a Framework begins: who asks, or whom an administrator asks for, once they may write it.
+        """The account that a new Framework is submitted as: the actor, or the user whom an administrator names.
 
-        Raises Forbidden.
+        Raises Forbidden unless it may write the Framework.
         """
         acting = actor
         if as_user and as_user != actor.user:
@@ -247,9 +247,9 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         return acting
 
     async def _may_write(self, namespace: str, user: str) -> bool:
-        """Whether an account may write into a namespace: it is called like it, or is listed for it by an administrator.
+        """Whether an account may write into a namespace: it has the same name, or an administrator listed it.
 
-        A list counts for the accounts that its names were of when it was written.
+        A list applies only to the accounts that had its names when it was written.
         """
         if user == namespace:
             return True
@@ -262,22 +262,25 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         return all([ids.get(name, name) == await self._id_of(name) for name in (namespace, user)])
 
     async def _is_of_namesake(self, namespace: str, known: Kept) -> bool:
-        """Whether a Framework was begun in the namespace of an account before the one that has the name now."""
+        """Whether a Framework was begun in the namespace of an earlier account of the same name."""
         return (_ASKED.decode(known.body).namespace or namespace) != await self._id_of(namespace)
 
     async def _ids_of(self, spaces: Mapping[str, Any]) -> dict[str, str]:
-        """By name the ids of the accounts that a list of namespaces names, where an id is not the name."""
+        """The ids of accounts in a list of namespaces, by name, where an id differs from the name."""
         names = {*spaces, *(each["name"] for space in spaces.values() for each in space["users"])}
         found = {name: await self._id_of(name) for name in sorted(names)}
         return {name: given for name, given in found.items() if given != name}
 
     async def _id_of(self, name: str) -> str:
-        """The id of the account of this name; its name where there is none."""
+        """The id of the account with this name; the name itself if there is none."""
         user = await self.store.user(name)
         return name if user is None else user.id
 
     async def _asked(self, actor: Actor, name: str, as_user: str) -> tuple[Actor, Asked]:
-        """A Framework that is to be changed, and as whom."""
+        """The account to change a Framework as, and the Framework's stored request.
+
+        Raises NotFound, Forbidden.
+        """
         known = await self.store.kept(FRAMEWORK, name)
         owner = await self._owner(actor, name, known, as_user)
         if known is None or await self._framework(known, "") is None:
@@ -285,7 +288,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         return owner, _ASKED.decode(known.body)
 
     async def _framework(self, known: Kept, address: str) -> Framework | None:
-        """A Framework with its job; None, and forgotten, when its job has been removed."""
+        """A Framework with its job; if the job was removed, forget the Framework and return None."""
         asked = _ASKED.decode(known.body)
         record = await self.store.find_job(asked.job) if asked.job else None
         if record is None:
@@ -295,7 +298,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         return Framework(known.name, asked, record, address=address)
 
     async def _forget_framework(self, known: Kept) -> None:
-        """Keep a Framework no longer, unless somebody has changed it meanwhile."""
+        """Delete a stored Framework, unless it was changed meanwhile."""
 
         def run(now: Kept | None) -> Kept | None:
             return None if now is None or now == known else _framework_kept(now, _ASKED.decode(now.body))
@@ -305,10 +308,10 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
     async def _begin_once(
         self, asker: Actor, name: str, wanted: dict[str, Any], before: Asked | None, address: str
     ) -> None:
-        """Begin the next job of a Framework, `before` being what was asked of it until now.
+        """Start the next job of a Framework; `before` is its stored request so far.
 
-        Of all who begin one at once, on whichever servers, one does; who asks for the same as the same account begins
-        the same job. Raises Conflict when something else, or somebody else's, is being begun or has just been.
+        If several callers start it at once, on any server, one does. An equal request of the same account starts the
+        same job. Raises Conflict when another request, or another account's, is being started or has just been.
         """
         own = Launching(self._new_id(), asker.user, _digest(wanted, address), self.clock.now())
         space = await self._id_of(name.partition("~")[0]) if "~" in name else ""
@@ -327,7 +330,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             raise
 
     async def _release(self, name: str, launching: str) -> None:
-        """Have a Framework be as it was before somebody began its next job, unless somebody else does now."""
+        """Withdraw a failed launch, unless another launch is under way."""
 
         def run(known: Kept | None) -> Kept | None:
             asked = None if known is None else _ASKED.decode(known.body)
@@ -342,9 +345,9 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
     async def _begin(
         self, owner: Actor, name: str, wanted: dict[str, Any], before: Asked, launching: str, address: str
     ) -> None:
-        """Submit the job of a Framework, and keep which one it is; the same one however often it is asked for.
+        """Submit the job of a Framework and store its id; a repetition gives the same job.
 
-        Raises Conflict when the Framework was removed, or launched by somebody else, meanwhile; then the job is stopped.
+        Raises Conflict when the Framework was removed or launched by somebody else meanwhile; then the job is stopped.
         """
         now = self.clock.now()
         nodes = (await self._configuration(CLUSTER))["nodes"]
@@ -377,7 +380,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             raise Conflict("framework-launching", f"{name} was removed or launched anew meanwhile; look at it first.")
 
     async def _change_framework(self, owner: Actor, name: str, before: Asked, wanted: dict[str, Any]) -> None:
-        """Bring a Framework that goes on to what is wanted of it: the sizes of its roles, and whether it runs."""
+        """Apply a descriptor to a Framework in place: the sizes of its roles, and whether it runs."""
         record = await self.store.find_job(before.job)
         if record is not None and record.live:
             await self._rescale(owner, before, wanted)
@@ -386,7 +389,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         now = self.clock.now()
 
         def change(asked: Asked) -> Asked:
-            if asked.job != before.job:  # launched anew meanwhile, as what was asked then
+            if asked.job != before.job:  # launched anew meanwhile: keep that request
                 return asked
             return msgspec.structs.replace(asked, descriptor=wanted, last_at=now)
 
@@ -423,7 +426,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         )
 
     async def _keep(self, name: str, change: Callable[[Asked], Asked]) -> None:
-        """Change what is kept of a Framework, as it is kept at that moment."""
+        """Change the stored request of a Framework in one transaction."""
         now = self.clock.now()
 
         def run(known: Kept | None) -> Kept | None:
@@ -434,13 +437,13 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         await self.store.keep(FRAMEWORK, name, run)
 
     async def _end_job(self, owner: Actor, job: str) -> None:
-        """Have a job end, if it has not."""
+        """Stop a job, unless it is over."""
         record = await self.store.find_job(job)
         if record is not None and record.live and not record.run.stop_requested:
             await self.stop(owner, job)
 
     async def _remove(self, asker: Actor, known: Kept) -> None:
-        """Remove a Framework, and what asked to go with it."""
+        """Remove a Framework, and those that asked to be deleted with it."""
         waiting, seen = [known.name], {known.name}
         while waiting:
             one = await self.store.kept(FRAMEWORK, waiting.pop())
@@ -453,7 +456,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             waiting += await self._children(one.name, _DELETE, seen)
 
     async def _stop_with_children(self, asker: Actor, name: str) -> None:
-        """Stop what asked to be stopped when its parent is."""
+        """Stop the Frameworks that asked to be stopped with their parent."""
         seen = {name}
         waiting = await self._children(name, _STOP, seen)
         while waiting:
@@ -466,7 +469,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             waiting += await self._children(child.name, _STOP, seen)
 
     async def _children(self, name: str, when: str, seen: set[str]) -> list[str]:
-        """The names of what asked to follow a Framework and was not seen before, which it now is."""
+        """The children of a Framework that are not in `seen`, to which they are added; at most 10,000 in all."""
         found = [child for child, _ in await self.store.beside(FRAMEWORK, when, text=name) if child not in seen]
         found = found[: max(0, _MOST_CHILDREN - len(seen))]
         seen.update(found)
@@ -489,7 +492,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             raise TooManyTasks("too-many-tasks", f"{what}; try again when others have been deleted.")
 
     async def _task_in(self, name: str, job: str, container: str) -> tuple[str, int]:
-        """The role and index of the task that runs in a container now.
+        """The role and index of the task that now runs in a container.
 
         Raises NotFound.
         """
@@ -508,7 +511,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
 
 
 def _framework_kept(known: Kept, asked: Asked) -> Kept:
-    """What is kept of a Framework, with what is asked of all of them at once."""
+    """The stored form of a Framework, with the columns by which all Frameworks are searched."""
     beside = {_TASKS: str(descriptors.total_tasks(asked.descriptor))}
     parent = asked.descriptor["parentFramework"]
     if parent is not None and parent["parentFrameworkName"] != known.name:
@@ -517,9 +520,9 @@ def _framework_kept(known: Kept, asked: Asked) -> Kept:
 
 
 def _claimed(known: Kept | None, name: str, wanted: dict[str, Any], job: str, own: Launching, space: str) -> Kept:
-    """A Framework whose next job is being begun, by `own` or by who asked for the same before; `job` is its last one.
+    """The Framework with a started launch: `own`, or an earlier one with the same request; `job` is its last job.
 
-    Raises Conflict when it is another's to begin.
+    Raises Conflict when another launch is under way or has just finished.
     """
     if known is None:
         return _first_claim(name, wanted, own, space)

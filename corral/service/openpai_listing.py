@@ -1,4 +1,4 @@
-"""Why: what OpenPAI's list shows of a job and only its protocol tells is read once, when the job is submitted."""
+"""Fields of OpenPAI's job list that only the protocol contains, read once at submission."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from corral.spec.openpai.names import JOB_TYPE, NAME, PROTOCOL
 
 
 class HivedRoleGlance(msgspec.Struct, frozen=True, rename="camel"):
-    """What is shown of a role's cells."""
+    """The HiveD terms of a role that are shown."""
 
     affinity_group_name: str | None = None
 
 
 class HivedGlance(msgspec.Struct, frozen=True, rename="camel"):
-    """What is shown of what a job asks of HiveD."""
+    """The HiveD terms of a job that are shown."""
 
     job_priority_class: str | None = None
     lazy_preemption_enable: bool = False
@@ -36,13 +36,13 @@ class _Protocol(msgspec.Struct, frozen=True):
 
 
 _LONGEST_NAME: Final = 255
-"""An annotation may be of any length, and what an index holds may not."""
+"""Most characters of a stored name; an annotation has no limit, but an index has one."""
 _DEFAULT_GROUP: Final = "default"
 _PROTOCOL: Final = msgspec.json.Decoder(_Protocol)
 
 
 def hived_glance(protocol: str) -> HivedGlance:
-    """What a protocol, as JSON text, asks of HiveD; nothing where it says nothing, or what nobody can read."""
+    """The HiveD terms of a protocol (JSON text); empty if there are none or it cannot be read."""
     if not protocol:
         return HivedGlance()
     try:
@@ -53,9 +53,10 @@ def hived_glance(protocol: str) -> HivedGlance:
 
 
 def affinity_groups(protocol: str, roles: Iterable[str], job: str) -> dict[str, str]:
-    """What HiveD calls the affinity group of each of OpenPAI's roles; `protocol` is JSON text, and `job` is `user~job`.
+    """HiveD's affinity group for each of OpenPAI's roles; `protocol` is JSON text, and `job` is `user~job`.
 
-    A gang that names none is one; else each task of a role that names none is a group of its own, which is not told.
+    A gang that names no group is one group. Otherwise each task of a role without a name is a group of its own, which
+    is left out.
     """
     said = hived_glance(protocol).task_roles or {}
     named = {role: terms.affinity_group_name for role, terms in said.items() if terms and terms.affinity_group_name}
@@ -73,7 +74,7 @@ def _is_gang(protocol: str) -> bool:
 
 
 def listing_of(job: UnifiedJob) -> OpenPaiListing | None:
-    """How OpenPAI's list shows a job and finds it; None for a job in another language."""
+    """The fields by which OpenPAI's list shows and finds a job; None for another job type."""
     annotations = job.metadata.annotations
     if job.spec.job_type != JOB_TYPE:
         return None

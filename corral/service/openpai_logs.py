@@ -1,8 +1,8 @@
-"""Why: OpenPAI hands out addresses of logs that a browser opens without a token; here such an address carries a signature.
+"""OpenPAI's log addresses, which a browser opens without a token: each carries a signature instead.
 
-It is good for one stream of one run of one task, or in version 1 for all streams of it, for an hour, and for nothing
-else: who may have it is asked when it is made. A job that came in OpenPAI's language is read by everybody who signed
-in, as there; others by their owners only.
+An address is valid for an hour and for one stream of one attempt of a task, or in version 1 for all its streams. Access
+is checked when the address is made. Logs of jobs in OpenPAI's protocol may be read by everybody who signed in, as in
+OpenPAI; those of other jobs need the right `job.logs`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from corral.spec.openpai.names import JOB_TYPE
 from corral.storage.logs import STREAMS
 
 SIGNED_SECONDS: Final = 3600
-"""For how long an address is good."""
+"""Seconds for which an address is valid."""
 _PURPOSE: Final = "openpai-log"
 _FOLDER: Final = "/"
-"""Signed in place of a stream: all of them. No stream is called so."""
+"""Signed in place of a stream's name; means all streams. No stream has this name."""
 
 
 class SignedLog(NamedTuple):
-    """What the address of one stream of a log holds."""
+    """The content of the address of one stream of a log."""
 
     attempt: AttemptId
     stream: str
@@ -44,7 +44,7 @@ class SignedLog(NamedTuple):
 
 
 class SignedFolder(NamedTuple):
-    """What the address of all streams of a log holds."""
+    """The content of the address of all streams of a log."""
 
     attempt: str
     expires: int
@@ -52,12 +52,12 @@ class SignedFolder(NamedTuple):
 
 
 class OpenPaiLogs(OpenPaiJobs, Inside):
-    """Where the logs of tasks are, and the logs themselves."""
+    """Signed addresses of task logs, and the logs themselves."""
 
     async def openpai_log_places(
         self, actor: Actor, user: str, name: str, number: int, role: str, index: int, attempt: int
     ) -> tuple[SignedLog, ...]:
-        """The streams of one run of one task, signed."""
+        """Signed addresses of the streams of one attempt of a task."""
         job = await self._readable(actor, user, name)
         own = job.role_of(role)
         action = "openpai.logs" if job.record.job_type == JOB_TYPE else "job.logs"
@@ -81,7 +81,7 @@ class OpenPaiLogs(OpenPaiJobs, Inside):
     async def openpai_log_folders(
         self, actor: Actor, user: str, name: str, attempts: Iterable[str]
     ) -> dict[str, SignedFolder]:
-        """By run of a task the folder of its log, signed; none of a job whose logs the caller may not read."""
+        """Signed log folders by attempt of a task; empty if the caller may not read the job's logs."""
         job = await self._readable(actor, user, name)
         action = "openpai.logs" if job.record.job_type == JOB_TYPE else "job.logs"
         try:
@@ -102,9 +102,9 @@ class OpenPaiLogs(OpenPaiJobs, Inside):
         return await self.openpai_log(folder.attempt, stream, folder.expires, signature)
 
     async def openpai_log(self, attempt: str, stream: str, expires: int, signature: str) -> list[TaskLog]:
-        """The log that a signed address is of, in the order in which its parts are read.
+        """The log of a signed address, as parts in reading order.
 
-        What keeps its streams apart has `all` as one after the other; what does not has the same at every address.
+        If the streams are separate, `all` is one after the other. If not, every stream is the same log.
         """
         good = hmac.compare_digest(signature, self._signed(attempt, stream, expires))
         if not good or expires <= self.clock.now() or stream not in STREAMS:
@@ -123,5 +123,5 @@ class OpenPaiLogs(OpenPaiJobs, Inside):
 
 
 def no_log() -> OpenPaiRefusal:
-    """The task has printed nothing that is kept, or there is no such task."""
+    """The refusal for a task that does not exist or has no stored output."""
     return OpenPaiRefusal("NoTaskLogError", "Log of task is not found.")

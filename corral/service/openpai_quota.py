@@ -1,8 +1,7 @@
-"""Why: OpenPAI asks a virtual cluster for cells: a task takes as many as it says or its largest need fills, of a kind that
-is there, and no job takes more than the cluster owns. Where a queue owns cells, its jobs of OpenPAI are counted like that
-before they are accepted.
+"""Count OpenPAI's jobs in cells, and check them against the cells that their queue owns.
 
-A queue without cells has no such quota: what is asked of it waits for room.
+In OpenPAI a task takes as many cells as it says, or as its largest resource need fills. Its SKU must exist, and no job
+takes more cells than its virtual cluster owns. A queue without cells has no such quota: its jobs wait for room.
 """
 
 from __future__ import annotations
@@ -28,31 +27,31 @@ from corral.spec.role import Role
 from corral.store.cluster_views import Admission
 
 MOST_CELLS: Final = 1024
-"""No task has more devices than these."""
+"""Most devices of one task."""
 
 
 class Sku(NamedTuple):
-    """What one device of a model comes with, at the least: thousandths of processors, and bytes."""
+    """The least that comes with one device of a model: thousandths of processors, and bytes."""
 
     cpu_millis: int
     memory_bytes: int
 
 
 class Owned(NamedTuple):
-    """How many devices a virtual cluster owns: in all, and by model where all of them are of a known one, else none."""
+    """Devices that a virtual cluster owns: in all, and by model if every device has a known one."""
 
     devices: float
     models: Mapping[str, float]
 
 
 class OpenPaiQuota(ServiceBase):
-    """What virtual clusters own, and whether a job of OpenPAI fits in it."""
+    """Check jobs of OpenPAI against the cells that their virtual clusters own."""
 
     async def _in_cells(self, job: UnifiedJob, admission: Admission) -> UnifiedJob:
-        """The job with as many devices for each task as it has cells, of the SKU it names, where its queue owns cells.
+        """Set each task's device count to its number of cells, and its SKU, if the job's queue owns cells.
 
-        Raises ProtocolError for an SKU that is not there or not the queue's, Conflict `no-enough-quota` where the queue
-        does not own so many cells for all tasks, and they start together. Opportunistic jobs take anybody's.
+        Raises ProtocolError for an SKU that does not exist or is not the queue's, Conflict `no-enough-quota` where a
+        gang needs more cells than the queue owns. Opportunistic jobs may take any cells.
         """
         if job.spec.job_type != JOB_TYPE or job.spec.queue not in admission.owners:
             return job
@@ -71,7 +70,7 @@ class OpenPaiQuota(ServiceBase):
         return counted
 
     async def _owned(self, queue: str) -> Owned | None:
-        """What a queue owns; None while nobody knows."""
+        """The devices that a queue owns; None while control does not answer, or does not know the queue."""
         try:
             found = msgspec.convert(await self.door.ask("/overview/queues"), list[QueueStanding])
         except Unavailable:
@@ -88,9 +87,9 @@ class OpenPaiQuota(ServiceBase):
 
 
 def role_terms(job: UnifiedJob) -> dict[str, tuple[str, RoleTerms]]:
-    """By role of the job its name in OpenPAI and what it asks of HiveD; nothing for a document that no protocol is in.
+    """By role of the job: its name in OpenPAI, and its HiveD terms; empty for a document without a protocol.
 
-    Raises ProtocolError where OpenPAI would refuse what it asks.
+    Raises ProtocolError where OpenPAI would refuse the terms.
     """
     annotations = job.metadata.annotations
     try:
@@ -107,12 +106,12 @@ def role_terms(job: UnifiedJob) -> dict[str, tuple[str, RoleTerms]]:
 
 
 def models_of(nodes: Iterable[Node]) -> set[str]:
-    """The device models that a job can ask for; a device without one is had by its kind alone."""
+    """The device models that a job can ask for; devices without a model are asked for by kind alone."""
     return {device.model for node in nodes for device in node.devices if device.model and device.parent < 0}
 
 
 def skus(nodes: Iterable[Node]) -> dict[str, Sku]:
-    """By model what a device of it comes with on the machines that have least beside it."""
+    """By model, the least CPU and memory that come with a device of it on any machine."""
     found: dict[str, Sku] = {}
     for node in nodes:
         models = [device.model or device.kind for device in node.devices if device.parent < 0]
@@ -123,7 +122,7 @@ def skus(nodes: Iterable[Node]) -> dict[str, Sku]:
 
 
 def cells_of(role: Role, terms: RoleTerms, known: Mapping[str, Sku]) -> int:
-    """How many cells one task of a role fills: as it says, else the most that any of its resources needs."""
+    """Cells that one task of a role fills: the number it names, else the most that any of its resources needs."""
     asked = role.resources
     if terms.sku_count:
         return max(terms.sku_count, asked.devices.count)
@@ -136,7 +135,7 @@ def cells_of(role: Role, terms: RoleTerms, known: Mapping[str, Sku]) -> int:
 
 
 def _sku(model: str, known: Mapping[str, Sku]) -> Sku | None:
-    """What comes with a device of a model; with one of any model the least."""
+    """CPU and memory that come with a device of a model; the least of all if any model will do."""
     if model or not known:
         return known.get(model)
     return Sku(min(sku.cpu_millis for sku in known.values()), min(sku.memory_bytes for sku in known.values()))
@@ -154,12 +153,12 @@ def _with_cells(role: Role, terms: RoleTerms, known: Mapping[str, Sku]) -> Role:
         return role
     devices = asked.model_copy(update={"count": count, "model": model})
     resources = role.resources.model_copy(update={"devices": devices})
-    # cells are room, not processes: of these it has as many as before
+    # cells are room, not processes: the role keeps its number of processes
     return role.model_copy(update={"resources": resources, "processes_per_replica": role.processes})
 
 
 def _check_sku(role: str, sku: str, known: Iterable[str], owned: Mapping[str, float], queue: str) -> None:
-    """Raise ProtocolError for an SKU that no machine has, or none of the queue's; nobody knows any: let it be."""
+    """Raise ProtocolError for an SKU that no machine has, or none of the queue's; without known models all pass."""
     if sku and (there := sorted(known)) and sku not in there:
         _refuse(role, f"Taskrole {role} has unknown skuType {sku}, allow {','.join(there)}.")
     if sku and owned and sku not in owned:
@@ -206,6 +205,6 @@ def _check_quota(job: UnifiedJob, owned: Owned, terms: Mapping[str, tuple[str, R
 
 
 def _refuse_cells(message: str) -> NoReturn:
-    """Answer InvalidProtocolError, as OpenPAI does."""
+    """Raise ProtocolError, which is answered as InvalidProtocolError, as in OpenPAI."""
     message += "; ask for fewer, or submit it with the priority class oppo."
     raise ProtocolError([Problem(message, ("taskRoles",))], message)

@@ -1,4 +1,4 @@
-"""Why: programs written for OpenPAI act on its names of errors and show its messages, so these are said word for word."""
+"""OpenPAI's errors with their exact names and messages, because programs written for OpenPAI depend on both."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ STATUSES: Final = {
     "UnauthorizedUserError": 401,
     "UnknownError": 500,
 }
-"""Every name of an error that OpenPAI has, with the status that it usually comes with."""
+"""Every error name of OpenPAI, with its usual HTTP status."""
 
 
 class OpenPaiRefusal(CorralError):
-    """A refusal in OpenPAI's own words: `code` is one of its names."""
+    """A refusal in OpenPAI's own words; `code` is one of `STATUSES`."""
 
     def __init__(self, name: str, message: str, *, status: int | None = None, **details: object) -> None:
         super().__init__(name, message, **details)
@@ -49,50 +49,50 @@ class OpenPaiRefusal(CorralError):
 
 
 def guest() -> OpenPaiRefusal:
-    """No token came with a call that needs one."""
+    """The refusal of a call without the token that it needs."""
     return OpenPaiRefusal("UnauthorizedUserError", "Guest is not allowed to do this operation.")
 
 
 def bad_token() -> OpenPaiRefusal:
-    """A token came that is broken, expired, revoked or not this server's."""
+    """The refusal of a token that is malformed, expired, revoked or another server's."""
     return OpenPaiRefusal("UnauthorizedUserError", "Your token is invalid.")
 
 
 def applications_not_allowed() -> OpenPaiRefusal:
-    """A program's token came to where only people's are taken."""
+    """The refusal of an application's token where only people's are accepted."""
     return OpenPaiRefusal("ForbiddenUserError", "Applications are not allowed to do this operation.")
 
 
 def administrators_only() -> OpenPaiRefusal:
-    """The call is for administrators."""
+    """The refusal of a call that is for administrators."""
     return OpenPaiRefusal("ForbiddenUserError", "Non-admin is not allow to do this operation.")
 
 
 def bad_parameters(reason: str) -> OpenPaiRefusal:
-    """The body, the query or the path cannot be read; `reason` is a sentence that says which part, and what would do."""
+    """The refusal of an unreadable body, query or path; `reason` is a sentence with the faulty part and the remedy."""
     return OpenPaiRefusal("InvalidParametersError", f"Invalid request parameters. {reason}")
 
 
 def no_user(name: str, *, status: int = 404) -> OpenPaiRefusal:
-    """There is no such account."""
+    """The refusal for an unknown account."""
     return OpenPaiRefusal("NoUserError", f"User {name[:200]} is not found.", status=status)
 
 
 def no_group(name: str) -> OpenPaiRefusal:
-    """There is no such group."""
+    """The refusal for an unknown group."""
     return OpenPaiRefusal("NoGroupError", f"Group {name[:200]} is not found.")
 
 
 def no_virtual_cluster(name: str, *, status: int = 404) -> OpenPaiRefusal:
-    """There is no such virtual cluster."""
+    """The refusal for an unknown virtual cluster."""
     return OpenPaiRefusal("NoVirtualClusterError", f"Virtual cluster {name[:200]} is not found.", status=status)
 
 
 def no_attempt(number: str, job: str) -> OpenPaiRefusal:
-    """The job has no such attempt."""
+    """The refusal for an attempt that the job does not have."""
     return OpenPaiRefusal("NoJobError", f"JobAttemptId {number[:50]} is not found in {job[:300]}.")
 
 
 def no_job(name: str) -> OpenPaiRefusal:
-    """There is no such job."""
+    """The refusal for an unknown job."""
     return OpenPaiRefusal("NoJobError", f"Job {name[:300]} is not found.")

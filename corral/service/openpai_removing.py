@@ -1,4 +1,4 @@
-"""Why: OpenPAI's clients delete what still runs and go on; here a job is removed once it is over, nobody waiting."""
+"""Remove jobs in the background once they are over, because OpenPAI's clients delete running jobs without waiting."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ log = structlog.get_logger()
 
 
 class Removing(Jobs):
-    """Removes jobs behind the answers."""
+    """Removes jobs in the background."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def stop_and_remove(self, actor: Actor, job: str) -> None:
-        """Have a job end, which is stored when this returns, and remove it once it has.
+        """Stop a job, and remove it in the background once it is over.
 
-        A server that ends meanwhile leaves it as a stopped job. Raises Forbidden, NotFound.
+        The stop is stored when this returns. If the server ends meanwhile, a stopped job is left. Raises Forbidden,
+        NotFound.
         """
         record, _ = await self.job_for(actor, job, "job.delete")
         if record.live and not record.run.stop_requested:
@@ -35,7 +36,7 @@ class Removing(Jobs):
         task.add_done_callback(self._leaving.discard)
 
     async def close(self) -> None:
-        """Leave what has not ended yet as it is."""
+        """Cancel the pending removals, and close the service."""
         for task in self._leaving:
             task.cancel()
         await asyncio.gather(*self._leaving, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Why: what OpenPAI's callers are shown of the tasks of a job and of their runs, present and past."""
+"""Views of a job's tasks and of their attempts, present and past, for OpenPAI's clients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PORTS: Final = msgspec.json.Decoder(dict[str, tuple[int, ...]])
 
 
 def roles_of_tasks(job: Shown, tasks: Sequence[TaskRun]) -> dict[str, RoleLines]:
-    """The task roles of the attempt that a job is in; of one that nobody has looked at yet, as its document has them."""
+    """The task roles of a job's present attempt; before control processes the job, those of its document."""
     run = job.record.run
     if not tasks and not run.roles:
         at = job.record.created_at
@@ -40,7 +40,7 @@ def roles_of_tasks(job: Shown, tasks: Sequence[TaskRun]) -> dict[str, RoleLines]
 
 
 def roles_of_rows(job: Shown, rows: Sequence[Any]) -> dict[str, RoleLines]:
-    """The task roles of an attempt that is over, from the runs of its tasks (by role, index and number)."""
+    """The task roles of a past attempt, from its tasks' attempts (ordered by role, index and number)."""
     latest: dict[tuple[str, int], Any] = {}
     tries: dict[tuple[str, int], list[Any]] = {}
     for row in rows:
@@ -103,7 +103,7 @@ def _task_line(job: Shown, task: TaskRun) -> TaskLine:
 
 
 def current_run(job: Shown, task: TaskRun) -> TaskAttempt:
-    """The run that a task is in, or was in last."""
+    """The attempt that a task is in, or was in last."""
     place, ended, state = task.placement, task.completion, str(task.state)
     code = None if ended is None else ended.code
     created = task.created_at if task.attempt == 0 else task.started_at
@@ -128,7 +128,7 @@ def current_run(job: Shown, task: TaskRun) -> TaskAttempt:
 
 
 def task_attempt(job: Shown, row: Any, before: Any = None, created_at: float | None = None) -> TaskAttempt:
-    """One run of a task as the history has it; `before` is the run before, from whose end on it was to come."""
+    """One attempt of a task from the history; its creation is the end of `before`, or `created_at` without one."""
     begun = (
         row.started_at if before is None and created_at is None else created_at if before is None else before.ended_at
     )
@@ -154,9 +154,9 @@ def task_attempt(job: Shown, row: Any, before: Any = None, created_at: float | N
 
 
 def task_detail(job: Shown, number: int, key: tuple[str, int], task: TaskRun | None, rows: Sequence[Any]) -> TaskDetail:
-    """One task of attempt `number` of a job with all its runs, the latest first as OpenPAI has them.
+    """One task of attempt `number` of a job with all its own attempts, the latest first as in OpenPAI.
 
-    `task` is it as it stands, when that attempt is current.
+    `task` is its present state, if that attempt is current.
     """
     role, index = key
     runs: list[TaskAttempt] = []
@@ -190,12 +190,12 @@ def task_detail(job: Shown, number: int, key: tuple[str, int], task: TaskRun | N
 
 
 def node_name(node: str) -> str:
-    """A machine by its own name, without that of its engine."""
+    """A machine's name without the name of its engine."""
     return node.partition("/")[2] or node
 
 
 def log_attempt(job: Shown, number: int, role: str, index: int, attempt: int) -> AttemptId:
-    """The id of one run of one task."""
+    """The id of one attempt of one task."""
     return attempt_id(job.record.id, number, role, index, attempt)
 
 

@@ -1,7 +1,8 @@
-"""Why: OpenPAI's marketplace let people share jobs as templates and find others'; here the server itself keeps them.
+"""Job templates that users share and search, as in OpenPAI's marketplace.
 
-OpenPAI kept them in a GitHub repository, as whoever had given it an access token; a version was a commit. Here it is a
-digest of the template, the latest of each name are kept, and only who shared a template changes it.
+OpenPAI kept them in a GitHub repository, with the rights of an access token's owner; a version was a commit. Here the
+server stores them, and a version is a digest of the template. Only the latest versions of each name are kept. A
+template is changed only by the account that shared it, or by an administrator.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ TYPES: Final = ("job", "dockerimage", "script", "data", "output")
 PAGE: Final = 5
 MOST_BYTES: Final = 256 * 1024
 MOST_VERSIONS_BYTES: Final = 1024 * 1024
-"""What the kept versions of a template come to together; the oldest go."""
+"""Most bytes of all kept versions of a template; the oldest versions are dropped."""
 LONGEST_SHOWN: Final = 2_000
 _MOST_VERSIONS: Final = 20
 _MOST_WORDS: Final = 20
@@ -31,7 +32,7 @@ _LONGEST_NAME: Final = 255
 
 
 class TemplateRefusal(CorralError):
-    """What cannot be had of templates, in OpenPAI's words."""
+    """A refused request for templates, in OpenPAI's words."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__("template", message)
@@ -39,13 +40,13 @@ class TemplateRefusal(CorralError):
 
 
 class OpenPaiTemplates(ServiceBase):
-    """Templates: shared, searched, listed and read."""
+    """Share, search, list and read templates."""
 
     most_templates = 2_000
     most_templates_of_one = 100
 
     async def share_template(self, actor: Actor, item: Any) -> tuple[dict[str, Any], bool]:
-        """Keep a template, or a new version of one's own; what lists show of it, and whether it is new.
+        """Store a template, or a new version of one's own; return its summary, and whether it is new.
 
         Raises TemplateRefusal.
         """
@@ -80,7 +81,7 @@ class OpenPaiTemplates(ServiceBase):
         return summary, not found[-1]
 
     async def template(self, actor: Actor, kind: str, name: str, version: str = "") -> dict[str, Any]:
-        """One template, the latest version of it or that one.
+        """One template, in its latest version or the given one.
 
         Raises TemplateRefusal.
         """
@@ -95,7 +96,7 @@ class OpenPaiTemplates(ServiceBase):
         return {**found, "version": chosen}
 
     async def templates(self, actor: Actor, *, words: str = "", kind: str = "", page: int = 1) -> dict[str, Any]:
-        """A page of the templates of a type, or of those that have words in them, the best first.
+        """A page of the templates of a type, or of those that contain all the words, the best matches first.
 
         Raises TemplateRefusal.
         """
@@ -118,7 +119,7 @@ class OpenPaiTemplates(ServiceBase):
 def _named(item: Any) -> tuple[str, str]:
     """The type and the name of a template.
 
-    Raises TemplateRefusal where it has none.
+    Raises TemplateRefusal if they are missing or invalid.
     """
     kind = item.get("type") if isinstance(item, dict) else None
     name = item.get("name") if isinstance(item, dict) else None
@@ -140,7 +141,7 @@ def _key(kind: str, name: str) -> str:
 
 
 def _latest(versions: Mapping[str, Any]) -> dict[str, Any]:
-    """The latest versions, as many as are kept."""
+    """The versions to keep: the latest, up to their limits in number and bytes."""
     kept: dict[str, Any] = {}
     size = 0
     for version, item in list(versions.items())[: -_MOST_VERSIONS - 1 : -1]:
@@ -162,10 +163,10 @@ def _summary(owner: str, version: str, item: Mapping[str, Any]) -> dict[str, Any
 
 
 def _short(said: Any) -> str | None:
-    """As much of what a template says as a list shows; None for what is no text."""
+    """A text, shortened for lists; None for anything else."""
     return said[:LONGEST_SHOWN] if isinstance(said, str) else None
 
 
 def _score(name: str, words: tuple[str, ...]) -> int:
-    """How well a template fits that has all the words: each one in its name counts most, in its text least."""
+    """Rank of a template that has all the words: 3 for each word in its name, 1 for each other."""
     return sum(3 if word in name.lower() else 1 for word in words)

@@ -1,4 +1,4 @@
-"""Why: OpenPAI's clients sign in for a JWT, and make others for programs; here each is one of our tokens, and revocable."""
+"""Sign in for JWTs at OpenPAI's API, and manage its tokens; each is stored as a token here and can be revoked."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from corral.service.rules import Decision, Resource
 from corral.service.sessions import Sessions
 
 LOGIN_SECONDS: Final = 86_400
-"""How long a token is good for when nobody says."""
+"""Default lifetime of a token, in seconds."""
 BROWSER_SECONDS: Final = 7 * 86_400
-"""How long one is that a browser gets."""
+"""Lifetime of a token for a browser, in seconds."""
 SHORTEST, LONGEST = 60, 7 * 86_400
-"""How many seconds may be asked for."""
+"""The bounds of a lifetime that a caller may ask for, in seconds."""
 _MANY: Final = 1000
 
 
 class OpenPaiTokens(Sessions):
-    """Sign in and out at OpenPAI's API, and look after its tokens."""
+    """Sign in and out at OpenPAI's API, and manage its tokens."""
 
     async def openpai_login(self, username: str, password: str, seconds: int = LOGIN_SECONDS) -> OpenPaiSignIn:
-        """A token for who knows the password, good for so many seconds.
+        """Sign in with a password; the token is valid for `seconds`.
 
         Raises OpenPaiRefusal.
         """
@@ -43,7 +43,7 @@ class OpenPaiTokens(Sessions):
         return await self._openpai_session(user, "password", seconds)
 
     async def openpai_sign_in_token(self, actor: Actor) -> str:
-        """A token for the browser of somebody who was signed in elsewhere; it ends when that session does.
+        """A token for the browser of a person who is signed in elsewhere; it ends with that session.
 
         Raises OpenPaiRefusal.
         """
@@ -57,7 +57,7 @@ class OpenPaiTokens(Sessions):
         return text
 
     async def openpai_application_token(self, actor: Actor) -> str:
-        """A token for a program: it does not expire, and is good for jobs and for reading."""
+        """Create a token for a program: it does not expire, and is valid for jobs and for reading."""
         resource = Resource("token", owner=actor.user)
         decision = await self.check(actor, "token.create", resource)
         text, token = await self._openpai_token(actor.user, "application", jwts.APPLICATION, None)
@@ -65,7 +65,7 @@ class OpenPaiTokens(Sessions):
         return text
 
     async def openpai_tokens(self, actor: Actor) -> list[str]:
-        """The actor's tokens that are good, the newest first; those whose text is lost with an old key are left out."""
+        """The actor's valid tokens, the newest first; without those whose text is lost with an old key."""
         await self.check(actor, "token.list", Resource("token", owner=actor.user))
         hashes = await self.store.token_hashes(actor.user)
         imported = await self.imported_token_texts(actor.user)
@@ -80,9 +80,9 @@ class OpenPaiTokens(Sessions):
         return shown
 
     async def openpai_revoke(self, actor: Actor, text: str) -> None:
-        """End a token, given as itself.
+        """Revoke a token, given by its text.
 
-        Raises OpenPaiRefusal when it is somebody else's, or is good no more.
+        Raises OpenPaiRefusal when it is another user's, or no longer valid.
         """
         await self.check(actor, "token.revoke", Resource("token", owner=actor.user))
         if not jwts.is_jwt(text):

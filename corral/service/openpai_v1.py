@@ -1,4 +1,4 @@
-"""Why: jobs of the YARN era came in another language, into namespaces or none; they become jobs like all others."""
+"""Jobs of OpenPAI's protocol v1 (the YARN era), with or without a namespace; they become jobs like all others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from corral.spec.reading import OwnFile
 from corral.storage.stage import place
 
 LEGACY: Final = f"{OWN_TAGS}legacy"
-"""The tag of a job that was submitted without a namespace, under a name that is its own in the whole cluster."""
+"""Tag of a job that was submitted without a namespace; its name was unique in the whole cluster."""
 _MOST_AUTH: Final = 64 * 1024
 _AUTH_LINES: Final = 3
 _MOST_NAMESAKES: Final = 50_000
@@ -39,9 +39,9 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
     """Jobs of protocol v1."""
 
     async def v1_submit(self, actor: Actor, text: bytes, *, namespace: str = "", name: str = "") -> dict[str, Any]:
-        """Accept a v1 job, in a user's namespace or in none; the checked document. `name` replaces its own.
+        """Accept a v1 job, in a user's namespace or in none; return the checked document. `name` replaces its own.
 
-        As in OpenPAI's last releases with these routes, a job of protocol v2 is taken too. Raises OpenPaiRefusal.
+        A job of protocol v2 is accepted too, as in OpenPAI's last releases with these routes. Raises OpenPaiRefusal.
         """
         if b"protocolVersion" in text and b"jobName" not in text:
             return {"jobName": await self.openpai_submit(await self._of_namespace(actor, namespace), text)}
@@ -67,20 +67,20 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
         return v1
 
     async def v1_owner(self, name: str) -> str:
-        """Whose job has a name, the one without a namespace before the latest of all; "" when there is none."""
+        """The owner of the job with a name: of the one without a namespace, else of the latest; "" if there is none."""
         wanted = OpenPaiFilter(name=name.replace("\0", ""), limit=_MOST_NAMESAKES)
         named = (await self.store.openpai_jobs(wanted)).jobs if wanted.name else []
         return next((job.user for job in (*(each for each in named if LEGACY in each.tags), *named)), "")
 
     async def v1_place(self, name: str, namespace: str = "") -> tuple[str, str]:
-        """The name of a job and whose namespace it is in: `user~job` is one in a namespace, unless it is all a name."""
+        """A job's name and namespace; `user~job` is split into them, unless it is itself a job's name."""
         if namespace or "~" not in name or await self.v1_owner(name):
             return name, namespace
         user, _, rest = name.partition("~")
         return rest, user
 
     async def v1_find(self, actor: Actor, name: str, namespace: str = "") -> tuple[str, JobDetail]:
-        """A job by its name, in a user's namespace or anywhere: whose it is, and how it stands.
+        """Find a job by its name, in a user's namespace or anywhere; return its owner and its detail.
 
         Raises OpenPaiRefusal NoJobError.
         """
@@ -95,7 +95,7 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
             raise
 
     async def v1_config(self, actor: Actor, name: str, namespace: str = "") -> dict[str, Any]:
-        """What a job was submitted as: the v1 document, or the protocol of a v2 job with its secrets masked.
+        """The document that a job was submitted as: v1, or the protocol of a v2 job with its secrets masked.
 
         Raises OpenPaiRefusal.
         """
@@ -105,7 +105,7 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
         return await self.openpai_config(actor, user, name) if found is None else found
 
     async def v1_remove(self, actor: Actor, name: str, namespace: str = "") -> None:
-        """Stop and remove a job; its end need not have come when this returns.
+        """Stop and remove a job; returns before the job has ended.
 
         Raises OpenPaiRefusal.
         """
@@ -118,7 +118,7 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
             raise OpenPaiRefusal("ForbiddenUserError", why) from None
 
     async def v1_execute(self, actor: Actor, name: str, value: str, namespace: str = "") -> None:
-        """Stop a job, or begin it anew.
+        """Stop a job, or start it again.
 
         Raises OpenPaiRefusal.
         """
@@ -132,7 +132,7 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
             raise OpenPaiRefusal("ForbiddenUserError", why) from None
 
     async def v1_has_ssh_key(self, user: str, name: str) -> bool:
-        """Whether the tasks of a job let in who has the job's own key: it asks for that by the ssh plug-in."""
+        """Whether a job's tasks accept the job's own SSH key; it asks for that through the ssh plug-in."""
         record = await self.openpai_find(user, name)
         try:
             asked = plugins(to_protocol(json.loads(record.doc)))
@@ -141,7 +141,7 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
         return any(each.get("plugin") == "ssh" and _truly(each).get("jobssh") for each in asked)
 
     async def v1_ssh_key(self, actor: Actor, name: str, namespace: str = "") -> KeyPair:
-        """The key that opens the tasks of a job, for whoever may run programs in them.
+        """The SSH key that opens the tasks of a job, for callers who may exec in them.
 
         Raises OpenPaiRefusal.
         """
@@ -154,7 +154,7 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
         return key_pair(job_key(job_secret(self.key, record.id), "openpai-ssh"), "corral-job")
 
     async def _of_namespace(self, actor: Actor, namespace: str) -> Actor:
-        """As whom a job of a namespace is submitted.
+        """The account that a job of a namespace is submitted as.
 
         Raises OpenPaiRefusal where the actor may not write into it.
         """
@@ -166,10 +166,10 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
         return await self.account(namespace)
 
     async def _registry(self, v1: dict[str, Any], user: str) -> tuple[str, str, str] | None:
-        """What a job's authFile says: registry, user name and password, a line each.
+        """Read a job's authFile: registry, user name and password, one on each line.
 
-        Only files of the default file system are read, so that nobody has the server open its own.
-        Raises OpenPaiRefusal.
+        Only files of the default file system are read, so that nobody can make the server open its own files. Raises
+        OpenPaiRefusal.
         """
         if not v1["authFile"]:
             return None
@@ -190,13 +190,13 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
 
 
 def _truly(plugin: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a plug-in."""
+    """The parameters of a plug-in; empty if they are not a mapping."""
     found = plugin.get("parameters")
     return found if isinstance(found, dict) else {}
 
 
 def _read(uri: str) -> str:
-    """The text of a small file."""
+    """The text of a file's first 64 KiB."""
     filesystem, path = place(uri)
     with filesystem.open(path, "rb") as file:
         data: bytes = file.read(_MOST_AUTH)

@@ -1,4 +1,4 @@
-"""Why: what OpenPAI's callers are shown of a job is put together from what is stored, by functions without a store."""
+"""Views of a job for OpenPAI's clients, built from stored data by functions that do not use the store."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from corral.spec.openpai.names import PROTOCOL, ROLES
 from corral.store.openpai_views import ListedJob
 
 ATTEMPT_KINDS: Final = ("job.queued", "job.started", "job.ending")
-"""The events that say when an attempt of a job began, ran and ended."""
+"""The events that give the times at which an attempt of a job began, ran and ended."""
 DEMOTED: Final = GUARANTEE_LOST
-"""The event of a job that runs on without what was guaranteed to it: HiveD calls it lazily preempted."""
+"""The event of a job that runs on without its guarantee; HiveD calls it lazy preemption."""
 _ENDED: Final = {"succeeded": "SUCCEEDED", "failed": "FAILED", "stopped": "STOPPED"}
 
 
@@ -77,7 +77,7 @@ _NAMES: Final = msgspec.json.Decoder(dict[str, str])
 
 
 class Shown(NamedTuple):
-    """A job as it is stored, with what its document says of its names."""
+    """A stored job, with the names in its document."""
 
     record: JobRecord
     name: str
@@ -86,20 +86,20 @@ class Shown(NamedTuple):
     """OpenPAI's name of each role, in the order of the document."""
     replicas: Mapping[str, int]
     groups: Mapping[str, str]
-    """HiveD's affinity group of those of OpenPAI's roles that have one."""
+    """HiveD's affinity group by OpenPAI's role name, for roles that have one."""
     lazy: bool = False
-    """Whether it gives up what is guaranteed to it before it gives up its devices."""
+    """Whether it enables lazy preemption: it gives up its guarantee before its devices."""
     demoted: EventRecord | None = None
-    """That it did so."""
+    """The event of its lazy preemption, if there was one."""
 
     @property
     def ref(self) -> str:
-        """What OpenPAI's callers call the job."""
+        """The job's name for OpenPAI's callers."""
         return f"{self.record.user}~{self.name}"
 
     @property
     def framework(self) -> str:
-        """What OpenPAI calls it inside."""
+        """OpenPAI's internal name of the job."""
         return framework_name(self.record.user, self.name)
 
     def role_of(self, openpais: str) -> str | None:
@@ -119,7 +119,7 @@ class Attempt(NamedTuple):
 
 
 def shown(record: JobRecord, listing: OpenPaiListing | None) -> Shown:
-    """A job with the names that OpenPAI's callers know it by."""
+    """A stored job with the names that OpenPAI's callers use."""
     document = _DOCUMENT.decode(record.doc)
     said = document.metadata.annotations
     known = _NAMES.decode(said[ROLES]) if ROLES in said else {}
@@ -138,7 +138,7 @@ def shown(record: JobRecord, listing: OpenPaiListing | None) -> Shown:
 
 
 def job_line(job: ListedJob) -> JobLine:
-    """One line of the list."""
+    """One line of the job list."""
     run, created = job.run, milliseconds(job.created_at) or 0
     over = run.ended_at if run.state == "completed" else None
     code = None if run.completion is None else run.completion.code
@@ -167,15 +167,15 @@ def job_line(job: ListedJob) -> JobLine:
 
 
 def _details(retries: Retries, others: int) -> RetryDetails:
-    """A job's counted retries are its user's, as with OpenPAI; all others are the platform's.
+    """Retries by cause: accountable ones are the user's, as in OpenPAI; all others are the platform's.
 
-    `others` are those of its tasks, and those after the job had to make room.
+    `others` are the retries of the job's tasks, and those after the job was preempted.
     """
     return RetryDetails(retries.accountable, retries.total - retries.accountable + others)
 
 
 def _delay(state: str, wake_at: float | None, ended_at: float | None) -> int | None:
-    """Seconds between an attempt's end and the next one, while that is waited for."""
+    """Seconds between an attempt's end and the next attempt, while the job waits for it; else None."""
     if state != "attempt-completed" or wake_at is None or ended_at is None:
         return None
     return max(0, round(wake_at - ended_at))
@@ -185,7 +185,7 @@ def _delay(state: str, wake_at: float | None, ended_at: float | None) -> int | N
 
 
 def attempts_told(record: JobRecord, events: Iterable[EventRecord], ended: Mapping[int, float]) -> list[Attempt]:
-    """All attempts of a job in order: those that are over as its events (the latest first) tell, `ended` being when."""
+    """All attempts of a job in order; past ones from its events (the latest first) and the times of their ends."""
     told: dict[int, dict[str, EventRecord]] = {}
     for event in events:
         number = event.data.get("attempt")
@@ -222,7 +222,7 @@ def seconds_of(at: str) -> float:
 
 
 def job_detail(job: Shown, attempt: Attempt, tags: tuple[str, ...], roles: dict[str, RoleLines]) -> JobDetail:
-    """A job, as one of its attempts stands."""
+    """The detail of a job, as of one of its attempts."""
     record = job.record
     run = record.run
     code = None if run.completion is None else run.completion.code
@@ -268,14 +268,14 @@ def _exit_type(ended: Completion | None) -> str | None:
 
 
 def _trigger(job: Shown, ended: Completion | None) -> Trigger | None:
-    """The task whose end ended the attempt, by OpenPAI's name of its role."""
+    """The task whose end ended the attempt, with OpenPAI's name of its role."""
     if ended is None or ended.trigger is None:
         return None
     return msgspec.structs.replace(ended.trigger, role=job.roles.get(ended.trigger.role, ended.trigger.role))
 
 
 def exit_messages(ended: Completion | None) -> ExitMessages | None:
-    """Who said what of an end: the runtime's block apart from the rest, which is the container's or the launcher's."""
+    """Split an end's diagnostics into the runtime's block and the rest: the container's message, or the launcher's."""
     if ended is None:
         return None
     block: Any = read_error(ended.diagnostics)
@@ -284,7 +284,7 @@ def exit_messages(ended: Completion | None) -> ExitMessages | None:
 
 
 def job_attempt(job: Shown, attempt: Attempt, roles: dict[str, RoleLines]) -> JobAttempt:
-    """One attempt of a job, in the words of the history."""
+    """One attempt of a job, as the history shows it."""
     record, ended = job.record, attempt.completion
     messages, trigger = exit_messages(ended), _trigger(job, ended)
     spec = exit_spec_view(openpai_code(ended))

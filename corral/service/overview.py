@@ -1,4 +1,4 @@
-"""Why: what the scheduler knows is asked of control; what is stored is shown with it, and also when nobody answers."""
+"""Queues, the waiting list and cells: stored data, with the scheduler's view if control answers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from corral.service.paging import page_start
 from corral.service.rules import Resource
 
 _MOST_MANAGERS: Final = 100
-"""Managers of a queue that its view names."""
+"""Most managers that a queue's view names."""
 
 
 class Overview(ServiceBase):
-    """Queues, the waiting line, and the cells with who owns and who uses them."""
+    """Queues, the waiting list, and the cell tree with owners and users."""
 
     async def queues(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[QueueView]:
-        """The queues with what stands in them, parents before their children; what each is owed, if control answers."""
+        """One page of the queues with their jobs, parents first; with each queue's standing if control answers."""
         await self.check(actor, "queue.read", Resource("queue"))
         views = await self._all_queues()
         begin = page_start(after, len(views))
@@ -45,7 +45,7 @@ class Overview(ServiceBase):
         return msgspec.structs.replace(found, managers=await self._managers(name))
 
     async def _managers(self, queue: str) -> tuple[str, ...]:
-        """The accounts whose groups manage a queue, or one above it."""
+        """The accounts whose groups manage a queue or one above it, at most 100."""
         admission = await self.store.admission()
         managed = {group.name: admission.managed(group.manages) for group in await self.store.groups() if group.manages}
         groups = {name for name, queues in managed.items() if queue in queues or "*" in queues}
@@ -80,7 +80,7 @@ class Overview(ServiceBase):
         ]
 
     async def _standings(self) -> dict[str, QueueStanding]:
-        """What control says of each queue, in tree order; nothing while it does not answer."""
+        """Control's standing of each queue, in tree order; empty while it does not answer."""
         try:
             found = msgspec.convert(await self.door.ask("/overview/queues"), list[QueueStanding])
         except Unavailable:
@@ -88,7 +88,7 @@ class Overview(ServiceBase):
         return {each.name: each for each in found}
 
     async def waiting_line(self, actor: Actor, *, queue: str = "", limit: int = 100, after: str = "") -> WaitingLine:
-        """A page of what waits, in the order in which the next cycle looks at it; of one queue and those below it, or all.
+        """One page of the waiting list, in the order of the next cycle: of a queue and its descendants, or of all.
 
         Raises Unavailable while no control answers.
         """
@@ -106,9 +106,10 @@ class Overview(ServiceBase):
         limit: int = 1000,
         after: str = "",
     ) -> CellTree:
-        """The cell `under` (or of an engine, or all), with what is in it to a depth: at most `limit` cells and devices.
+        """The cell `under` (or an engine, or all), with its content to a depth: at most `limit` cells and devices.
 
-        Raises NotFound for a cell that is not there, Unavailable while no control answers.
+        Raises NotFound for an unknown cell, InvalidInput for both an engine and a cell, Unavailable while no control
+        answers.
         """
         await self.check(actor, "cluster.read", Resource("cluster"))
         if engine and under:
@@ -123,7 +124,7 @@ class Overview(ServiceBase):
             raise
 
     async def hived(self, actor: Actor, what: str) -> Any:
-        """HiveD's own document at an address below `/v1/inspect/`.
+        """HiveD's own document below the address `/v1/inspect/`.
 
         Raises InvalidInput for a group or virtual cluster that HiveD does not know, NotFound while its preset is not in
         force, Unavailable while no control answers.

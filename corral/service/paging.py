@@ -1,4 +1,4 @@
-"""Cursors of lists that are made anew for each page: positions in lists, names in folders."""
+"""Cursors of lists that are built anew for each page: positions in lists, names in folders."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from corral.kernel.errors import InvalidInput
 
 
 def page_start(after: str, length: int) -> int:
-    """Where a page begins.
+    """The position at which a page begins.
 
-    Raises InvalidInput for what no list has given.
+    Raises InvalidInput `bad-cursor` for a cursor that no list returned.
     """
     if after and not (after.isascii() and after.isdigit() and len(after) < 10):
         raise _unknown()
@@ -18,14 +18,14 @@ def page_start(after: str, length: int) -> int:
 
 
 def name_cursor(name: str) -> str:
-    """A cursor for the place after a file's name, which may have any characters and bytes that are no UTF-8."""
+    """A cursor for the place after a file's name, which may have any characters, and bytes that are not UTF-8."""
     return base64.urlsafe_b64encode(name.encode("utf-8", "surrogatepass")).decode().rstrip("=")
 
 
 def name_at(cursor: str) -> str:
-    """The name that a cursor of `name_cursor` stands for.
+    """The name in a cursor of `name_cursor`.
 
-    Raises InvalidInput for what no list has given.
+    Raises InvalidInput `bad-cursor` for a cursor that no list returned.
     """
     try:
         data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)

@@ -1,4 +1,4 @@
-"""Why: accounts, groups and secrets are changed by few and the audit log shows by whom."""
+"""Manage accounts, groups and secrets, and read the audit log, which records each change."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class People(Sessions):
     """Users, groups, secrets and the audit log."""
 
     async def users(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[UserView]:
-        """The accounts, by name."""
+        """One page of the accounts, by name."""
         await self.check(actor, "user.list", Resource("user"))
         page = await self.store.users(limit=limit, after_cursor=after)
         return Page([_view(user) for user in page.items], page.next)
@@ -45,7 +45,7 @@ class People(Sessions):
         return _view(await self._existing(name))
 
     async def use_of(self, actor: Actor, user: str, submits: SubmitLimit | None = None) -> AccountUse:
-        """What an account has of what every account may have; `submits` bounds its submissions.
+        """An account's use of its limits; `submits` is the limit on its submissions.
 
         Raises NotFound, Forbidden.
         """
@@ -77,9 +77,9 @@ class People(Sessions):
         extension: dict[str, Any] | None = None,
         shortest: int = _SHORTEST,
     ) -> UserView:
-        """Make an account; without a password it is opened by a sign-in link, and one has `shortest` characters.
+        """Create an account; without a password it is opened by a sign-in link.
 
-        Raises InvalidInput, Conflict `user-exists` or `single-user`.
+        A password has at least `shortest` characters. Raises InvalidInput, Conflict `user-exists` or `single-user`.
         """
         resource = Resource("user", name)
         decision = await self.check(actor, "user.create", resource, role=role)
@@ -124,11 +124,11 @@ class People(Sessions):
         shortest: int = _SHORTEST,
         max_priority: int | str | None = None,
     ) -> UserChanged:
-        """Change what is given; everybody may change their own password, address and extension.
+        """Change the given fields of an account; everybody may change their own password, address and extension.
 
-        One's own password needs the old one or a fresh sign-in, unless that was `proven` before. A new password ends the
-        account's sign-ins and unused sign-in links and, without `keep_tokens`, its API tokens. With `max_priority` "" the
-        account has no ceiling of its own.
+        One's own password needs the old one or a fresh sign-in, unless `proven` says that this was checked before. A
+        new password ends the account's sign-ins and unused sign-in links and, without `keep_tokens`, its API tokens.
+        With `max_priority` "" the account has no limit of its own.
 
         Raises NotFound, InvalidInput, Forbidden, Conflict `last-admin`.
         """
@@ -173,7 +173,7 @@ class People(Sessions):
         return UserChanged(**msgspec.structs.asdict(_view(user)), notice=notice)
 
     async def _left_after_password(self, name: str, *, keep_tokens: bool) -> str:
-        """What a new password ended, and what goes on."""
+        """Say which tokens a new password ended, and which are still valid."""
         now = self.clock.now()
         left = [
             token.kind
@@ -187,7 +187,7 @@ class People(Sessions):
         )
 
     async def delete_user(self, actor: Actor, name: str) -> None:
-        """Delete an account whose jobs are all over.
+        """Delete an account without live jobs.
 
         Raises NotFound, Conflict.
         """
@@ -207,7 +207,7 @@ class People(Sessions):
         return await self.store.groups()
 
     async def put_group(self, actor: Actor, group: Group) -> None:
-        """Store what a group grants."""
+        """Create or replace a group."""
         resource = Resource("group", group.name)
         decision = await self.check(actor, "group.change", resource)
         await self.store.put_group(group)
@@ -215,7 +215,7 @@ class People(Sessions):
         await self.note(actor, "group.change", resource, decision, queues=list(group.queues))
 
     async def remove_group(self, actor: Actor, name: str) -> None:
-        """Forget a group, and that anybody was in it."""
+        """Delete a group and its memberships."""
         resource = Resource("group", name)
         decision = await self.check(actor, "group.change", resource)
         await self.store.remove_group(name)
@@ -228,9 +228,9 @@ class People(Sessions):
         return [SecretView(name) for name in await self.store.secrets(_owner(actor))]
 
     async def put_secret(self, actor: Actor, name: str, value: str) -> None:
-        """Seal a secret of the actor's.
+        """Store a secret of the actor, sealed.
 
-        Raises InvalidInput for a name or a size out of bounds.
+        Raises InvalidInput for a name or a size out of bounds, Conflict `too-many-secrets`.
         """
         resource = Resource("secret", name, owner=actor.user)
         decision = await self.check(actor, "secret.put", resource)
@@ -247,7 +247,7 @@ class People(Sessions):
         await self.note(actor, "secret.put", resource, decision)
 
     async def delete_secret(self, actor: Actor, name: str) -> None:
-        """Forget a secret; jobs that were given it keep it.
+        """Delete a secret; jobs that received it keep it.
 
         Raises NotFound.
         """
@@ -258,7 +258,7 @@ class People(Sessions):
         await self.note(actor, "secret.delete", resource, decision)
 
     async def audit(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[AuditRecord]:
-        """Who did what, the latest first."""
+        """One page of the audit log, the latest line first."""
         await self.check(actor, "audit.read", Resource("audit"))
         return await self.store.audit(limit=limit, after_cursor=after)
 
@@ -275,7 +275,7 @@ class People(Sessions):
 
 
 def check_user_name(name: str) -> None:
-    """Refuse what cannot be an account's name.
+    """Refuse an invalid account name.
 
     Raises InvalidInput.
     """
@@ -286,7 +286,7 @@ def check_user_name(name: str) -> None:
 
 
 def check_email(address: str) -> None:
-    """Refuse what is no e-mail address; "" is none.
+    """Refuse an invalid email address; "" is allowed.
 
     Raises InvalidInput.
     """
@@ -300,7 +300,7 @@ def _owner(actor: Actor) -> str:
 
 
 def check_role(role: str) -> None:
-    """Refuse what is no role.
+    """Refuse an unknown role.
 
     Raises InvalidInput.
     """

@@ -1,8 +1,8 @@
 """The highest priority that an account may give a job in a queue.
 
-A queue (or one above it) and the account may each have a maxPriority; a job may have the lower of the two. Where neither
-has one it is 100, so that the class crit needs a grant. An account without one of its own has the highest of its groups'.
-Administrators are bound by what is set, and not by the 100.
+A queue (or one above it) and the account may each have a maxPriority; the lower of the two applies. Where neither has
+one it is 100, so that the class crit needs a grant. An account without its own has the highest of its groups'.
+Administrators are bound by a maxPriority, but not by the 100.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from corral.model.accounts import Group, User
 from corral.service.actor import Actor
 
 DEFAULT_MAX_PRIORITY: Final = 100
-"""The highest priority where nobody has set one: that of the class prod."""
+"""Highest priority where no maxPriority is set: that of the class prod."""
 HIGHEST: Final = 999_999_999
-"""The highest number that a job file may say."""
+"""Highest priority that a job file may have."""
 
 
 class Ceiling(NamedTuple):
-    """The highest priority of a job, and whose maxPriority it is; "" is nobody's."""
+    """The highest priority of a job, and the source of that maxPriority; "" if none is set."""
 
     most: int
     of: str
 
 
 def priority_grant(user: User, groups: Iterable[Group]) -> tuple[int | None, str]:
-    """The maxPriority of an account, and whose it is: its own, else the highest of its groups'; None when none is set."""
+    """An account's maxPriority and its source: its own, else the highest of its groups'; None if none is set."""
     if user.max_priority is not None:
         return user.max_priority, f"user {user.name}"
     granted = [(group.max_priority, f"group {group.name}") for group in groups if group.max_priority is not None]
@@ -36,7 +36,7 @@ def priority_grant(user: User, groups: Iterable[Group]) -> tuple[int | None, str
 
 
 def ceiling(actor: Actor, queue: str, queues: Mapping[str, tuple[int, str]]) -> Ceiling:
-    """The highest priority that an account may give a job in a queue; `queues` has the ceilings of queues."""
+    """The highest priority that an account may give a job in a queue; `queues` maps queues to their ceilings."""
     said = [Ceiling(queues[queue][0], f"queue {queues[queue][1]}")] if queue in queues else []
     if actor.max_priority is not None:
         said.append(Ceiling(actor.max_priority, actor.max_priority_of))

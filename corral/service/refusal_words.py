@@ -1,4 +1,4 @@
-"""The sentences with which the service refuses what a caller may not do: in words, with names, and by which rule."""
+"""The message for a refused action: caller, action, resource, and the rule that refused it."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ _VERBS: Final = {
     "openpai.logs": "read this log",
     "openpai.import": "import what OpenPAI exported",
 }
-"""What each action is in words; `{}` is what it is about."""
+"""Words for each action; `{}` is its resource."""
 _KINDS: Final = {"user": "the account", "document": "the document", "group": "the group"}
 
 
 def refusal(actor: Actor, action: str, resource: Resource, rule: str) -> str:
-    """One sentence: who may not do what to which thing, why not, and the name of the rule."""
+    """One sentence with the caller, the action, the resource, the reason and the name of the rule."""
     who = "A running job" if actor.kind == "job" else actor.user
     whose = (
         f" of {resource.owner}" if resource.kind == "job" and resource.owner and resource.owner != actor.user else ""

@@ -1,4 +1,4 @@
-"""A bound on the refusals that one caller writes into the audit log."""
+"""A limit on the refusals that one caller writes into the audit log."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections import OrderedDict
 from typing import Final
 
 A_MINUTE: Final = 60
-"""Refusals of one caller that the audit log takes in a minute; those beyond are counted in the next line."""
+"""Most refusals of one caller that the audit log takes in a minute; the next line counts the others."""
 _WINDOW: Final = 60.0
 _REMEMBERED: Final = 10_000
 
 
 class Refusals:
-    """Counts each caller's refusals. Memory is bounded."""
+    """Counts the refusals of each caller, for at most 10,000 callers."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def left(self, caller: str, now: float) -> dict[str, int] | None:
-        """None when this refusal is not to be written; else what its line says of those that were not."""
+        """None if this refusal is not to be written; else details for its line, with the number of unwritten ones."""
         begun, count = self._seen.pop(caller, (now, 0))
         unwritten = 0
         if not 0 <= now - begun < _WINDOW:

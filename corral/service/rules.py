@@ -1,6 +1,6 @@
-"""Why: who may do what is one table read from top to bottom, so every refusal can name the rule that decided.
+"""The access rules: one table, read from top to bottom; the first rule that fits decides.
 
-The first rule that fits decides; the last one fits everything and refuses.
+So every refusal can name its rule. The last rule fits everything and refuses.
 """
 
 from __future__ import annotations
@@ -14,28 +14,30 @@ from corral.service.actor import Actor
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """What an action is about; empty fields do not matter to it."""
+    """The object of an action; fields that do not matter to it are empty."""
 
     kind: str
-    """`job`, `queue`, `cluster`, `document`, `node`, `user`, `token`, `secret`, `code`, `storage`, `audit`."""
+    """`job`, `queue`, `cluster`, `document`, `node`, `user`, `group`, `token`, `secret`, `code`, `storage`, `event` or
+    `audit`.
+    """
     name: str = ""
     owner: str = ""
     queue: str = ""
     restricted: bool = False
-    """Whether the queue is for members only: some group grants it, or its document says so."""
+    """Whether the queue is for members only: a group grants it, or its document says so."""
     title: str = ""
-    """What people call it, where `name` is an id."""
+    """The name that people use, where `name` is an id."""
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether the action is allowed, and the name of the rule that said so."""
+    """Whether the action is allowed, and the name of the rule that decided."""
 
     allowed: bool
     rule: str
 
 
 class Rule(NamedTuple):
-    """One line of the table."""
+    """One row of the table."""
 
     name: str
     meaning: str
@@ -93,9 +95,9 @@ OWN_JOB: Final = frozenset(
     }
 )  # fmt: skip
 MANAGED: Final = frozenset({"job.logs", "job.explain", "job.stop", "job.suspend", "job.resume", "job.edit"})
-"""What of a job's owner's rights the managers of its queue have too."""
+"""Actions of a job's owner that the managers of its queue may do too."""
 MANAGING: Final = frozenset({"job.order", "queue.limit"})
-"""What is for the managers of a queue alone: the order of its jobs, and what its members may hold."""
+"""Actions for the managers of a queue, not for job owners: order its jobs, limit what its members hold."""
 OWN_THINGS: Final = frozenset(
     {
         "user.read", "token.list", "token.create", "token.revoke", "secret.list", "secret.put", "secret.delete",
@@ -117,9 +119,9 @@ IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {
     "group.list",
     "code.read",
 }
-"""What only people do: a token that was made for a program is not taken for it."""
+"""Actions for people only; an application's token is refused."""
 ACTIONS: Final = RUNTIME | OPEN | OWN_JOB | OWN_THINGS | ADMINISTRATION | STORAGE | MANAGING | {"job.submit"}
-"""Every action that there is."""
+"""Every action."""
 
 RULES: Final = (
     Rule("job-token-own-job", "A running job may ask about itself.", True,
@@ -149,11 +151,11 @@ RULES: Final = (
     Rule("own-account", "Everybody manages what is their own.", True, _of(OWN_THINGS, _owner)),
     Rule("administrators-only", "Only administrators may do this.", False, lambda _, __, ___: True),
 )  # fmt: skip
-"""The whole table."""
+"""The table, in its order."""
 
 
 def decide(actor: Actor, action: str, resource: Resource) -> Decision:
-    """Whether `actor` may do `action` to `resource`, by the first rule that fits."""
+    """Decide whether `actor` may do `action` to `resource`, by the first rule that fits."""
     for rule in RULES:
         if rule.fits(actor, action, resource):
             return Decision(rule.allows, rule.name)
@@ -161,5 +163,5 @@ def decide(actor: Actor, action: str, resource: Resource) -> Decision:
 
 
 def meaning_of(rule: str) -> str:
-    """The sentence of a rule."""
+    """The sentence that explains a rule."""
     return next(each.meaning for each in RULES if each.name == rule)

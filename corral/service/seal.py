@@ -1,7 +1,7 @@
-"""Why: a stolen database must not give away a secret: values are sealed by a key that is never in the database.
+"""Seal secrets with a key that is never in the database, so that a stolen database reveals none of them.
 
-AES-256-GCM with a random 96-bit nonce; the owner and the name of the secret are authenticated with it, so a sealed
-value cannot be moved to another place. A sealed value names its key, so that a rotation that was cut short can go on.
+AES-256-GCM with a random 96-bit nonce. The owner and the name of the secret are authenticated with it, so a sealed
+value cannot be moved to another place. A sealed value names its key, so that an interrupted rotation can go on.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _NONCE: Final = 12
 
 
 class Sealer:
-    """Seals and opens with one key; opens with others too, while a rotation is under way."""
+    """Seals and opens with one key; during a rotation it also opens with others."""
 
     def __init__(self, key: bytes, *others: bytes) -> None:
         self._keys = {_key_id(each): derive_key(each, "seal") for each in (key, *others)}
         self._id = _key_id(key)
 
     def seal(self, owner: str, name: str, value: str) -> str:
-        """`value` sealed for `owner` (`user:NAME` or `job:ID`) under `name`."""
+        """Seal `value` for `owner` (such as `user:NAME` or `job:ID`) under `name`."""
         nonce = secrets.token_bytes(_NONCE)
         sealed = nonce + _cipher(self._keys[self._id]).encrypt(nonce, value.encode(), _place(owner, name))
         return f"{_VERSION}.{self._id}.{base64.urlsafe_b64encode(sealed).decode()}"
 
     def open(self, owner: str, name: str, sealed: str) -> str:
-        """The value that was sealed.
+        """Open a sealed value.
 
-        Raises Conflict when the key is another one, or the sealed value was changed or moved.
+        Raises Conflict when it was sealed with another key, changed or moved.
         """
         version, _, rest = sealed.partition(".")
         key_id, _, body = rest.partition(".")
@@ -62,10 +62,10 @@ class Sealer:
 
 
 async def rotate_key(store: Store, key_file: Path) -> int:
-    """Replace the server's key and seal every secret with the new one; returns how many.
+    """Replace the server's key and seal every secret with the new one; return their number.
 
-    The new key is on disk as `KEY_FILE.new` before anything is sealed with it, and becomes `KEY_FILE` afterwards: cut
-    short anywhere, calling this again finishes it. The server must not run meanwhile.
+    The new key is on disk as `KEY_FILE.new` before anything is sealed with it, and becomes `KEY_FILE` afterwards. If
+    the rotation is interrupted, calling this again finishes it. The server must not run meanwhile.
     """
     old, new = await asyncio.to_thread(_two_keys, key_file)
     sealer = Sealer(new, old)
@@ -79,7 +79,7 @@ def _coming(key_file: Path) -> Path:
 
 
 def _two_keys(key_file: Path) -> tuple[bytes, bytes]:
-    """The key in use, and the one to come, made durable first when there is none."""
+    """The present key and the next one, which is created and synced to disk if it is missing."""
     with contextlib.suppress(FileExistsError):
         handle = os.open(_coming(key_file), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as file:
@@ -90,7 +90,10 @@ def _two_keys(key_file: Path) -> tuple[bytes, bytes]:
 
 
 def _cipher(key: bytes) -> AESGCM:
-    """Imported when the first secret comes: most servers seal none, and the library costs 7 MB."""
+    """The cipher of a key.
+
+    The library is imported for the first secret: most servers seal none, and it costs 7 MB.
+    """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     return AESGCM(key)

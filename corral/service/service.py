@@ -1,4 +1,4 @@
-"""Why: one door to everything that a caller may do; every version of the API, and control's bridge, come through it."""
+"""All operations of the API in one class, used by every version of the API and by control's bridge."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from corral.service.overview import Overview
 from corral.service.rules import Resource
 
 _LOOK_SECONDS: Final = 1.0
-"""How long an answer about readiness is given again: whoever asks without a token costs no more."""
+"""Seconds for which a readiness answer is reused, because it is asked for without a token."""
 _PATIENCE: Final = 2.0
 """Seconds that disk and control have to answer; a kubelet's probe waits five."""
 
@@ -48,14 +48,14 @@ class Service(
     Inside,
     OpenPaiAccounts,
 ):
-    """Everything that a caller may do."""
+    """All operations of a caller."""
 
     _looking: asyncio.Task[Readiness] | None = None
     _look_again = 0.0
     _disk: asyncio.Future[list[str]] | None = None
 
     async def ready(self) -> Readiness:
-        """Whether calls can be answered now, and what does not work; looked at once a second at most."""
+        """Whether calls can be answered now, and what does not work; checked at most once a second."""
         now = time.monotonic()
         if self._looking is None or (self._looking.done() and now >= self._look_again):
             self._look_again = now + _LOOK_SECONDS
@@ -63,7 +63,7 @@ class Service(
         return await asyncio.shield(self._looking)
 
     async def server_events(self, actor: Actor, *, limit: int = 100, after: str = "") -> Page[EventRecord]:
-        """One page of what happened to the server itself, the latest first."""
+        """One page of the server's own events, the latest first."""
         await self.check(actor, "event.read", Resource("event"))
         return await self.store.events_of_server(limit=limit, after_cursor=after)
 
@@ -94,7 +94,7 @@ class Service(
             return [f"The disk that holds Corral's data has not answered for {_PATIENCE:.0f} s; look at it."]
 
     async def _ask_control(self) -> list[str]:
-        """What control says is wrong with itself, or that it says nothing."""
+        """The problems that control reports, or the fact that it does not answer."""
         if isinstance(self.door, NoControl):
             return []
         try:

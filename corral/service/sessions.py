@@ -1,4 +1,4 @@
-"""Why: a person signs in once, by link or password, and is known by a revocable token from then on."""
+"""Sign-in by link or password, and the revocable tokens that identify callers from then on."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from corral.service.priorities import priority_grant
 from corral.service.rules import Decision, Resource
 
 _CACHE_SECONDS: Final = 5.0
-"""How long another process's revocation may go unnoticed."""
+"""Most seconds for which a token that another process revoked is still accepted."""
 _CACHE_SIZE: Final = 10_000
 _TOUCH_SECONDS: Final = 60.0
 _DAY: Final = 86_400.0
 API: Final = "api"
-"""The kind of the tokens that people make for programs."""
+"""Kind of the tokens that people create for programs."""
 _SESSION: Final = "session"
-"""The kind of the tokens that signing in gives."""
+"""Kind of the tokens that a sign-in returns."""
 MAX_TOKEN_DAYS: Final = 3650.0
 
 
 class Sessions(ServiceBase):
-    """Tokens: checking, making and ending them."""
+    """Check, create and revoke tokens."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -52,7 +52,7 @@ class Sessions(ServiceBase):
         self._touched_at = 0.0
 
     async def authenticate(self, token: str) -> Actor:
-        """Who holds this token.
+        """Return the actor that a token belongs to.
 
         Raises Unauthenticated when it is unknown, expired or revoked, or its account is disabled.
         """
@@ -76,11 +76,11 @@ class Sessions(ServiceBase):
         return actor
 
     async def adopt_imported_token(self, token: str) -> bool:
-        """Whether it is an application token of an OpenPAI cluster that was imported, and is now stored like ours."""
+        """Accept an application token of an imported OpenPAI cluster by storing it; here none is accepted."""
         return False
 
     async def imported_token_texts(self, user: str) -> Callable[[Token], str | None]:
-        """By each token of an account its text where an OpenPAI cluster made it; None for one of ours."""
+        """Return a function that gives the text of a token made by an OpenPAI cluster; here it always gives None."""
         return lambda _: None
 
     async def _look_up(self, hashed: str, now: float) -> tuple[float, Actor, float | None]:
@@ -100,7 +100,7 @@ class Sessions(ServiceBase):
         return known
 
     async def account(self, name: str) -> Actor:
-        """The account as which the server acts for what was mapped to it: whoever may write there.
+        """The account that the server acts as, for example for a Framework or a Kubernetes object.
 
         Raises Forbidden when there is no such account, or it is disabled.
         """
@@ -135,13 +135,13 @@ class Sessions(ServiceBase):
             self.behind(self.store.touch_tokens(used))
 
     def _forget(self, token_id: str = "", user: str = "") -> None:
-        """Drop what is known of a token or of a user, after a change."""
+        """Drop a token or a user's tokens from the cache, after a change."""
         for hashed, (_, actor, _) in list(self._known.items()):
             if actor.token_id == token_id or actor.user == user:
                 del self._known[hashed]
 
     async def sign_in_link(self, link: str, *, name: str = "") -> SignedIn:
-        """Use up a one-time link.
+        """Sign in with a one-time link, which is then used up.
 
         Raises Unauthenticated.
         """
@@ -149,7 +149,7 @@ class Sessions(ServiceBase):
         return await self._sign_in(user, name or "sign-in link", "sign-in-link")
 
     async def sign_in_password(self, user: str, password: str) -> SignedIn:
-        """Check a password; an unknown user takes as long as a wrong password.
+        """Sign in with a password; an unknown user takes as long as a wrong password.
 
         Raises Unauthenticated.
         """
@@ -160,7 +160,7 @@ class Sessions(ServiceBase):
         return await self._sign_in(user, "password", "password")
 
     async def check_password(self, user: str, password: str) -> bool:
-        """Whether it is the account's password; one that OpenPAI hashed is hashed anew once it was right."""
+        """Whether it is the account's password; if it is, a hash made by OpenPAI is replaced by a new one."""
         stored = await self.store.password_hash(user) if "\0" not in user else ""
         if len(password) > 1024:
             return False
@@ -172,7 +172,7 @@ class Sessions(ServiceBase):
         return True
 
     async def prove(self, actor: Actor, old_password: str) -> None:
-        """Make sure that who sets the password of the actor's own account knows the old one, or has just signed in.
+        """Check that the actor, who sets their own password, knows the old one or has just signed in.
 
         Raises Forbidden `wrong-old-password` or `old-password-needed`.
         """
@@ -187,7 +187,7 @@ class Sessions(ServiceBase):
             )
 
     async def has_just_signed_in(self, actor: Actor) -> bool:
-        """Whether the actor's token was given by a sign-in a short while ago."""
+        """Whether the actor's token was issued by a sign-in in the last `fresh_minutes`."""
         token = await self.store.token(actor.token_id)
         if token is None or token.kind not in (_SESSION, jwts.LOGIN):
             return False
@@ -209,7 +209,7 @@ class Sessions(ServiceBase):
         return secret, token
 
     async def sign_out(self, actor: Actor) -> None:
-        """End the token that this call came with."""
+        """Revoke the token of this call."""
         await self._end_token(actor.token_id)
 
     async def _end_token(self, token_id: str) -> None:
@@ -223,9 +223,9 @@ class Sessions(ServiceBase):
         return [_token_view(token) for token in await self.store.tokens(actor.user) if token.revoked_at is None]
 
     async def create_token(self, actor: Actor, *, name: str = "", days: float = 90.0) -> NewToken:
-        """Make a token for the actor's own account; the answer is the only place that shows it.
+        """Create a token for the actor's own account; only this answer shows it.
 
-        Raises InvalidInput for a time out of bounds.
+        Raises InvalidInput for a lifetime out of bounds.
         """
         resource = Resource("token", name, owner=actor.user)
         decision = await self.check(actor, "token.create", resource)
@@ -244,9 +244,9 @@ class Sessions(ServiceBase):
         )
 
     async def revoke_token(self, actor: Actor, token_id: str) -> None:
-        """End a token.
+        """Revoke a token.
 
-        Raises NotFound.
+        Raises NotFound, also for another account's token unless the actor is an administrator.
         """
         token = await self.store.token(token_id)
         if token is None or (token.user != actor.user and not actor.is_admin):
@@ -259,7 +259,7 @@ class Sessions(ServiceBase):
         await self.note(actor, "token.revoke", resource, decision)
 
     async def login_link(self, actor: Actor, user: str) -> LoginLink:
-        """Make a one-time sign-in link for an account.
+        """Create a one-time sign-in link for an account.
 
         Raises NotFound.
         """
@@ -270,14 +270,14 @@ class Sessions(ServiceBase):
         return link
 
     async def first_link(self, administrator: str, uid: int | None = None) -> LoginLink:
-        """The link that `corral up` prints: it makes the administrator's account when there is none.
+        """The sign-in link that `corral up` prints; creates the administrator's account if it is missing.
 
-        Raises Forbidden when the account is there and is no administrator's.
+        Raises Forbidden when the account exists and is not an administrator's.
         """
         user = await self.store.user(administrator)
         if user is None:
             user = User(administrator, "admin", uid=uid, created_at=self.clock.now())
-            with contextlib.suppress(Conflict):  # another replica begins at the same moment
+            with contextlib.suppress(Conflict):  # another replica may start at the same moment
                 await self.store.add_user(user)
                 await self.note(
                     Actor("server"), "user.create", Resource("user", administrator), Decision(True, "first-start")
@@ -299,7 +299,7 @@ def _bad_token() -> Unauthenticated:
 
 
 def actor_of(token: Token, user: User, groups: list[Group]) -> Actor:
-    """An account with what its groups grant."""
+    """An account as an actor, with the grants of its groups."""
     most_priority, of = priority_grant(user, groups)
     return Actor(
         user.name,

@@ -1,4 +1,4 @@
-"""Why: what of a site's storages a person may use follows from groups, and is decided alike for lists and for jobs."""
+"""The storages that a user may use, as granted by groups; the same rules apply to lists and to jobs."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from corral.spec.job import UnifiedJob
 from corral.spec.storage import StorageDocument, StorageUse
 
 _MOST: Final = 1000
-"""So many storages are shown."""
+"""Most storages listed."""
 
 
 class Granted(NamedTuple):
-    """A storage that somebody may use, and whether it is one of those that their jobs get unasked."""
+    """A storage that the actor may use, and whether it is one of the actor's default storages."""
 
     storage: StorageDocument
     default: bool
     folder: str = ""
-    """The user's own folder in it; "" is all of it."""
+    """The user's own folder in it; "" is the whole storage."""
 
 
 class Storages(ServiceBase):
-    """Storages as their users see them; as documents they are configured (`documents`)."""
+    """Storages as their users see them; `documents` configures them."""
 
     async def storages(self, actor: Actor) -> list[Granted]:
         """Every storage that the actor may use, by name."""
@@ -52,15 +52,15 @@ class Storages(ServiceBase):
         return Granted(found, name in await self._default_storages(actor), folder)
 
     async def _folder_of(self, actor: Actor) -> str:
-        """The folder that storages with one for each user have for the actor."""
+        """The name of the actor's folder in storages with one folder for each user."""
         user = await self.store.user(actor.user)
         return actor.user if user is None else user.folder
 
     async def _with_storages(self, actor: Actor, job: UnifiedJob) -> UnifiedJob:
-        """The job with the user's default storages by their names.
+        """The job with the user's default storages in place of unnamed ones.
 
-        Raises NotFound `storage-not-found` for a storage that is not there, or not for the actor: nobody learns which;
-        Conflict for one that might take the folder of somebody else's for the actor's own.
+        Raises NotFound `storage-not-found` both for a missing storage and for one that is not granted, so that callers
+        cannot tell which; Conflict `folder-of-another` for one that may take another user's folder for the actor's.
         """
         asked = job.spec.storages
         if not asked:
@@ -108,7 +108,7 @@ class Storages(ServiceBase):
         return found if isinstance(found, StorageDocument) else None
 
     async def _default_storages(self, actor: Actor) -> list[str]:
-        """Of each of the actor's groups the storage that it names first, where there is such a one."""
+        """The actor's default storages: the first that each group names, if it exists."""
         user = await self.store.user(actor.user)
         memberships = actor.groups if user is None else user.memberships
         groups = {group.name: group for group in await self.store.groups()}
@@ -120,5 +120,5 @@ class Storages(ServiceBase):
 
 
 def storage_not_found(name: str) -> NotFound:
-    """There is no such storage, as far as the caller is concerned."""
+    """The refusal for a storage that is missing or not granted."""
     return NotFound("storage-not-found", f"Storage {name[:200]} is not found.")

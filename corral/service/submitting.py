@@ -1,4 +1,7 @@
-"""Why: whatever is wrong with a job is said before it is stored; once it is stored it is accepted for good."""
+"""Validate and submit jobs, and report every problem before a job is stored.
+
+A stored job is accepted: it is not refused later.
+"""
 
 from __future__ import annotations
 
@@ -58,25 +61,28 @@ from corral.storage.blobs import BLOB_SCHEME
 from corral.store.cluster_views import Admission
 
 MAX_ARRAY: Final = 1000
-"""Jobs of one array that are stored at once."""
+"""Most jobs of one array, which are stored at once."""
 MAX_ARRAY_BYTES: Final = 16 * 1024**2
-"""Characters that the documents of its jobs may have together, each of which is made and stored."""
+"""Most characters of all documents of an array together, each of which is made and stored."""
 
 
 EXTERNAL: Final = "external"
-"""The `jobType` whose tasks someone's own controller runs."""
+"""The `jobType` of jobs whose tasks another controller runs."""
 STARTS_NOW: Final = "starts-now"
-"""The scheduler's word for a job that the next cycle would start."""
+"""The scheduler's code for a job that the next cycle would start."""
 FIT_SECONDS: Final = 5.0
-"""How long control's word that a shape of gang could be held is taken for its like."""
+"""Seconds that a positive /fit answer is cached per shape."""
 _MAX_FITS: Final = 1000
 _LONGEST_NAME: Final = 63
 _SSH: Final = '"ssh"'
-"""What stands in the protocol of a job that has the plug-in of that name."""
+"""Occurs in the protocol of each job that has the plug-in ssh."""
 
 
 class SubmitResult(msgspec.Struct, frozen=True):
-    """The job (`created` is False when the idempotency key, or its object, had made it), or what a dry run found."""
+    """The submitted job, or the result of a dry run.
+
+    `created` is False when the idempotency key or the object had created the job before.
+    """
 
     created: bool
     detail: JobDetail | None = None
@@ -96,7 +102,7 @@ class _Terms(msgspec.Struct, frozen=True):
 
 
 class Submitting(OpenPaiQuota, Browsing, JobFiles):
-    """Submit and validate."""
+    """Submit and validate jobs."""
 
     _fits: set[bytes] = set()  # replaced before anything is added
     _fits_on: tuple[Node, ...] | None = None
@@ -112,7 +118,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         parameters: Mapping[str, str] | None = None,
         source: str = "",
     ) -> Validation:
-        """Everything that is wrong with a document, or its canonical form; `source` as in `submit`."""
+        """Every problem of a document, or its canonical form; `source` as in `submit`."""
         await self.check(actor, "job.validate", Resource("job"))
         try:
             read = await self._read(actor, text, parameters, filename, source)
@@ -141,14 +147,16 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         file: OwnFile | bool = False,
         source: str = "",
     ) -> SubmitResult:
-        """Accept a job: once this returns it is stored; `birth` is the object that it is born as.
+        """Accept a job: it is stored when this returns.
 
-        `own_secrets` are secrets of a protocol of OpenPAI, by its names for them: they go with this job alone.
-        `unique_name` says who may not have the job's name already: see `NewJob`. `own_tags` are given by the server, that
-        knows the job by them; its document may have none of their kind. `own_priority`: it was given elsewhere, and no
-        maxPriority is asked. `file`: what the submitter wrote, to be kept beside the document; True: this text. `source`:
-        the submitter's own job whose file the text came from, which has the secrets of its placeholders. `dry_run`: say
-        what would become of it, or refuse it, and store nothing.
+        - `birth`: the Kubernetes object that the job is created from.
+        - `own_secrets`: secrets of an OpenPAI protocol, by their names in it; they belong to this job alone.
+        - `unique_name`: which jobs must not have the job's name already; see `NewJob`.
+        - `own_tags`: tags by which the server knows the job; its document may have none of their kind.
+        - `own_priority`: the priority was granted elsewhere, so maxPriority is not checked.
+        - `file`: the submitter's text, to be kept with the document; True means `text`.
+        - `source`: the submitter's own job from whose file the text came; it has the secrets of its placeholders.
+        - `dry_run`: report the outcome or refuse the job, and store nothing.
 
         Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
         """
@@ -156,7 +164,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         job, own_secrets = await self._as_openpai(actor, _tagged(read.job, own_tags)), {**read.secrets, **own_secrets}
         data = text.encode() if isinstance(text, str) else text
         asked = json.dumps([sorted((parameters or {}).items()), no_image, code_digest, *sorted(own_secrets.items())])
-        waits = wait_for_capacity or job.spec.job_type == JOB_TYPE  # OpenPAI knows no other way
+        waits = wait_for_capacity or job.spec.job_type == JOB_TYPE  # OpenPAI's jobs always wait
         terms = _Terms(
             idempotency_key,
             hashlib.sha256(data + b"\0" + asked.encode()).hexdigest(),
@@ -211,9 +219,9 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         filename: str,
         source: str,
     ) -> ReadJob:
-        """The job of a document, less the targets of a job that it was copied from.
+        """Read the job of a document, without the targets of a job that it was copied from.
 
-        A large one is read by a worker.
+        A large document is read by a worker.
         """
         asked: dict[str, Any] = {"parameters": parameters, "filename": filename, "user": actor.user}
         asked["fs_uri"], asked["sealed"] = self.openpai_fs_uri, await self.file_secrets(actor, source)
@@ -229,7 +237,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         return replace(read, job=job)
 
     async def _as_openpai(self, actor: Actor, job: UnifiedJob) -> UnifiedJob:
-        """A job of OpenPAI with the name of who submits it, and with their public keys where it asks for ssh."""
+        """Add the submitter's name to a job of OpenPAI, and their public keys if it uses ssh."""
         if job.spec.job_type != JOB_TYPE:
             return job
         files = {DEFAULT_FILES: self.openpai_fs_uri} if self.openpai_fs_uri else {}
@@ -247,7 +255,10 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
     async def _check_queue(
         self, actor: Actor, job: UnifiedJob, admission: Admission, *, by: Actor | None = None
     ) -> Decision:
-        """Whether a user may submit to the job's queue; `by` is who asks for it, and whose refusal it is."""
+        """Check that a user may submit to the job's queue; `by` is the caller where that is not the user.
+
+        Raises InvalidInput `unknown-queue`, Forbidden, Conflict `queue-closed`.
+        """
         queue = job.spec.queue
         there = admission.queues or ("default",)
         if queue not in there:
@@ -263,12 +274,12 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         return decision
 
     async def _obstacle(self, actor: Actor, job: UnifiedJob, admission: Admission) -> str:
-        """Why the machines known now could never hold the job; counts first, then cells, which control knows."""
+        """Why the known machines could never hold the job: counts are checked here, then cells by control."""
         counted = impossible(job, self._counting(admission)) if admission.nodes else ""
         bounded = job.spec.queue in admission.bounded
         if counted or not admission.nodes or not (job.total_devices or _names_levels(job) or bounded):
             return counted
-        # Of its priority it only matters whether the job has a right to its queue's own cells.
+        # Only the sign of the priority matters here: it decides whether the job may claim its queue's own cells.
         gang = _gang(job)
         asked = msgspec.structs.replace(gang, priority=min(gang.priority, 0), groups=actor.groups if bounded else ())
         return await self._fit(asked, admission)
@@ -279,7 +290,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         return self._counted[1]
 
     async def _try(self, actor: Actor, job: UnifiedJob, needs: tuple[JobId, ...], obstacle: str) -> Trial:
-        """What would become of the job; the scheduler tries it on a fork of what it has."""
+        """The result of a dry run; the scheduler tries the job on a fork of its state."""
         document = job.to_document()
         if obstacle:
             reason = ReasonView("impossible-request", obstacle)
@@ -298,7 +309,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         return Trial(document, would_start=False, reasons=reasons)
 
     async def _fit(self, asked: GangRequest, admission: Admission) -> str:
-        """Why control says that no gang of this shape could ever be held; that it could serves its like for a moment."""
+        """Control's reason why no gang of this shape could ever be held; "" is cached per shape for `FIT_SECONDS`."""
         now = self.clock.now()
         if admission.nodes is not self._fits_on or not 0 <= now - self._fits_at < FIT_SECONDS:
             self._fits, self._fits_on, self._fits_at = set(), admission.nodes, now
@@ -357,7 +368,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         names = asked - known.keys()
         if of_job := [
             name for name in names if name.startswith(SECRET_PREFIX)
-        ]:  # of a stored document, without its file
+        ]:  # a stored document came without its file
             given = await self.job_secrets(actor, source)
             known |= {name: given[name] for name in of_job if name in given}
             names -= known.keys()
@@ -483,7 +494,7 @@ def _notes(read: ReadJob) -> tuple[str, ...]:
 
 
 def _as_stored(new: NewJob) -> JobRecord:
-    """The record of a job that was stored this moment, without asking for it."""
+    """The record of a job that was just stored, built without reading the store."""
     return JobRecord(
         id=new.id,
         name=new.name,
@@ -505,7 +516,7 @@ def _as_stored(new: NewJob) -> JobRecord:
 
 
 def _first_wait(needs: tuple[JobId, ...], name: str = "", before: str = "") -> WaitingView:
-    """What a new job waits for; `before` is the job of its array that must end first."""
+    """The wait reason of a new job; `before` is the job of its array that must end first."""
     if before and len(needs) == 1:
         return WaitingView("dependency", held_by_array(before, array_index(name) - array_index(before)))
     if needs:
@@ -518,7 +529,7 @@ def _with_spec(job: UnifiedJob, **changes: Any) -> UnifiedJob:
 
 
 def _refuse_hidden(job: UnifiedJob, filename: str) -> None:
-    """Refuse values that stand for what the reader of another's job may not see.
+    """Refuse values that stand for hidden values of another user's job.
 
     Raises SpecError with each.
     """
@@ -536,14 +547,17 @@ def _refuse_hidden(job: UnifiedJob, filename: str) -> None:
 
 
 def _tagged(job: UnifiedJob, own: Sequence[str]) -> UnifiedJob:
-    """A job with the server's own tags, which its document must not have."""
+    """The job with the server's own tags.
+
+    Raises InvalidInput `own-tag` if its document has a tag of their kind.
+    """
     if any(tag.startswith(OWN_TAGS) for tag in job.spec.tags):
         raise InvalidInput("own-tag", OWN_TAG_SAID)
     return _with_spec(job, tags=[*job.spec.tags, *own]) if own else job
 
 
 def _array_child(job: UnifiedJob, index: int, before: tuple[JobId, ...]) -> UnifiedJob:
-    """One job of an array; `before` are those whose end makes room for it under maxParallel."""
+    """One job of an array; `before` are the jobs that must end first because of maxParallel."""
     numbers = {"CORRAL_ARRAY_INDEX": str(index), "CORRAL_ARRAY_SIZE": str(job.spec.array.size)}
     roles = [role.model_copy(update={"env": {**role.env, **numbers}}) for role in job.spec.roles]
     needs = [*job.spec.depends_on, *(Dependency(job=each, condition="ended") for each in before)]
@@ -552,7 +566,7 @@ def _array_child(job: UnifiedJob, index: int, before: tuple[JobId, ...]) -> Unif
 
 
 def _gang(job: UnifiedJob, *, user: str = "", created_at: float = 0.0) -> GangRequest:
-    """The gang that the job would be, were it stored."""
+    """The gang request that the job would have if it were stored."""
     tasks = [TaskKey(role.name, index) for role in job.spec.roles for index in range(job.replicas_of(role.name))]
     return gang_terms(job, port_counts(job)).request(JobId("?"), 0, tasks, user=user, created_at=created_at)
 

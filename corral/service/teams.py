@@ -1,6 +1,6 @@
-"""Groups: who is in them, and which queues and storages they grant.
+"""Groups: their members, and the queues and storages that they grant.
 
-A group is one row, whatever changes it: these calls, OpenPAI's API, a sign-in provider or an import.
+A group is one row of the store, whether these calls, OpenPAI's API, a sign-in provider or an import changes it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from corral.store.groups import GroupChange
 ALL: Final = "*"
 _NAME: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,126}")
 _SHOWN: Final = 1000
-"""Members that a view of a group names."""
+"""Most members that a view of a group names."""
 _MOST_STORAGES: Final = 1000
 
 
 class Grants(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Queues and storages to grant to a group or to take from it; `*` is all."""
+    """Queues and storages to grant to a group or to revoke; `*` is all."""
 
     queues: tuple[str, ...] = ()
     manages: tuple[str, ...] = ()
-    """Queues whose managers the members become."""
+    """Queues that the members manage."""
     storages: tuple[str, ...] = ()
 
 
@@ -57,7 +57,7 @@ class Teams(People):
     async def group_view(self, actor: Actor, name: str) -> GroupView:
         """One group.
 
-        Raises NotFound `group-not-found` when it is not there, or is none of the caller's.
+        Raises NotFound `group-not-found` when it does not exist, or when the caller is not in it.
         """
         found = {view.name: view for view in await self.group_views(actor)}
         if name not in found:
@@ -72,7 +72,7 @@ class Teams(People):
         description: str = "",
         max_priority: int | None = None,
     ) -> GroupView:
-        """Make a group.
+        """Create a group.
 
         Raises InvalidInput `bad-group-name`, `unknown-queue`, `unknown-storage`; Conflict `group-exists`.
         """
@@ -113,12 +113,12 @@ class Teams(People):
         admin: bool | None = None,
         max_priority: int | str | None = None,
     ) -> GroupView:
-        """Change what a group grants, who is in it and what is said of it: all of that or nothing.
+        """Change a group's grants, members and description, all or nothing.
 
-        With `max_priority` "" the group bounds no priority.
+        With `max_priority` "" the group has no maxPriority.
 
         Raises NotFound `group-not-found`, `user-not-found`; InvalidInput for unknown queues and storages; Conflict
-        `last-admin`.
+        `last-admin`, `default-group`, `administrators-group`.
         """
         resource = Resource("group", name)
         decision = await self.check(actor, "group.change", resource)
@@ -152,7 +152,7 @@ class Teams(People):
         return _view(group, _members(await self.store.all_users()).get(name, []))
 
     async def delete_group(self, actor: Actor, name: str) -> None:
-        """Delete a group: its members lose what it granted.
+        """Delete a group; its members lose what it granted.
 
         Raises NotFound `group-not-found`, Conflict `built-in-group`.
         """
@@ -179,7 +179,7 @@ class Teams(People):
 
 
 def _members(users: Iterable[User]) -> dict[str, list[str]]:
-    """The names of the members of each group, as the rules see them."""
+    """The names of the members of each group, by the memberships that the access rules use."""
     found: dict[str, list[str]] = {}
     for user in users:
         for group in user.memberships:
@@ -217,7 +217,7 @@ def _no_group(name: str, known: Iterable[str]) -> NotFound:
 
 
 def _near(name: str, known: Iterable[str], unsure: str) -> str:
-    """The end of a sentence about what is not there."""
+    """The end of a message about an unknown name: a similar name, or `unsure`."""
     near = did_you_mean(name, tuple(known)) or unsure
     return near if near.endswith("?") else f"{near}."
 

@@ -1,4 +1,4 @@
-"""Why: what people do about running gangs for others' sake: suspend, cordon, drain, and read what that cost."""
+"""Suspend and resume jobs, cordon and drain nodes, and show the receipts and ledgers of preemptions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Yielding(Jobs):
     """Suspension, receipts, ledgers, cordons and drains."""
 
     async def suspend(self, actor: Actor, ref: str) -> JobDetail:
-        """Have the job end with its checkpoint signal, and hold it until it is resumed.
+        """Stop the job with its checkpoint signal, and hold it until it is resumed.
 
         Raises Conflict `job-over`, `job-suspended`.
         """
@@ -33,7 +33,7 @@ class Yielding(Jobs):
         return await self._intend(actor, record, "job.suspend", IntentKind.SUSPEND, {}, decision)
 
     async def resume(self, actor: Actor, ref: str) -> JobDetail:
-        """Let a suspended job go on: it waits in its old place.
+        """Resume a suspended job; it waits in its old place.
 
         Raises Conflict `job-over`.
         """
@@ -53,7 +53,7 @@ class Yielding(Jobs):
     async def receipts(
         self, actor: Actor, *, queue: str = "", since: float | None = None, limit: int = 100, after: str = ""
     ) -> Page[ReceiptView]:
-        """One page of the receipts that a queue gave or caused, or of all, the latest first."""
+        """One page of the receipts that a queue gave or caused, or of all receipts, the latest first."""
         await self.check(actor, "job.list", Resource("job"))
         return await self._receipts(limit, after, queue=queue, since=since)
 
@@ -74,13 +74,13 @@ class Yielding(Jobs):
         return ledger_view(queue, entries, self.clock.now())
 
     async def cordon(self, actor: Actor, node: str, *, why: str = "") -> CordonView:
-        """Close a node to new tasks; one that is drained is drained no more."""
+        """Close a node to new tasks; a drain of the node ends."""
         return await self._close(actor, "node.cordon", node, why, Drain.NONE, None)
 
     async def drain(
         self, actor: Actor, node: str, *, why: str = "", grace_seconds: float | None = None, after_jobs: bool = False
     ) -> CordonView:
-        """Close a node to new tasks and have those there yield, or with `after_jobs` end by themselves."""
+        """Close a node to new tasks, and preempt those on it; with `after_jobs` let them end by themselves."""
         if grace_seconds is not None and not 0 <= grace_seconds <= _LONGEST_GRACE:
             raise InvalidInput("bad-grace", f"The grace is from 0 to {_LONGEST_GRACE:.0f} seconds.")
         how = Drain.AFTER_JOBS if after_jobs else Drain.NOW
@@ -115,7 +115,7 @@ class Yielding(Jobs):
 
 
 def _one_line(text: str) -> str:
-    """Text that any terminal can be shown: on one line, without control characters."""
+    """The text on one line and without control characters, so that any terminal can show it."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 

@@ -1,1 +1,1 @@
-"""The job and cluster language: a bad document dies here, with a position and a suggestion."""
+"""The job and cluster language: parse and validate documents; report each error with position and suggestion."""

@@ -1,4 +1,4 @@
-"""Why: what a queue is owed is written as people speak (`devices: 8`, `memory: 1Ti`) and counted in whole units.
+"""Amounts of resources in queue documents: parse and format `devices: 8`, `cpu: 500m`, `memory: 1Ti`.
 
 Devices and processors are counted in thousandths, memory in bytes.
 """
@@ -20,7 +20,7 @@ RESOURCE: Final = re.compile(r"devices(/[A-Za-z0-9][-A-Za-z0-9_.+() ]{0,126})?|c
 
 
 def parse_amount(resource: str, text: str) -> int:
-    """Thousandths of devices or of processors, or bytes, by the name of the resource.
+    """Parse an amount of a resource: thousandths of devices or processors, or bytes of memory.
 
     Raises ValueError when the text is no such amount.
     """
@@ -32,14 +32,14 @@ def parse_amount(resource: str, text: str) -> int:
 
 
 def spoken_amount(resource: str, amount: int) -> str:
-    """An amount as people write it: `8`, `0.5`, `500m`, `2Gi`."""
+    """Format an amount as people write it: `8`, `0.5`, `500m`, `2Gi`."""
     if resource == "cpu":
         return units.format_cpu(amount)
     return units.format_memory(amount) if resource == "memory" else units.format_devices(amount)
 
 
 def count(amounts: Mapping[str, str]) -> dict[str, int]:
-    """Checked amounts in whole units (thousandths of devices) by resource name."""
+    """Parse validated amounts, by resource name: thousandths of devices and processors, bytes of memory."""
     return {resource: parse_amount(resource, text) for resource, text in amounts.items()}
 
 
@@ -66,4 +66,4 @@ Amounts = Annotated[
     BeforeValidator(_amounts, json_schema_input_type=dict[str, str | int | float]),
     Field(max_length=200),
 ]
-"""Amounts by resource name: `devices`, `devices/MODEL`, `cpu`, `memory`; each is text in its usual writing."""
+"""Amounts by resource name (`devices`, `devices/MODEL`, `cpu`, `memory`), each as text in its canonical form."""

@@ -1,4 +1,4 @@
-"""Why: one place says what a name, an amount and a piece of text may be, so that every field refuses alike."""
+"""Base model and field types of all documents: names, labels, quantities, environment variables, URIs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from corral.spec.scalars import written
 
 
 class SpecModel(BaseModel):
-    """A part of a document: frozen, camelCase outside and snake_case inside, and no unknown field is let through."""
+    """Base of every document part: frozen, camelCase in documents, snake_case in Python, unknown fields refused."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -29,7 +29,7 @@ class SpecModel(BaseModel):
 
 
 def refusal(message: str) -> PydanticCustomError:
-    """What a validator raises: `message` is shown as it is."""
+    """Build the error that a validator raises; `message` reaches the author unchanged."""
     return PydanticCustomError("refused", "{sentence}", {"sentence": message})
 
 
@@ -58,7 +58,7 @@ def _quantity(parse: Callable[[str], int], what: str, *, least: int = 0) -> Call
 
 
 PATTERN_MEANINGS: Final[dict[str, str]] = {}
-"""What each pattern used in the models means, in words; error messages read it."""
+"""Regular expression to its meaning in words, used in error messages."""
 
 
 def _pattern(pattern: str, meaning: str) -> str:
@@ -94,12 +94,15 @@ RESOURCE: Final = _pattern(
 URI: Final = _pattern("^[a-z][a-z0-9+.-]*:.+$", "a URI, such as file:///data/digits")
 
 Text = Annotated[str, BeforeValidator(_text)]
-"""Text without NUL characters; a number is taken as it was written."""
+"""Text without NUL characters; a number is kept as the text that was written."""
 Name = Annotated[str, Field(min_length=1, max_length=63, pattern=LABEL), BeforeValidator(_text)]
-"""A DNS label. (Constraints stand before the validator: so they reach the JSON schema and run in Rust.)"""
+"""A DNS label.
+
+The constraints stand before the validator, so that they reach the JSON schema and run in pydantic's Rust core.
+"""
 QueueName = Annotated[str, Field(min_length=1, max_length=63, pattern=QUEUE), BeforeValidator(_text)]
 Level = Annotated[str, Field(max_length=63, pattern=LEVEL), BeforeValidator(_text)]
-"""The name of a cell level, "" for none."""
+"""The name of a cell level; "" means none."""
 EnvName = Annotated[str, Field(min_length=1, max_length=256, pattern=ENV_NAME)]
 OptionalEnvName = Annotated[str, Field(max_length=256, pattern=OPTIONAL_ENV_NAME), BeforeValidator(_text)]
 EnvValue = Annotated[str, Field(max_length=131_000), BeforeValidator(_text)]
@@ -109,8 +112,8 @@ ResourceName = Annotated[str, Field(max_length=253, pattern=RESOURCE)]
 Uri = Annotated[str, Field(max_length=4096, pattern=URI), BeforeValidator(_text)]
 Argument = Annotated[str, Field(max_length=131_000), BeforeValidator(_text)]
 Cpu = Annotated[str, Field(max_length=20), BeforeValidator(_quantity(units.parse_cpu, "thousandths"))]
-"""Processors as they were written; `units.parse_cpu` gives thousandths."""
+"""Processors as written; `units.parse_cpu` converts to thousandths."""
 Memory = Annotated[str, Field(max_length=40), BeforeValidator(_quantity(units.parse_memory, "bytes", least=2**20))]
-"""Memory as it was written; `units.parse_memory` gives bytes."""
+"""Memory as written; `units.parse_memory` converts to bytes."""
 Env = Annotated[dict[EnvName, EnvValue], Field(max_length=1000)]
 Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=200)]

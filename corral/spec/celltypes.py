@@ -1,8 +1,8 @@
-"""Why: clusters that are not racks of equal nodes (several models, chains of any depth, odd device numbers) need words too.
+"""Cell types and cells: the notation for clusters that are not racks of equal nodes.
 
 ```yaml
 cellTypes:
-  v100-switch: {level: pcie-switch, child: V100, count: 2}      # V100 is no type: so it is a device model
+  v100-switch: {level: pcie-switch, child: V100, count: 2}      # V100 is not a type, so it is a device model
   v100-socket: {level: numa, child: v100-switch, count: 2}
   dgx1: {child: v100-socket, count: 2, node: true}
   dgx1-rack: {level: rack, child: dgx1, count: 16}
@@ -11,7 +11,8 @@ cells:
 - {type: dgx1, name: old1, devices: 4-11, pinned: ours}
 ```
 
-The model is HiveD's (OSDI 2020, section 3): every cell of a type has the same number of the same child.
+It covers several models, chains of any depth and odd device numbers. The model is HiveD's (OSDI 2020, section 3): every
+cell of a type has the same number of the same child.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _BRACKETS: Final = re.compile(r"\[[^\[\]]*\]")
 
 
 def _named(pattern: re.Pattern[str], meaning: str) -> BeforeValidator:
-    """Checks one name, or many in brackets, without writing them out."""
+    """Validate one name, or many in brackets, without expanding them."""
 
     def check(value: Any) -> Any:
         text = written(value)
@@ -58,13 +59,13 @@ NodeNames = Annotated[
 CellNames = Annotated[
     str, Field(max_length=253), _named(CELL_NAME, "letters, digits, '-', '_', '.' and '/', or many as rack[1-16]")
 ]
-"""A cell's name, or many; "" leaves it to Corral."""
+"""A cell's name, or many; with "" Corral names the cell."""
 TypeName = Annotated[Text, Field(max_length=200)]
 InnerLevel = Annotated[str, Field(max_length=63, pattern="^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$")]
 
 
 class NodeAmounts(SpecModel):
-    """What a node has besides devices; what it does not say, `node` at the top says for it."""
+    """The amounts of a node besides devices; fields that it leaves out come from `node` at the top."""
 
     cpu: ShortCpu = Field("0", min_length=1, description="Processors that tasks share, such as 4; 0 is the machine's.")
     memory: Memory = Field(
@@ -75,7 +76,7 @@ class NodeAmounts(SpecModel):
 
 
 class DeviceModel(SpecModel):
-    """What is to be known of a device model."""
+    """Kind and memory of a device model."""
 
     kind: Text = Field("gpu", min_length=1, max_length=63, description="Its kind, such as gpu or npu.")
     memory: Memory = Field("0", min_length=1, description="The memory of each, such as 80Gi; 0 is unsaid.")
@@ -88,7 +89,7 @@ def _node(value: Any) -> Any:
 
 
 class CellType(SpecModel):
-    """What a cell of a type is made of."""
+    """A type of cell: its child type and their number."""
 
     child: TypeName = Field(
         min_length=1, description="The type of its children; what names no type is the model of a device."
@@ -124,7 +125,7 @@ def _entry(value: Any) -> Any:
 
 
 class Cell(SpecModel):
-    """A cell, or many equal ones; what it does not say follows from its type."""
+    """A cell, or many equal ones; fields that it leaves out follow from its type."""
 
     type: TypeName = Field("", description="Its type; a child's follows from its parent's.")
     name: CellNames = Field(

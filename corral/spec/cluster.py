@@ -1,4 +1,4 @@
-"""Why: policies and gangs must be tried without a data centre, so a document may describe the machines there are.
+"""The Cluster document: the machines of one engine and the queues that share them.
 
 ```yaml
 kind: Cluster
@@ -9,6 +9,8 @@ racks:
 queues:
   research: {weight: 2}
 ```
+
+Machines may be described without existing, to try policies and gangs without a data centre.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ from corral.spec.translate import problems_of
 from corral.spec.wiring import Wiring
 
 DEFAULT_LEVELS = ("block", "rack", "node", "numa", "nvlink", "pcie-switch", "device")
-"""The levels of the cell tree, outermost first, where a document names no others."""
+"""The levels of the cell tree, outermost first, of documents that name none."""
 
 LevelName = Annotated[Name, Field(max_length=40)]
 
@@ -71,7 +73,7 @@ def _names(value: Any) -> Any:
 
 
 class Slices(SpecModel):
-    """What each device can be cut into (NVIDIA's MIG): devices of their own; a device is given whole or in slices."""
+    """The slices of one device (NVIDIA's MIG); a device is given whole or in slices."""
 
     count: int = Field(ge=1, le=64, description="How many slices one device makes.")
     model: Text = Field(
@@ -81,9 +83,9 @@ class Slices(SpecModel):
 
 
 class DescribedDevices(SpecModel):
-    """Devices that are said to be there, for trying policies: real processes run, no vendor variable is set.
+    """Devices declared by the document, to try policies: processes are real, no vendor variable is set.
 
-    With `source: found` they are the machine's own, and what is said here is what it must report.
+    With `source: found` they are the machine's own devices, and the fields here state what it must report.
     """
 
     source: Literal["described", "found"] = Field(
@@ -108,7 +110,7 @@ class DescribedDevices(SpecModel):
     @model_validator(mode="before")
     @classmethod
     def _counted(cls, value: Any) -> Any:
-        """A matrix says how many devices there are; of those that are found nothing needs to be said."""
+        """Take the count from a matrix; devices with `source: found` need none."""
         if not isinstance(value, dict) or "count" in value:
             return value
         if isinstance(value.get("matrix"), str):
@@ -127,7 +129,7 @@ class DescribedDevices(SpecModel):
 
     @cached_property
     def wiring(self) -> Wiring:
-        """How the devices are linked; without a matrix nothing is known."""
+        """The links between the devices; empty without a matrix."""
         return _wiring(self.matrix) if self.matrix else Wiring((), (), ())
 
 
@@ -139,7 +141,7 @@ def _wiring(matrix: str) -> Wiring:
 
 
 class TaintShape(SpecModel):
-    """Why a node takes only tasks that tolerate it, as in Kubernetes."""
+    """A taint of a node, which keeps off tasks that do not tolerate it, as in Kubernetes."""
 
     key: LabelKey = Field(description="What tolerations name.")
     value: LabelValue = Field("", description="What they may compare.")
@@ -149,7 +151,7 @@ class TaintShape(SpecModel):
 
 
 class NodeShape(SpecModel):
-    """What a node has; what it does not say, `node` at the top says for it."""
+    """The resources of a node; fields that it leaves out come from `node` at the top."""
 
     cpu: ShortCpu = Field("0", min_length=1, description="Processors that tasks share, such as 4; 0 is the machine's.")
     memory: Memory = Field(
@@ -182,7 +184,7 @@ class NodeShape(SpecModel):
 
 
 class FreeNode(NodeShape):
-    """A node that names the cells it is in itself."""
+    """A node outside the racks; it may name its cells itself."""
 
     cells: dict[LevelName, CellNames] = Field(
         default_factory=dict, max_length=16, description="The cells above it by level, such as {rack: rack3}."
@@ -202,7 +204,7 @@ FreeNodes = Annotated[
 
 
 class Rack(SpecModel):
-    """Nodes that are near each other."""
+    """A rack: nodes that are close to each other."""
 
     nodes: Nodes = Field(
         description="The rack's nodes: names, or names with what each has; many at once as node[1-16]."
@@ -210,7 +212,7 @@ class Rack(SpecModel):
 
 
 class Block(SpecModel):
-    """Racks that are near each other."""
+    """A block: racks that are close to each other."""
 
     racks: dict[NodeNames, Rack] = Field(
         min_length=1, description="The block's racks by name; those of several blocks at once are shared out evenly."
@@ -277,12 +279,12 @@ class ClusterDocument(SpecModel):
 
     @property
     def nodes(self) -> tuple[NodeDescription, ...]:
-        """Every node in document order, complete; empty when the document describes none (the machine as found)."""
+        """All nodes, in document order, complete; empty when the document describes none (the machine as found)."""
         return self.machines.nodes
 
     @property
     def machines(self) -> Machines:
-        """Every node, level, pinned cell and cell type, written out."""
+        """All nodes, levels, pinned cells and cell types, expanded."""
         return self._machines[0]
 
     @cached_property
@@ -291,7 +293,7 @@ class ClusterDocument(SpecModel):
 
     @property
     def queues(self) -> tuple[QueueDocument, ...]:
-        """Every queue as its own document, parents before children; `default` is always among them."""
+        """Each queue as its own document, parents before children; always includes `default`."""
         named = (
             {"default": QueueShape()} | self.queue_shapes if "default" not in self.queue_shapes else self.queue_shapes
         )
@@ -299,7 +301,7 @@ class ClusterDocument(SpecModel):
 
 
 def load_cluster(document: str | bytes | Mapping[str, Any], *, filename: str = "cluster.yaml") -> ClusterDocument:
-    """The cluster that YAML or JSON text, or data already parsed, describes; HiveD's own configuration is read too.
+    """Read a cluster from YAML or JSON text, or from parsed data; also reads HiveD's own configuration.
 
     Raises SpecError with every problem, each with file, line and column when text was given.
     """

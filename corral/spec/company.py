@@ -1,4 +1,4 @@
-"""Why: where a job's tasks may go, and beside whom, is said in a few parts that both forms of the document share."""
+"""Placement rules of tasks: devices and device shares, node selection, tolerations, anti-affinity and spread."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from corral.spec.scalars import written
 MILLIONTHS: Final = 1_000_000
 MOST_BITS: Final = 64
 OWN_FIELDS: Final = frozenset({"cpu", "memory", "shm", "devices", "ports", "disk"})
-"""What no other resource may be called."""
+"""Names that a resource in `other` may not have, because they are fields."""
 _COMPARED: Final = ("Gt", "Lt")
 _NUMBER: Final = re.compile("-?[0-9]+")
 _VALUED: Final = ("In", "NotIn")
 
 
 def bitmap_bits(text: str) -> int:
-    """The bits of a bitmap such as 0x33, or 51; 0 for "".
+    """The integer value of a bitmap such as 0x33 or 51; 0 for "".
 
-    Raises ValueError when it is neither, or has more than 64.
+    Raises ValueError when it is neither, or has more than 64 bits.
     """
     bits = int(text, 16 if text.lower().startswith("0x") else 10) if text else 0
     if bits < 0 or bits.bit_length() > MOST_BITS or "_" in text:
@@ -33,7 +33,7 @@ def bitmap_bits(text: str) -> int:
 
 
 def node_name(name: str) -> str:
-    """A node's name without its engine's."""
+    """A node's name without its engine's prefix."""
     return name.rpartition("/")[2]
 
 
@@ -48,7 +48,7 @@ def _bitmap(value: Any) -> Any:
 
 
 class Share(SpecModel):
-    """A part of one device; of computing power and memory, what is not said is as much as the other."""
+    """A share of one device; an unset share of computing power or memory equals the other one."""
 
     compute_percent: int = Field(0, ge=0, le=100, description="Of its computing power; 0 is unsaid.")
     memory_percent: int = Field(0, ge=0, le=100, description="Of its memory; 0 is unsaid.")
@@ -61,17 +61,17 @@ class Share(SpecModel):
 
     @property
     def asked(self) -> bool:
-        """Whether a part is asked for at all."""
+        """Whether a share is requested at all."""
         return bool(self.compute_percent or self.memory_percent or self.memory_bytes)
 
     @property
     def memory_bytes(self) -> int:
-        """Its memory as an amount; 0 where that is unsaid, however the zero is written."""
+        """Bytes of memory requested; 0 when unset, or when written as any zero."""
         return parse_memory(self.memory) if self.memory else 0
 
     @property
     def percent(self) -> int:
-        """What it is of a device; 100 where only an amount of memory says it, as devices have more or less."""
+        """Percent of a device; 100 when only memory in bytes is given, as devices differ in size."""
         return max(self.compute_percent, self.memory_percent) or 100
 
 
@@ -96,7 +96,7 @@ class Devices(SpecModel):
     @model_validator(mode="before")
     @classmethod
     def _counted(cls, value: Any) -> Any:
-        """Named devices are as many as are named where no number is written."""
+        """Set an omitted count: the number of named devices, or 1 for a share."""
         if not isinstance(value, dict) or "count" in value:
             return value
         if isinstance(ids := value.get("ids"), list) and ids:
@@ -112,23 +112,23 @@ class Devices(SpecModel):
 
     @property
     def millis(self) -> int:
-        """How many one replica gets, in thousandths."""
+        """Thousandths of devices of one replica."""
         return self.count * (self.share.percent * DEVICE // 100 if self.share.asked else DEVICE)
 
     @property
     def bits(self) -> int:
-        """The bitmap as a number."""
+        """The bitmap as an integer."""
         return bitmap_bits(self.bitmap)
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The devices named, by `ids` or by the bitmap."""
+        """Indexes or ids of the named devices, from `ids` or the bitmap."""
         bits = self.bits
         return tuple(self.ids) or tuple(str(at) for at in range(bits.bit_length()) if bits >> at & 1)
 
 
 class Expression(SpecModel):
-    """What a node's label has to be; all of them hold."""
+    """A requirement on a node's label; a node must meet all of them."""
 
     key: LabelKey = Field(description="The label.")
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"] = Field(
@@ -151,7 +151,7 @@ class Expression(SpecModel):
 
 
 class Toleration(SpecModel):
-    """A taint of nodes that the tasks do not mind, as in Kubernetes."""
+    """A taint of nodes that the tasks tolerate, as in Kubernetes."""
 
     key: Annotated[Text, Field(max_length=317)] = Field("", description='The taint\'s key; "" with Exists is any.')
     operator: Literal["Equal", "Exists"] = Field("Equal", description="Whether the value matters.")
@@ -196,7 +196,7 @@ class NodeRules(SpecModel):
 
 
 class AntiAffinity(SpecModel):
-    """Jobs to keep away from; they keep away as well."""
+    """Jobs that this job keeps away from, and that keep away from it."""
 
     tags: list[Annotated[Text, Field(min_length=1, max_length=100)]] = Field(
         default_factory=list, max_length=100, description="Jobs that carry one of these tags."
@@ -215,7 +215,7 @@ class Sharing(SpecModel):
 
 
 class TopologySpread(SpecModel):
-    """Replicas that are apart, so that what happens to one cell does not happen to all."""
+    """Replicas in different cells, so that the failure of one cell does not hit all."""
 
     level: Level = Field("", description='The replicas go to different cells of this level; "" is anywhere.')
     max_skew: int = Field(

@@ -1,4 +1,4 @@
-"""Why: fields that are right alone can be wrong together; every such rule is here, each with the path it blames."""
+"""Rules across the fields of a job: combinations that are invalid though each field is valid alone."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from corral.spec.role import Role
 
 Finding = tuple[Path, str]
-"""The canonical path that is to blame, and what is wrong."""
+"""The canonical path of the error, and its message."""
 
 _COMMAND_IN_EVERY_ROLE: Final = frozenset({"shell", "pytorch", "tensorflow", "jax"})
 _COMMAND_IN_ONE_ROLE: Final = frozenset({"mpi", "horovod", "cntk"})
 
 
 def inconsistencies(job: UnifiedJob) -> list[Finding]:
-    """Everything in `job` that does not fit together, in document order."""
+    """All inconsistencies of `job`, in document order."""
     spec = job.spec
     findings = list(_counting(spec))
     for index, role in enumerate(spec.roles):
@@ -78,7 +78,7 @@ def _role(role: Role) -> Iterator[Finding]:
 
 
 def _cells(job: UnifiedJob) -> Iterator[Finding]:
-    """Pinned cells that a job has no right to, and affinity groups that could not be placed together."""
+    """Pinned cells of opportunistic jobs, and affinity groups with different cells or device models."""
     spec, asked = job.spec, dict[str, tuple[str, str]]()
     pinned: dict[Path, str] = {("spec", "pinnedCell"): spec.pinned_cell}
     pinned |= {("spec", "roles", index, "pinnedCell"): role.pinned_cell for index, role in enumerate(spec.roles)}
@@ -100,7 +100,7 @@ def _nodes(rules: NodeRules) -> Iterator[Finding]:
 
 
 def _nowhere(spec: JobSpec) -> Iterator[Finding]:
-    """Roles that include no node that the job includes."""
+    """Roles whose included nodes are all outside the job's included nodes."""
     names = {node_name(name) for name in spec.nodes.include}
     for index, role in enumerate(spec.roles):
         if names and role.nodes.include and names.isdisjoint(map(node_name, role.nodes.include)):
@@ -166,7 +166,7 @@ def _elsewhere(job: UnifiedJob) -> Iterator[Finding]:
 
 
 def _repeated(names: Iterable[str]) -> Iterator[int]:
-    """The indexes of names that stood earlier already."""
+    """The indexes of names that occurred before."""
     seen: Counter[str] = Counter()
     for index, name in enumerate(names):
         if seen[name]:

@@ -1,9 +1,10 @@
-"""Why: the definition of `UnifiedJob` objects follows from the models that read them, so the two can never differ.
+"""Generate the CustomResourceDefinition of `UnifiedJob` objects from the models that read them.
 
-A cluster takes *structural* schemas only: every field has one type, nothing is referred to, maps have one sort of value
-and no rule for their keys, and no defaults are given here (objects stay as their authors wrote them, and the model
-completes them). What a structural schema cannot say is said as rules in CEL, where a cluster can check it at once; the
-rest is told by the bridge as a condition. Source: Kubernetes' apiextensions/v1 ("Specifying a structural schema").
+Kubernetes accepts *structural* schemas only: every field has one type, there are no references, and maps have one type
+of value and no rule for their keys. No defaults are set here: objects stay as their authors wrote them, and the model
+completes them. Constraints that a structural schema cannot express are CEL rules where a cluster can check them at
+once; the bridge reports the rest as a condition. Source: Kubernetes' apiextensions/v1 ("Specifying a structural
+schema").
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from corral.spec.objects import UnifiedJobKind
 from corral.spec.objectstatus import ObjectStatus
 
 SCHEMA_ANNOTATION: Final = "corral.dev/schema"
-"""Tells which schema an installed definition has."""
+"""Annotation with the digest of an installed definition's schema."""
 Schema = dict[str, Any]
 
 _KEPT: Final = frozenset(
@@ -78,13 +79,13 @@ _LISTS: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
     ("status", "conditions"): ("type",),
     ("status", "roles"): ("name",),
 }
-"""Lists whose entries are told apart by a field, so that several may each own some."""
+"""Lists keyed by a field, so that several field managers may each own some entries."""
 _WHOLE: Final = (
     ("spec", "replicaSpec", "targetReplicas"),
     ("status", "placements"),
     ("status", "external", "replicas"),
 )
-"""Maps that have one owner as a whole."""
+"""Maps that one field manager owns as a whole."""
 _COLUMNS: Final = (
     ("State", "string", ".status.phase", 0),
     ("Queue", "string", ".spec.queue", 0),
@@ -145,7 +146,7 @@ def unifiedjob_crd() -> dict[str, Any]:
 
 
 def crd_text() -> str:
-    """The definition as a file."""
+    """The definition as YAML text."""
     return yaml.safe_dump(unifiedjob_crd(), sort_keys=False, allow_unicode=True, width=120)
 
 
@@ -174,12 +175,12 @@ def object_schema() -> Schema:
 
 
 def schema_digest() -> str:
-    """Tells one schema from another, in 16 characters."""
+    """The first 16 hex characters of the schema's SHA-256."""
     return hashlib.sha256(json.dumps(object_schema(), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def structural(model: type[BaseModel]) -> Schema:
-    """The structural schema of a model: nothing referred to, every map with one sort of value."""
+    """The structural schema of a model: references inlined, each map with one type of value."""
     root = model.model_json_schema(by_alias=True, mode="validation")
     return _inlined(root, root.get("$defs", {}))
 

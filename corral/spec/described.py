@@ -1,4 +1,4 @@
-"""Why: a device without a vendor's driver must be told to Kubernetes by somebody: `corral device-plugin` reads this.
+"""The Devices document: devices without a vendor's driver that `corral device-plugin` publishes to Kubernetes.
 
 ```yaml
 kind: Devices
@@ -25,7 +25,7 @@ from corral.spec.source import parse_source
 from corral.spec.translate import problems_of
 
 MOST_DEVICES: Final = 1024
-"""A node may not have more devices than this."""
+"""Maximum devices of one node."""
 DEFAULT_DRIVER: Final = "devices.corral.dev"
 _DRIVER: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 _PATH: Final = r"^/[^\x00]*$"
@@ -44,7 +44,7 @@ PATTERN_MEANINGS.update(
     }
 )
 RESERVED: Final = frozenset({"kind", "model", "index", "levels", "healthy", "healthReason"})
-"""Attributes that the driver publishes itself; those of levels are added to them."""
+"""Attribute names that the driver publishes itself, besides those of levels."""
 
 AbsolutePath = Annotated[str, Field(min_length=1, max_length=4096, pattern=_PATH)]
 OptionalPath = Annotated[str, Field(max_length=4096, pattern=_OPTIONAL_PATH)]
@@ -54,7 +54,7 @@ AttributeName = Annotated[str, StringConstraints(min_length=1, max_length=32, pa
 
 
 class DeviceNode(SpecModel):
-    """A device file that a container with the device gets."""
+    """A device file given to containers with the device."""
 
     path: AbsolutePath = Field(description="Where containers see it; `$(index)` and `$(number)` are replaced.")
     host: OptionalPath = Field(
@@ -66,7 +66,7 @@ class DeviceNode(SpecModel):
 
 
 class DeviceMount(SpecModel):
-    """A file or folder of the machine that a container with the device gets."""
+    """A file or folder of the machine mounted into containers with the device."""
 
     host: AbsolutePath = Field(description="Where the machine has it; `$(index)` and `$(number)` are replaced.")
     path: OptionalPath = Field("", description="Where containers see it, if elsewhere.")
@@ -74,7 +74,7 @@ class DeviceMount(SpecModel):
 
 
 class Broken(SpecModel):
-    """A device that no container should get."""
+    """A device that is marked unhealthy."""
 
     number: int = Field(ge=0, lt=MOST_DEVICES, description="Which of the group it is, from 0.")
     reason: ShortText = Field("unhealthy", description="What is wrong with it.")
@@ -148,18 +148,18 @@ class DeviceGroup(SpecModel):
         return self
 
     def _places(self) -> list[tuple[str, str]]:
-        """(path in containers, path on the machine) of all that containers get."""
+        """(path in containers, path on the machine) of every device file and mount."""
         nodes = [(node.path, node.host or node.path) for node in self.device_nodes]
         return nodes + [(mount.path or mount.host, mount.host) for mount in self.mounts]
 
     @property
     def memory_bytes(self) -> int:
-        """The memory of each in bytes, 0 where it is unsaid."""
+        """Bytes of memory of each device; 0 when not given."""
         return parse_memory(self.memory)
 
 
 class DevicesDocument(SpecModel):
-    """The devices that `corral device-plugin` publishes, and what containers get with each."""
+    """The devices that `corral device-plugin` publishes, and the files and variables that containers with each get."""
 
     api_version: Literal["corral.dev/v1alpha1"] = Field(
         "corral.dev/v1alpha1", description="The version of this language."
@@ -171,24 +171,27 @@ class DevicesDocument(SpecModel):
     devices: list[DeviceGroup] = Field(default_factory=list, max_length=1000, description="Groups of equal devices.")
 
     def of_node(self, node: str) -> list[DeviceGroup]:
-        """The groups that the node has, in the order written."""
+        """The groups that a node has, in the order written."""
         return [group for group in self.devices if not group.nodes or _among(node, tuple(group.nodes))]
 
 
 @lru_cache(maxsize=1024)
 def _among(node: str, names: tuple[str, ...]) -> bool:
-    """Asked every few seconds, of the same few names or of two hundred thousand."""
+    """Whether the names include `node`; cached, because it is asked every few seconds for up to 200,000 names."""
     return node in ranges.expand_all(list(names))
 
 
 def attribute_of(level: str) -> str:
-    """The attribute that names a device's cell of a level: `pcie-switch` is `pcieSwitch`."""
+    """The attribute with a device's cell at a level: `pcie-switch` becomes `pcieSwitch`."""
     first, *others = level.split("-")
     return first + "".join(other.capitalize() for other in others)
 
 
 def load_devices(text: str | bytes, *, filename: str = "devices.yaml") -> DevicesDocument:
-    """The document that YAML or JSON text describes; raises SpecError with every problem, each with line and column."""
+    """Read a Devices document from YAML or JSON text.
+
+    Raises SpecError with every problem, each with line and column.
+    """
     source = parse_source(text, filename, frozenset({"env", "attributes"}))
     data: Any = source.data
     if not isinstance(data, dict):

@@ -1,6 +1,6 @@
-"""Why: `corral apply` takes one file with all of a site's configuration; each document in it is checked alone and named.
+"""Read the configuration documents of a site from one file, as `corral apply` takes it.
 
-What documents say of each other (parents, sums, what the cluster has) is `corral.spec.quotas`.
+Each document is checked alone. `corral.spec.quotas` checks them against each other (parents, sums, capacity).
 """
 
 from __future__ import annotations
@@ -35,14 +35,18 @@ _TEXT_UNDER: Final = frozenset({"labels"})
 
 @dataclass(frozen=True)
 class Loaded:
-    """The documents of a file; `replaces_virtual_clusters` where one of them is HiveD's, whose list is complete."""
+    """The documents of a file.
+
+    `replaces_virtual_clusters` is True when one of them is HiveD's configuration, whose list of virtual clusters is
+    complete.
+    """
 
     documents: list[Document]
     replaces_virtual_clusters: bool
 
 
 def load_document(text: str | bytes | Mapping[str, Any], *, filename: str = "configuration.yaml") -> list[Document]:
-    """Every document of YAML (parted by `---`) or JSON text, or one that is data already parsed, in order.
+    """Every document of YAML text (separated by `---`) or JSON text, or one given as parsed data, in order.
 
     HiveD's configuration becomes a Cluster, a Queue for each virtual cluster, and a Policy with the *hived* preset.
     Raises SpecError as `load_documents` does.
@@ -51,9 +55,9 @@ def load_document(text: str | bytes | Mapping[str, Any], *, filename: str = "con
 
 
 def load_documents(text: str | bytes | Mapping[str, Any], *, filename: str = "configuration.yaml") -> Loaded:
-    """The same, with what the file says about documents that are not in it.
+    """Like `load_document`, and also tells whether the file replaces virtual clusters that it does not name.
 
-    Raises SpecError with every problem of the first document that has any, each with line and column when text was given.
+    Raises SpecError with every problem of the first document that has any, with line and column when text was given.
     """
     if isinstance(text, str | bytes):
         sources = parse_sources(text, filename, _TEXT_UNDER)
@@ -79,7 +83,7 @@ def load_site(text: str | bytes, *, filename: str) -> list[Document]:
 
 
 def load_whole_site(text: str | bytes, *, filename: str) -> Loaded:
-    """The documents of a file that is given at the start: as `corral apply` reads it, or one cluster that names no kind.
+    """Read a file that is given at the start: the documents of `corral apply`, or a cluster without a kind.
 
     Raises SpecError with every problem.
     """
@@ -91,7 +95,7 @@ def load_whole_site(text: str | bytes, *, filename: str) -> Loaded:
 
 
 def is_configuration(text: str | bytes) -> bool:
-    """Whether the first document of a text says that it configures the cluster; text that cannot be read does not."""
+    """Whether the first document of a text is configuration of the cluster; False for text that cannot be parsed."""
     try:
         data = parse_sources(text, "", _TEXT_UNDER)[0].data
     except SpecError:
@@ -100,7 +104,7 @@ def is_configuration(text: str | bytes) -> bool:
 
 
 def identity(document: Document) -> tuple[str, str]:
-    """The kind and name that a document is stored, shown and rolled back under."""
+    """The kind and name under which a document is stored, shown and rolled back."""
     if isinstance(document, ClusterDocument):
         return ("Cluster", document.engine)
     return ("Queue" if isinstance(document, QueueDocument) else document.kind, document.name)

@@ -1,4 +1,4 @@
-"""Why: a bad document must tell its author where and what, in one line per problem, wherever it is shown."""
+"""Errors of documents: `Problem`, with file, line, column and path, and `SpecError`, which collects them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Final
 from corral.kernel.errors import InvalidInput
 
 Path = tuple[str | int, ...]
-"""Where a value is in its document: ("roles", "worker", "ports", 0)."""
+"""The path of a value in its document, such as `("roles", "worker", "ports", 0)`."""
 
 MAX_PROBLEMS: Final = 100
-"""No more than so many are looked into: hostile text must not cost more than its length."""
+"""Maximum problems examined per document, which bounds the work on hostile text."""
 _SHOWN: Final = 20
 _FEW: Final = 1000
 _MEANT: Final = '; did you mean "'
@@ -22,7 +22,7 @@ _MEANT: Final = '; did you mean "'
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with a document: `line` and `column` count from 1, 0 is unknown."""
+    """One error in a document; `line` and `column` count from 1, and 0 means unknown."""
 
     message: str
     path: Path = ()
@@ -36,11 +36,11 @@ class Problem:
 
     @property
     def suggestion(self) -> str:
-        """The word that was probably meant, "" when none is near."""
+        """The word that was probably meant; "" when none is near."""
         return self.message.rpartition(_MEANT)[2].rpartition('"')[0] if _MEANT in self.message else ""
 
     def to_document(self) -> dict[str, str | int]:
-        """The problem as the API shows it."""
+        """The problem as the API returns it."""
         return {
             "path": path_text(self.path),
             "message": self.message,
@@ -52,7 +52,7 @@ class Problem:
 
 
 class SpecError(InvalidInput):
-    """A document that cannot be accepted; `problems` has every reason, in document order, and is never empty."""
+    """A document that is refused; `problems` is never empty and is sorted by position."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         if not problems:
@@ -67,7 +67,7 @@ class SpecError(InvalidInput):
 
 
 def path_text(path: Path) -> str:
-    """The path as people write it: `roles.worker.ports[0]`."""
+    """Format a path as people write it: `roles.worker.ports[0]`."""
     out = ""
     for part in path:
         if isinstance(part, int):
@@ -78,7 +78,10 @@ def path_text(path: Path) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message that names the nearest of `known`, or all of them when they are few; may be empty."""
+    """End of a message that suggests the nearest of `known`.
+
+    Lists all of them when none is near and there are at most 30; "" otherwise.
+    """
     names = sorted(islice(known, _FEW))
     lowered = {name.lower(): name for name in names}
     near = get_close_matches(word[:100].lower(), lowered, n=1, cutoff=0.6)
@@ -88,13 +91,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def shorten(text: str, limit: int = 60) -> str:
-    """Text that is safe and short enough to stand in a message."""
+    """Cut text to `limit` characters and escape unprintable ones, so that it is safe in a message."""
     kept = text if len(text) <= limit else text[: limit - 1] + "…"
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in kept)
 
 
 def describe(value: object) -> str:
-    """How a message names a value that was given."""
+    """Name a given value in a message."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):

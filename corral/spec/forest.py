@@ -1,7 +1,7 @@
-"""Why: cell types and cells, in whatever dialect, become the same nodes and devices; what cannot be is told with its path.
+"""Expand cell types and cells into nodes and devices; errors come with their path.
 
-The model and the rules are HiveD's (OSDI 2020, section 3); compact cells (`nodes: node[0001-8192]`) share one template
-a type, so that a large cluster costs little more than its names.
+The model and the rules are HiveD's (OSDI 2020, section 3). Compact cells (`nodes: node[0001-8192]`) share one template
+of devices per type, so that a large cluster costs little more than its names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_NODES = 200_000
 
 
 class Part(NamedTuple):
-    """What one cell puts on a node."""
+    """The part of a node that one cell describes."""
 
     path: Path
     rule: Rule
@@ -33,22 +33,22 @@ class Part(NamedTuple):
 
 @dataclass
 class Forest:
-    """All cells written out: by node the parts of it, outermost cells by level, and what is pinned."""
+    """All cells, expanded: the parts of each node, the pinned cells, and the errors found."""
 
     rules: Mapping[str, Rule]
     describe: Callable[[str], tuple[str, int]]
-    """The kind and memory of a device model."""
+    """Maps a device model to its kind and its memory in bytes."""
     parts: dict[str, list[Part]] = field(default_factory=dict)
     pinned: dict[str, PinnedCell] = field(default_factory=dict)
     findings: Findings = field(default_factory=list)
     shared: frozenset[str] = frozenset()
-    """The node types that share a node with another; known once `nodes` was asked."""
+    """The node types whose nodes are described by several cells; set by `nodes`."""
     _names: set[tuple[str, str]] = field(default_factory=set)
     _templates: dict[tuple[str, str], tuple[DeviceDescription, ...]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, cell: Cell, path: Path) -> None:
-        """Plant a top cell, or many equal ones."""
+        """Add a top-level cell, or the several equal ones that its name expands to."""
         rule = self.rules.get(cell.type)
         if rule is None:
             self.findings.append(((*path, "type"), self._unknown(cell.type)))
@@ -88,7 +88,7 @@ class Forest:
     def _cell(
         self, cell: Cell | None, path: Path, rule: Rule, chain: str, name: str, upper: Cells, nodes: Sequence[str]
     ) -> list[tuple[str, tuple[int, ...]]]:
-        """Plant a cell at or above a node; its devices by node."""
+        """Add a cell at or above a node; returns its device numbers by node."""
         if rule.is_node:
             held = self._on_node(cell, path, rule, chain, name or (nodes[0] if nodes else ""), upper)
         else:
@@ -129,7 +129,7 @@ class Forest:
         return names
 
     def _children(self, cell: Cell | None, path: Path, rule: Rule) -> list[tuple[Cell | None, Path]]:
-        """The children that a cell writes, or as many unwritten ones as its type has."""
+        """The children that a cell lists, or None for each child of its type when it lists none."""
         if cell is None or not cell.children:
             return [(None, path)] * rule.count
         if len(cell.children) != rule.count:
@@ -169,7 +169,7 @@ class Forest:
         return [(name, indexes)]
 
     def _write(self, cell: Cell | None, path: Path, rule: Rule, chain: str, node: str) -> tuple[DeviceDescription, ...]:
-        """The devices of a node as its cell, and those inside it, number them."""
+        """Describe the devices of a node, numbered by its cell and the cells inside it."""
         kind, memory = self.describe(rule.leaf)
         counts: dict[str, int] = {}
         out: list[DeviceDescription] = []
@@ -194,7 +194,7 @@ class Forest:
         return tuple(out)
 
     def _numbers(self, cell: Cell | None, path: Path, usual: Sequence[int], *, leaf: bool) -> Sequence[int]:
-        """The device numbers inside a cell; a single device may be written by its number alone."""
+        """The device numbers inside a cell; a single device may give its number as its name."""
         if cell is None:
             return usual
         if cell.nodes:
@@ -213,10 +213,10 @@ class Forest:
         rule = self.rules.get(type_name)
         self.pinned[pin] = PinnedCell(rule.level if rule else "device", type_name, name, tuple(held))
 
-    # ---- what the nodes are
+    # ---- expanded nodes
 
     def nodes(self, common: Callable[[Rule], NodeDescription]) -> list[NodeDescription]:
-        """Every node with all its parts; `common` gives what is the same for all nodes of a type."""
+        """Every node with all its parts; `common` returns the fields that all nodes of a type share."""
         shared = {part.rule.name for parts in self.parts.values() if len(parts) > 1 for part in parts}
         bases = {rule.name: common(rule) for rule in self.rules.values() if rule.is_node}
         wrapped: dict[int, tuple[DeviceDescription, ...]] = {}
@@ -238,7 +238,7 @@ class Forest:
     def _together(
         self, parts: list[Part], known: dict[int, tuple[DeviceDescription, ...]]
     ) -> tuple[DeviceDescription, ...]:
-        """The devices of all parts of a node, each part a cell of its own below the node."""
+        """The devices of all parts of a node; each part becomes a cell below the node."""
         out: dict[int, DeviceDescription] = {}
         for part in parts:
             level = level_name(part.rule.name)
@@ -252,7 +252,7 @@ class Forest:
         return tuple(out[index] for index in sorted(out))
 
     def _upper(self, parts: list[Part]) -> Cells:
-        """The cells above a node that several cells share."""
+        """The cells above a node that several cells describe."""
         cells: dict[str, str] = {}
         for part in parts:
             for level, name in part.upper:
@@ -263,5 +263,5 @@ class Forest:
 
 
 def _inside(level: str, device: DeviceDescription) -> DeviceDescription:
-    """The device in a cell of its type; the cells below it are named so that no other type's are meant."""
+    """Put the device into a cell of its node type; the type prefixes the names of the cells below."""
     return replace(device, cells=((level, "0"), *((inner, f"{level}/{name}") for inner, name in device.cells)))

@@ -1,7 +1,7 @@
-"""Read a document's keys as Go's `encoding/json` does: a field's key in any case; null leaves the field unset.
+"""Read a document's keys as Go's `encoding/json` does: field names in any case, null for an unset field.
 
-HiveD reads its configuration and its annotation that way; Kubernetes reads the keys of its objects by exact case. A key
-that no field has is kept as it is written, so that whoever checks the document can refuse it.
+HiveD reads its configuration and its annotation so; Kubernetes matches the keys of its objects by exact case. An
+unknown key is kept as written, so that the document's validator can refuse it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from corral.spec.errors import MAX_PROBLEMS, Path, Problem, SpecError
 from corral.spec.source import Source
 
 Shape = Mapping[str, Any]
-"""The fields of a struct by name, each with the shape of what it holds (or of what its list holds); None: no struct."""
+"""The fields of a struct by name, each with the shape of its value or list items; None: no struct."""
 EACH: Final = "*"
-"""The one field of a shape that is a map: its keys are names, read as they are written."""
+"""The only key of a shape that is a map; the map's keys are names, read as written."""
 
 
 def as_go_reads(source: Source, shape: Shape) -> Source:
-    """The same document with every field under its own name, and without those that are null.
+    """The same document with every field under its declared name, and null fields dropped.
 
-    Raises SpecError where a struct says one field in two ways.
+    Raises SpecError when a struct gives one field twice.
     """
     reader = _Reader(source)
     data = reader.read(source.data, shape, ())
@@ -33,7 +33,7 @@ def as_go_reads(source: Source, shape: Shape) -> Source:
 
 
 def field_of(key: str, names: Iterable[str]) -> str | None:
-    """The field that a key means: that of its very name, else of the same letters in any case; None where there is none."""
+    """The field that a key matches: by exact name, else by the same letters in any case; None if none does."""
     same = [name for name in names if _same(key, name)]
     return key if key in same else next(iter(same), None)
 
@@ -50,7 +50,7 @@ class _Reader:
         self._source = source
 
     def read(self, data: Any, shape: Shape | None, path: Path) -> Any:
-        """What Go makes of `data`, which stands at `path` of the document as it was written."""
+        """The value that Go reads from `data`, which is at `path` of the document as written."""
         if shape is None:
             return data
         if isinstance(data, list):
@@ -82,7 +82,7 @@ class _Reader:
             found[name] = self.read(value, shape[name], inner)
 
     def moved(self, marks: Mapping[Path, tuple[int, int]]) -> dict[Path, tuple[int, int]]:
-        """Positions by the paths that the document has now."""
+        """The positions, keyed by paths of the resulting document."""
         return {self._moved(path): mark for path, mark in marks.items() if path not in self.dropped}
 
     def _moved(self, path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Why: clusters that OpenPAI and HiveD run today are described in HiveD's own YAML, and must load here unchanged.
+"""Read HiveD's own YAML configuration, so that clusters of OpenPAI and HiveD load unchanged.
 
 ```yaml
 physicalCluster:
@@ -12,8 +12,9 @@ virtualClusters:
   prod: {pinnedCells: [{pinnedCellId: for-prod}]}
   test: {virtualCells: [{cellType: V100-NODE.V100-SWITCH, cellNumber: 2}]}
 ```
-A cell type that `cellTypes` does not define is a leaf: one device. A *chain* is a cell type that stands at the top of
-`physicalCells`, with everything below it. OpenPAI wraps the same text in `hivedscheduler: {config: |...}`; the names of
+
+A cell type that `cellTypes` does not define is a leaf: one device. A *chain* is a cell type at the top of
+`physicalCells`, with everything below it. OpenPAI wraps the same text in `hivedscheduler: {config: |...}`. The names of
 older versions (`gpuTypes`, `reservedCells`, `reservationId`) are read too. Source: HiveD, pkg/api and its user manual.
 """
 
@@ -33,7 +34,7 @@ from corral.spec.source import Source, parse_source
 from corral.spec.translate import problems_of
 
 WRAPPER: Final = "hivedscheduler"
-"""The key under which OpenPAI's services configuration keeps HiveD's text, as `config`."""
+"""Key of OpenPAI's services configuration that holds HiveD's text, as `config`."""
 
 
 def _list(value: Any) -> Any:
@@ -49,7 +50,7 @@ CellId = Annotated[Text, Field(max_length=200)]
 
 
 class HivedCellType(SpecModel):
-    """A kind of cell: so many equal children; it is a node when `isNodeLevel` says so."""
+    """A type of cell: the number and type of its equal children, and whether it is a node."""
 
     child_cell_type: TypeName = Field(description="The type of its children.")
     child_cell_number: int = Field(ge=1, le=100_000, description="How many children it has.")
@@ -57,7 +58,7 @@ class HivedCellType(SpecModel):
 
 
 class HivedSku(SpecModel):
-    """What comes with one device of a leaf type; OpenPAI's REST server reads it, the scheduler does not."""
+    """Devices, CPU and memory of one unit of a leaf type; OpenPAI's REST server reads it, the scheduler does not."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -67,7 +68,7 @@ class HivedSku(SpecModel):
 
 
 class HivedPhysicalCell(SpecModel):
-    """A cell that exists: its address is its own part of the path, a node's is the node's name."""
+    """An existing cell; its address is one part of the path, and a node's address is the node's name."""
 
     cell_type: Annotated[Text, Field(max_length=200)] = Field("", description="Its type; below the top it is implied.")
     cell_address: CellId = Field("", description="A node's name, a device's index, or a number; empty is its place.")
@@ -82,14 +83,14 @@ class HivedPhysicalCell(SpecModel):
 
 
 class HivedVirtualCell(SpecModel):
-    """Cells that a virtual cluster owns: which physical ones is decided when they are used."""
+    """Cells that a virtual cluster owns; physical ones are bound when they are used."""
 
     cell_type: TypeName = Field(description="The chain, the types below it, and last the type of the cells.")
     cell_number: int = Field(ge=0, le=1_000_000, description="How many such cells it owns.")
 
 
 class HivedPinnedCell(SpecModel):
-    """A physical cell that a virtual cluster owns for ever."""
+    """A physical cell that a virtual cluster always owns."""
 
     pinned_cell_id: Annotated[Text, Field(min_length=1, max_length=200)] = Field(
         validation_alias=AliasChoices("pinnedCellId", "reservationId"), description="The physical cell's pinnedCellId."
@@ -97,7 +98,7 @@ class HivedPinnedCell(SpecModel):
 
 
 class HivedVirtualCluster(SpecModel):
-    """A tenant: the cells it can always use."""
+    """A tenant and the cells that it owns."""
 
     virtual_cells: Annotated[list[HivedVirtualCell], BeforeValidator(_list)] = Field(
         default_factory=list, max_length=10_000, description="Cells by type and number."
@@ -127,7 +128,7 @@ class HivedPhysicalCluster(SpecModel):
 
 
 class HivedCluster(SpecModel):
-    """HiveD's configuration, complete and possible: every rule of `hived_rules` holds."""
+    """HiveD's configuration; it keeps every rule of `hived_rules`."""
 
     physical_cluster: HivedPhysicalCluster = Field(description="The machines as cells.")
     virtual_clusters: Annotated[dict[str, HivedVirtualCluster], BeforeValidator(_mapping)] = Field(
@@ -175,14 +176,14 @@ _SHAPE: Final[Shape] = {
         )
     ),
 }  # fmt: skip
-"""The structs of the configuration, in Go's sense; all other keys are names that somebody gave."""
+"""The structs of the configuration, in Go's sense; all other keys are names that users chose."""
 
 
 def load_hived(document: str | bytes | Mapping[str, Any], *, filename: str = "hivedscheduler.yaml") -> HivedCluster:
-    """The cells and virtual clusters that HiveD's YAML, or data already parsed, describes.
+    """Read the cells and virtual clusters from HiveD's YAML, or from parsed data.
 
-    Raises SpecError with every problem, each with its path, and with line and column when text was given: cells that
-    cannot be, quotas above the cluster, cycles between types, duplicate addresses, unknown types and pinned cells.
+    Raises SpecError with every problem, each with its path, and with line and column when text was given: invalid
+    cells, quotas above the cluster, cycles between types, duplicate addresses, unknown types and pinned cells.
     """
     return hived_of(_source(document, filename))
 
@@ -193,7 +194,7 @@ def is_hived(data: Mapping[str, Any]) -> bool:
 
 
 def is_bare_hived(data: Mapping[str, Any]) -> bool:
-    """Whether data has HiveD's own keys at the top; Go reads them in any case."""
+    """Whether data has HiveD's own top-level keys, in any case, as Go reads them."""
     return any(field_of(key, ("physicalCluster",)) for key in data)
 
 

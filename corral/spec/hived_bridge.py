@@ -1,7 +1,8 @@
-"""Why: what OpenPAI's clusters are described in becomes documents of ours, so that one scheduler knows one language.
+"""Convert HiveD's configuration to our Cluster, Queue and Policy documents.
 
-Cell types keep their names and are levels under them (in lower case), physical cells keep nodes, device numbers and
-pinned names, virtual clusters are queues that own cells, and the *hived* preset takes HiveD's own tie-breaks.
+Cell types keep their names and become levels of that name in lower case. Physical cells keep their nodes, device
+numbers and pinned names. Virtual clusters become queues that own cells. The *hived* preset takes HiveD's own
+tie-breaks.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def documents_of(
 ) -> list[ClusterDocument | QueueDocument | PolicyDocument]:
     """The machines, the virtual clusters and the policy of a HiveD configuration.
 
-    Raises SpecError where a name cannot be one of ours, such as a virtual cluster's with a space.
+    Raises SpecError for a name that our documents do not allow, such as a virtual cluster's with a space.
     """
     return [
         cluster_of(hived, engine=engine, filename=filename),
@@ -44,7 +45,7 @@ def documents_of(
 def cluster_of(
     hived: HivedCluster, *, engine: str = "local", queues: bool = False, filename: str = "hivedscheduler.yaml"
 ) -> ClusterDocument:
-    """The machines as a Cluster document; with `queues` the virtual clusters are in it as well.
+    """The machines as a Cluster document; with `queues` it includes the virtual clusters.
 
     Raises SpecError as `documents_of` does.
     """
@@ -84,7 +85,7 @@ def _shape(hived: HivedCluster, name: str) -> dict[str, Any]:
 
 
 def _in_chain(dotted: str) -> str:
-    """HiveD's first word is the chain: alone it means the chain's own top cells, and no others of that type."""
+    """Qualify a type by its chain: HiveD's chain name alone means only the cells at the top of that chain."""
     return dotted if "." in dotted else f"{dotted}.{dotted}"
 
 
@@ -96,7 +97,7 @@ def _checked(model: type[Checked], data: Mapping[str, Any], filename: str) -> Ch
 
 
 def _node(hived: HivedCluster, name: str) -> dict[str, Any]:
-    """What a node type has besides devices: so many times what its SKU says a device comes with."""
+    """The CPU and memory of a node type: the amounts of its SKU, multiplied by its SKUs per node."""
     types = hived.physical_cluster.cell_types
     if not types[name].is_node_level:
         return {}
@@ -123,7 +124,7 @@ def _top(hived: HivedCluster, cell: HivedPhysicalCell, at: int, *, unique: bool)
 
 
 def _cell(hived: HivedCluster, cell: HivedPhysicalCell, name: str, path: str) -> dict[str, Any]:
-    """A cell with all that is written of those inside it; `path` is its name, the addresses from the top to it."""
+    """A cell with all its written children; `path` is its name, made of the addresses from the top."""
     types = hived.physical_cluster.cell_types
     known = types.get(name)
     out: dict[str, Any] = {}

@@ -1,6 +1,6 @@
-"""Why: HiveD's algorithm speaks HiveD's language, and the documents it is asked to follow are ours by now.
+"""Convert our cluster and queue documents to HiveD's configuration, for the scheduler's HiveD algorithm.
 
-The way back of `hived_bridge`: every cell is written out, because HiveD has no words for many at once.
+This is the reverse of `hived_bridge`. Every cell is written out, because HiveD has no notation for several at once.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from corral.spec.typerules import Rule, rules_of
 
 
 def hived_from(cluster: ClusterDocument, queues: Iterable[QueueDocument]) -> HivedCluster:
-    """HiveD's configuration of a cluster that is written as cell types, with every queue as a virtual cluster.
+    """HiveD's configuration of a cluster written as cell types, with each queue as a virtual cluster.
 
-    A queue that owns nothing is one that has nothing guaranteed.
-    Raises SpecError where HiveD has no words for it: racks without types, an owned type of several chains, and whatever
-    HiveD's own rules forbid (owning more than there is).
+    A queue that owns no cells becomes a virtual cluster without quota. Raises SpecError for racks without types and for
+    an owned type of several chains. The result must also keep HiveD's own rules, such as owning no more than there is.
     """
     if not cluster.cells or cluster.blocks or cluster.racks or cluster.free_nodes:
         raise _refused(("cells",), "HiveD knows cells of types only; write the machines as cellTypes and cells")
@@ -54,7 +53,7 @@ def _refused(path: Path, message: str) -> SpecError:
 
 
 class _Written:
-    """Writes cells as HiveD does: each with its address, down to where nothing differs from the default."""
+    """Writes cells in HiveD's form: each with its address, down to the level where only defaults follow."""
 
     def __init__(self, rules: Mapping[str, Rule]) -> None:
         self._rules = rules
@@ -87,7 +86,7 @@ class _Written:
         return made
 
     def _numbered(self, cell: Cell | None, rule: Rule, numbers: Sequence[int]) -> list[dict[str, Any]]:
-        """The children of a node, or of a cell below it, with the numbers of all devices."""
+        """The children of a node or of a cell inside it, with the numbers of all devices."""
         per = len(numbers) // rule.count
         out = []
         for at, inner in enumerate(cell.children if cell is not None and cell.children else [None] * rule.count):
@@ -108,7 +107,7 @@ class _Written:
 def _owned(
     cluster: ClusterDocument, rules: Mapping[str, Rule], queue: QueueDocument, at: int, cells: QueueCells
 ) -> dict[str, Any]:
-    """What a queue owns, as HiveD's dotted path from a chain to a type."""
+    """One entry of a queue's cells, as HiveD's dotted path from a chain to a type."""
     chain, name = chain_and_type(cells.what)
     tops = list(dict.fromkeys(cell.type for cell in cluster.cells))
     paths = [path for top in ([chain] if chain else tops) if (path := _path(rules, top, cells, name))]
@@ -120,7 +119,7 @@ def _owned(
 
 
 def _path(rules: Mapping[str, Rule], top: str, cells: QueueCells, name: str) -> list[str]:
-    """The types from a chain's top to the one that is meant by its name or its level; [] when there is none."""
+    """The types from a chain's top down to the type or level `name`; [] when the chain has none."""
     path, here = [], top
     while here in rules:
         rule = rules[here]

@@ -1,8 +1,9 @@
-"""Why: HiveD starts with cells that cannot be and fails later; every rule that such a configuration must keep is here.
+"""Validate HiveD's configuration: types, addresses, pinned cells, and quotas of virtual clusters.
 
-The quota check walks each chain from the top: what is left of a level, times the children of a cell, is what the next
-level has (HiveD's check at start), except that pinned cells are taken out first where they stand, because two pinned
-devices in two nodes break two nodes, which the plain count does not see.
+HiveD starts with invalid cells and fails later. The quota check walks each chain from the top, as HiveD's check at
+start does: the cells left at a level, times the children of each, are the cells of the next level. Unlike HiveD, it
+first takes out pinned cells where they stand. Two pinned devices in two nodes break two nodes, which the plain count
+does not see.
 """
 
 from __future__ import annotations
@@ -18,29 +19,29 @@ if TYPE_CHECKING:
     from corral.spec.hived import HivedCellType, HivedCluster, HivedPhysicalCell
 
 Finding = tuple[Path, str]
-"""The path that is to blame, and what is wrong."""
+"""The path of the error, and its message."""
 
 MAX_DEPTH = 32
-"""Cells may not be nested deeper than this."""
+"""Maximum levels of nested cells."""
 MAX_LEAVES = 1_000_000
-"""A cluster may not have more devices than this."""
+"""Maximum devices of a cluster."""
 _CELLS: Path = ("physicalCluster", "physicalCells")
 _TYPES: Path = ("physicalCluster", "cellTypes")
 
 
 @dataclass
 class _Census:
-    """What walking the physical cells finds."""
+    """Addresses, devices and pinned cells found while walking the physical cells."""
 
     devices: dict[tuple[str, int], Path] = field(default_factory=dict)
     addresses: dict[tuple[str, str], Path] = field(default_factory=dict)
     pinned: dict[str, tuple[Path, tuple[int, ...], str, int]] = field(default_factory=dict)
-    """By id: where it is, the indexes from the top to it, its chain, its depth below the top."""
+    """By id: the path, the indexes from the top to the cell, its chain, its depth below the top."""
     tops: Counter[str] = field(default_factory=Counter)
 
 
 def types_below(cell_types: Mapping[str, HivedCellType], top: str) -> list[str]:
-    """The types of a chain from `top` down to its leaf; raises ValueError where they turn in a circle."""
+    """The types of a chain from `top` down to its leaf; raises ValueError when they form a cycle."""
     names = [top]
     while names[-1] in cell_types:
         below = cell_types[names[-1]].child_cell_type
@@ -51,7 +52,7 @@ def types_below(cell_types: Mapping[str, HivedCellType], top: str) -> list[str]:
 
 
 def findings(cluster: HivedCluster) -> list[Finding]:
-    """Everything in `cluster` that cannot be; the later rules are asked only when the earlier ones hold."""
+    """All errors of `cluster`; later rules are checked only when the earlier ones hold."""
     types = cluster.physical_cluster.cell_types
     found = list(_bad_types(types))
     if found:
@@ -106,7 +107,7 @@ def _bad_top(types: Mapping[str, HivedCellType], cell: HivedPhysicalCell, index:
 
 @dataclass
 class _Walk:
-    """One cell at the top and all below it."""
+    """Checks one cell at the top and all cells below it."""
 
     types: Mapping[str, HivedCellType]
     names: list[str]
@@ -116,7 +117,10 @@ class _Walk:
         self, cell: HivedPhysicalCell | None, depth: int, path: Path, place: tuple[int, ...], prefix: str, node: str,
         default: int, pinned: bool = False,
     ) -> Iterator[Finding]:  # fmt: skip
-        """What is wrong with one cell; `default` is its number among its kind, its address when it has none."""
+        """Errors of one cell and the cells below it.
+
+        `default` is its running number among cells of its type, and its address when it has none.
+        """
         name, chain = self.names[depth], self.names[0]
         address = (cell.cell_address if cell else "") or str(default)
         if cell is not None:
@@ -211,7 +215,7 @@ def _bad_dotted(types: Mapping[str, HivedCellType], census: _Census, dotted: str
 
 
 def _shortfalls(cluster: HivedCluster, census: _Census) -> Iterator[Finding]:
-    """Where the virtual clusters own more than there is: the numbers, for the first level of a chain that is short."""
+    """The first level of each chain at which virtual clusters own more cells than there are, with the numbers."""
     types = cluster.physical_cluster.cell_types
     pins = {pin.pinned_cell_id for tenant in cluster.virtual_clusters.values() for pin in tenant.pinned_cells}
     for chain, tops in census.tops.items():

@@ -1,4 +1,4 @@
-"""Why: the canonical job document is what is stored, scheduled and shown; every other form becomes it or is refused."""
+"""The canonical job document, which is stored, scheduled and shown; all other forms are converted to it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from corral.spec.role import Role
 API_VERSION: Final = "corral.dev/v1alpha1"
 KIND: Final = "UnifiedJob"
 FRAMEWORK_CONTROLLER: Final = "frameworkcontroller"
-"""The job type of FrameworkController's Frameworks, whose roles may be given another size while they run."""
+"""The job type of FrameworkController's Frameworks, whose roles may be resized while they run."""
 
 
 class Metadata(SpecModel):
-    """What a job is called."""
+    """Name, labels and annotations of a job."""
 
     name: Name = Field(description="The job's name: a DNS label of at most 63 characters.")
     labels: Labels = Field(default_factory=dict, description="Short labels that lists can be filtered by.")
@@ -34,7 +34,7 @@ class Metadata(SpecModel):
 
 
 class ReplicaSpec(SpecModel):
-    """How many tasks the counted role has, and between which bounds the scheduler may choose."""
+    """The number of tasks of the counted role, and the bounds within which the scheduler may choose it."""
 
     role: Text = Field("", max_length=63, description="The role that is counted; the first one if unsaid.")
     replicas: int = Field(1, ge=1, le=MAX_REPLICAS, description="The number asked for; `corral scale` sets it.")
@@ -59,7 +59,7 @@ class ReplicaSpec(SpecModel):
 
 
 class JobKind(SpecModel):
-    """What starts a job."""
+    """The framework that starts a job."""
 
     job_type: Name = Field(
         "shell",
@@ -69,7 +69,7 @@ class JobKind(SpecModel):
 
 
 class JobBody(SpecModel):
-    """What a job is made of."""
+    """Roles, sizes and time limits of a job."""
 
     roles: list[Role] = Field(min_length=1, max_length=100, description="The roles, in order.")
     replica_spec: ReplicaSpec = Field(default_factory=ReplicaSpec, description="How many tasks the counted role has.")
@@ -86,12 +86,12 @@ class JobBody(SpecModel):
 
 
 class JobSpec(JobOptions, JobBody, Standing, JobKind):
-    """What a job runs, with what, and how it is treated."""
+    """The spec of a job: its roles, framework, scheduling and options."""
 
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, value: Any) -> Any:
-        """`virtualCluster` is an alias of `queue`; the counted role is the first if unsaid."""
+        """Accept `virtualCluster` as an alias of `queue`; by default the first role is counted."""
         if not isinstance(value, dict):
             return value
         known = dict(value)
@@ -106,7 +106,7 @@ class JobSpec(JobOptions, JobBody, Standing, JobKind):
 
 
 def _counting(count: Any, roles: Any) -> Any:
-    """What `replicaSpec` says, counting the first role if it names none."""
+    """`replicaSpec`, counting the first role if it names none."""
     first = roles[0] if isinstance(roles, list) and roles else None
     name = first.get("name") if isinstance(first, dict) else getattr(first, "name", None)
     if isinstance(count, ReplicaSpec):
@@ -117,7 +117,7 @@ def _counting(count: Any, roles: Any) -> Any:
 
 
 class UnifiedJob(SpecModel):
-    """A job, complete and consistent: what is stored, scheduled and launched."""
+    """A job, complete and consistent: the document that is stored, scheduled and launched."""
 
     api_version: Literal["corral.dev/v1alpha1"] = Field(API_VERSION, description="The version of this language.")
     kind: Literal["UnifiedJob"] = Field(KIND, description="Always UnifiedJob.")
@@ -163,17 +163,20 @@ class UnifiedJob(SpecModel):
 
     @property
     def total_tasks(self) -> int:
-        """Tasks of all roles at the size asked for."""
+        """Tasks of all roles at the requested size."""
         return sum(self.replicas_of(role.name) for role in self.spec.roles)
 
     @property
     def total_devices(self) -> int:
-        """Devices of all tasks at the size asked for."""
+        """Devices of all tasks at the requested size."""
         return sum(self.replicas_of(role.name) * role.resources.devices.count for role in self.spec.roles)
 
     @property
     def device_millis(self) -> int:
-        """Thousandths of devices of all tasks at the size asked for; a part of unknown size counts as the whole."""
+        """Thousandths of devices of all tasks at the requested size.
+
+        A share of unknown size counts as a whole device.
+        """
         return sum(self.replicas_of(role.name) * role.resources.devices.millis for role in self.spec.roles)
 
     def role(self, name: str) -> Role:
@@ -187,11 +190,14 @@ class UnifiedJob(SpecModel):
         raise KeyError(name)
 
     def replicas_of(self, role: str) -> int:
-        """The number of tasks asked for of a role."""
+        """The requested number of tasks of a role."""
         return self.spec.replica_spec.replicas if role == self.counted_role.name else self.role(role).replicas
 
     def gang_size(self) -> dict[str, int]:
-        """The fewest tasks of each role that the job can begin with, by role name, in order; without a gang the first's."""
+        """The fewest tasks of each role with which the job can start, by role name, in order.
+
+        Without a gang it is one task of the first role.
+        """
         if not self.spec.gang:
             return {role.name: int(at == 0) for at, role in enumerate(self.spec.roles)}
         minimum = self.spec.replica_spec.min_replicas
@@ -199,9 +205,10 @@ class UnifiedJob(SpecModel):
         return {role.name: minimum if role.name == counted else role.replicas for role in self.spec.roles}
 
     def scaled(self, replicas: int) -> UnifiedJob:
-        """The same job asking for `replicas` of its counted role.
+        """The same job with `replicas` of its counted role.
 
-        Raises SpecError when that is outside minReplicas..maxReplicas; a Framework's one size may become another.
+        A Framework that is not elastic may take any size from 1 to MAX_REPLICAS. Raises SpecError otherwise when
+        `replicas` is outside minReplicas..maxReplicas.
         """
         count = self.spec.replica_spec
         if self.spec.job_type == FRAMEWORK_CONTROLLER and not self.is_elastic and 1 <= replicas <= MAX_REPLICAS:
@@ -223,18 +230,18 @@ class UnifiedJob(SpecModel):
     def to_document(self, *, complete: bool = True) -> dict[str, Any]:
         """The canonical document as plain data; without `complete`, fields at their defaults are left out."""
         data: dict[str, Any] = self.model_dump(mode="json", by_alias=True, exclude_defaults=not complete)
-        if not complete:  # a bound left out means `replicas`, not its default
+        if not complete:  # an omitted bound is read as `replicas`, not as its default
             counts = self.spec.replica_spec.model_dump(mode="json", by_alias=True)
             data["spec"]["replicaSpec"] = {key: value for key, value in counts.items() if value != {}}
         return {"apiVersion": self.api_version, "kind": self.kind} | data
 
     def to_json(self) -> str:
-        """The canonical document in its one stable JSON encoding (equal jobs give equal text)."""
+        """The canonical document as stable JSON: equal jobs give equal text."""
         return json.dumps(self.to_document(), separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], *, filename: str = "document") -> UnifiedJob:
-        """The job that a canonical document describes.
+        """The job of a canonical document.
 
         Raises SpecError with every problem.
         """

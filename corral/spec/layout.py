@@ -1,4 +1,4 @@
-"""Why: a cluster document is short for people; engines need every node and device spelt out with the cells it is in."""
+"""Expand a cluster document into nodes and devices, each with its cells, as engines need them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_NODES = 200_000
 
 
 class _Placed(NamedTuple):
-    """One node of the rack form: where it is written, what it says, and the cells above it."""
+    """One node of the rack form: its path in the document, its name, its shape, and the cells above it."""
 
     path: Path
     name: str
@@ -30,7 +30,7 @@ class _Placed(NamedTuple):
 
 
 def machines_of(document: ClusterDocument) -> tuple[Machines, Findings]:
-    """All machines of a document, in its order, and everything that does not fit together among them."""
+    """All machines of a document, in its order, and all inconsistencies among them."""
     findings = [*_level_findings(document.levels)]
     rules, wrong = rules_of(document.cell_types, document.models)
     findings += wrong
@@ -58,7 +58,7 @@ def machines_of(document: ClusterDocument) -> tuple[Machines, Findings]:
 
 
 def _chains(document: ClusterDocument, forest: Forest, racked: _Racked) -> Iterator[tuple[str, ...]]:
-    """The levels in the orders that must hold: the document's own list where it is used, and each chain of types."""
+    """Orders of levels that must hold: the document's own list where it is used, and each chain of types."""
     if racked.count or not forest.parts or "levels" in document.model_fields_set:
         yield tuple(document.levels)
     else:
@@ -117,7 +117,7 @@ def _labelled(
 
 @dataclass
 class _Racked:
-    """The nodes of `blocks`, `racks` and `nodes`; equal ones share what is described of them."""
+    """Expands `blocks`, `racks` and `nodes`; equal nodes share one description."""
 
     document: ClusterDocument
     findings: Findings = field(default_factory=list)
@@ -162,7 +162,7 @@ class _Racked:
                 self.findings.append((path, f'the {cell[0]} "{cell[1]}" is in two places; cells have unique names'))
 
     def _base(self, path: Path, shape: NodeShape, below: list[str]) -> NodeDescription:
-        """What nodes of one shape have; a shape that says nothing is the common one."""
+        """The description of nodes of one shape; a shape without fields of its own uses the common one."""
         common = self.document.node
         own = shape.model_fields_set - {"cells"}
         complete = _complete(common, shape) if own else common
@@ -199,7 +199,7 @@ class _Racked:
                 yield _Placed(("nodes", key), name, free, cells)
 
     def _racks(self, path: Path, key: str, rack: Rack, outer: Sequence[Cells]) -> Iterator[_Placed]:
-        """The racks of one entry, shared out evenly over the cells around them, and the nodes over the racks."""
+        """Divide the racks of one entry evenly among the cells around them, and its nodes among the racks."""
         names = self._expand(path, key)
         nodes = [
             ((*path, "nodes", node_key), name, shape)
@@ -233,7 +233,7 @@ def _in_order(levels: Sequence[str], cells: Mapping[str, str]) -> list[str]:
 
 
 def _complete(common: NodeShape, own: NodeShape) -> NodeShape:
-    """What a node has: its own words, else the common ones; its devices say anew only what differs."""
+    """The common shape overridden by the node's own fields; devices are overridden field by field."""
     said = {name: getattr(own, name) for name in own.model_fields_set if name in type(common).model_fields}
     if "devices" in said:
         devices = own.devices
@@ -266,7 +266,7 @@ def _devices(devices: DescribedDevices, levels: list[str]) -> Iterator[DeviceDes
 
 
 def _resources(shape: NodeShape) -> dict[str, int]:
-    """Every resource besides processors, memory, shared memory and devices that a node counts."""
+    """Resources of a node besides processors, memory, shared memory and devices."""
     found = dict(shape.other)
     if shape.ports:
         found["ports"] = shape.ports

@@ -1,7 +1,8 @@
-"""Why: administrators have the wiring of their machines as text (`nvidia-smi topo -m > file`), and it is worth keeping.
+"""Read the topology table of a node as `nvidia-smi topo -m` and similar tools print it.
 
-Devices are GPU0, GPU1, … or NPU0, …; network cards tell which devices share a PCIe switch where NVLink hides it, and the
-column *NUMA Affinity* tells the NUMA nodes. A matrix whose two directions differ was cut or edited: it is refused.
+Devices are GPU0, GPU1, … or NPU0, …. Columns of network cards show which devices share a PCIe switch where NVLink hides
+it. The column *NUMA Affinity* gives the NUMA nodes. A matrix whose two directions differ was cut or edited, so it is
+refused.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ class _Row:
 
 
 def read_table(text: str, filename: str = "topology") -> Wiring:
-    """The wiring in what `nvidia-smi topo -m`, `rocm-smi --showtopotype` or `npu-smi info -t topo` prints.
+    """Parse the output of `nvidia-smi topo -m`, `rocm-smi --showtopotype` or `npu-smi info -t topo`.
 
-    Raises SpecError, with line and the two devices, when the table is not square, not symmetric, or has unknown words.
+    Raises SpecError, with the line and both devices, when the table is not square, not symmetric, or has unknown words.
     """
     if len(text) > MOST_BYTES:
         raise SpecError([Problem(f"longer than {MOST_BYTES} bytes", filename=filename)])
@@ -51,7 +52,7 @@ def read_table(text: str, filename: str = "topology") -> Wiring:
 
 
 def _rows(text: str, filename: str) -> tuple[list[str], list[_Row]]:
-    """The words of the line of columns, and the lines below it that begin with a name."""
+    """The column headings, and the lines below them that begin with a name."""
     head: list[str] = []
     rows: list[_Row] = []
     for number, line in enumerate(_COLOUR.sub("", text).splitlines(), 1):
@@ -69,7 +70,7 @@ def _rows(text: str, filename: str) -> tuple[list[str], list[_Row]]:
 
 
 def _words(line: str) -> list[str]:
-    """The entries of a line: parted by tabs where there are any, by spaces otherwise."""
+    """Split a line at tabs if it has any, else at spaces."""
     if "\t" in line:
         return [word.strip() for word in line.split("\t")]
     return line.replace("CPU Affinity", "CPU-Affinity").replace(_NUMA, "NUMA-Affinity").split()
@@ -90,7 +91,7 @@ def _quality(row: _Row, column: int, other: str, problems: list[Problem], filena
 def _one_sided(
     values: dict[tuple[str, str], int], found: dict[str, _Row], columns: dict[str, int], filename: str
 ) -> list[Problem]:
-    """Where the table says one thing there and another back."""
+    """Problems of pairs whose two directions differ."""
     return [
         Problem(
             f"the table is not symmetric: {found[a].words[columns[b]]} there, {found[b].words[columns[a]]} back",
@@ -102,7 +103,7 @@ def _one_sided(
 
 
 def _pcie(links: Matrix, head: list[str], rows: list[_Row]) -> Matrix:
-    """The ways over PCIe; two devices near one network card share its switch, which NVLink does not show."""
+    """The paths over PCIe; two devices near the same network card share its switch, which NVLink hides."""
     cards = [at for at, name in enumerate(head) if _CARD.fullmatch(name)]
     near = [{at for at in cards if at < len(row.words) and _near(row.words[at])} for row in rows]
     size = range(len(rows))
@@ -126,7 +127,7 @@ def _near(word: str) -> bool:
 
 
 def _numa(head: list[str], rows: list[_Row]) -> tuple[int, ...]:
-    """The NUMA nodes by the column that tells them, () when one is not told."""
+    """The NUMA node of each device from its column; () when the column, or one of its numbers, is missing."""
     column = next((at for at, name in enumerate(head) if name.replace("-", " ") == _NUMA), None)
     if column is None:
         return ()

@@ -1,7 +1,8 @@
-"""Why: "close together" needs one number a pair of devices, whoever measured it and in whatever words.
+"""Rank the link between two devices of a node as one integer; higher is better.
 
-Higher is better. A vendor's own links (NVLink, XGMI, HCCS) beat every path over PCIe, more links beat fewer; below, the
-fewer bridges the better. The words are those of `nvidia-smi topo -m`, `rocm-smi --showtopotype` and `npu-smi info -t topo`.
+A vendor's own links (NVLink, XGMI, HCCS) rank above every path over PCIe, and more links above fewer. Paths over PCIe
+rank by the bridges they cross. The words are those of `nvidia-smi topo -m`, `rocm-smi --showtopotype` and
+`npu-smi info -t topo`.
 """
 
 from __future__ import annotations
@@ -14,18 +15,24 @@ Matrix = tuple[tuple[int, ...], ...]
 
 UNKNOWN = 0
 APART = 1
-"""Not on one PCIe switch; how far apart is unknown."""
+"""Not on one PCIe switch; the distance is unknown."""
 NVLINK = 100
-"""Plus the number of links."""
+"""Base of the vendors' own links; the number of links is added."""
 SAME_BOARD = 60
 QUALITY = {"PIX": 50, "PXB": 40, "PHB": 30, "NODE": 20, "SYS": 10}
-"""One PCIe bridge; several; a host bridge; across host bridges of one NUMA node; across NUMA nodes."""
+"""Quality by the word that nvidia-smi prints.
+
+PIX crosses one PCIe bridge, PXB several, PHB a host bridge, NODE the host bridges of one NUMA node, SYS NUMA nodes.
+"""
 _OTHER = {"SOC": "SYS", "PCIE": "NODE"}
-"""The older word for SYS; AMD's for any way over PCIe."""
+"""SOC is the older word for SYS; PCIE is AMD's word for any path over PCIe."""
 _OWN_LINKS = {"XGMI": 1, "HCCS": 1, "HCCS_SW": 1, "SIO": 2}
-"""AMD's links, Huawei's direct, switched, and between the two dies of one module; their number is not told."""
+"""Links counted for AMD's XGMI and Huawei's HCCS and SIO; their tools print no number.
+
+HCCS is a direct link, HCCS_SW a switched one, SIO the link between the two dies of a module.
+"""
 SAME_SWITCH = QUALITY["PXB"]
-"""Pairs at least this near hang on the same PCIe switches, without a processor between."""
+"""The lowest quality of a pair below the same PCIe switches, without a processor between."""
 SAME_NUMA = QUALITY["NODE"]
 
 _LINKS = re.compile(r"NV([1-9]\d?)", re.ASCII)
@@ -33,7 +40,7 @@ _MOST_SEARCHED = 16
 
 
 def quality(word: str) -> int:
-    """The quality of one entry of a topology table: `NV12`, `PIX`, `SYS`, `XGMI`, …; `X`, `0` and `NA` are unknown.
+    """Quality of one entry of a topology table: `NV12`, `PIX`, `SYS`, `XGMI`, …; `X`, `0` and `NA` are unknown.
 
     Raises ValueError for a word that no table uses.
     """
@@ -50,7 +57,10 @@ def quality(word: str) -> int:
 
 
 def groups(matrix: Matrix, least: int, *, most: int = NVLINK) -> list[int]:
-    """For each device the number of its group: those joined by links of at least `least` and below `most` (PCIe only)."""
+    """Number the connected groups of devices; returns each device's group.
+
+    Two devices are connected by a link of at least `least` and below `most`; by default that leaves out vendor links.
+    """
     number: list[int] = [-1] * len(matrix)
     count = 0
     for first in range(len(matrix)):
@@ -68,10 +78,10 @@ def groups(matrix: Matrix, least: int, *, most: int = NVLINK) -> list[int]:
 
 
 def islands(matrix: Matrix) -> list[int]:
-    """For each device the number of its island: devices that all have links of their own to each other.
+    """Number the islands of devices that all have vendor links to each other; returns each device's island.
 
-    With switches between all (NVSwitch) that is every device; in a mesh of some (DGX-1) the largest sets, first devices
-    first. A device without such links is alone; [] when none has any.
+    Behind NVSwitches all devices form one island. In a partial mesh (DGX-1) the largest sets are formed, lowest device
+    numbers first. A device without such links is alone; [] when no device has any.
     """
     size = len(matrix)
     linked = [{b for b in range(size) if b != a and matrix[a][b] > NVLINK} for a in range(size)]
@@ -88,7 +98,11 @@ def islands(matrix: Matrix) -> list[int]:
 
 
 def _largest(matrix: Matrix, linked: list[set[int]], first: int, free: set[int]) -> tuple[int, ...]:
-    """The most of `free` that are all linked to each other; of equal sets the one with most links, then the first."""
+    """The largest set of `free` devices that are all linked to each other.
+
+    Of equal sets the one with the most links wins, then the one with the lowest numbers. With more than _MOST_SEARCHED
+    free devices, the set is built greedily unless all of them are linked.
+    """
     for count in range(len(free), 0, -1) if len(free) <= _MOST_SEARCHED else (len(free),):
         fits = [each for each in combinations(sorted(free), count) if _all_linked(linked, each)]
         if fits:
@@ -114,6 +128,6 @@ def _sum(matrix: Matrix, members: Sequence[int]) -> int:
 
 
 def symmetric(rows: Sequence[Sequence[int]]) -> Matrix:
-    """The matrix with the better of both directions, and nothing on the diagonal."""
+    """The matrix with the better of both directions, and 0 on the diagonal."""
     size = range(len(rows))
     return tuple(tuple(0 if a == b else max(rows[a][b], rows[b][a]) for b in size) for a in size)

@@ -1,6 +1,7 @@
-"""Why: the code folder is beside the job file, on the machine that submits; only there can it be found and packed.
+"""Find the local code folder that a job file names, so that the client can pack it.
 
-Light on purpose: submitting a file needs this before the server has checked the document, and none of the models.
+The folder exists only on the submitting machine. This module imports no models, because the client runs it before the
+server has validated the document.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ _URI: Final = re.compile(r"[a-z][a-z0-9+.-]*:", re.ASCII)
 
 
 def local_code(document: str | bytes) -> str:
-    """The folder that a job file's `code` names, as it is written; "" when it names none, or a URI.
+    """The folder that a job file's `code` names, as written; "" when it names none, a URI or a template.
 
-    A document that cannot be read names none: the server says what is wrong with it, with lines and columns.
+    A document that cannot be parsed gives ""; the server reports its errors with line and column.
     """
     try:
         data = parse_source(document).data

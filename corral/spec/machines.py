@@ -1,4 +1,4 @@
-"""Why: however a cluster is written down, engines are told the same: nodes with devices, and the cells of each."""
+"""The machines of a cluster document in their expanded form: nodes, devices and the cells that contain them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Cells = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class DeviceDescription:
-    """One described device; `cells` are those between its node and itself, named by number within the node."""
+    """One device; `cells` lists the cells between its node and the device, numbered within the node."""
 
     index: int
     kind: str
@@ -18,38 +18,38 @@ class DeviceDescription:
     memory_bytes: int = 0
     cells: Cells = ()
     chain: str = ""
-    """The type of the outermost cell it is in; "" where no cell types are written."""
+    """The type of the outermost cell around the device; "" in documents without cell types."""
     parent: int = -1
-    """The index of the device that it is a slice of; -1 is none."""
+    """The index of the device that this one is a slice of; -1 means none."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDescription:
-    """One described node, without its engine's prefix; amounts of 0 are the machine's own."""
+    """One node, named without its engine's prefix; an amount of 0 means the machine's own."""
 
     name: str
     cells: Cells = ()
     devices: tuple[DeviceDescription, ...] = ()
-    """Equal nodes share one tuple."""
+    """Nodes with equal devices share one tuple."""
     cpu_millis: int = 0
     memory_bytes: int = 0
     shm_bytes: int = 0
     labels: dict[str, str] = field(default_factory=dict)
     resources: dict[str, int] = field(default_factory=dict)
-    """Every other resource by its name: `ports`, `disk` in bytes, or any count."""
+    """All other resources by name: `ports`, `disk` in bytes, or any count."""
     taints: tuple[tuple[str, str, str], ...] = ()
     """(key, value, effect)."""
     links: tuple[tuple[int, ...], ...] = ()
-    """Link quality by device pair as `corral.spec.links` ranks it; () is unknown."""
+    """Link quality per device pair, ranked as in `corral.spec.links`; () means unknown."""
     found: bool = False
-    """Whether its devices are those that the machine reports, and `devices` only what is expected of them."""
+    """True when the machine reports its devices; `devices` is then only the expectation."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedCell:
-    """A cell that one queue can own exactly: its level, its type ("" without types), and its devices by node.
+    """A cell that one queue can own exactly: level, type ("" without types) and devices by node.
 
-    `name` is its own where it is a node or above one, "" below.
+    `name` is set for nodes and cells above them; it is "" for cells inside a node.
     """
 
     level: str
@@ -60,7 +60,7 @@ class PinnedCell:
 
 @dataclass(frozen=True, slots=True)
 class TypeLevel:
-    """What cells of a type are to the scheduler: those of this level with devices of this model."""
+    """How the scheduler sees a cell type: cells of this level whose devices are of this model."""
 
     level: str
     model: str
@@ -68,10 +68,10 @@ class TypeLevel:
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """Everything a cluster document says about machines, written out."""
+    """All machines of a cluster document, expanded."""
 
     levels: tuple[str, ...]
-    """Outermost first; node and device are among them."""
+    """Outermost first; includes node and device."""
     nodes: tuple[NodeDescription, ...] = ()
     pinned: dict[str, PinnedCell] = field(default_factory=dict)
     types: dict[str, TypeLevel] = field(default_factory=dict)

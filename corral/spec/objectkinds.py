@@ -1,4 +1,4 @@
-"""Why: which sorts of objects Corral can take is one list, from which an administrator chooses by name."""
+"""The kinds of Kubernetes objects that Corral can turn into jobs, and the selection of them by name."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from corral.spec.objects import ObjectKind, UnifiedJobKind
 
 
 def object_kinds() -> tuple[ObjectKind, ...]:
-    """Every sort of object that can become a job."""
+    """All kinds of objects that can become jobs."""
     return (UnifiedJobKind(), *foreign_kinds())
 
 
 def chosen_kinds(names: str) -> tuple[ObjectKind, ...]:
-    """Those of the sorts that `names` has, separated by commas.
+    """The kinds listed in `names`, separated by commas or blanks.
 
-    Raises InvalidInput for one that is not known.
+    Raises InvalidInput for an unknown name.
     """
     known = {kind.title: kind for kind in object_kinds()}
     wanted = list(dict.fromkeys(names.replace(",", " ").split()))

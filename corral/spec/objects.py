@@ -1,8 +1,8 @@
-"""Why: jobs may also be objects of a cluster; here stands, without any cluster, what such an object means and shows.
+"""Jobs as Kubernetes objects: the job that an object describes, and the status it shows, without any cluster access.
 
-An `ObjectKind` is one sort of object: where it is at an API server, how its document becomes a job, which part of it may
-change, and how the state of its job is told in its own words. Corral's own sort is `UnifiedJobKind`; foreign sorts
-(Alnair's, FrameworkController's) subclass `ObjectKind` and override what differs.
+An `ObjectKind` is one kind of object: its API group, the conversion of its document to a job, the immutable part of the
+document, and its status. `UnifiedJobKind` is Corral's own. Kinds of other systems (Alnair, FrameworkController)
+subclass `ObjectKind` and override the differences.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from corral.spec.job import API_VERSION, KIND, UnifiedJob
 from corral.spec.reading import load_job
 
 FINALIZER: Final = "corral.dev/job"
-"""What keeps an object until its job is over."""
+"""Finalizer that keeps an object until its job is over."""
 OVER: Final = frozenset({"succeeded", "failed", "stopped"})
-"""The phases of a job that has ended for good."""
+"""Phases of a job that has ended for good."""
 MANAGER: Final = "corral"
-"""Under which name Corral owns the fields that it writes into objects."""
+"""Field manager of the fields that Corral writes into objects."""
 
 CONDITIONS: Final = ("Accepted", "Applied", "Scheduled", "Running", "Complete", "Failed")
-"""The conditions that Corral writes."""
+"""Types of the conditions that Corral writes."""
 NOW: Final = "now"
-"""Stands in a status for the time at which it is written; whoever writes it knows the time."""
+"""Placeholder in a status for the time of writing, which the writer fills in."""
 _LONGEST_MESSAGE: Final = 8_000
 
 Document = Mapping[str, Any]
@@ -38,11 +38,11 @@ Document = Mapping[str, Any]
 
 
 class Wish(StrEnum):
-    """What an object asks to be done with its job."""
+    """The state that an object requests for its job."""
 
     RUN = "run"
     HOLD = "hold"
-    """Accept it, and start nothing until the wish is another."""
+    """Accept the job, but start nothing until the request changes."""
     STOP = "stop"
 
 
@@ -58,7 +58,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class RoleState:
-    """One role of a job as it stands."""
+    """Task counts of one role."""
 
     name: str
     wanted: int = 0
@@ -70,7 +70,7 @@ class RoleState:
 
 @dataclass(frozen=True, slots=True)
 class TaskState:
-    """One task of a job as it stands; times are RFC 3339."""
+    """State of one task; times are RFC 3339."""
 
     role: str
     index: int
@@ -80,16 +80,16 @@ class TaskState:
     attempt_id: str = ""
     retries: int = 0
     counted_retries: int = 0
-    """Those of them that count against maxRetries."""
+    """The retries that count against maxRetries."""
     node: str = ""
     host: str = ""
     leaving: bool = False
-    """A scale-down named it."""
+    """True when a scale-down picked this task."""
     created_at: str | None = None
     started_at: str | None = None
     ended_at: str | None = None
     retry_seconds: float | None = None
-    """How long after its end it is tried again; None: it is not, or that is not known."""
+    """Seconds from its end to its retry; None when there is no retry or the delay is unknown."""
     exit_code: int | None = None
     exit_phrase: str = ""
     exit_class: str = ""
@@ -98,20 +98,20 @@ class TaskState:
 
 @dataclass(frozen=True, slots=True)
 class ObjectState:
-    """Everything that an object may be told of its job; without a job (refused, or not yet taken) `job` is ""."""
+    """The state of a job that its object may show; `job` is "" for a job that was refused or not yet taken."""
 
     job: str = ""
     server: str = ""
-    """The UID of the Corral that has the job."""
+    """The UID of the Corral server that has the job."""
     name: str = ""
     phase: str = ""
     """waiting, starting, running, stopping, succeeded, failed or stopped; "" without a job."""
     state: str = ""
     """The launcher's state of the job, such as `creation-requested`."""
     message: str = ""
-    """Why it waits, or how it ended."""
+    """The reason why it waits, or the way it ended."""
     generation: int = 0
-    """Of the object, as it was seen."""
+    """Of the object, as last seen."""
     attempt: int = 0
     retries: int = 0
     counted_retries: int = 0
@@ -122,49 +122,52 @@ class ObjectState:
     counted: str = ""
     """The role that `replicaSpec` counts."""
     replicas: int = 0
-    """Tasks of the counted role that have a place."""
+    """Placed tasks of the counted role."""
     targets: Mapping[str, int] = field(default_factory=dict)
-    """By node id (`ENGINE/NODE`): the replicas of the counted role that the scheduler wants there now."""
+    """Replicas of the counted role that the scheduler assigns now, by node id (`ENGINE/NODE`)."""
     placements: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By role and node id: the tasks that hold a place."""
+    """Placed tasks by role and node id."""
     roles: tuple[RoleState, ...] = ()
     tasks: tuple[TaskState, ...] = ()
-    """Only for kinds that say `wants_tasks`."""
+    """Filled in only for kinds with `wants_tasks`."""
     created_at: str | None = None
     started_at: str | None = None
     ended_at: str | None = None
     exit_code: int | None = None
-    """How the attempt ended, or is ending; how the job did, when the phase says that it is over."""
+    """Exit code of the attempt that ended or is ending; of the job once its phase is over."""
     exit_phrase: str = ""
     exit_class: str = ""
     exit_message: str = ""
     trigger: tuple[str, str, int] = ("", "", -1)
-    """Why the attempt ended: the sentence, and the role and index of the task that it was for ("" and -1: no task)."""
+    """Message, role and task index of the event that ended the attempt.
+
+    Role "" and index -1 mean that no task caused it.
+    """
     conditions: tuple[Condition, ...] = ()
 
 
 class ObjectKind(ABC):
-    """One sort of object that stands for a job."""
+    """One kind of object that represents a job."""
 
     group: ClassVar[str]
     version: ClassVar[str]
     kind: ClassVar[str]
     plural: ClassVar[str]
     status_subresource: ClassVar[bool] = True
-    """Whether its definition has one; else the status is written with the rest."""
+    """Whether its definition has a status subresource; otherwise the status is written with the whole object."""
     holds: ClassVar[bool] = False
-    """Whether its wish may be to hold: then a job that never began is resumed when the wish is to run."""
+    """Whether `wish` may return HOLD; a job that never began is then resumed when the wish becomes RUN."""
     wants_tasks: ClassVar[bool] = False
     """Whether `status` needs every task of the job."""
 
     @property
     def title(self) -> str:
-        """Its name as `kubectl` writes it: `unifiedjobs.corral.dev`."""
+        """The name that `kubectl` uses: `unifiedjobs.corral.dev`."""
         return f"{self.plural}.{self.group}"
 
     @property
     def api_version(self) -> str:
-        """As documents write it."""
+        """The apiVersion of its documents."""
         return f"{self.group}/{self.version}"
 
     @abstractmethod
@@ -175,43 +178,43 @@ class ObjectKind(ABC):
         """
 
     def wish(self, document: Document) -> Wish:
-        """What is to be done with the job now."""
+        """The state that the object requests for its job now."""
         return Wish.RUN
 
     def lasting(self, document: Document) -> Any:
-        """That part of an object which cannot change while its job lives: neither counts, targets, wishes nor status."""
+        """The immutable part of an object while its job lives: without counts, targets, wishes and status."""
         return _without_counts(document.get("spec"), ("replicas", "targetReplicas"))
 
     def granted(self, document: Document) -> bool:
-        """Whether the cluster has granted the job's priority, by a PriorityClass.
+        """Whether the cluster granted the job's priority through a PriorityClass.
 
-        A number and an annotation are anybody's word: Kubernetes judges neither in a pod template.
+        A priority number or an annotation does not count: Kubernetes admits any of them in a pod template.
         """
         said = set(_said(document))
         return "priorityClassName" in said and not said & {"priority", SCHEDULING_SPEC, PRIORITY_ANNOTATION}
 
     def fingerprint(self, document: Document) -> str:
-        """The same for as long as the lasting part is the same."""
+        """SHA-256 of the immutable part, to detect changes of it."""
         text = json.dumps(self.lasting(document), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def replicas(self, document: Document) -> int:
-        """How many replicas of the counted role the object asks for now.
+        """The number of replicas of the counted role that the object requests now.
 
-        Raises SpecError.
+        Raises SpecError when it describes no valid job.
         """
         return self.job(document).spec.replica_spec.replicas
 
     def scaled(self, document: Document, replicas: int) -> dict[str, Any]:
-        """The merge patch that has an object ask for another number of replicas."""
+        """The merge patch that sets the requested number of replicas."""
         return {"spec": {"replicaSpec": {"replicas": replicas}}}
 
     def targets(self, document: Document, targets: Mapping[str, int]) -> dict[str, Any] | None:
-        """The part of the object in which the scheduler's targets stand; None where it has no place for them."""
+        """The merge patch with the scheduler's targets; None for kinds without a field for them."""
         return {"spec": {"replicaSpec": {"targetReplicas": dict(targets)}}}
 
     def targets_in(self, document: Document) -> Mapping[str, int]:
-        """The targets that stand in an object, in the form of `targets`."""
+        """The targets in an object, in the form of `targets`."""
         spec = document.get("spec")
         count = spec.get("replicaSpec") if isinstance(spec, dict) else None
         found = count.get("targetReplicas") if isinstance(count, dict) else None
@@ -219,56 +222,62 @@ class ObjectKind(ABC):
 
     @abstractmethod
     def status(self, state: ObjectState, document: Document) -> dict[str, Any]:
-        """What the object shows of its job; `document` is the object as it stands (for times and what others wrote)."""
+        """The status that the object shows of its job.
+
+        `document` is the current object, for transition times and fields of other writers.
+        """
 
     def job_of(self, document: Document) -> str:
-        """The id of the job that the object's status speaks of, "" for none: a store restored from a backup may lack it."""
+        """The job id in the object's status; "" for none.
+
+        A store restored from a backup may not have that job.
+        """
         return str(_status(document).get("jobId", ""))
 
     def server_of(self, document: Document) -> str:
-        """The UID of the Corral that the object's status is of, "" where it does not tell."""
+        """The UID of the Corral server in the object's status; "" when it names none."""
         return str(_status(document).get("server", ""))
 
     def attempt_of(self, document: Document) -> int:
-        """The attempt that the object's status speaks of; -1 where it does not tell."""
+        """The attempt in the object's status; -1 when it names none."""
         found = _status(document).get("attempt", -1)
         return found if isinstance(found, int) else -1
 
     def phase_of(self, document: Document) -> str:
-        """The phase in the object's status, "" where it is none of a job's."""
+        """The phase in the object's status; "" when it has none."""
         return str(_status(document).get("phase", ""))
 
     def shown(self, document: Document) -> dict[str, Any]:
-        """That part of the object's status which is Corral's: what `status` gave when it was written last."""
+        """The part of the object's status that Corral owns, as `status` last wrote it."""
         status = _status(document)
         conditions = [each for each in status.get("conditions") or () if each.get("type") in CONDITIONS]
         ours = {key: value for key, value in status.items() if key not in ("external", "conditions")}
         return {**ours, "conditions": conditions} if "conditions" in status else ours
 
     def over(self, document: Document) -> bool:
-        """Whether the object's status says that its job has ended for good."""
+        """Whether the object's status reports that its job has ended for good."""
         return self.phase_of(document) in OVER
 
 
 class UnifiedJobKind(ObjectKind):
-    """Corral's own objects: the canonical document as it is."""
+    """Corral's own objects: the canonical job document."""
 
     group, version = API_VERSION.split("/")
     kind = KIND
     plural = "unifiedjobs"
 
     def granted(self, document: Document) -> bool:
-        """Never: its own document says the priority."""
+        """Always False: the document itself gives the priority."""
         return False
 
     def job(self, document: Document) -> UnifiedJob:
-        """The job of a canonical document; of its metadata only name and labels count, annotations are anybody's."""
+        """The job of a canonical document; of its metadata only name and labels are read."""
         known = document.get("metadata") or {}
         metadata = {"name": known.get("name", ""), "labels": known.get("labels") or {}}
         return load_job({**_bare(document), "metadata": metadata}, filename="")
 
     def status(self, state: ObjectState, document: Document) -> dict[str, Any]:
-        """The status that `ObjectStatus` describes, without the conditions of others."""
+        """The status as `ObjectStatus` defines it, with Corral's conditions only."""
         found = added(state)
         if state.job:
             found |= {
@@ -299,7 +308,7 @@ class UnifiedJobKind(ObjectKind):
 
 
 def added(state: ObjectState) -> dict[str, Any]:
-    """What every sort of object shows beside its own words: which job it is of whom, and how that one stands."""
+    """Status fields that every kind shows: observed generation, job id, server, phase, message and attempt."""
     known: dict[str, Any] = {"observedGeneration": state.generation}
     if state.job:
         known |= {
@@ -313,7 +322,7 @@ def added(state: ObjectState) -> dict[str, Any]:
 
 
 def conditions_of(state: ObjectState, document: Document) -> list[dict[str, Any]]:
-    """The conditions as objects show them; the time of one whose status stays is the time that stands there."""
+    """The conditions as objects show them; one whose status is unchanged keeps its transition time."""
     there = {each.get("type"): each for each in _status(document).get("conditions") or () if isinstance(each, dict)}
     shown = []
     for condition in state.conditions:

@@ -1,4 +1,4 @@
-"""Why: what a `UnifiedJob` object shows of its job is a contract with other programs, so it has a schema of its own."""
+"""The status schema of `UnifiedJob` objects, on which other programs rely."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Count = Annotated[int, Field(ge=0, le=MAX_REPLICAS)]
 
 
 class ObjectCondition(SpecModel):
-    """One thing that is so or is not: Accepted, Applied, Scheduled, Running, Complete or Failed."""
+    """One condition: Accepted, Applied, Scheduled, Running, Complete or Failed."""
 
     type: str = Field(min_length=1, max_length=316, description="What it is about.")
     status: Literal["True", "False", "Unknown"] = Field(description="Whether it is so.")
@@ -24,7 +24,7 @@ class ObjectCondition(SpecModel):
 
 
 class ObjectRole(SpecModel):
-    """How the tasks of one role stand."""
+    """Task counts of one role."""
 
     name: str = Field(max_length=63, description="The role's name.")
     wanted: int = Field(0, ge=0, description="How many tasks it should have now.")
@@ -35,7 +35,7 @@ class ObjectRole(SpecModel):
 
 
 class ObjectExit(SpecModel):
-    """How the job ended."""
+    """Exit code of the job and its class."""
 
     code: int = Field(0, description="Its exit code.")
     phrase: str = Field("", max_length=1024, description="The code's name in the exit table.")
@@ -43,7 +43,7 @@ class ObjectExit(SpecModel):
 
 
 class ExternalStatus(SpecModel):
-    """What somebody's own controller says about a job of `jobType: external`; nobody else writes it."""
+    """Status of a job of `jobType: external`, written by its own controller and nobody else."""
 
     observed_generation: int = Field(
         0, ge=0, description="The generation of the object whose targets the controller has carried out."
@@ -60,7 +60,7 @@ class ExternalStatus(SpecModel):
 
 
 class ObjectStatus(SpecModel):
-    """What Corral shows of the job; Corral alone writes it, except for `external`."""
+    """Status of the job; only Corral writes it, except for `external`."""
 
     job_id: str = Field("", max_length=63, description="The job's id at the server.")
     server: str = Field("", max_length=63, description="The UID of the Corral that has the job.")

@@ -1,4 +1,4 @@
-"""Why: most of what a job says about its treatment is said in the same words in both forms of the document."""
+"""Fields of a job that the short and the canonical form share."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Priority = Annotated[str, BeforeValidator(check_priority)]
 
 
 class Standing(SpecModel):
-    """Where a job stands among others."""
+    """How the scheduler ranks and places a job: queue, priority, preemption, topology, gang."""
 
     queue: QueueName = Field("default", description="The queue (virtual cluster) whose share it uses.")
     priority: Priority = Field(
@@ -67,7 +67,7 @@ class Standing(SpecModel):
 
 
 class JobOptions(SpecModel):
-    """How a job is fed, started, ended and found again."""
+    """Data, retries, checkpoints, placement rules and dependencies of a job."""
 
     code: Code = Field(default_factory=Code, description="The program's files.")
     inputs: list[Input] = Field(default_factory=list, max_length=100, description="Data fetched before the start.")

@@ -1,4 +1,4 @@
-"""Why: the small values that jobs and roles are made of mean the same in both forms of the document."""
+"""Small parts of jobs and roles that the short and the canonical form share."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from corral.spec.company import Devices, TopologySpread
 from corral.spec.errors import describe, did_you_mean
 
 SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGALRM")
-"""What a job may ask to be sent when it should write a checkpoint."""
+"""Signals that a job may choose as its request for a checkpoint."""
 MAX_REPLICAS: Final = 10_000
-"""The tasks of one job, all roles together."""
+"""Maximum tasks of one job, all roles together."""
 
 
 def _inside(value: str) -> str:
@@ -42,7 +42,7 @@ def _no_password(value: str) -> str:
 
 
 class Resources(SpecModel):
-    """What one replica gets of its node."""
+    """The resources of one replica."""
 
     cpu: Cpu = Field(
         "1", min_length=1, description='Processors: "2", "0.5" or "500m"; "0" reserves and limits nothing.'
@@ -66,14 +66,14 @@ class Resources(SpecModel):
 
 
 class TopologyGroup(SpecModel):
-    """Consecutive replicas that stay together more closely than the rest."""
+    """Groups of consecutive replicas that are placed closer together than the rest."""
 
     size: int = Field(0, ge=0, le=MAX_REPLICAS, description="Replicas in one group; 0 is no grouping.")
     required: Level = Field("", description="The level that each group must be inside.")
 
 
 class Topology(SpecModel):
-    """How close together the replicas are."""
+    """How close together, or how far apart, the replicas are placed."""
 
     required: Level = Field("", description='The level all must be inside, such as node or rack; "" is anywhere.')
     preferred: Level = Field("", description="The level tried first; not being inside it is noted, not an error.")
@@ -85,7 +85,7 @@ class Topology(SpecModel):
 
 
 class RetryPolicy(SpecModel):
-    """When something that ended is tried again (FrameworkController's rules)."""
+    """When a failed or ended attempt is retried (FrameworkController's rules)."""
 
     fancy: bool = Field(True, description="Transient failures are retried without being counted, permanent ones never.")
     max_retries: int = Field(
@@ -105,7 +105,7 @@ class Completion(SpecModel):
 
 
 class Secret(SpecModel):
-    """A stored secret given to each replica, as a variable or as a file, never in arguments."""
+    """A stored secret given to each replica as a variable or a file, never in arguments."""
 
     name: Text = Field(min_length=1, max_length=253, description="The secret's name in Corral's store.")
     env: OptionalEnvName = Field("", description="The variable that holds it.")
@@ -118,7 +118,7 @@ class Secret(SpecModel):
 
 
 class Port(SpecModel):
-    """Free ports of the node, chosen by Corral, told to the replica and to its peers."""
+    """Free ports of the node that Corral picks and tells to the replica and its peers."""
 
     name: Name = Field(description="What the ports are called.")
     count: int = Field(1, ge=1, le=1000, description="How many.")
@@ -177,7 +177,7 @@ class Output(SpecModel):
 
 
 class Network(SpecModel):
-    """What the replicas need of the network between them."""
+    """Requirements on the network between the replicas."""
 
     rdma: Literal["none", "preferred", "required"] = Field("none", description="Remote direct memory access.")
 
@@ -192,7 +192,7 @@ def _signal(value: Any) -> Any:
 
 
 class Checkpoint(SpecModel):
-    """How a replica is asked to end, and how it is known when it has saved its work."""
+    """How a replica is asked to end, and how Corral sees that it has saved its work."""
 
     signal: Annotated[str, BeforeValidator(_signal)] = Field(
         "", description='The signal that asks for a checkpoint, such as SIGUSR1; "" sends only SIGTERM.'
@@ -218,14 +218,14 @@ class Checkpoint(SpecModel):
 
 
 class Barrier(SpecModel):
-    """Whether every replica waits until all are there."""
+    """Whether replicas wait at the start until all have an address."""
 
     enabled: bool = Field(False, description="Commands start only when every replica has an address.")
     timeout_seconds: int = Field(600, ge=1, le=86_400, description="After so long the attempt fails as transient.")
 
 
 class Dependency(SpecModel):
-    """Another job that has to end first."""
+    """Another job that must end first."""
 
     job: Text = Field(min_length=1, max_length=253, description="The other job's name or id.")
     condition: Literal["succeeded", "ended"] = Field(
@@ -241,7 +241,10 @@ class Array(SpecModel):
 
 
 def _plain(value: Any) -> Any:
-    """Data that no reader wrote numbers into in a way of its own; a field that is null is not set, as in Kubernetes."""
+    """Convert WrittenInt and WrittenFloat back to plain numbers; drop null fields.
+
+    Kubernetes treats a null field as not set.
+    """
     if isinstance(value, dict):
         return {key: _plain(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list):
@@ -252,7 +255,7 @@ def _plain(value: Any) -> Any:
 
 
 class Kubernetes(SpecModel):
-    """What only the Kubernetes engine reads."""
+    """Options that only the Kubernetes engine reads."""
 
     pod_template: Annotated[dict[str, Any], BeforeValidator(_plain)] = Field(
         default_factory=dict,

@@ -1,4 +1,4 @@
-"""Why: how the waiting line is ordered and who must yield is a choice of the site, changed on line like its queues.
+"""The Policy document: the order of waiting gangs, backfill, preemption and moves of elastic jobs.
 
 ```yaml
 kind: Policy
@@ -8,6 +8,8 @@ backfill: true
 ageing: {secondsPerPriority: 10m}
 elastic: {moveSeconds: 10m}
 ```
+
+A site changes it while the server runs, like its queues.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from corral.spec.sugar import Seconds
 
 
 class Ageing(SpecModel):
-    """Waiting raises a gang in the line."""
+    """How waiting raises the priority of a gang."""
 
     seconds_per_priority: Seconds = Field(
         0, description="So long a wait counts as one priority more; 0 lets waiting count only among equals."
@@ -30,7 +32,7 @@ class Ageing(SpecModel):
 
 
 class ElasticPolicy(SpecModel):
-    """When elastic jobs are moved; they are grown and shrunk in place whenever that helps."""
+    """When elastic jobs move to other nodes; growing and shrinking in place is always allowed."""
 
     move_seconds: Seconds = Field(
         600,
@@ -40,7 +42,7 @@ class ElasticPolicy(SpecModel):
 
 
 class PolicyDocument(SpecModel):
-    """How the scheduler orders, allots and preempts."""
+    """The scheduling policy: order, backfill, preemption and consolidation."""
 
     api_version: Literal["corral.dev/v1alpha1"] = Field(
         "corral.dev/v1alpha1", description="The version of this language."
@@ -85,5 +87,5 @@ class PolicyDocument(SpecModel):
         return self.model_dump(mode="json", by_alias=True)
 
     def to_json(self) -> str:
-        """The canonical document in its one stable JSON encoding (equal policies give equal text)."""
+        """The canonical document as stable JSON: equal policies give equal text."""
         return json.dumps(self.to_document(), separators=(",", ":"), ensure_ascii=False, sort_keys=True)

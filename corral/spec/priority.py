@@ -1,4 +1,4 @@
-"""Why: priority classes are words to people and integers to the scheduler; one table joins them."""
+"""Priority classes of jobs: names in documents, integers in the scheduler."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from corral.spec.errors import describe, did_you_mean
 from corral.spec.scalars import written
 
 PRIORITY_CLASSES: Final = {"crit": 120, "prod": 100, "test": 10, "oppo": -1}
-"""Named priorities; below 0 is opportunistic: it runs on what is left and yields to everyone."""
+"""Priority by class name. Below 0 is opportunistic: such jobs run on idle resources and can be preempted by all others.
+"""
 DEFAULT_CLASS: Final = "test"
 _INTEGER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 
 
 def priority_number(priority: str) -> int:
-    """The number behind a class name, an integer in text, or "" (test); assumes it was validated."""
+    """The integer of a validated priority: a class name, an integer as text, or "" for `test`."""
     return PRIORITY_CLASSES[priority or DEFAULT_CLASS] if priority in ("", *PRIORITY_CLASSES) else int(priority)
 
 
 def check_priority(value: Any) -> Any:
-    """The validator of the priority field: text it returns is one that `priority_number` understands."""
+    """Validate the priority field; returns text that `priority_number` accepts.
+
+    Raises a pydantic error for text that is neither a class nor an integer of at most 9 digits.
+    """
     text = written(value)
     if not isinstance(text, str):
         return value

@@ -1,4 +1,4 @@
-"""Why: what a team is owed is a document of its own, changed on line, and every scheduler's words for it are told apart.
+"""The Queue document: quotas, owned cells, limits and preemption rules of a queue or virtual cluster.
 
 ```yaml
 kind: Queue
@@ -11,10 +11,10 @@ name: vision
 cells: [{level: node, model: H100, count: 2}]
 ```
 
-One vocabulary; what others call the same: `deserved` is Kueue's nominalQuota, KAI's quota (deserved), YARN's capacity;
-`guaranteed` is Volcano's guarantee and Kueue's nominalQuota with a lendingLimit of 0; `limit` is KAI's limit, Volcano's
-capability and YARN's maximum-capacity; `weight` is KAI's overQuotaWeight; `borrowingLimit`, `lendingLimit` and
-`preemption` are Kueue's; `cells` and `pinnedCells` are HiveD's virtual cluster.
+Queues change while the server runs. Names in other schedulers: `deserved` is Kueue's nominalQuota, KAI's quota
+(deserved), YARN's capacity; `guaranteed` is Volcano's guarantee and Kueue's nominalQuota with a lendingLimit of 0;
+`limit` is KAI's limit, Volcano's capability and YARN's maximum-capacity; `weight` is KAI's overQuotaWeight;
+`borrowingLimit`, `lendingLimit` and `preemption` are Kueue's; `cells` and `pinnedCells` are HiveD's virtual cluster.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_COUNT = 1_000_000
 
 
 class QueueCells(SpecModel):
-    """Whole cells that a queue owns, wherever in the cluster they are bound."""
+    """Whole cells that a queue owns; the scheduler picks the physical ones."""
 
     level: Text = Field("", max_length=63, description="Cells of this level, such as node or rack.")
     cell_type: Text = Field(
@@ -56,12 +56,12 @@ class QueueCells(SpecModel):
 
     @property
     def what(self) -> str:
-        """The level or type, whichever is written."""
+        """The level or the type, whichever is given."""
         return self.level or self.cell_type
 
 
 class Preemption(SpecModel):
-    """Which running gangs may be ended so that a gang of this queue starts."""
+    """Which running gangs this queue may preempt."""
 
     within_queue: Literal["never", "lower-priority"] = Field(
         "lower-priority", description="Gangs of the same queue: none, or those of lower priority."
@@ -74,7 +74,7 @@ class Preemption(SpecModel):
 
 
 class ManagerLimits(SpecModel):
-    """What the managers of a queue let its members hold, below the queue's own limits: the lower of both counts."""
+    """Limits that a queue's managers set for its members; the lower of these and the queue's own counts."""
 
     limit: Amounts = Field(default_factory=dict, description="The most that all jobs in it hold.")
     user_limit: Amounts = Field(default_factory=dict, description="The most that the jobs of one user in it hold.")
@@ -82,7 +82,7 @@ class ManagerLimits(SpecModel):
 
     @property
     def said(self) -> bool:
-        """Whether there is any."""
+        """Whether any limit is set."""
         return bool(self.limit or self.user_limit or self.group_limit)
 
 
@@ -94,7 +94,7 @@ Parent = Annotated[
 
 
 class QueueShape(SpecModel):
-    """A queue: what its jobs are owed and how much they may take."""
+    """Quota, limits and owned cells of a queue."""
 
     parent: Parent = Field("", description='The queue it is part of; "" is the top.')
     weight: float = Field(
@@ -175,7 +175,7 @@ class QueueShape(SpecModel):
         return bool(self.cells or self.pinned_cells)
 
     def limit_findings(self) -> list[tuple[Path, str]]:
-        """What of its managers' limits is above its own."""
+        """Manager limits that exceed the queue's own limits."""
         found: list[tuple[Path, str]] = []
         for field, mine, theirs in (
             ("limit", self.limit, self.manager_limits.limit),
@@ -190,7 +190,7 @@ class QueueShape(SpecModel):
         return found
 
     def own_findings(self) -> list[tuple[Path, str]]:
-        """What does not fit together in this queue alone."""
+        """Inconsistencies within this queue alone."""
         found: list[tuple[Path, str]] = []
         limit = amounts.count(self.limit)
         for field, said in (("guaranteed", self.guaranteed), ("deserved", self.deserved)):
@@ -211,7 +211,7 @@ class QueueShape(SpecModel):
 
 
 class QueueDocument(QueueShape):
-    """One queue, or virtual cluster, as it is applied, stored and rolled back."""
+    """A queue or virtual cluster as it is applied, stored and rolled back."""
 
     api_version: Literal["corral.dev/v1alpha1"] = Field(
         "corral.dev/v1alpha1", description="The version of this language."
@@ -239,5 +239,5 @@ class QueueDocument(QueueShape):
         return head | {key: value for key, value in data.items() if key not in head}
 
     def to_json(self) -> str:
-        """The canonical document in its one stable JSON encoding (equal queues give equal text)."""
+        """The canonical document as stable JSON: equal queues give equal text."""
         return json.dumps(self.to_document(), separators=(",", ":"), ensure_ascii=False, sort_keys=True)

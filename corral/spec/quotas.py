@@ -1,6 +1,6 @@
-"""Why: what queues are promised must add up, among themselves and against the cluster, before anything is applied.
+"""Check that queues' quotas add up, among themselves and against the cluster, before they are applied.
 
-Every function is pure and answers with (path, message) pairs; paths begin with a queue's name.
+Every function is pure and returns (path, message) pairs; paths begin with a queue's name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Kind = tuple[str, str]
 
 
 def in_order(queues: Mapping[str, Shape]) -> dict[str, Shape]:
-    """The same queues, parents before children, whose parents are known and go round in no circle."""
+    """The queues with parents before children; all parents must exist and form no cycle."""
     ordered: dict[str, Shape] = {}
     for name in queues:
         chain = [name]
@@ -36,7 +36,7 @@ def in_order(queues: Mapping[str, Shape]) -> dict[str, Shape]:
 
 
 def queue_findings(queues: Mapping[str, QueueShape]) -> list[tuple[Path, str]]:
-    """What does not fit together among all queues of a cluster: parents, sums of children, pinned cells."""
+    """Errors among all queues of a cluster: unknown parents, sums of children, pinned cells."""
     found = [(("queues", name, *path), said) for name, shape in queues.items() for path, said in shape.own_findings()]
     rooted: set[str] = set()
     for name, shape in queues.items():
@@ -53,7 +53,7 @@ def queue_findings(queues: Mapping[str, QueueShape]) -> list[tuple[Path, str]]:
 
 
 def quota_findings(cluster: ClusterDocument | None, queues: Iterable[QueueDocument]) -> list[tuple[Path, str]]:
-    """Everything wrong with these queues together, and against the cluster when it is given."""
+    """All errors of these queues together, and against the cluster when one is given."""
     named = {queue.name: queue for queue in queues}
     found = queue_findings(named)
     if not found and cluster is not None:
@@ -62,7 +62,7 @@ def quota_findings(cluster: ClusterDocument | None, queues: Iterable[QueueDocume
 
 
 def _ancestry(queues: Mapping[str, QueueShape], name: str, rooted: set[str]) -> set[str] | None:
-    """The queue and those it is part of, as far as none of `rooted`; None when they go round in a circle."""
+    """The queue and its ancestors up to the first in `rooted`; None when they form a cycle."""
     seen: set[str] = set()
     here = name
     while here and here in queues and here not in rooted:
@@ -76,7 +76,7 @@ def _ancestry(queues: Mapping[str, QueueShape], name: str, rooted: set[str]) -> 
 def _promised(
     queues: Mapping[str, QueueShape], promise: str
 ) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
-    """By queue what it is promised (its own word, else the sum of its children), and that sum."""
+    """The promise of each queue (its own amount, else the sum of its children's), and the sums of children."""
     sums: dict[str, Counter[str]] = defaultdict(Counter)
     promised: dict[str, Counter[str]] = {}
     for name, shape in reversed(in_order(queues).items()):
@@ -87,13 +87,13 @@ def _promised(
 
 
 def _own(shape: QueueShape, field: str) -> dict[str, int]:
-    """An amount of a queue; what is guaranteed is deserved too."""
+    """An amount of a queue; guaranteed resources count as deserved too."""
     own = amounts.count(getattr(shape, field))
     return amounts.count(shape.guaranteed) | own if field == "deserved" else own
 
 
 def _sums(queues: Mapping[str, QueueShape]) -> Iterator[tuple[Path, str]]:
-    """Children may not be promised together more than their parent is, or may hold at all."""
+    """Queues whose children are promised more together than the queue is, or than its limit."""
     for promise in ("guaranteed", "deserved"):
         _, sums = _promised(queues, promise)
         for name, shape in queues.items():
@@ -120,7 +120,10 @@ def _pins(queues: Mapping[str, QueueShape]) -> Iterator[tuple[Path, str]]:
 
 
 def _above(cluster: ClusterDocument, queues: Mapping[str, QueueDocument]) -> Iterator[tuple[Path, str]]:
-    """The top queues may not be promised together more than the cluster has; amounts that it leaves open bound nothing."""
+    """Top-level queues that are promised more together than the cluster has.
+
+    A resource without an amount in the cluster document is not checked.
+    """
     has = capacity(cluster)
     for promise in ("guaranteed", "deserved"):
         promised, _ = _promised(queues, promise)
@@ -140,7 +143,7 @@ def _above(cluster: ClusterDocument, queues: Mapping[str, QueueDocument]) -> Ite
 
 
 def capacity(cluster: ClusterDocument) -> dict[str, int]:
-    """What the nodes of a document have together, by resource name, as amounts are counted; {} when it describes none."""
+    """The total of all nodes by resource name, in counted units; {} for a document without nodes."""
     nodes = cluster.nodes
     total: Counter[str] = Counter()
     for devices, count in _alike(nodes):
@@ -154,9 +157,10 @@ def capacity(cluster: ClusterDocument) -> dict[str, int]:
 
 
 def census(cluster: ClusterDocument) -> dict[tuple[str, str], int]:
-    """How many cells there are by level or type, and by model.
+    """The number of cells by (level or type, model).
 
-    A cell has a model when all its devices have; "" counts every cell. CHAIN.TYPE are those of a type in one chain.
+    A cell has a model when all its devices have it; model "" counts every cell. CHAIN.TYPE counts a type within one
+    chain.
     """
     types: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, rule in cluster.machines.types.items():
@@ -194,14 +198,16 @@ def census(cluster: ClusterDocument) -> dict[tuple[str, str], int]:
 
 
 def _alike(nodes: Sequence[NodeDescription]) -> list[tuple[tuple[DeviceDescription, ...], int]]:
-    """The sets of devices that nodes have, each with the number of nodes that share it."""
+    """The distinct tuples of devices, each with the number of nodes that share it."""
     counts = Counter(id(node.devices) for node in nodes)
     return [(devices, counts[key]) for key, devices in {id(node.devices): node.devices for node in nodes}.items()]
 
 
 def _cells_above(cluster: ClusterDocument, queues: Mapping[str, QueueDocument]) -> Iterator[tuple[Path, str]]:
-    """Queues may not own together more cells of one kind than there are (what they own at several levels is the
-    scheduler's to prove)."""
+    """Queues that own more cells of one kind together than the cluster has.
+
+    Whether cells owned at several levels fit together is checked by the scheduler.
+    """
     if not cluster.nodes:
         return
     there = census(cluster)
@@ -225,9 +231,9 @@ def _cells_above(cluster: ClusterDocument, queues: Mapping[str, QueueDocument]) 
 
 
 def chain_and_type(written: str) -> tuple[str, str]:
-    """The chain, "" for any, and the type (or level) of quota cells.
+    """Split the type of quota cells into chain ("" for any) and type or level.
 
-    HiveD writes every type between the two; the first and the last say which cells are meant.
+    HiveD writes every type between the two; only the first and the last matter.
     """
     first, dot, rest = written.partition(".")
     return (first, rest.rpartition(".")[2]) if dot else ("", first)

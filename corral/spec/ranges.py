@@ -1,6 +1,6 @@
-"""Why: nobody writes eight thousand names; `node[0001-8192]` is how clusters have always been spoken of.
+"""Expand hostlists such as `node[0001-8192]`.
 
-Source of the notation: Slurm's hostlists and pdsh. `[1-3,7]` are numbers; the zeros before a number are kept.
+The notation is that of Slurm's hostlists and pdsh: `[1-3,7]` are numbers, and leading zeros are kept.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 MOST_NAMES: Final = 200_000
-"""One expression may not stand for more names than this."""
+"""Maximum names that one expression may expand to."""
 MOST_DEVICES: Final = 1024
 _GROUP: Final = re.compile(r"\[([^\[\]]*)\]")
 _OUTER: Final = re.compile(r",(?![^\[\]]*\])")
@@ -22,14 +22,14 @@ def is_range(text: str) -> bool:
 
 
 def parts(text: str) -> list[str]:
-    """The expressions of `a[1-3,7],b`: commas outside brackets part them."""
+    """Split `a[1-3,7],b` at the commas outside brackets."""
     return _OUTER.split(text)
 
 
 def expand(text: str) -> list[str]:
-    """Every name that `node[1-3,7]`, `r[1-2]n[1-16]` or `a[1-2],b` stands for, the last brackets counting fastest.
+    """Expand `node[1-3,7]`, `r[1-2]n[1-16]` or `a[1-2],b` to all names; the last brackets vary fastest.
 
-    Raises ValueError when the brackets cannot be read, or stand for more than MOST_NAMES names.
+    Raises ValueError for malformed brackets, or for more than MOST_NAMES names.
     """
     if "," in text and len(several := parts(text)) > 1:
         return expand_all(several)
@@ -46,7 +46,7 @@ def expand(text: str) -> list[str]:
 
 
 def expand_all(texts: list[str]) -> list[str]:
-    """The names of several expressions, in order.
+    """Expand several expressions to their names, in order.
 
     Raises ValueError as `expand` does.
     """
@@ -59,9 +59,9 @@ def expand_all(texts: list[str]) -> list[str]:
 
 
 def expand_numbers(text: str) -> list[int]:
-    """The numbers of `0-7` or `0,2,8-9`, in the order written.
+    """Expand `0-7` or `0,2,8-9` to device numbers, in the order written.
 
-    Raises ValueError when they cannot be read, are above a node's device numbers, or repeat.
+    Raises ValueError for malformed numbers, numbers of MOST_DEVICES or more, and repeated ones.
     """
     numbers = [int(number) for number in _numbers(text.strip("[] "), text, most=MOST_DEVICES)]
     if len(set(numbers)) < len(numbers):

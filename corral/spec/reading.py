@@ -1,4 +1,4 @@
-"""Why: one way in for jobs: text or data, short or canonical, comes out as a complete job or as a SpecError."""
+"""Read a job from text or data, in the short, canonical, Alnair, FrameworkController or OpenPAI form."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from corral.spec.templates import render
 from corral.spec.translate import problems_of
 
 TEXT_UNDER: Final = frozenset({"env", "labels", "annotations", "nodeSelector", "command", "parameters"})
-"""Below these keys an unquoted `yes`, `3.10` or `0755` is the text that was written."""
+"""Keys below which an unquoted `yes`, `3.10` or `0755` stays text."""
 
 FILLED_IN_ELSEWHERE: Final = frozenset({OPENPAI})
-"""Jobs whose templates are not ours: what is left of them in a canonical document is for the task to fill in."""
+"""Job types whose templates are not ours; those left in a canonical document are filled in by the task."""
 
 _PADDING: Final = re.compile(r"\A\n+(?=---\s)")
-"""The empty lines that keep a document of a longer file at its line."""
+"""Empty lines that keep a document of a longer file at its line."""
 
 BUILT_IN_JOB_TYPES: Final = (
     "pytorch", "tensorflow", "jax", "mpi", "horovod", "cntk", "shell", "notebook", "external",
@@ -38,23 +38,23 @@ BUILT_IN_JOB_TYPES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class OwnFile:
-    """The text of a job file as a person wrote it, with placeholders for its secrets."""
+    """The text of a job file as written, with placeholders for its secrets."""
 
     text: str
     secrets: Mapping[str, str] = dataclass_field(default_factory=dict, repr=False)
-    """What the placeholders stand for, by `own_file.secret_places`."""
+    """The secret of each placeholder, keyed as `own_file.secret_places` names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadJob:
-    """A job, and the secrets that its file had in it: they go beside the job, never into it."""
+    """A job, and the secrets in its file, which are stored beside the job and never in it."""
 
     job: UnifiedJob
     secrets: Mapping[str, str] = dataclass_field(default_factory=dict, repr=False)
     others: tuple[str, ...] = ()
-    """Documents beside the job's that are another program's, by name and line."""
+    """Documents of other programs in the same text, by name and line."""
     file: OwnFile | None = None
-    """None when the job came as data, or when a secret cannot be taken out of its text for sure."""
+    """None when the job came as data, or when a secret may remain in its text."""
 
 
 def load_job(
@@ -65,9 +65,9 @@ def load_job(
     name: str | None = None,
     job_types: Collection[str] | None = None,
 ) -> UnifiedJob:
-    """The job that a document in either form, or of Alnair, FrameworkController or OpenPAI, describes.
+    """The job of a document in the short or canonical form, or of Alnair, FrameworkController or OpenPAI.
 
-    See `read_job`, which also gives the secrets of files that have some in them.
+    `read_job` also returns the secrets in the file.
     """
     return read_job(document, parameters=parameters, filename=filename, name=name, job_types=job_types).job
 
@@ -84,13 +84,14 @@ def read_job(
     folder: str = "",
     sealed: Mapping[str, str] = {},
 ) -> ReadJob:
-    """The job that a document (YAML, JSON, or data) describes, with the secrets that stand in it.
+    """Read a job and the secrets in its file from YAML, JSON or data.
 
-    `parameters` override the document's own; `name` replaces its name; `job_types`, when given, are the only
-    frameworks accepted. For files of OpenPAI, `user` is who submits, `fs_uri` the file system of paths that name none,
-    `folder` the user's own on storages, and `sealed` the secrets that its placeholders stand for. Raises SpecError with
-    every problem, each with file, line and column when text was given, and where the text has several documents and not
-    exactly one job among them.
+    `parameters` override the document's own, `name` replaces its name, and `job_types`, when given, are the only
+    frameworks accepted. The other arguments are for files of OpenPAI: `user` is the submitter, `fs_uri` the file system
+    of paths that name none, `folder` the user's own on storages, and `sealed` the secrets of its placeholders.
+
+    Raises SpecError with every problem, each with file, line and column when text was given. A text of several
+    documents must have exactly one job.
     """
     openpai = _OpenPai(user, fs_uri, folder, sealed)
     if not isinstance(document, str | bytes):
@@ -102,7 +103,7 @@ def read_job(
         return replace(read, others=others)
     text = read.file.text
     if alone is whole is not document and not read.file.secrets:
-        text = _text(document)  # with the comments that JSON cannot have
+        text = _text(document)  # keeps the comments that `readable` blanked out
     return replace(read, others=others, file=replace(read.file, text=_PADDING.sub("", text)))
 
 
@@ -112,7 +113,7 @@ def _text(document: str | bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _OpenPai:
-    """What the reader of a file of OpenPAI has to know besides."""
+    """Further arguments for reading a file of OpenPAI."""
 
     user: str
     fs_uri: str
@@ -135,7 +136,7 @@ def _read_one(
             try:
                 return ReadJob(_load(_shown(quick), asked, name, job_types), file=OwnFile(_text(document)))
             except SpecError:
-                pass  # found again below, with line and column
+                pass  # parsed again below, with line and column
     source = _source(document, filename)
     if is_openpai(source.data):
         return _read_openpai(document, filename, asked, name, openpai)
@@ -167,7 +168,7 @@ def _load(
 
 
 def read_canonical(document: Mapping[str, Any], filename: str = "document") -> UnifiedJob:
-    """The job of a canonical document, its references taken as they are; `UnifiedJob.from_document` is this."""
+    """The job of a canonical document, without filling in its templates; `UnifiedJob.from_document` calls it."""
     return _read_canonical(_source(document, filename))
 
 
@@ -180,7 +181,7 @@ def _source(document: str | bytes | Mapping[str, Any], filename: str) -> Source:
 
 
 def _shown(source: Source) -> Source:
-    """The document of a job as `corral get -o yaml` and the API show it, from which it can be submitted again."""
+    """Unwrap a job as `corral get -o yaml` and the API show it, so that it can be submitted again."""
     data = source.data
     if not (isinstance(data, dict) and {"id", "state", "document"} <= data.keys()):
         return source
@@ -193,7 +194,7 @@ def _shown(source: Source) -> Source:
 
 
 def _bound(source: Source) -> None:
-    """Refuse data that is deeper or larger than text may be."""
+    """Refuse data that exceeds the depth or number of values allowed in text."""
     count, level = 0, [source.data]
     for _ in range(MAX_DEPTH):
         inner: list[Any] = []
@@ -243,7 +244,7 @@ def _without_parameters(parameters: Mapping[str, str], filename: str) -> None:
 
 
 def _read_foreign(source: Source, parameters: Mapping[str, str], name: str | None) -> UnifiedJob:
-    """The job of another system's document; its language has no parameters."""
+    """The job of an Alnair or FrameworkController document; these have no parameters."""
     _without_parameters(parameters, source.filename)
     if name is not None:
         _override(source.data, True, {}, name)
@@ -262,7 +263,7 @@ def _read_openpai(
     name: str | None,
     openpai: _OpenPai,
 ) -> ReadJob:
-    """The job of a file of OpenPAI, told by its own words where it is wrong."""
+    """The job of a file of OpenPAI; errors name the fields of that file."""
     found, source = read_openpai(
         document,
         filename=filename,

@@ -1,4 +1,4 @@
-"""Why: a role is the unit people think in: the same command so many times, each with the same resources."""
+"""A role of a job: tasks that run the same command with the same resources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from corral.spec.parts import (
 
 
 class RoleName(SpecModel):
-    """What a role of the canonical form is called, and how many tasks it has when it is not the counted one."""
+    """The name of a role in the canonical form, and its number of tasks unless replicaSpec counts it."""
 
     name: Name = Field(description="The role's name, unique in the job.")
     replicas: int = Field(
@@ -31,7 +31,7 @@ class RoleName(SpecModel):
 
 
 class RoleOptions(SpecModel):
-    """What both forms of the document say of a role in the same words."""
+    """Fields of a role that the short and the canonical form share."""
 
     image: Text = Field("", max_length=1024, description='The container image; "" is the engine\'s default or none.')
     image_pull_secrets: list[Annotated[Text, Field(min_length=1, max_length=253)]] = Field(
@@ -84,14 +84,14 @@ class RoleOptions(SpecModel):
 
 
 class Role(RoleOptions, RoleName):
-    """One role of a job: equal tasks, numbered from 0."""
+    """A role in the canonical form: equal tasks, numbered from 0."""
 
     @property
     def shm_bytes(self) -> int:
-        """Bytes of shared memory; 0 is the engine's default."""
+        """Shared memory in bytes; 0 is the engine's default."""
         return units.parse_memory(self.shm) if self.shm else 0
 
     @property
     def processes(self) -> int:
-        """Processes per task: as asked, else one per device, at least one."""
+        """Processes per task: `processesPerReplica`, or one per device and at least one."""
         return self.processes_per_replica or max(1, self.resources.devices.count)

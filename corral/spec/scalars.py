@@ -1,4 +1,7 @@
-"""Why: YAML 1.1 reads `on`, `1_000` and `12:30:00` as things nobody meant; here YAML 1.2's core schema holds."""
+"""Resolve unquoted YAML scalars by YAML 1.2's core schema.
+
+YAML 1.1 reads `on`, `1_000` and `12:30:00` as a boolean, an integer and a base-60 number.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,13 @@ _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]{1,30}|[0-9]{1,30}(?:\.[0-9]{0,30})?
 
 
 class WrittenInt(int):
-    """A whole number that remembers how it was written, for fields that are text (`name: 007`)."""
+    """An integer that keeps its source text, for fields that are text (`name: 007`)."""
 
     source: str
 
 
 class WrittenFloat(float):
-    """A number that remembers how it was written, for fields that are text (`image: 3.10`)."""
+    """A float that keeps its source text, for fields that are text (`image: 3.10`)."""
 
     source: str
 
@@ -31,7 +34,10 @@ Scalar = str | int | float | bool | None
 
 
 def resolve(text: str) -> Scalar:
-    """The value of an unquoted scalar by YAML 1.2's core schema; numbers too large to be meant stay text."""
+    """Resolve an unquoted scalar by YAML 1.2's core schema.
+
+    Numbers outside the lengths of the patterns above, and floats that are not finite, stay text.
+    """
     if text in _NULLS:
         return None
     if text in _TRUE:
@@ -52,7 +58,7 @@ def resolve(text: str) -> Scalar:
 
 
 def written(value: object) -> object:
-    """The text that a number was written as; every other value as it is."""
+    """The source text of a number; every other value unchanged."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(getattr(value, "source", value))
     return value

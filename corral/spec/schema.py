@@ -1,6 +1,6 @@
-"""Why: editors complete and check job files from a published JSON schema, and nobody should write it by hand.
+"""Generate JSON schemas and reference pages of all documents from their models.
 
-`docs/generate.py` writes what `generated` gives.
+Editors complete and check job files with the published schema. `docs/generate.py` writes the files of `generated`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def canonical_schema() -> dict[str, Any]:
 
 
 def short_schema() -> dict[str, Any]:
-    """The JSON schema of the form that people write."""
+    """The JSON schema of the short form."""
     return _schema(ShortJob, "Corral job")
 
 
@@ -55,7 +55,7 @@ def policy_schema() -> dict[str, Any]:
 
 
 def devices_schema() -> dict[str, Any]:
-    """The JSON schema of the document that describes devices to Kubernetes."""
+    """The JSON schema of the Devices document."""
     return _schema(DevicesDocument, "Corral devices")
 
 
@@ -65,7 +65,10 @@ def _schema(model: type[BaseModel], title: str) -> dict[str, Any]:
 
 
 def _without_titles(value: Any, names: bool = False) -> Any:
-    """Pydantic titles every field with its own name again; `names` marks a mapping whose keys are field names."""
+    """Drop the titles that pydantic derives from field names.
+
+    `names` marks a mapping whose keys are field names, so that a field called title is kept.
+    """
     if isinstance(value, dict):
         return {
             key: _without_titles(inner, key in ("properties", "$defs"))
@@ -76,7 +79,7 @@ def _without_titles(value: Any, names: bool = False) -> Any:
 
 
 def reference(title: str, schema: dict[str, Any]) -> str:
-    """The reference page of every field of one document, in Markdown."""
+    """The reference page of a document's fields, in Markdown."""
     head = [f"# {title}: every field", "", "This page is generated from the models that check the document.", ""]
     return "\n".join([*head, *_tables(schema)]).rstrip() + "\n"
 
@@ -94,7 +97,7 @@ def _tables(schema: dict[str, Any]) -> Iterator[str]:
 
 
 def _reached(schema: dict[str, Any]) -> list[str]:
-    """The parts in the order in which a reader meets them."""
+    """The names of the parts, in the order in which the schema first refers to them."""
     order: list[str] = []
 
     def visit(value: Any) -> None:
@@ -141,7 +144,7 @@ def _default(said: dict[str, Any]) -> str:
 
 
 def _meaning(said: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """A field's description; pydantic leaves it out where it is the same as its type's."""
+    """A field's description; pydantic omits it when it equals its type's description."""
     target = said.get("$ref", "").rsplit("/", 1)[-1]
     return str(said["description"] if "description" in said else definitions[target]["description"])
 
@@ -151,7 +154,7 @@ def _cell(text: str) -> str:
 
 
 def generated() -> dict[str, str]:
-    """Every generated file, by its path below the documentation's folder."""
+    """All generated files by their path below the documentation's folder."""
     documents = (
         ("schema/job-short.json", "reference/job.md", "The job file", short_schema()),
         ("schema/unifiedjob.json", "reference/canonical-job.md", "The canonical job", canonical_schema()),

@@ -1,4 +1,4 @@
-"""Why: what people write by hand is sugar; here it is checked in its own words and becomes the canonical document."""
+"""The short form of job files: its fields, and the conversion to the canonical document."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from corral.spec.sugar import (
 )
 
 _RENAMED: Final = {"virtualCluster": "queue", "retry": "retryPolicy", "after": "dependsOn"}
-"""Short words that mean the same as a canonical field."""
+"""Short names of canonical fields."""
 
 
 class ShortRole(RoleOptions):
-    """One role: the same command so many times, each with the same resources."""
+    """One role: tasks that run the same command with the same resources."""
 
     replicas: Replicas = Field(
         default_factory=lambda: ShortReplicas(min=1, max=1),
@@ -67,7 +67,7 @@ class ShortRole(RoleOptions):
 
 
 class ShortHead(SpecModel):
-    """What every job file says first."""
+    """Name, framework and roles of a job file."""
 
     name: Name = Field(description="The job's name: a DNS label of at most 63 characters.")
     framework: Name = Field(
@@ -81,7 +81,7 @@ class ShortHead(SpecModel):
 
 
 class ShortJob(JobOptions, Standing, ShortHead):
-    """A job as people write it; `corral convert` shows the canonical form of it."""
+    """A job as people write it; `corral convert` shows its canonical form."""
 
     labels: Labels = Field(default_factory=dict, description="Short labels that lists can be filtered by.")
     annotations: dict[str, Text] = Field(
@@ -134,7 +134,7 @@ class ShortJob(JobOptions, Standing, ShortHead):
     )
 
     def canonical(self, api_version: str, kind: str) -> dict[str, Any]:
-        """The canonical document it stands for; still to be validated as a whole."""
+        """The canonical document, not yet validated as a whole."""
         given = _renamed(self.model_dump(by_alias=True, exclude_unset=True))
         counted = self._counted()
         size = self.roles[counted].replicas if counted in self.roles else ShortReplicas(min=1, max=1)
@@ -163,7 +163,7 @@ class ShortJob(JobOptions, Standing, ShortHead):
         return self.counted_role or next(iter(ranged or self.roles))
 
     def findings(self) -> list[tuple[Path, str]]:
-        """What does not fit together and cannot be said in canonical terms."""
+        """Inconsistencies that have no equivalent in the canonical form."""
         found: list[tuple[Path, str]] = []
         counted = self._counted()
         for name, role in self.roles.items():
@@ -175,7 +175,7 @@ class ShortJob(JobOptions, Standing, ShortHead):
         return found + _twice(self)
 
     def written_path(self, path: Path) -> Path:
-        """Where this form says what the canonical document says at `path`."""
+        """The path in this form of the canonical `path`."""
         match path:
             case ("metadata", *rest):
                 return tuple(rest)
@@ -206,7 +206,7 @@ def _fields(model: SpecModel) -> list[tuple[str, Any]]:
 
 
 def _twice(model: SpecModel) -> list[tuple[Path, str]]:
-    """Fields given in both their short and their canonical word."""
+    """Fields given under both their short and their canonical name."""
     names = {info.alias: field for field, info in _fields(model)}
     return [
         ((short,), f"{canonical} says the same; give one of the two")

@@ -1,4 +1,4 @@
-"""Why: people edit and share the short form, so any stored job can be shown in it; reading it back gives the same job."""
+"""Convert a canonical job to the short form that people edit; reading it back gives the same job."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from corral.kernel.units import format_duration
 from corral.spec.job import UnifiedJob
 
 _ORDER: Final = ("name", "framework", "queue", "priority", "labels", "annotations", "tags", "parameters", "roles")
-"""What a file says first; the rest follows in the canonical order."""
+"""The first keys of a short file; the others follow in canonical order."""
 
 
 def short_form(job: UnifiedJob) -> dict[str, Any]:
-    """The shortest document that reads back as `job`; what only the scheduler writes (targetReplicas) is left out."""
+    """The shortest document that reads back as `job`, without `targetReplicas`, which only the scheduler writes."""
     document = job.to_document(complete=False)
     spec = document["spec"]
     count = spec.pop("replicaSpec")
@@ -25,7 +25,7 @@ def short_form(job: UnifiedJob) -> dict[str, Any]:
 
 
 def shortened(document: dict[str, Any]) -> dict[str, Any]:
-    """The short form of a canonical document; raises SpecError for what is none."""
+    """The short form of a canonical document; raises SpecError when it is not one."""
     return short_form(UnifiedJob.from_document(document))
 
 
@@ -88,12 +88,12 @@ def _sharing(sharing: dict[str, Any]) -> Any:
 
 
 def _retry(part: dict[str, Any]) -> dict[str, Any]:
-    """A retry policy that only says how often is a number."""
+    """Replace a retry policy that sets only maxRetries by `retry` and the number."""
     if (policy := part.get("retryPolicy")) is None or policy.keys() != {"maxRetries"}:
         return part
     return {key: value for key, value in part.items() if key != "retryPolicy"} | {"retry": policy["maxRetries"]}
 
 
 def _only(key: str, value: dict[str, Any]) -> Any:
-    """The value of `key` when nothing else is said, for fields that may be so abbreviated."""
+    """The value of `key` when it is the only key, for fields that may be abbreviated so."""
     return value[key] if value.keys() == {key} else value

@@ -1,7 +1,7 @@
-"""Why: errors need a line and a column, and outside text must be bounded before anything is made of it.
+"""Parse YAML or JSON into data with the line and column of every value, within bounds.
 
-PyYAML's C parser gives events with marks; the tree is built here, so that depth, size, aliases, tags and repeated keys
-are refused where they stand, and no text however hostile costs more than its own length.
+PyYAML's C parser produces events with marks, and the tree is built here. Depth, size, aliases, tags and repeated keys
+are refused at their position. The cost of a hostile text is bounded by its length.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from corral.spec.errors import Path, Problem, SpecError, describe, shorten
 from corral.spec.scalars import Scalar, resolve
 
 MAX_BYTES: Final = 1024 * 1024
-"""A document may not be longer than this."""
+"""Maximum size of a document in bytes."""
 MAX_DEPTH: Final = 64
-"""Mappings and lists may not be nested deeper than this."""
+"""Maximum nesting depth of mappings and lists."""
 MAX_DOCUMENTS: Final = 1000
-"""A text may not hold more documents than this."""
+"""Maximum documents in one text."""
 MAX_NODES: Final = 100_000
-"""A document may not have more values than this, aliases counted as often as they are used."""
+"""Maximum values in a document; an aliased value counts once per use."""
 
 Mark = tuple[int, int]
 _JSON: Final = re.compile(r'\s*(?:[{\[]\s*(?:["{}\[\]]|-?\d|(?:true|false|null)\b)|"(?:[^"\\]|\\.)*"\s*$)')
 _RAW_IN_JSON: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""What a JSON string may hold as it is, and YAML refuses or takes for the end of a line."""
+"""Characters that a JSON string may contain unescaped, and that YAML refuses or reads as a line break."""
 _ESCAPED_PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 
 @dataclass
 class Source:
-    """A document's data, and where each value (and each key) of it was written."""
+    """A document's data, and the position of each value and key."""
 
     filename: str
     data: Any = None
     values: dict[Path, Mark] = field(default_factory=dict)
     keys: dict[Path, Mark] = field(default_factory=dict)
     grouped: dict[Path, int] = field(default_factory=dict)
-    """Unquoted texts such as `1_000`, as YAML 1.1 reads them: OpenPAI's job files mean the number."""
+    """Unquoted texts such as `1_000` as the integers that YAML 1.1 reads; OpenPAI's job files mean these."""
 
     def problem(self, path: Path, message: str, *, at_key: bool = False) -> Problem:
-        """A problem at `path`, placed at the nearest value that the document really has."""
+        """A problem at `path`, placed at the nearest value that exists in the document."""
         for end in range(len(path), -1, -1):
             near = path[:end]
             mark = (self.keys.get(near) if at_key and end == len(path) else None) or self.values.get(near)
@@ -54,9 +54,9 @@ class Source:
         return Problem(message, path, filename=self.filename)
 
     def nearest(self, path: Path) -> Path:
-        """The longest beginning of `path` that the document has; the whole of it when positions are unknown.
+        """The longest prefix of `path` that exists in the document; all of it when positions are unknown.
 
-        A name that stands in a list, where the path has a key, is found there.
+        Where the path has a key and the document has a list, a list item equal to the key matches.
         """
         if not self.values:
             return path
@@ -80,9 +80,9 @@ class _Node:
 
 
 def parse_source(text: str | bytes, filename: str = "document", text_under: frozenset[str] = frozenset()) -> Source:
-    """Parse one YAML 1.2 (or JSON) document; below keys in `text_under` unquoted scalars stay as they are written.
+    """Parse one YAML 1.2 or JSON document; unquoted scalars below keys in `text_under` stay text.
 
-    Raises SpecError when it is not one well-formed document within the bounds.
+    Raises SpecError when the text is not one well-formed document within the bounds.
     """
     return parse_sources(text, filename, text_under, most=1)[0]
 
@@ -94,7 +94,7 @@ def parse_sources(
     *,
     most: int = MAX_DOCUMENTS,
 ) -> list[Source]:
-    """Parse YAML documents that `---` lines part, as `parse_source` does one; text without any gives one of nothing.
+    """Parse YAML documents separated by `---`; a text without documents gives one Source without data.
 
     Raises SpecError when one is not well formed, or there are more than `most`.
     """
@@ -112,10 +112,11 @@ def parse_sources(
 
 
 def plain_json(text: str | bytes, filename: str, text_under: frozenset[str] = frozenset()) -> Source | None:
-    """A short JSON document without positions, at a tenth of the cost; None when `parse_source` has to look.
+    """Parse a short JSON document without positions; None when `parse_source` must read it.
 
-    Programs send JSON, and theirs is nearly always right: so positions are found only when something is wrong with it.
-    Whatever JSON and YAML may read differently (repeated keys, fractions, escaped characters) is left to `parse_source`.
+    It takes a tenth of the time of `parse_source`. Programs send JSON that is nearly always valid, so positions are
+    computed only for a document with errors. Input that JSON and YAML may read differently (repeated keys, fractions,
+    escaped characters) is left to `parse_source`.
     """
     if len(text) > _SHORT or (b"\\u" in text if isinstance(text, bytes) else "\\u" in text):
         return None
@@ -144,7 +145,7 @@ def _not_plain(text: str) -> NoReturn:
 
 
 def _as_read(value: Any, text_under: frozenset[str], as_text: bool, depth: int) -> Any:
-    """What `parse_source` makes of a JSON value: below keys in `text_under` numbers and yes/no are text."""
+    """A JSON value as `parse_source` returns it: numbers and booleans below keys in `text_under` are text."""
     if isinstance(value, dict | list) and depth > MAX_DEPTH:
         raise ValueError("too deep")
     if isinstance(value, dict):
@@ -165,7 +166,7 @@ _PLAIN: Final = json.JSONDecoder(
 
 
 def decoded(text: str | bytes, filename: str) -> str:
-    """The text that is parsed: what a JSON text may have and YAML may not is escaped in it.
+    """Decode the text, and escape characters in JSON that YAML refuses.
 
     Raises SpecError when it is too long, or not UTF-8.
     """
@@ -189,7 +190,10 @@ def decoded(text: str | bytes, filename: str) -> str:
 
 
 def _joined_pair(match: re.Match[str]) -> str:
-    """JSON writes a character above U+FFFF as two escapes (UTF-16), which YAML refuses; this is the character."""
+    """Join an escaped UTF-16 surrogate pair into its character.
+
+    JSON escapes characters above U+FFFF as such a pair, which YAML refuses.
+    """
     high, low = int(match[2], 16), int(match[3], 16)
     return match[1] + chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
 
@@ -205,7 +209,7 @@ def _syntax_problem(error: yaml.YAMLError, filename: str) -> Problem:
 
 
 class _Composer:
-    """Turns parser events into nodes; refuses what a job document has no use for."""
+    """Builds nodes from parser events; refuses tags, extra documents, and undefined or recursive aliases."""
 
     def __init__(self, filename: str) -> None:
         self._filename = filename
@@ -268,7 +272,7 @@ _GROUPED: Final = re.compile(r"(?=.{3,24}\Z)[-+]?[1-9][0-9]*(?:_[0-9]+)+", re.AS
 
 
 class _Builder:
-    """Turns nodes into data and positions; an alias is expanded where it is used and counted each time."""
+    """Builds data and positions from nodes; an alias is expanded at each use and counted each time."""
 
     def __init__(self, source: Source, text_under: frozenset[str]) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""Why: what jobs may have at a path of their own is declared once, by whoever runs the site, and granted to groups by name.
+"""The Storage document: a volume that a site declares once and grants to groups by name.
 
 ```yaml
 kind: Storage
@@ -32,7 +32,7 @@ from corral.spec.scalars import written
 
 StorageType = Literal["nfs", "samba", "azureFile", "azureBlob", "dshuttle", "folder", "uri", "pvc", "other"]
 DEFAULT_PLACE: Final = "/mnt"
-"""Below it a storage is found by its name where a job names no path."""
+"""Parent folder of storages whose job names no mount path."""
 _URI_SCHEMES: Final = ("s3", "hdfs", "webhdfs")
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "nfs": ("server", "path"),
@@ -58,7 +58,7 @@ _PARTICULAR: Final = frozenset(
      "secretName", "credentialsFile"}
 )  # fmt: skip
 _CASE_KEPT: Final = frozenset({"nfs", "folder", "uri", "azureBlob"})
-"""The types of storages that tell names apart which differ only by their case; of a claim or a driver nobody knows."""
+"""Storage types with case-sensitive file names; a claim or a CSI driver may ignore case, so they are not listed."""
 _SYSTEM: Final = ("/proc", "/sys", "/dev")
 
 
@@ -78,7 +78,7 @@ FolderPath = Annotated[Text, Field(max_length=1024)]
 
 
 class StorageDocument(SpecModel):
-    """Something that can be mounted, or moved, to where jobs that may have it look for it."""
+    """A storage that is mounted into tasks, or copied before and after their command."""
 
     api_version: Literal["corral.dev/v1alpha1"] = Field(
         "corral.dev/v1alpha1", description="The version of this language."
@@ -180,7 +180,7 @@ class StorageDocument(SpecModel):
 
     @property
     def may_fold_case(self) -> bool:
-        """Whether what keeps it may take names that differ only by their case for one, as SMB servers do."""
+        """Whether the storage may treat names that differ only in case as one, as SMB servers do."""
         return self.type not in _CASE_KEPT
 
     def to_document(self) -> dict[str, Any]:
@@ -188,12 +188,12 @@ class StorageDocument(SpecModel):
         return self.model_dump(mode="json", by_alias=True)
 
     def to_json(self) -> str:
-        """The canonical document in its one stable JSON encoding (equal storages give equal text)."""
+        """The canonical document as stable JSON: equal storages give equal text."""
         return json.dumps(self.to_document(), separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
 class StorageUse(SpecModel):
-    """A storage that the tasks of a job have, and where."""
+    """A storage of a job, and the path at which its tasks find it."""
 
     name: Annotated[str, Field(max_length=63, pattern=OPTIONAL_QUEUE), BeforeValidator(written)] = Field(
         description='The Storage document; "" stands for every storage that is one of the user\'s defaults.'
@@ -218,14 +218,14 @@ class StorageUse(SpecModel):
 
     @property
     def where(self) -> str:
-        """The path at which the tasks find it."""
+        """The path at which tasks find it."""
         return self.mount_path or f"{DEFAULT_PLACE}/{self.name}"
 
 
 def distinct(value: list[StorageUse]) -> list[StorageUse]:
-    """The storages of a job, no two of which have one path.
+    """Check that no two storages of a job have the same path; returns the list.
 
-    Raises what a validator raises.
+    Raises a pydantic error otherwise.
     """
     places = [use.where for use in value if use.name]
     for at, place in enumerate(places):

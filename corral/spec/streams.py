@@ -1,7 +1,7 @@
-"""Take a file of several documents apart: the jobs, the configuration, and objects that are another program's.
+"""Split a file of several documents into jobs, configuration and objects of other programs.
 
-People keep a Framework beside the Service that names it and the PriorityClass that it uses. What is Corral's is read, each
-document at the lines of the whole file; everything else is named, and left to `kubectl apply`.
+People keep a Framework beside the Service that names it and the PriorityClass that it uses. Corral's own documents are
+read at their lines of the whole file. All others are named in the answer and left to `kubectl apply`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _GROUP: Final = f"{API_VERSION.partition('/')[0]}/"
 _JOB_GROUPS: Final = tuple(f"{each.partition('/')[0]}/" for each in (alnair.API_VERSION, framework.API_VERSION))
 _JOBS: Final = frozenset({KIND, alnair.KIND, framework.KIND})
 _MOST_NAMED: Final = 10
-"""Documents that one sentence names."""
+"""Maximum documents named in one message."""
 
 
 class Sort(StrEnum):
-    """Whose a document is."""
+    """What a document is for: a job, configuration of the cluster, or another program."""
 
     JOB = "job"
     CONFIGURATION = "configuration"
@@ -42,12 +42,12 @@ class Part(NamedTuple):
     name: str
     line: int
     begin: int
-    """The lines of the file before it."""
+    """The number of lines of the file before it."""
     body: str
 
     @property
     def text(self) -> str:
-        """The document alone, at the lines of the whole file."""
+        """The document alone, padded with empty lines so that its line numbers are those of the whole file."""
         return "\n" * self.begin + self.body
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
 
 def parts_of(text: str | bytes, filename: str, text_under: frozenset[str] = frozenset()) -> list[Part]:
-    """Each document of a text that has several; none for a text that is one document.
+    """The documents of a text that has several; [] for a text with one document.
 
     Raises SpecError when one is not well formed.
     """
@@ -76,7 +76,7 @@ def parts_of(text: str | bytes, filename: str, text_under: frozenset[str] = froz
 
 
 def joined(parts: Sequence[Part]) -> str:
-    """These documents of a file alone, at the lines of the whole file."""
+    """These documents alone, padded so that their line numbers are those of the whole file."""
     text, lines = "", 0
     for part in parts:
         text += "\n" * (part.begin - lines) + part.body
@@ -85,7 +85,10 @@ def joined(parts: Sequence[Part]) -> str:
 
 
 def sort_of(data: Any) -> Sort:
-    """Whose a document is; one without a kind is a job, and a kind of ours that is wrong is left to its reader."""
+    """The sort of a document; one without a kind is a job.
+
+    A wrong kind of Corral's API group counts as configuration, whose reader reports it.
+    """
     if not isinstance(data, dict):
         return Sort.JOB
     if is_hived(data):
@@ -99,9 +102,9 @@ def sort_of(data: Any) -> Sort:
 
 
 def the_job(text: str | bytes, filename: str, text_under: frozenset[str]) -> tuple[str | bytes, tuple[str, ...]]:
-    """The one job of a text, and the documents beside it that are another program's, by name and line.
+    """The one job of a text, and the documents of other programs beside it, by name and line.
 
-    Raises SpecError where the text has several documents and not exactly one job among them, or configuration.
+    Raises SpecError for a text of several documents with no job, several jobs, or configuration beside the job.
     """
     parts = parts_of(text, filename, text_under)
     if not parts:
@@ -128,13 +131,13 @@ def the_job(text: str | bytes, filename: str, text_under: frozenset[str]) -> tup
 
 
 def listed(parts: Sequence[object]) -> str:
-    """Documents by name and line, the first few of them."""
+    """The documents by name and line; at most the first 10."""
     left = len(parts) - _MOST_NAMED
     return ", ".join(map(str, parts[:_MOST_NAMED])) + (f" and {left} more" if left > 0 else "")
 
 
 def left_out(others: Sequence[object]) -> str:
-    """What is said of documents that are another program's."""
+    """The message about documents of other programs that were left out."""
     what, takes = ("is no document", "it") if len(others) == 1 else ("are no documents", "them")
     return f"{listed(others)} {what} of Corral's and left out; kubectl apply takes {takes}."
 
@@ -144,14 +147,14 @@ def _count(parts: Sequence[Part]) -> str:
 
 
 def _starts(text: str) -> list[tuple[int, int]]:
-    """The character and the line, from 0, that each document begins at; the first has what stands before it, too."""
+    """Offset and line of each document's start, counted from 0; the first includes the text before it."""
     events = yaml.parse(text, Loader=yaml.CSafeLoader)
     marks: list[Any] = [event.start_mark for event in events if isinstance(event, yaml.DocumentStartEvent)]
     return [(0, 0), *((mark.index, mark.line) for mark in marks[1:])]
 
 
 def _name(source: Source) -> str:
-    """KIND/NAME as far as a document says it."""
+    """KIND/NAME, as far as the document gives them."""
     data = source.data
     if not isinstance(data, dict):
         return "a document"

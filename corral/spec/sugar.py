@@ -1,6 +1,7 @@
-"""Why: people write `devices: 1` and `retry: 3`; each abbreviation is undone here, once, and told to the JSON schema.
+"""Abbreviations of the short form, such as `devices: 1` and `retry: 3`.
 
-Every type here is a canonical part with a validator before it that turns the abbreviation into the whole.
+Each type here is a canonical part with a validator before it that expands the abbreviation. The JSON schema includes
+both forms.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _number_is(field: str) -> Callable[[Any], Any]:
 
 
 def _devices(value: Any) -> Any:
-    """A fraction below 1 is so much of one device."""
+    """A number is a count; a fraction below 1 is that part of one device."""
     if not isinstance(value, float):
         return _number_is("count")(value)
     if value.is_integer():
@@ -130,7 +131,7 @@ def _replicas(value: Any) -> Any:
 
 
 class ShortReplicas(SpecModel):
-    """How many tasks of an elastic job: between `min` and `max`."""
+    """The number of tasks of an elastic role: between `min` and `max`."""
 
     min: int = Field(ge=1, le=MAX_REPLICAS, description="The fewest the job can run with.")
     max: int = Field(ge=1, le=MAX_REPLICAS, description="The most it can use.")
@@ -140,7 +141,7 @@ class ShortReplicas(SpecModel):
 Replicas = Annotated[ShortReplicas, BeforeValidator(_replicas, json_schema_input_type=int | ShortReplicas)]
 """`2`, or `{min: 2, max: 8}`."""
 ShortDevices = Annotated[Devices, BeforeValidator(_devices, json_schema_input_type=float | Devices)]
-"""`1`, `0.5` (half of one), or all that canonical devices have."""
+"""`1`, `0.5` (half of one device), or all fields of canonical devices."""
 ShortNodes = Annotated[NodeRules, BeforeValidator(_nodes, json_schema_input_type=NodeName | list[NodeName] | NodeRules)]
 """`[node1, node2]` (only these), or `{include, exclude, expressions, tolerations}`."""
 
@@ -174,7 +175,7 @@ ShortSecrets = Annotated[
 ]
 """`{VARIABLE: secret}`, or a list of name and env or file."""
 ShortEnv = Annotated[Env, BeforeValidator(_same, json_schema_input_type=dict[str, str | int | float | bool])]
-"""Values may be written without quotes; each is the text that was written."""
+"""Values may be unquoted numbers or booleans; each keeps the text that was written."""
 ShortParameters = Annotated[
     Parameters, BeforeValidator(_same, json_schema_input_type=dict[str, str | int | float | bool])
 ]
@@ -189,7 +190,7 @@ ShortNetwork = Annotated[
 
 
 class LooseTopology(Topology):
-    """How close together, or how far apart, the replicas are."""
+    """How close together, or how far apart, the replicas are placed."""
 
     spread: Annotated[
         TopologySpread, BeforeValidator(_word_is("level"), json_schema_input_type=Level | TopologySpread)
@@ -230,11 +231,11 @@ class CodeInput(SpecModel):
 
 
 ShortCode = Annotated[Code, BeforeValidator(_code, json_schema_input_type=str | CodeInput)]
-"""`.` packs the folder of the job file; or `{path: src, target: app}`."""
+"""`.` packs the job file's folder; or `{path: src, target: app}`."""
 
 
 class ShortResources(Resources):
-    """What one task gets of its node."""
+    """The resources of one task."""
 
     cpu: ShortCpu = Field("1", min_length=1, description="Processors: 1, 0.5 or 500m; 0 reserves and limits nothing.")
     devices: ShortDevices = Field(default_factory=Devices, description="How many devices, or which.")

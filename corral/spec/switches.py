@@ -1,8 +1,8 @@
-"""Why: sites have the upper levels of their network as a file already: Slurm's topology.conf.
+"""Read the cells above the nodes from Slurm's topology.conf.
 
 `SwitchName=s0 Nodes=node[1-16]` is a rack, `SwitchName=top Switches=s[0-3]` a block around racks, a switch of such
-switches a level `tier-3`, and so on; `BlockName=b0 Nodes=node[1-18]` (Slurm's topology/block) is a block. Lines that say
-something else (LinkSpeed, BlockSizes) are left out. Source: Slurm's topology.conf(5).
+switches a level `tier-3`, and so on. `BlockName=b0 Nodes=node[1-18]` (Slurm's topology/block) is a block. Other
+settings (LinkSpeed, BlockSizes) are ignored. Source: Slurm's topology.conf(5).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class _Switch:
 
 @dataclass(frozen=True)
 class Switches:
-    """The nodes of each lowest switch, as the file writes them, with the cells above them, outermost first."""
+    """The nodes of each leaf switch, as the file writes them, with the cells above them, outermost first."""
 
     nodes: dict[str, Cells]
     levels: tuple[str, ...]
-    """Those above the node, outermost first."""
+    """The levels above the node, outermost first."""
 
     def to_document(self) -> dict[str, object]:
-        """A Cluster document that says the same; what the nodes have is left to be written."""
+        """An equivalent Cluster document; the nodes' resources are left for the administrator to add."""
         return {
             "kind": "Cluster",
             "levels": [*self.levels, "node", "numa", "nvlink", "pcie-switch", "device"],
@@ -52,9 +52,9 @@ def is_switches(text: str) -> bool:
 
 
 def read_switches(text: str, filename: str = "topology.conf") -> Switches:
-    """The cells above the nodes that a topology.conf tells.
+    """The cells above the nodes in a topology.conf.
 
-    Raises SpecError with the line: a switch that is not there or is there twice, a circle, a node below two switches.
+    Raises SpecError with the line for an unknown or repeated switch, a cycle, or a node below two switches.
     """
     if len(text) > MOST_BYTES:
         raise SpecError([Problem(f"longer than {MOST_BYTES} bytes", filename=filename)])
@@ -101,7 +101,7 @@ def _parsed(text: str, filename: str, problems: list[Problem]) -> tuple[dict[str
 
 
 def _joined(switches: dict[str, _Switch], filename: str) -> list[Problem]:
-    """Join every switch with those below it."""
+    """Link every switch to those below it and set their tiers; returns the problems."""
     problems = []
     for switch in switches.values():
         for name in switch.below:

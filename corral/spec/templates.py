@@ -1,7 +1,7 @@
-"""Why: one job file serves many runs when what changes between them has a name; the syntax is OpenPAI's.
+"""Fill in the parameters of a job file; the syntax is OpenPAI's.
 
-`<% $parameters.NAME %>` may stand in any text of the document. Text that is one reference and nothing else
-takes the parameter's value as if it were written there (so `replicas: <% $parameters.workers %>` is a number).
+`<% $parameters.NAME %>` may stand in any text of the document. Text that is one reference and nothing else takes the
+parameter's value as if it were written there, so `replicas: <% $parameters.workers %>` is a number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_GROWTH: Final = 4 * 1024 * 1024
 def render(source: Source, given: Any, overrides: Mapping[str, str], text_under: frozenset[str]) -> Any:
     """The data of `source` with every reference replaced; `given` is the document's own `parameters`.
 
-    Raises SpecError for a reference or an override that names no parameter, and for an override that changes nothing.
+    Raises SpecError for a reference or override of an unknown parameter, and for an override that nothing refers to.
     """
     known = dict(given) if isinstance(given, dict) else {}
     problems = [

@@ -1,4 +1,4 @@
-"""Why: pydantic says what failed in its own words; authors need ours, at the place where they wrote it."""
+"""Translate pydantic's validation errors into messages for document authors, placed where they wrote the value."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def problems_of(
     source: Source,
     relocate: Callable[[Path], Path] = lambda path: path,
 ) -> list[Problem]:
-    """What a document did wrong, in its author's words; `relocate` maps the model's paths to the document's."""
+    """The errors of a document in its author's terms; `relocate` maps the model's paths to the document's."""
     found: dict[tuple[Path, str], Problem] = {}
     for detail in error.errors(include_url=False)[:MAX_PROBLEMS]:
         for path, message, at_key in _explain(dict(detail), model, source, relocate):
@@ -112,13 +112,13 @@ def _length(kind: str, context: dict[str, Any], value: object) -> str:
 
 
 def fields_at(model: type[BaseModel], path: Path) -> list[str]:
-    """The names of the fields that the mapping at `path` may have, read from the model's JSON schema."""
+    """Names of the fields allowed in the mapping at `path`, from the model's JSON schema."""
     root, places = _places(model, path)
     return sorted({name for place in places for flat in _flatten(root, place) for name in flat.get("properties", {})})
 
 
 def _kinds_at(model: type[BaseModel], path: Path) -> list[str]:
-    """What kinds of value may stand at `path`, in words."""
+    """The types of value allowed at `path`, in words."""
     root, places = _places(model, path)
     types = [flat.get("type") for place in places for flat in _flatten(root, place)]
     return list(dict.fromkeys(_TYPES[kind] for kind in types if kind in _TYPES))
@@ -149,7 +149,7 @@ def _step(root: dict[str, Any], place: dict[str, Any], part: str | int) -> Itera
 
 
 def _flatten(root: dict[str, Any], place: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What the place itself says, or what it refers to, or each of its alternatives."""
+    """The schema itself, the one it refers to, or each of its alternatives."""
     if "$ref" in place:
         yield from _flatten(root, root["$defs"][place["$ref"].rsplit("/", 1)[-1]])
     for alternative in (*place.get("anyOf", ()), *place.get("oneOf", ()), *place.get("allOf", ())):

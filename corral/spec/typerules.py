@@ -1,4 +1,4 @@
-"""Why: cell types refer to each other by name; what they are together (levels, nodes, devices) is worked out once."""
+"""Resolve cell types, which refer to each other by name, into levels and counts of nodes and devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OTHER: Final = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True)
 class Rule:
-    """What a cell type is: its place among the levels, and how much is inside each of its cells."""
+    """A resolved cell type: its level, and the number of nodes and devices in each of its cells."""
 
     name: str
     child: str
@@ -30,26 +30,26 @@ class Rule:
     """The model of all its devices."""
     leaves: int
     nodes: int
-    """How many nodes are inside; 1 at a node, 0 below."""
+    """Nodes inside; 1 for a node, 0 below one."""
     amounts: NodeAmounts
 
     @property
     def indexes(self) -> tuple[int, ...]:
-        """The device numbers of a node of this type that says no other."""
+        """The default device numbers of a node of this type."""
         return tuple(range(self.leaves))
 
 
 def level_name(type_name: str) -> str:
-    """The level that cells of a type are of when the type names none: its own name, as level names are written."""
+    """The default level of a cell type: its name, converted to the form of level names."""
     return _OTHER.sub("-", type_name.lower()).strip("-")[:63].strip("-") or "cell"
 
 
 def rules_of(
     types: Mapping[str, CellType], models: Iterable[str] = ()
 ) -> tuple[dict[str, Rule], list[tuple[Path, str]]]:
-    """The rule of every type that can be, and what is wrong with the others; paths begin with `cellTypes`.
+    """The rule of every valid type, and the errors of the others; paths begin with `cellTypes`.
 
-    `models`, when there are any, are all device models; a child that is neither type nor model is then refused.
+    `models`, if not empty, are all device models; a child that is neither type nor model is then an error.
     """
     known = set(models)
     rules: dict[str, Rule] = {}
@@ -68,7 +68,7 @@ def rules_of(
 
 
 def _chain(types: Mapping[str, CellType], name: str) -> tuple[list[str], list[str]]:
-    """The types from `name` down to the last that is one; or the circle they go round in."""
+    """The types from `name` down to the last defined one, and the cycle that they form, if any."""
     chain = [name]
     while (child := types[chain[-1]].child) in types:
         if child in chain:
@@ -121,7 +121,7 @@ def _rule(types: Mapping[str, CellType], chain: list[str]) -> Rule:
 
 
 def ordered_levels(chains: Iterable[tuple[str, ...]], usual: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """All levels, outermost first, so that every chain's order is kept; and those that cannot be put in one order.
+    """Sort all levels, outermost first, by the order of every chain; also returns levels in conflict.
 
     Where chains leave it open, the order of `usual` holds, then that of first mention.
     """

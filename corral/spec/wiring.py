@@ -1,4 +1,4 @@
-"""Why: how the devices of a node are wired, by whoever measured it, becomes the cells below the node, once for all."""
+"""Turn the measured links between the devices of a node into cells below the node."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ _ORDER = ("numa", "nvlink", "pcie-switch")
 
 @dataclass(frozen=True)
 class Wiring:
-    """The devices of one node and the ways between them, each matrix square in their order."""
+    """The devices of one node and their links; each matrix is square, in the order of `names`."""
 
     names: tuple[str, ...]
     links: Matrix
-    """The best way between two devices."""
+    """The best link between two devices."""
     pcie: Matrix
-    """The way over PCIe, where it is known: a table does not tell it beside NVLink. APART is another switch."""
+    """The path over PCIe where it is known; APART means another switch.
+
+    A table does not show it beside NVLink.
+    """
     numa: tuple[int, ...] = ()
-    """The NUMA node of each device, () when nobody said it."""
+    """The NUMA node of each device; () when unknown."""
 
     def cells(self) -> tuple[Cells, ...]:
-        """By device the cells between the node and it, outermost first.
+        """For each device, the cells between the node and the device, outermost first.
 
-        `nvlink` is an island in which all devices are linked: on a machine with NVSwitches it is wider than `numa`, where
-        only pairs have bridges it is narrower. A PCIe switch that such a bridge leads out of is cut by it, so that the
-        bridged pair is nearer. What is not known is left out.
+        `nvlink` is an island in which all devices are linked. With NVSwitches it is wider than `numa`; where only pairs
+        have bridges it is narrower. A PCIe switch that overlaps an island is divided by it, so that bridged pairs rank
+        nearer. Unknown levels are left out.
         """
         own = islands(self.links)
         found = (self._numa(), own, _cut(self._switches(), own))
@@ -47,7 +50,7 @@ class Wiring:
 
 
 def _certain(pcie: Matrix, least: int, *, doubt: int) -> list[int]:
-    """The groups of devices as near as `least`, [] when some pair of two groups is in doubt, and may belong together."""
+    """Groups of devices joined by links of at least `least`; [] when a doubtful link may join two groups."""
     numbers = groups(pcie, least)
     size = range(len(numbers))
     certain = all(numbers[a] == numbers[b] or pcie[a][b] > doubt for a in size for b in size if a != b)
@@ -55,7 +58,7 @@ def _certain(pcie: Matrix, least: int, *, doubt: int) -> list[int]:
 
 
 def _cut(switches: list[int], own: list[int]) -> list[int]:
-    """The switches, those that overlap with an island without one being inside the other divided by it."""
+    """Divide each PCIe switch that an island overlaps, unless one contains the other."""
     if not switches or not own:
         return switches
     of = {number: {at for at, each in enumerate(switches) if each == number} for number in switches}

@@ -1,1 +1,1 @@
-"""The only room that opens remote files, and the blob store for logs and code."""
+"""Logs, code archives and remote files; the only package that opens remote storage."""

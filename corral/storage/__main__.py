@@ -1,8 +1,8 @@
-"""Why: data is moved by a process of its own, so that a task's runtime needs no library and no credentials in it.
+"""Stage data in a separate process, so that a task's runtime needs neither storage libraries nor credentials.
 
-`python -m corral.storage stage [--storage] SOURCE DESTINATION`: each is a path or a URI; answers 0 when all is there. With
-`--storage` a source that is not there is as good as an empty one, and files keep the time of their last change, so that
-what nobody changed is not copied back.
+`python -m corral.storage stage [--storage] SOURCE DESTINATION`: each is a path or a URI; exits with 0 when everything
+is copied. With `--storage` a missing source counts as empty, and files keep their modification time, so that unchanged
+files are not copied back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from corral.storage.stage import Progress, stage
 
 
 def main(argv: Sequence[str]) -> int:
-    """Stage as told; the exit code of the process."""
+    """Stage as the arguments say; returns the exit code."""
     storage = argv[1:2] == ["--storage"]
     places = argv[2:] if storage else argv[1:]
     if argv[:1] != ["stage"] or len(places) != 2:

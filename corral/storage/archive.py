@@ -1,8 +1,8 @@
-"""Why: replicas read logs at one URI, and stores of objects cannot append; so a log is kept there as segments.
+"""The log archive: each log as segments in a remote folder, because object stores cannot append.
 
-`JOB/REST-OF-ATTEMPT.STREAM/OFFSET` holds the bytes from that offset on; its name may go on with a mark, in which whoever
-follows the log says how far that was (`OFFSET-MARK`), and ends in `.end` when nothing comes after it. A segment that is
-small is written again with what came since, and then removed: where two overlap, the one that reaches further counts.
+`JOB/REST-OF-ATTEMPT.STREAM/OFFSET` holds the bytes from that offset on. The name may carry the follower's mark at the
+segment's end (`OFFSET-MARK`), and ends in `.end` when nothing comes after it. A small last segment is written again
+together with later bytes, and then removed. Where two segments overlap, the one that reaches further counts.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from corral.kernel.ids import AttemptId
 from corral.storage.logs import begin_of_tail
 
 if TYPE_CHECKING:
-    from corral.storage.remote import RemoteFolder  # its library is loaded where there is a remote folder
+    from corral.storage.remote import RemoteFolder  # its library is loaded only where there is a remote folder
 
 _NAME: Final = re.compile(r"(\d{20})(?:-([0-9.]{1,80}))?(\.end)?")
 _SMALL: Final = 256 * 1024
-"""A last segment of fewer bytes is written again with what follows it."""
+"""Bytes below which a last segment is written again with the bytes that follow it."""
 _BLOCK: Final = 2 << 20
-"""Bytes that a reader asks for at once, and has in memory."""
+"""Bytes that a reader fetches at once and keeps in memory."""
 _LOOK_SECONDS: Final = 1.0
 
 
 class Segment(NamedTuple):
-    """One file of a log: where it begins, its bytes, how far its writer was at its end, whether it is the last one."""
+    """One file of a log: its offset and size in bytes, its writer's mark at the end, and whether it is the last one."""
 
     name: str
     begin: int
@@ -45,24 +45,24 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Archived:
-    """What there is of a log: segments in order, each beginning where the one before it ends, or later (a gap)."""
+    """The archived segments of a log in order; each begins where the one before ends, or later (a gap)."""
 
     segments: tuple[Segment, ...] = ()
     complete: bool = False
 
     @property
     def size(self) -> int:
-        """The offset at which what is archived ends."""
+        """The offset at which the archived bytes end."""
         return max((segment.end for segment in self.segments), default=0)
 
     @property
     def mark(self) -> tuple[str, int]:
-        """The latest mark, and the offset that it is of; "" and 0 when there is none."""
+        """The latest mark and its offset; "" and 0 when there is none."""
         marked = [segment for segment in self.segments if segment.mark]
         return (marked[-1].mark, marked[-1].end) if marked else ("", 0)
 
     def next_begin(self) -> int:
-        """Where the next segment is to begin: with the last one, while that is small."""
+        """The offset of the next segment: that of the last one while it is small, else the end."""
         last = self.segments[-1] if self.segments else None
         return last.begin if last is not None and last.size < _SMALL else self.size
 
@@ -74,7 +74,7 @@ class LogArchive:
         self._folder = folder
 
     async def look(self, attempt: AttemptId, stream: str) -> Archived:
-        """What there is of a log now.
+        """The archived part of a log now.
 
         Raises Unavailable.
         """
@@ -83,7 +83,7 @@ class LogArchive:
     async def add(
         self, attempt: AttemptId, stream: str, there: Archived, begin: int, data: bytes, *, mark: str, last: bool
     ) -> Archived:
-        """Write the bytes from `begin` on after what is there; what is there then.
+        """Add the bytes from `begin` on to a log; returns its archived part afterwards.
 
         Raises Unavailable.
         """
@@ -98,9 +98,9 @@ class LogArchive:
         return _joined([*kept, new])
 
     async def read(self, attempt: AttemptId, stream: str, segment: Segment, begin: int, end: int) -> bytes:
-        """The bytes between two offsets of a log, which one segment has.
+        """The bytes between two offsets of a log, from the segment that has them.
 
-        Raises NotFound when the segment has been written again, Unavailable.
+        Raises NotFound when the segment has been rewritten, Unavailable.
         """
         place = f"{_place(attempt, stream)}/{segment.name}"
         return await self._folder.read(place, begin - segment.begin, min(end, segment.end) - segment.begin)
@@ -114,18 +114,18 @@ class LogArchive:
 
 
 class ArchivedLog:
-    """The bytes of one log as they are in the archive."""
+    """A reader of one archived log."""
 
     def __init__(self, archive: LogArchive, attempt: AttemptId, stream: str, there: Archived) -> None:
         self._archive, self.attempt, self.stream, self._there = archive, attempt, stream, there
         self._block = (0, b"")
 
     def exists(self) -> bool:
-        """Whether anything is there."""
+        """Whether anything is archived."""
         return bool(self._there.segments)
 
     async def size(self) -> int:
-        """Bytes there are."""
+        """The archived size in bytes."""
         return self._there.size
 
     async def complete(self) -> bool:
@@ -133,7 +133,7 @@ class ArchivedLog:
         return self._there.complete
 
     async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Up to `limit` bytes from `offset` on, and where they really begin: later, after a gap.
+        """Up to `limit` bytes from `offset` on, with the offset at which they really begin: later, after a gap.
 
         Raises Unavailable.
         """
@@ -150,7 +150,7 @@ class ArchivedLog:
         return await begin_of_tail(self, lines)
 
     async def wait(self, offset: int, seconds: float) -> bool:
-        """Wait for bytes beyond `offset`, at most so long; False once the log is complete and has no more."""
+        """Wait at most `seconds` for bytes beyond `offset`; False once the log is complete and has no more."""
         deadline = asyncio.get_running_loop().time() + seconds
         while self._there.size <= offset and not self._there.complete:
             left = deadline - asyncio.get_running_loop().time()
@@ -161,7 +161,7 @@ class ArchivedLog:
         return self._there.size > offset
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Do nothing."""
 
     async def _look(self) -> None:
         self._there = await self._archive.look(self.attempt, self.stream)
@@ -174,7 +174,7 @@ class ArchivedLog:
         return offset, block[offset - begin : offset - begin + limit]
 
     async def _fetch(self, offset: int) -> tuple[int, bytes]:
-        """A block of bytes from `offset` on; should the segment have been written again meanwhile, that one's."""
+        """A block of bytes from `offset` on; looks again when the segment was rewritten meanwhile."""
         for tried in (False, True):
             segment = next((each for each in self._there.segments if each.end > offset), None)
             if segment is None:
@@ -201,7 +201,7 @@ def _segments(files: dict[str, int]) -> Iterable[Segment]:
 
 
 def _joined(segments: Iterable[Segment]) -> Archived:
-    """Segments in the order of reading, without those that others have whole."""
+    """Segments in reading order, without those that another one contains."""
     chain: list[Segment] = []
     complete = False
     for segment in sorted(segments, key=lambda each: (each.begin, -each.end, not each.mark)):

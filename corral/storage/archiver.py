@@ -1,7 +1,7 @@
-"""Why: logs grow on the machine of whoever leads, and must outlive it; so what is new goes to the archive all the time.
+"""Copy the logs of this machine to the archive while they grow, so that they outlive the machine.
 
-What can fail here is tried again for as long as it takes: a blob store that is away costs nothing but the time until the
-archive has everything. Only who leads copies. An ended log that the archive has stays here for an hour, for its readers.
+Every failure is retried, so while the blob store is away the archive only lags behind. Only the leader copies. An ended
+log that is archived stays here for an hour, for its readers.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from corral.storage.logs import EndedLog, LogFile, LogStore
 
 _log = logging.getLogger(__name__)
 EVERY_SECONDS: Final = 30.0
-"""How often what is new is copied."""
+"""Seconds between two copies of new bytes."""
 _MOST: Final = 8 << 20
-"""Bytes of one segment."""
+"""Bytes of one segment at most."""
 _AT_ONCE: Final = 4
 """Logs that are copied at once; more would take processor time from the scheduler."""
 _KEPT_SECONDS: Final = 3600.0
@@ -33,7 +33,7 @@ _UNKNOWN: Final = Archived()
 
 
 class Growing(NamedTuple):
-    """A log that grows here: how many of its bytes to copy, and the mark that says how far its follower was then."""
+    """A log that grows here: its size in bytes to copy, and its follower's mark at that size."""
 
     attempt: AttemptId
     stream: str
@@ -42,7 +42,7 @@ class Growing(NamedTuple):
 
 
 class LogArchiver:
-    """Copies the logs of this machine to the archive, brings them back, and removes them in both."""
+    """Copies local logs to the archive, restores them from it, and removes them in both places."""
 
     def __init__(
         self,
@@ -52,26 +52,29 @@ class LogArchiver:
         leads: Callable[[], bool] = lambda: True,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """`leads` tells whether this server may still act; `wall` the seconds since 1970."""
+        """`leads` returns whether this server may still act; `wall` the seconds since 1970."""
         self.archive = archive
         self.growing: Callable[[], Iterable[Growing]] = lambda: ()
-        """Tells of the logs that are to be copied while they grow."""
+        """Returns the logs to copy while they grow."""
         self._store, self._leads, self._wall = store, leads, wall
         self._there: dict[tuple[AttemptId, str], Archived] = {}
-        """What the archive has of the logs that are here, as far as is known."""
+        """The archived part of local logs, as far as known."""
         self._locks: weakref.WeakValueDictionary[tuple[AttemptId, str], asyncio.Lock] = weakref.WeakValueDictionary()
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._removals: dict[str, int] = {}
-        """Jobs whose logs are to be removed, and how many times still: a copy may have been under way."""
+        """Jobs whose archived logs are to be removed, with the passes left: a copy may have been in progress."""
 
     async def run(self) -> None:
-        """Copy what is new every 30 seconds until cancelled."""
+        """Copy new bytes every 30 seconds until cancelled."""
         while True:
             await self.sweep()
             await asyncio.sleep(EVERY_SECONDS)
 
     async def sweep(self) -> None:
-        """Copy everything that is new now, and drop here what has long been there; what fails waits for the next time."""
+        """Copy all new bytes now, and delete local logs that ended an hour ago and are archived.
+
+        Failures wait for the next sweep.
+        """
         growing = list(self.growing())
         ended = await asyncio.to_thread(self._store.ended)
         await asyncio.gather(*(self._try(self._grown(each)) for each in growing), *map(self._tend, ended))
@@ -82,7 +85,7 @@ class LogArchiver:
                     del self._removals[job]
 
     async def settle(self, attempt: AttemptId, seconds: float) -> bool:
-        """Have all that an ended attempt printed in the archive, at once and for at most so long; whether it is."""
+        """Archive an ended attempt's whole output now, within `seconds`; returns whether it is archived."""
         pause = _FIRST_PAUSE
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -95,9 +98,9 @@ class LogArchiver:
         return False
 
     async def restore(self, attempt: AttemptId, stream: str = "all") -> tuple[str, int]:
-        """Bring what the archive has beyond the local file into it; the latest mark, and the offset that it is of.
+        """Append the archived bytes beyond the local file to it; returns the latest mark and its offset.
 
-        Raises Unavailable; the local file has then some of it, and the same call goes on.
+        Raises Unavailable; the local file then has a part of them, and the same call continues.
         """
         async with self._lock(attempt, stream):
             there = await self.known(attempt, stream)
@@ -122,15 +125,15 @@ class LogArchiver:
         try:
             return await self.archive.read(attempt, stream, segment, begin, end)
         except NotFound:
-            del self._there[attempt, stream]  # somebody who led before still wrote: look again
+            del self._there[attempt, stream]  # an earlier leader still wrote: look again
             raise
 
     def begun(self, attempt: AttemptId, stream: str = "all") -> None:
-        """An attempt has just been started here: the archive has nothing of it."""
+        """Note that an attempt has just started here, so that the archive has nothing of it."""
         self._there.setdefault((attempt, stream), _UNKNOWN)
 
     async def known(self, attempt: AttemptId, stream: str = "all") -> Archived:
-        """What the archive has of a log.
+        """The archived part of a log.
 
         Raises Unavailable.
         """
@@ -139,7 +142,7 @@ class LogArchiver:
         return self._there[attempt, stream]
 
     def forget(self, job: str) -> None:
-        """Remove the logs of a job that is gone, here now and there soon."""
+        """Remove the logs of a deleted job, here now and in the archive soon."""
         self._store.remove(job)
         self._removals[job] = 2
         for key in [key for key in self._there if key[0].partition(".")[0] == job]:
@@ -156,13 +159,13 @@ class LogArchiver:
                 await self._copy(log.attempt, log.stream, log.size, "", last=True)
 
     async def _tend(self, log: EndedLog) -> None:
-        """Copy an ended log; drop it here when it has been there for long enough."""
+        """Copy an ended log, and delete it here an hour after its end."""
         if await self._try(self._finished(log)) and log.at < self._wall() - _KEPT_SECONDS:
             self._store.drop(log.attempt, log.stream)
             self._there.pop((log.attempt, log.stream), None)
 
     async def _copy(self, attempt: AttemptId, stream: str, to: int, mark: str, *, last: bool) -> None:
-        """Write the bytes up to `to`; `mark` is of that offset."""
+        """Archive the bytes up to `to`; `mark` belongs to that offset."""
         there = self._there[attempt, stream]
         source = LogFile(self._store.path(attempt, stream), str(self._store.root))
         try:
@@ -170,7 +173,7 @@ class LogArchiver:
                 begin, data = await source.read(there.next_begin() if there.size < to else to, _MOST)
                 data = data[: max(0, to - begin)]
                 if not data and there.size < to:
-                    to = there.size  # a head that was dropped up to here, or a file that is shorter than was said
+                    to = there.size  # a dropped head reaches up to here, or the file is shorter than reported
                     begin = to
                     if not last:
                         return
@@ -206,9 +209,9 @@ class LogArchiver:
 
 
 async def _write(handle: int, data: bytes, at: int) -> None:
-    """Write at an offset, by a thread that has ended when this ends, also when it is cancelled.
+    """Write at an offset in a thread; returns only when the thread has ended, also when cancelled.
 
-    A thread that went on would write into whatever file has the number next.
+    Otherwise the thread would write into any file that reuses the descriptor.
     """
     work = asyncio.ensure_future(asyncio.to_thread(_write_all, handle, data, at))
     try:
@@ -220,7 +223,7 @@ async def _write(handle: int, data: bytes, at: int) -> None:
 
 
 def _write_all(handle: int, data: bytes, at: int) -> None:
-    """A disk that is nearly full takes a part, and says at the next try that it is full."""
+    """Write all bytes; a nearly full disk takes a part and fails only at the next write."""
     while data:
         count = os.pwrite(handle, data, at)
         data, at = data[count:], at + count

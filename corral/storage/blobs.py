@@ -1,6 +1,6 @@
-"""Why: code goes up once and is known by its content, so the same archive is stored once and never half.
+"""Store code archives by the SHA-256 of their content, each once and never partially.
 
-With a remote folder that is where archives are; the local one keeps those that were needed here lately.
+With a remote folder the archives are there; the local folder caches those used lately.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from corral.workers.pool import Limits as WorkerLimits
 from corral.workers.pool import PastLimits, Workers
 
 if TYPE_CHECKING:
-    from corral.storage.remote import RemoteFolder  # its library is loaded where there is a remote folder
+    from corral.storage.remote import RemoteFolder  # its library is loaded only where there is a remote folder
 
 BLOB_SCHEME = "blob:"
-"""What a job's code URI begins with when it names an archive of a `BlobStore`."""
+"""Prefix of a job's code URI that names an archive of a `BlobStore`."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _KEPT_SECONDS: Final = 7 * 86_400.0
-"""How long an archive that is in the remote folder too is kept here after it was last needed."""
+"""Seconds for which a locally cached archive is kept after its last use, when the remote folder has it too."""
 _FETCHING: Final = ".fetching"
 _CHECKING: Final = WorkerLimits(memory=1 << 30, cpu_seconds=120)
-"""What the check of one archive may use; 20 GiB are read in less."""
+"""Limits for the check of one archive; 20 GiB are read within them."""
 
 
 class Stored(NamedTuple):
-    """What was put: the SHA-256 of its bytes in hexadecimal, and their number."""
+    """A stored archive: the SHA-256 of its bytes in hexadecimal, and their number."""
 
     digest: str
     size: int
 
 
 class BlobStore:
-    """Archives under one folder as `DIGEST.tar.gz`; a file that is there is complete."""
+    """Archives in one folder as `DIGEST.tar.gz`; an existing file is complete."""
 
     def __init__(self, root: Path, limits: Limits | None = None, remote: RemoteFolder | None = None) -> None:
         self.root = root
@@ -50,7 +50,7 @@ class BlobStore:
         self._fetches: dict[str, asyncio.Task[None]] = {}
 
     def open(self) -> None:
-        """Make the folder and drop what interrupted uploads left.
+        """Make the folder and delete the remains of interrupted uploads.
 
         Raises OSError when it cannot be made.
         """
@@ -59,11 +59,11 @@ class BlobStore:
             leftover.unlink()
 
     async def put(self, stream: AsyncIterator[bytes], max_bytes: int, workers: Workers, digest: str = "") -> Stored:
-        """Store an archive as it arrives; one of the workers checks it as a whole before anyone can see it.
+        """Store an archive as it arrives; a worker checks the whole archive before it becomes visible.
 
-        Raises TooLarge when it is longer than `max_bytes`, InvalidInput when it has another SHA-256 than `digest` (if that
-        is given), is no tar.gz or would write outside of the folder it is unpacked into, Unavailable when the disk is full,
-        the remote folder does not take it, or all workers are busy.
+        Raises TooLarge when it is longer than `max_bytes`; InvalidInput when its SHA-256 is not `digest` (if given), or
+        when it is not a tar.gz or would write outside the folder it is unpacked into; Unavailable when the disk is
+        full, the remote folder does not take it, or all workers are busy.
         """
         part = self.root / f"{secrets.token_hex(8)}.part"
         try:
@@ -86,7 +86,7 @@ class BlobStore:
             part.unlink(missing_ok=True)
 
     async def size(self, digest: str) -> int | None:
-        """The bytes of an archive, None when there is none.
+        """The size of an archive in bytes, None when there is none.
 
         Raises Unavailable when the remote folder does not answer.
         """
@@ -99,9 +99,9 @@ class BlobStore:
             return None
 
     async def fetch(self, digest: str) -> Path:
-        """The file of an archive, brought here first where it is only in the remote folder.
+        """The local file of an archive, downloaded from the remote folder if needed.
 
-        Raises NotFound when there is none, Unavailable when it cannot be brought here just now.
+        Raises NotFound when there is none, Unavailable when it cannot be downloaded now.
         """
         path = self.path(digest)
         if self._remote is None or path.is_file():
@@ -117,16 +117,16 @@ class BlobStore:
         return self.get(digest)
 
     def path(self, digest: str) -> Path:
-        """Where an archive is or would be.
+        """The path of an archive, whether it exists or not.
 
-        Raises InvalidInput when `digest` is no SHA-256 in hexadecimal.
+        Raises InvalidInput when `digest` is not a SHA-256 in hexadecimal.
         """
         if not _DIGEST.fullmatch(digest):
             raise InvalidInput("bad-digest", "A digest is 64 hexadecimal digits (SHA-256).")
         return self.root / _name(digest)
 
     def get(self, digest: str) -> Path:
-        """The file of an archive that is here already.
+        """The file of an archive that is stored locally.
 
         Raises NotFound when it is not.
         """
@@ -164,7 +164,7 @@ class BlobStore:
             part.unlink(missing_ok=True)
 
     def _forget_old(self) -> None:
-        """Drop what nobody here has needed for long; it is in the remote folder."""
+        """Delete local archives that were not used for long; the remote folder has them."""
         before = time.time() - _KEPT_SECONDS
         for path in self.root.iterdir():
             if path.name.endswith((".tar.gz", _FETCHING)) and path.stat().st_mtime < before:
@@ -199,7 +199,7 @@ def _digest_of(path: Path) -> str:
 
 
 def _wrong_with(path: Path, limits: Limits) -> str:
-    """What is wrong with an archive; empty for a sound one."""
+    """The problem with an archive; "" for a valid one."""
     try:
         with open(path, "rb") as archive:
             check(archive, limits)

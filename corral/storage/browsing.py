@@ -1,9 +1,9 @@
-"""Look into the folder of a storage and read files in it, for people who may read them.
+"""List folders of a storage and read its files, for users who may read them.
 
-No link is followed, on the way or at its end: every part of a path is opened from the folder before it, so that neither
-`..` nor a link leads out. What one system account may not read, the server, which may read everything, does not give to it.
-Each call works in a thread of its own with a deadline, because a file server that is away may never answer; each storage
-has few of them at once.
+Links are never followed, neither on the way nor at the end. Every part of a path is opened relative to the folder
+before it, so that neither `..` nor a link leads out. The server may read everything, so it checks what the user's
+system account may read. Each call works in a thread with a deadline, because a file server that is away may never
+answer. Each storage has few such threads at once.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from corral.storage.stage import place, words_of
 
 Answer = TypeVar("Answer")
 SECONDS: Final = 10.0
-"""How long a folder or a piece of a file may take."""
+"""Seconds that a listing or a piece of a file may take."""
 WAIT: Final = 2.0
 """Seconds that a listing or a file's first call waits for one of the storage's slots."""
 PIECE_WAIT: Final = 60.0
-"""Seconds that a piece of a file waits for one, because a file that breaks off is of no use."""
+"""Seconds that a later piece of a file waits for a slot; longer, because a truncated file is useless."""
 PIECE: Final = 1 << 20
 """Bytes of a file that are read at once."""
 MOST_SEEN: Final = 200_000
-"""Entries of one folder that are looked at."""
+"""Entries of one folder that are read at most."""
 _DEEPEST: Final = 64
 _LONGEST: Final = 4096
 
 
 class Entry(NamedTuple):
-    """One thing in a folder."""
+    """One entry of a folder."""
 
     name: str
     kind: Literal["folder", "file", "link", "other"]
@@ -49,28 +49,28 @@ class Entry(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """Some entries by name."""
+    """A page of entries in the order of their names."""
 
     entries: list[Entry]
     next: str = ""
-    """The name, as the storage has it, after which the next ones come; "" when there are no more."""
+    """The name after which the next page starts, as the storage has it; "" on the last page."""
 
 
 class Account(NamedTuple):
-    """A system account, as whom files are read."""
+    """The system account whose permissions apply."""
 
     uid: int
     groups: frozenset[int]
 
     def may(self, status: os.stat_result, *, enter: bool = False) -> bool:
-        """Whether the account may read a thing and, a folder, enter it; what only an ACL lets it do, it may not."""
+        """Whether the account may read a file, or read and enter a folder, by its mode bits. ACLs are ignored."""
         shift = 6 if status.st_uid == self.uid else 3 if status.st_gid in self.groups else 0
         wanted = 0o5 if enter else 0o4
         return self.uid == 0 or (status.st_mode >> shift) & wanted == wanted
 
 
 def account_of(uid: int | None) -> Account | None:
-    """As whom a user's tasks read files; None where the server itself has no more rights than they.
+    """The account that a user's tasks read files as; None where the server has no more rights than they.
 
     Blocks: the system's account database may be a directory server (LDAP).
     """
@@ -86,9 +86,9 @@ def account_of(uid: int | None) -> Account | None:
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """The names that a path in a storage is made of.
+    """The names in a path of a storage.
 
-    Raises InvalidInput `bad-path` for one that leads out, or is too long.
+    Raises InvalidInput `bad-path` for a path that leads out or is too long.
     """
     parts = tuple(part for part in path.split("/") if part and part != ".")
     if ".." in parts or "\0" in path or len(path) > _LONGEST or len(parts) > _DEEPEST:
@@ -98,18 +98,18 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 class Folder(Protocol):
-    """The folder of a storage as one user has it. Its calls block."""
+    """The folder of a storage as one user sees it. Its calls block."""
 
     def entries(self, parts: tuple[str, ...], after: str, limit: int) -> Listing:
-        """The entries of a folder in it, those whose names come after `after`."""
+        """The entries of a folder whose names come after `after`."""
         ...
 
     def size(self, parts: tuple[str, ...]) -> int:
-        """The bytes of a file in it, which may be read."""
+        """The size in bytes of a readable file."""
         ...
 
     def read(self, parts: tuple[str, ...], begin: int, end: int) -> bytes:
-        """A piece of a file in it."""
+        """The bytes from `begin` to `end` of a file."""
         ...
 
 
@@ -117,12 +117,12 @@ class LocalFolder:
     """A folder of this machine."""
 
     def __init__(self, root: str, own: str, account: Callable[[], Account | None] | None) -> None:
-        """`own` is the user's folder in it; "" is all of it. `account` may block: it is called once, by the first call."""
+        """`own` is the user's folder in it, "" for all of it. `account` may block; the first call calls it once."""
         self._root, self._own, self._ask = root, own, account
         self._account: Account | None = None
 
     def entries(self, parts: tuple[str, ...], after: str, limit: int) -> Listing:
-        """The entries of a folder in it.
+        """The entries of a folder.
 
         Raises NotFound, Forbidden.
         """
@@ -135,7 +135,7 @@ class LocalFolder:
             )
 
     def size(self, parts: tuple[str, ...]) -> int:
-        """The bytes of a file in it.
+        """The size of a file in bytes.
 
         Raises NotFound, Forbidden, InvalidInput `not-a-file`.
         """
@@ -145,7 +145,7 @@ class LocalFolder:
             return status.st_size
 
     def read(self, parts: tuple[str, ...], begin: int, end: int) -> bytes:
-        """A piece of a file in it; raises like `size`."""
+        """The bytes from `begin` to `end` of a file; raises like `size`."""
         with self._opened(parts, os.O_NONBLOCK) as (descriptor, status):
             if not stat.S_ISREG(status.st_mode):
                 raise InvalidInput("not-a-file", f"{'/'.join(parts)[-200:]} is no file; list it instead.")
@@ -153,7 +153,7 @@ class LocalFolder:
 
     @contextmanager
     def _opened(self, parts: tuple[str, ...], flags: int) -> Iterator[tuple[int, os.stat_result]]:
-        """The thing at a path, opened part by part from the folder before."""
+        """Open a path part by part, each relative to the folder before."""
         ways = (*((self._own,) if self._own else ()), *parts)
         shown = "/".join(parts)[-200:] or "/"
         descriptor = -1
@@ -183,13 +183,13 @@ class LocalFolder:
 
 
 class RemoteStorage:
-    """A folder at a URI, as the server's own credentials open it."""
+    """A folder at a URI, opened with the server's own credentials."""
 
     def __init__(self, uri: str, own: str) -> None:
         self._uri, self._own = uri, own
 
     def entries(self, parts: tuple[str, ...], after: str, limit: int) -> Listing:
-        """The entries of a folder in it.
+        """The entries of a folder.
 
         Raises NotFound, Unavailable.
         """
@@ -205,7 +205,7 @@ class RemoteStorage:
         return Listing(wanted[:limit], wanted[limit - 1].name if len(wanted) > limit else "")
 
     def size(self, parts: tuple[str, ...]) -> int:
-        """The bytes of a file in it.
+        """The size of a file in bytes.
 
         Raises NotFound, InvalidInput `not-a-file`, Unavailable.
         """
@@ -221,7 +221,7 @@ class RemoteStorage:
         return int(info.get("size") or 0)
 
     def read(self, parts: tuple[str, ...], begin: int, end: int) -> bytes:
-        """A piece of a file in it; raises like `size`."""
+        """The bytes from `begin` to `end` of a file; raises like `size`."""
         filesystem, path = self._at(parts)
         try:
             data: bytes = filesystem.cat_file(path, start=begin, end=end)
@@ -237,7 +237,7 @@ class RemoteStorage:
 
 
 class Browser:
-    """Calls to storages' folders, each in a thread of its own, and few at once in each storage."""
+    """Calls folders of storages in threads, few at once for each storage."""
 
     def __init__(self, seconds: float = SECONDS, wait: float = WAIT, piece_wait: float = PIECE_WAIT) -> None:
         self._seconds, self._wait, self._piece_wait = seconds, wait, piece_wait
@@ -246,9 +246,9 @@ class Browser:
     async def entries(
         self, storage: str, folder: Folder, path: str, after: str, limit: int, *, user: str = ""
     ) -> Listing:
-        """Some entries of a folder.
+        """A page of a folder's entries.
 
-        Raises what the folder does, and Unavailable when it does not answer in time, or the storage or user is busy.
+        Raises the folder's errors, and Unavailable when it does not answer in time, or the storage or user is busy.
         """
         parts = parts_of(path)
         return await self._call(storage, user, self._wait, lambda: folder.entries(parts, after, limit))
@@ -256,7 +256,7 @@ class Browser:
     async def file(
         self, storage: str, folder: Folder, path: str, *, user: str = ""
     ) -> tuple[int, AsyncIterator[bytes]]:
-        """The size of a file, and its bytes piece by piece: as many as it had at first.
+        """The size of a file, and its bytes in pieces up to that size.
 
         Raises like `entries`.
         """
@@ -322,7 +322,7 @@ class Browser:
 
 
 def _entry(folder: int, name: str) -> Entry | None:
-    """One entry; None for one that is gone meanwhile."""
+    """One entry; None when it is gone meanwhile."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:

@@ -1,6 +1,6 @@
-"""The calls that may be under way in one storage at once, and who waits for one of them to end.
+"""Limit the calls in progress to one storage, and queue those that wait.
 
-A storage that hangs must not take up all threads, and one user must not take up all of a storage.
+A hanging storage must not take all threads, and one user must not take all calls to a storage.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Final
 from corral.kernel.errors import Unavailable
 
 AT_ONCE: Final = 8
-"""Calls under way in one storage; one that hangs counts until it ends."""
+"""Calls in progress to one storage; a hanging one counts until it ends."""
 PER_USER: Final = 2
-"""Calls of one user under way in one storage."""
+"""Calls of one user in progress to one storage."""
 _RETRY_SECONDS: Final = 5
 
 
 class CallSlots:
-    """The slots of one storage. Free ones go to those who have waited longest and have not all that one user may."""
+    """The slots of one storage. A free slot goes to the longest waiting user below the limit per user."""
 
     def __init__(self, storage: str) -> None:
         self._storage = storage
@@ -28,11 +28,11 @@ class CallSlots:
 
     @property
     def idle(self) -> bool:
-        """Whether no call is under way."""
+        """Whether no call is in progress."""
         return not self._used
 
     async def take(self, user: str, seconds: float) -> None:
-        """Take a slot for a call of a user's, and wait for it so long.
+        """Take a slot for a user's call, waiting at most `seconds` for it.
 
         Raises Unavailable `storage-busy`.
         """
@@ -52,7 +52,7 @@ class CallSlots:
             raise
 
     def give_back(self, user: str) -> None:
-        """Give a slot back, to whoever waits for it."""
+        """Release a slot and pass it to the next waiting call."""
         self._used[user] -= 1
         if not self._used[user]:
             del self._used[user]
@@ -68,7 +68,7 @@ class CallSlots:
         return self._used[user] < PER_USER and self._used.total() < AT_ONCE
 
     def _leave(self, user: str, slot: asyncio.Future[None]) -> None:
-        """Wait no more; a slot that came at the last moment goes to the next one."""
+        """Stop waiting; a slot that was assigned at the last moment is passed on."""
         if (user, slot) in self._waiting:
             self._waiting.remove((user, slot))
         else:

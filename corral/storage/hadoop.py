@@ -1,8 +1,8 @@
-"""Why: the two libraries for HDFS (fsspec's for WebHDFS, hdfs-native for its own protocol) lose data if taken as they are.
+"""HDFS through fsspec's WebHDFS client and hdfs-native, with fixes for cases in which they lose data.
 
-A rename onto a file that is there does nothing, `#` and `?` end a file's name, a DataNode's refusal is read as data,
-nothing is ever appended, and nobody says who one is. Here all of that is as with every other store; the user is
-`HADOOP_USER_NAME`, else who runs this. `HADOOP_CONF_DIR` says where a name service is (`hdfs://` alone).
+As they are, a rename onto an existing file does nothing, `#` and `?` end a file's name, a DataNode's error is read as
+data, an append writes nothing, and no user is sent. Here HDFS behaves like every other store. The user is
+`HADOOP_USER_NAME`, else the process's own. `HADOOP_CONF_DIR` configures name services (`hdfs://` only).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from urllib.parse import urlsplit
 SCHEMES: Final = ("hdfs", "webhdfs")
 _WEB_PORT: Final = 9870
 _SILENCE: Final = (10.0, 120.0)
-"""For so long a connection, and then each answer, is waited for."""
+"""Seconds to wait for a connection, and then for each answer."""
 _ONE_NAME_NODE: Final = {"dfs.client.failover.max.attempts": "3"}
-"""Without a configuration there is one NameNode, to which nobody else fails over: it is not asked for minutes."""
+"""Without a configuration there is one NameNode and no failover, so the client must not retry for minutes."""
 _REMOTE: Final = re.compile(r'RPCError\("[\w.$]+", "(.*)', re.DOTALL)
 
 
 def place(uri: str) -> tuple[Any, str]:
-    """The file system and the path that `hdfs://…` or `webhdfs://…` names.
+    """The file system and the path of `hdfs://…` or `webhdfs://…`.
 
-    Raises ImportError where its library is not installed, ValueError for a port that is none.
+    Raises ImportError where its library is not installed, ValueError for an invalid port.
     """
     scheme, _, rest = uri.partition("://")
     authority, _, path = rest.partition("/")
@@ -35,7 +35,7 @@ def place(uri: str) -> tuple[Any, str]:
 
 
 def plain_words(text: str) -> str:
-    """What a NameNode said of a failure, without the class of the exception and the stack of the server."""
+    """A NameNode's error message without the exception's class and the server's stack trace."""
     found = _REMOTE.match(text)
     return re.split(r"\\n|\n", found[1] if found else text, maxsplit=1)[0].removesuffix('")')
 
@@ -72,7 +72,7 @@ def _web(host: str, port: int | None) -> Any:
             return True
 
         def _write(self, operation: str, method: str, data: bytes, **parameters: str) -> None:
-            """The NameNode, which is sent no data, names the DataNode."""
+            """Get the DataNode's address from the NameNode, which receives no data, and send the data there."""
             told = self.fs._call(operation, method, self.path, redirect=False, **parameters)
             where, kind = told.headers["Location"], {"Content-Type": "application/octet-stream"}
             answer = self.fs.session.request(method, where, data=data, headers=kind)
@@ -106,7 +106,7 @@ def _web(host: str, port: int | None) -> Any:
 
 
 def _refusal(body: bytes) -> str:
-    """What a DataNode said of a failure; "" where it said nothing."""
+    """A DataNode's error message; "" when it sent none."""
     try:
         return str(json.loads(body)["RemoteException"]["message"])
     except (ValueError, LookupError, TypeError):
@@ -114,8 +114,8 @@ def _refusal(body: bytes) -> str:
 
 
 def _user() -> str | None:
-    """Who one is to a cluster that takes one's word for it, as Hadoop's own clients have it."""
+    """The user name for clusters without authentication, chosen as Hadoop's own clients do."""
     try:
         return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-    except (KeyError, OSError):  # a number without a name
+    except (KeyError, OSError):  # a uid without a name
         return None

@@ -1,7 +1,7 @@
-"""Why: a follower must hear of a new log line from the kernel, not by asking again and again.
+"""Wait for changes of files with inotify, so that log followers need not poll.
 
-One inotify instance serves a whole event loop (a user may have 128); Python's library has no binding, and three calls
-of the C library are all that is needed.
+One inotify instance serves a whole event loop, because a user may have only 128. Python's library has no binding; three
+calls of the C library suffice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Watcher:
-    """Wakes whoever waits for a file or folder to change."""
+    """Wakes tasks that wait for a file or folder to change."""
 
     def __init__(self) -> None:
         """Raises OSError when the user has no inotify instance left."""
@@ -29,9 +29,9 @@ class Watcher:
         weakref.finalize(self, os.close, self._handle)
 
     def watch(self, path: str, mask: int = MODIFY | ATTRIB) -> Watch:
-        """Begin to watch; the same file may be watched many times.
+        """Start a watch; the same file may be watched several times.
 
-        Raises OSError when it is not there or the user's watches are used up.
+        Raises OSError when the file does not exist or the user has no watches left.
         """
         number = _checked(_LIBC.inotify_add_watch(self._handle, os.fsencode(path), mask))
         event = asyncio.Event()
@@ -43,7 +43,7 @@ class Watcher:
         events = self._waiting.get(number, set())
         events.discard(event)
         if not events and self._waiting.pop(number, None) is not None:
-            _LIBC.inotify_rm_watch(self._handle, number)  # fails only when the file went first
+            _LIBC.inotify_rm_watch(self._handle, number)  # fails only when the file was deleted before
 
     def _wake(self) -> None:
         try:
@@ -54,13 +54,13 @@ class Watcher:
         while at < len(raw):
             number, _, _, length = _EVENT.unpack_from(raw, at)
             at += _EVENT.size + length
-            lost = number < 0  # the queue was full: anything may have changed
+            lost = number < 0  # the kernel's queue overflowed: any file may have changed
             for event in chain(*self._waiting.values()) if lost else self._waiting.get(number, ()):
                 event.set()
 
 
 class Watch:
-    """One interest in one file; `changed` is set whenever it changed since it was cleared."""
+    """One watch of one file; `changed` is set at each change."""
 
     def __init__(self, watcher: Watcher, number: int, changed: asyncio.Event) -> None:
         self._watcher = watcher
@@ -68,7 +68,7 @@ class Watch:
         self.changed = changed
 
     def close(self) -> None:
-        """Lose interest."""
+        """End the watch."""
         self._watcher.drop(self._number, self.changed)
 
 

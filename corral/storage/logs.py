@@ -1,7 +1,7 @@
-"""Why: tasks append to plain files that outlive everything, and readers see bytes the moment they are written.
+"""Task logs as plain files, which readers can follow while tasks append to them.
 
-A log is complete when its file can no longer be written (mode 0440): the engine says so when nothing of the attempt is
-left, and a follower in another process hears of it as of any change. Offsets never change: an old head is given back to
+A log is complete when its file is no longer writable (mode 0440). The engine sets this when nothing of the attempt is
+left, and a follower in another process is notified as of any change. Offsets never change: an old head is returned to
 the disk by punching a hole, and reading starts after it.
 """
 
@@ -28,7 +28,7 @@ _NO_WAIT: int = getattr(os, "RWF_NOWAIT", 0)
 
 
 class EndedLog(NamedTuple):
-    """A log that is complete, its bytes, and when it became so (seconds since 1970)."""
+    """A complete log, its size in bytes, and the time when it was completed (seconds since 1970)."""
 
     attempt: AttemptId
     stream: str
@@ -37,9 +37,9 @@ class EndedLog(NamedTuple):
 
 
 class LogStore:
-    """The logs of all attempts under one folder: `JOB/REST-OF-ATTEMPT.STREAM`, one file a stream.
+    """The logs of all attempts under one folder: `JOB/REST-OF-ATTEMPT.STREAM`, one file for each stream.
 
-    An attempt writes either `all` (both streams into one file, in the order of writing) or, when its job asked to keep
+    An attempt writes either `all` (both streams into one file, in the order of writing) or, when its job asks to keep
     them apart, `stdout` and `stderr`.
     """
 
@@ -54,9 +54,10 @@ class LogStore:
         self.root.mkdir(parents=True, exist_ok=True, mode=0o711)
 
     def prepare(self, attempt: AttemptId, *, split: bool = False, uid: int = -1) -> tuple[str, str]:
-        """The files that an attempt's standard output and error go to, their folder made.
+        """Make the folder for an attempt's logs; returns the paths for its standard output and error.
 
-        For a task under another uid they are made as that user's, who may open them by name (`> /dev/stderr`).
+        For a task under another uid the files are created with that owner, so that it can open them by name (`>
+        /dev/stderr`).
         """
         try:
             os.mkdir(self._folder(attempt), 0o711)
@@ -72,11 +73,11 @@ class LogStore:
         return paths
 
     def path(self, attempt: AttemptId, stream: str) -> str:
-        """Where a stream of an attempt is, whether it exists or not."""
+        """The path of a stream of an attempt, whether it exists or not."""
         return f"{self._folder(attempt)}/{attempt.partition('.')[2]}.{stream}"
 
     def finish(self, attempt: AttemptId) -> int:
-        """Nothing will be written any more: tell followers; returns the bytes that all streams hold."""
+        """Mark the logs of an attempt as complete, which notifies followers; returns their total size in bytes."""
         total = 0
         for path in self._files(attempt):
             os.chmod(path, _COMPLETE)
@@ -84,7 +85,10 @@ class LogStore:
         return total
 
     def drop_head(self, attempt: AttemptId, keep: int) -> None:
-        """Give all but the last `keep` bytes of each stream back to the disk, where the file system can do that."""
+        """Return all but the last `keep` bytes of each stream to the disk.
+
+        Raises OSError where the file system cannot punch holes.
+        """
         for path in self._files(attempt):
             surplus = (os.stat(path).st_size - keep) // 4096 * 4096
             if surplus > 0:
@@ -102,19 +106,19 @@ class LogStore:
         os.rmdir(folder)
 
     def has(self, attempt: AttemptId) -> bool:
-        """Whether anything of the attempt is here."""
+        """Whether any log of the attempt is here."""
         return bool(self._files(attempt))
 
     def grows(self, attempt: AttemptId) -> bool:
-        """Whether anything of the attempt is here that is not complete."""
+        """Whether a log of the attempt is here that is not complete."""
         return len(self._files(attempt)) > len(self.ended_of(attempt))
 
     def streams(self, attempt: AttemptId) -> tuple[str, ...]:
-        """The streams that make up everything that the attempt prints: `all`, or both where it keeps them apart."""
+        """The streams of an attempt's output: `all`, or `stdout` and `stderr` where they are kept apart."""
         return ("stdout", "stderr") if os.path.exists(self.path(attempt, "stdout")) else ("all",)
 
     def ended(self) -> list[EndedLog]:
-        """Every log to which nothing is written any more; it looks at all files."""
+        """Every complete log; reads the metadata of all files."""
         found = []
         for folder in os.scandir(self.root):
             if folder.is_dir(follow_symlinks=False):
@@ -122,12 +126,12 @@ class LogStore:
         return found
 
     def ended_of(self, attempt: AttemptId) -> list[EndedLog]:
-        """Those of one attempt."""
+        """The complete logs of one attempt."""
         job, _, rest = attempt.partition(".")
         return [log for each in STREAMS if (log := _ended(job, self._folder(attempt), f"{rest}.{each}"))]
 
     def drop(self, attempt: AttemptId, stream: str) -> None:
-        """Delete one log that is kept elsewhere too."""
+        """Delete one log that is archived."""
         for path in (self.path(attempt, stream), self.path(attempt, "position")):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
@@ -135,17 +139,17 @@ class LogStore:
             os.rmdir(self._folder(attempt))
 
     def source(self, attempt: AttemptId, stream: str = "all") -> LogFile:
-        """A stream of an attempt, to be read and followed; `stdout` of an attempt that did not split them is `all`.
+        """A reader of one stream; without separate streams, `stdout` is `all`.
 
-        Raises InvalidInput for a stream that the attempt does not have, or an id that is none.
+        Raises InvalidInput for a stream that the attempt does not have, or an invalid id.
         """
         name = name_of(attempt, stream, split=os.path.exists(self.path(attempt, "stdout")))
         return LogFile(self.path(attempt, name), str(self.root))
 
     async def read(self, attempt: AttemptId, stream: str, offset: int, limit: int) -> bytes:
-        """Up to `limit` bytes from `offset` on; fewer where the log ends.
+        """Up to `limit` bytes from `offset` on; fewer at the log's end.
 
-        Raises NotFound when the attempt has written no log here.
+        Raises NotFound when there is no log of the attempt here.
         """
         source = self.source(attempt, stream)
         try:
@@ -156,7 +160,7 @@ class LogStore:
             await source.close()
 
     async def follow(self, attempt: AttemptId, stream: str = "all", offset: int = 0) -> AsyncIterator[bytes]:
-        """The log from `offset` on, as it grows, until it is complete; one piece at a time is in memory."""
+        """The log from `offset` on as it grows, until it is complete; one piece at a time is in memory."""
         source = self.source(attempt, stream)
         try:
             while True:
@@ -177,7 +181,7 @@ class LogStore:
 
 
 class LogFile:
-    """The bytes of one stream of one attempt, growing while it runs; it may not be there yet."""
+    """A reader of one stream of one attempt, which may grow and need not exist yet."""
 
     def __init__(self, path: str, root: str) -> None:
         self._path = path
@@ -185,14 +189,14 @@ class LogFile:
         self._handle = -1
         self._watch: inotify.Watch | None = None
         self._most = 0
-        """Bytes that the file was seen to have."""
+        """The largest size in bytes that the file was seen to have."""
 
     def exists(self) -> bool:
-        """Whether anything was written or may be."""
+        """Whether the log exists, even if it is empty."""
         return self._open()
 
     async def size(self) -> int:
-        """Bytes there are now; those of a dropped head are counted."""
+        """The current size in bytes; a dropped head is counted."""
         return self._seen() if self._open() else 0
 
     async def complete(self) -> bool:
@@ -200,9 +204,9 @@ class LogFile:
         return self._open() and not os.fstat(self._handle).st_mode & stat.S_IWUSR
 
     async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Up to `limit` bytes from `offset` on, and where they really begin: later, when the head is gone.
+        """Up to `limit` bytes from `offset` on, with the offset at which they really begin: later if the head is gone.
 
-        A task that emptied its own log (`> /dev/stderr` does) is read from the beginning again.
+        When a task truncates its own log (`> /dev/stderr` does), reading restarts at the beginning.
         """
         if not self._open():
             return offset, b""
@@ -215,7 +219,7 @@ class LogFile:
         buffer = bytearray(min(limit, size - begin))
         try:
             count = os.preadv(self._handle, [buffer], begin, _NO_WAIT)
-        except OSError:  # not in memory (EAGAIN), or the file system cannot tell (EOPNOTSUPP): let a thread wait for it
+        except OSError:  # not in memory (EAGAIN) or not supported (EOPNOTSUPP): a thread waits for it
             count = await asyncio.to_thread(os.preadv, self._handle, [buffer], begin)
         return begin, bytes(memoryview(buffer)[:count])
 
@@ -224,7 +228,7 @@ class LogFile:
         return await begin_of_tail(self, lines)
 
     async def wait(self, offset: int, seconds: float) -> bool:
-        """Wait for bytes beyond `offset`, at most so long; False once the log is complete and has no more."""
+        """Wait at most `seconds` for bytes beyond `offset`; False once the log is complete and has no more."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while True:
@@ -236,7 +240,7 @@ class LogFile:
             if complete:
                 return False
             if self._watch is not watch:
-                continue  # the file came after its folder began to be watched, which is over
+                continue  # the file appeared while its folder was watched; watch the file now
             if loop.time() >= deadline:
                 return True
             timer = loop.call_at(deadline, watch.changed.set)
@@ -246,7 +250,7 @@ class LogFile:
                 timer.cancel()
 
     async def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._watch is not None:
             self._watch.close()
             self._watch = None
@@ -268,13 +272,13 @@ class LogFile:
                 self._handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             except FileNotFoundError:
                 return False
-            if self._watch is not None:  # it was the folder's; the file's own is wanted now
+            if self._watch is not None:  # it is the folder's; the file's own is needed now
                 self._watch.close()
                 self._watch = None
         return True
 
     def _watching(self) -> inotify.Watch:
-        """A watch on the file, or, until it is there, on the folder that it or its folder will appear in."""
+        """A watch on the file; before it exists, on the folder in which it or its folder will appear."""
         try:
             if self._open():
                 self._watch = self._watch or inotify.watcher().watch(self._path)
@@ -286,7 +290,7 @@ class LogFile:
             place = folder if os.path.isdir(folder) else self._root
             self._watch = inotify.watcher().watch(place, inotify.CREATE | inotify.MOVED_TO)
             if place != folder and os.path.isdir(folder):
-                return self._watching()  # the folder came meanwhile
+                return self._watching()  # the folder appeared meanwhile
             return self._watch
         except OSError as error:
             message = f"Logs cannot be followed: {error.strerror}; raise fs.inotify.max_user_instances and _watches."
@@ -294,14 +298,14 @@ class LogFile:
 
 
 class Readable(Protocol):
-    """What can be read from any offset."""
+    """A log that can be read from any offset."""
 
     async def size(self) -> int:
-        """Bytes there are now."""
+        """The current size in bytes."""
         ...
 
     async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Up to `limit` bytes from `offset` on, and where they really begin."""
+        """Up to `limit` bytes from `offset` on, with the offset at which they really begin."""
         ...
 
 
@@ -330,9 +334,9 @@ async def begin_of_tail(source: Readable, lines: int) -> int:
 
 
 def name_of(attempt: AttemptId, stream: str, *, split: bool) -> str:
-    """The stream that is meant by one that was asked for; `split` tells whether the attempt keeps its streams apart.
+    """The stored stream for a requested one; `split` says whether the attempt keeps its streams apart.
 
-    Raises InvalidInput for a stream that the attempt does not have, or an id that is none.
+    Raises InvalidInput for a stream that the attempt does not have, or an invalid id.
     """
     if stream not in STREAMS:
         raise InvalidInput("unknown-stream", f"There is no stream {stream}; ask for all, stdout or stderr.")

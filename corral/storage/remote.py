@@ -1,8 +1,8 @@
-"""Why: replicas share logs and code at one URI, whatever is there; this is all that is asked of such a place.
+"""A remote folder at a URI, where replicas share logs and code.
 
-A file is there whole or not at all (written beside its place and renamed, where the store is none of objects). Calls work
-in threads of their own, so that a store that is slow or away holds up nothing else. What opens it is taken from the
-environment, as for the data of tasks (`stage`).
+A file is there whole or not at all: it is written under another name and renamed, except in object stores. Calls run in
+threads of their own, so that a slow or unavailable store blocks nothing else. Credentials come from the environment, as
+for the data of tasks (`stage`).
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from corral.storage.stage import is_object_store, place, words_of
 
 _T = TypeVar("_T")
 _AT_ONCE: Final = 16
-"""Calls under way at once."""
+"""Calls in progress at once."""
 _CHUNK: Final = 4 << 20
 _PART: Final = ".corral-part"
 
 
 class RemoteFolder:
-    """A folder of files at a URI, or a part of one."""
+    """A folder of files at a URI, or a subfolder of one."""
 
     def __init__(self, filesystem: Any, root: str, shown: str, threads: ThreadPoolExecutor | None = None) -> None:
-        """`filesystem` is fsspec's, `root` a path in it; `shown` is what people know it by."""
+        """`filesystem` is fsspec's, `root` a path in it; `shown` is the name in messages."""
         self._fs, self._root, self.shown = filesystem, root.rstrip("/"), shown.rstrip("/")
         self._objects = is_object_store(filesystem)
         self._threads = threads or ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="blobs")
 
     def below(self, name: str) -> RemoteFolder:
-        """The folder of that name in it."""
+        """The subfolder of that name."""
         return RemoteFolder(self._fs, f"{self._root}/{name}", f"{self.shown}/{name}", self._threads)
 
     async def check(self) -> None:
-        """Write, read and remove a file.
+        """Write, read and remove a file to test the folder.
 
-        Raises Unavailable with what the store says when one of that cannot be done.
+        Raises Unavailable with the store's message when one of these fails.
         """
         name = f"corral-{secrets.token_hex(4)}.probe"
         await self.write(name, b"corral\n")
@@ -52,21 +52,21 @@ class RemoteFolder:
             raise Unavailable("blob-store-unavailable", f"{self.shown} does not give back what was written there.")
 
     async def put(self, name: str, source: Path) -> None:
-        """Copy a local file there, over what may be there.
+        """Upload a local file, replacing an existing one.
 
         Raises Unavailable.
         """
         await self._do(self._put, name, source)
 
     async def write(self, name: str, data: bytes) -> None:
-        """Write a small file, over what may be there.
+        """Write a small file, replacing an existing one.
 
         Raises Unavailable.
         """
         await self._do(self._write, name, data)
 
     async def get(self, name: str, target: Path) -> None:
-        """Copy a file from there into a local one.
+        """Download a file into a local one.
 
         Raises NotFound, Unavailable.
         """
@@ -80,28 +80,28 @@ class RemoteFolder:
         return await self._do(self._read, name, begin, end)
 
     async def size(self, name: str) -> int | None:
-        """The bytes of a file; None when it is not there.
+        """The size of a file in bytes; None when it does not exist.
 
         Raises Unavailable.
         """
         return await self._do(self._size, name)
 
     async def files(self, folder: str = "") -> dict[str, int]:
-        """The files of a folder with their sizes; none when it is not there.
+        """The files of a folder with their sizes in bytes; empty when it does not exist.
 
         Raises Unavailable.
         """
         return await self._do(self._files, folder)
 
     async def remove(self, name: str) -> None:
-        """Delete a file, if it is there.
+        """Delete a file, if it exists.
 
         Raises Unavailable.
         """
         await self._do(self._remove, name, recursive=False)
 
     async def remove_folder(self, name: str) -> None:
-        """Delete a folder and all that is in it, if it is there.
+        """Delete a folder with its content, if it exists.
 
         Raises Unavailable.
         """
@@ -114,7 +114,7 @@ class RemoteFolder:
             except CorralError:
                 raise
             except FileNotFoundError as error:
-                if call not in (self._get, self._read):  # a bucket that is not there, say
+                if call not in (self._get, self._read):  # for example, a missing bucket
                     raise self._cannot(error) from error
                 raise NotFound("no-such-blob", f"There is nothing at {self.shown}/{words[0]}.") from None
             except Exception as error:  # each library has errors of its own
@@ -157,7 +157,7 @@ class RemoteFolder:
     def _unlink(self, path: str) -> None:
         try:
             self._fs.rm(path)
-        except Exception:  # noqa: S110  what went wrong before is what is told
+        except Exception:  # noqa: S110  the earlier error is the one to report
             pass
 
     def _get(self, name: str, target: Path) -> None:
@@ -194,9 +194,9 @@ class RemoteFolder:
 
 
 async def open_folder(uri: str) -> RemoteFolder:
-    """The folder that a storage URI names, once it was tried.
+    """Open and test the folder at a storage URI.
 
-    Raises InvalidInput for a URI that cannot be used here, Unavailable when nothing can be written there.
+    Raises InvalidInput for a URI that cannot be used here, Unavailable when the folder cannot be written.
     """
     if "://" not in uri:
         raise InvalidInput("bad-blob-store", f"{uri} (blobs) is no storage URI, such as s3://bucket/prefix.")

@@ -1,4 +1,4 @@
-"""Why: a log is here while it grows and for a while after, and in the archive for good; readers ask for it once."""
+"""Find an attempt's log: on this machine while it grows and for a while after, then in the archive."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from corral.storage.logs import LogFile, LogStore, name_of
 
 
 class Log(Protocol):
-    """The bytes of one stream of one attempt, wherever they are."""
+    """The bytes of one stream of one attempt, here or in the archive."""
 
     def exists(self) -> bool:
-        """Whether anything was written or may be."""
+        """Whether the log exists, even if it is empty."""
         ...
 
     async def size(self) -> int:
-        """Bytes there are now."""
+        """Its current size in bytes."""
         ...
 
     async def complete(self) -> bool:
@@ -26,7 +26,7 @@ class Log(Protocol):
         ...
 
     async def read(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Up to `limit` bytes from `offset` on, and where they really begin."""
+        """Up to `limit` bytes from `offset` on, with the offset at which they really begin."""
         ...
 
     async def tail(self, lines: int) -> int:
@@ -34,25 +34,25 @@ class Log(Protocol):
         ...
 
     async def wait(self, offset: int, seconds: float) -> bool:
-        """Wait for bytes beyond `offset`, at most so long; False once the log is complete and has no more."""
+        """Wait at most `seconds` for bytes beyond `offset`; False once the log is complete and has no more."""
         ...
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         ...
 
 
 class LogShelf:
-    """The logs of this machine, and those of the archive when there is one."""
+    """The logs of this machine and, when there is one, of the archive."""
 
     def __init__(self, store: LogStore, archive: LogArchive | None = None) -> None:
         self._store, self._archive = store, archive
 
     async def streams(self, attempt: AttemptId, *, apart: bool = False) -> tuple[str, ...]:
-        """The streams that make up everything that the attempt prints: `all`, or both where it keeps them apart.
+        """The streams of an attempt's output: `all`, or `stdout` and `stderr` where they are kept apart.
 
-        `apart` is what its job says of them, for an attempt of which nothing is there yet.
-        Raises Unavailable when only the archive can tell and does not answer.
+        `apart` is the job's setting, for an attempt that has no log yet. Raises Unavailable when only the archive can
+        tell and does not answer.
         """
         if self._store.has(attempt):
             return self._store.streams(attempt)
@@ -66,12 +66,12 @@ class LogShelf:
         return ("stdout", "stderr") if apart else ("all",)
 
     async def source(self, attempt: AttemptId, stream: str = "all") -> LogFile | ArchivedLog:
-        """A stream of an attempt: as it is here when it grows here, else as it is in the archive.
+        """A stream of an attempt: the local file while it grows here, else the archived log.
 
-        Who asks for the errors of an attempt of which nothing is there yet is taken to know that they are kept apart.
-        Raises InvalidInput for a stream that the attempt does not have, or an id that is none, Unavailable.
+        For an attempt without a log, a request for `stderr` implies that its streams are kept apart. Raises
+        InvalidInput for a stream that the attempt does not have or an invalid id, Unavailable.
         """
-        name_of(attempt, stream, split=stream != "all")  # an id that is none is no path either
+        name_of(attempt, stream, split=stream != "all")  # before any path is made of the id
         name = name_of(attempt, stream, split=len(await self.streams(attempt, apart=stream == "stderr")) > 1)
         local = LogFile(self._store.path(attempt, name), str(self._store.root))
         if self._archive is None or await local.complete():

@@ -1,10 +1,10 @@
-"""Why: inputs come from and outputs go to places that only this room opens, through one library (fsspec).
+"""Copy a task's inputs and outputs between local folders and storages, with fsspec.
 
-A file or a whole tree is copied. Each file is written beside its place and renamed (an object store shows none before it
-is whole), so what is there is whole; a second run copies only what is missing or differs in size, or is older than its
-source, and a half-copied file goes on where it stopped. Links are not followed out of a tree, and no name can lead
-outside of the destination. Where remote data are and what opens them is said as the libraries read it from the
-environment (`AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `HADOOP_CONF_DIR` …).
+A file or a whole tree is copied. Each file is written under another name and renamed, so an existing file is complete;
+an object store shows no file before it is complete. A second run copies only files that are missing, differ in size or
+are older than their source, and continues a partly copied file. Links that lead out of a tree are refused, and no name
+can lead outside the destination. Endpoints and credentials come from the environment variables of the libraries
+(`AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `HADOOP_CONF_DIR` …).
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailabl
 from corral.storage import hadoop
 
 SCHEMES = {"file": "", "s3": "s3", "hdfs": "hdfs", "webhdfs": "hdfs"}
-"""What may be staged, and the extra of Corral that brings the library for it."""
+"""The schemes that can be staged, each with the extra of Corral that installs its library."""
 _OBJECTS = ("s3", "s3a")
-"""The protocols of stores where a file is there whole or not at all, and has no folder."""
+"""Protocols of object stores: a file is there whole or not at all, and there are no folders."""
 _CHUNK = 4 << 20
 _EVERY = 5.0
 _PART = ".corral-part"
 _MOST_WORDS = 500
-"""Characters of a library's own words that are passed on."""
+"""Characters of a library's error message that are passed on."""
 
 
 @dataclass
 class Done:
-    """What a staging moved, and how many files were there already."""
+    """The files and bytes that were staged, and the number of files that were there already."""
 
     files: int = 0
     bytes: int = 0
@@ -45,14 +45,14 @@ class Done:
 
 
 class Progress:
-    """A line every five seconds, so that a log says how far a long copy is."""
+    """Prints a line every five seconds, so that a log shows the progress of a long copy."""
 
     def __init__(self, to: TextIO) -> None:
         self._to = to
         self._next = time.monotonic() + _EVERY
 
     def at(self, done: Done, total_files: int, total_bytes: int) -> None:
-        """Tell how far it is, if it is time to."""
+        """Print the progress, at most every five seconds."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _EVERY
             share = done.bytes * 100 // max(1, total_bytes)
@@ -62,10 +62,10 @@ class Progress:
 def stage(source: str, destination: str, progress: Progress, *, keep_times: bool = False) -> Done:
     """Copy the file or tree `source` to `destination` (paths or URIs).
 
-    With `keep_times` what is copied to this machine keeps the time of its last change, where its source tells.
+    With `keep_times`, local copies keep the modification time of their source, if it has one.
 
     Raises InvalidInput for a scheme or name that is not allowed, NotFound when there is no source, Unavailable when
-    reading or writing fails; what was copied stays, and the same call goes on from there.
+    reading or writing fails; copied files stay, and the same call continues from there.
     """
     from_fs, from_root = place(source)
     to_fs, to_root = place(destination)
@@ -93,10 +93,10 @@ def stage(source: str, destination: str, progress: Progress, *, keep_times: bool
 
 
 def place(text: str, **options: Any) -> tuple[Any, str]:
-    """The file system and the path that a path or URI names; `options` are for fsspec's own file systems.
+    """The file system and the path of a path or URI; `options` are passed to fsspec's own file systems.
 
-    Raises InvalidInput for a scheme or host that is not allowed and for a library that is missing, Unavailable when the
-    library cannot open it.
+    Raises InvalidInput for a scheme or host that is not allowed and for a missing library, Unavailable when the library
+    cannot open it.
     """
     scheme = text.partition("://")[0] if "://" in text else "file"
     if scheme not in SCHEMES:
@@ -114,13 +114,13 @@ def place(text: str, **options: Any) -> tuple[Any, str]:
 
 
 def words_of(error: Exception) -> str:
-    """What a library said, in one line."""
+    """A library's error message in one line."""
     said = hadoop.plain_words(str(error).strip())[:_MOST_WORDS].rstrip(". ")
     return said or type(error).__name__
 
 
 def _info(filesystem: Any, path: str) -> Mapping[str, Any] | None:
-    """What a store says of a path; None when there is nothing. Not `exists`, which takes every failure for that."""
+    """The store's information about a path, None when there is nothing. `exists` would hide every other error."""
     try:
         found: Mapping[str, Any] = filesystem.info(path)
     except FileNotFoundError:
@@ -129,7 +129,7 @@ def _info(filesystem: Any, path: str) -> Mapping[str, Any] | None:
 
 
 def _listing(filesystem: Any, root: str, shown: str) -> dict[str, int]:
-    """Size by name below `root`; a single file has the name ""."""
+    """Size in bytes by name below `root`; a single file has the name ""."""
     found = _info(filesystem, root)
     if found is None:
         raise NotFound("no-such-data", f"There is nothing at {shown}.")
@@ -149,17 +149,17 @@ def _listing(filesystem: Any, root: str, shown: str) -> dict[str, int]:
 
 
 def _walk(filesystem: Any, root: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every file below a folder. Not fsspec's own walk, which passes over a folder that it may not or cannot list."""
+    """Every file below a folder. fsspec's own walk silently skips folders that it cannot list."""
     waiting = [root]
     while waiting:
         folder = waiting.pop()
         try:
             listing = filesystem.ls(folder, detail=True)
-        except FileNotFoundError:  # gone meanwhile, or no more than a store's mark of a folder
+        except FileNotFoundError:  # gone meanwhile, or only a store's marker of a folder
             continue
         for info in listing:
             path = info["name"].rstrip("/")
-            if path == folder.rstrip("/"):  # a store's mark of the folder itself
+            if path == folder.rstrip("/"):  # a store's marker of the folder itself
                 continue
             if info["type"] == "directory":
                 waiting.append(path)
@@ -192,7 +192,7 @@ def _is_there(from_fs: Any, source: str, to_fs: Any, target: str, size: int) -> 
 
 
 def _changed(info: Mapping[str, Any]) -> float | None:
-    """When a file changed last, in seconds since 1970; None where the store does not say."""
+    """The modification time of a file in seconds since 1970; None where the store does not tell."""
     if isinstance(found := info.get("mtime"), int | float):
         return float(found)
     if isinstance(found := info.get("LastModified"), datetime):
@@ -225,7 +225,7 @@ def _keep_time(from_fs: Any, source: str, to_fs: Any, target: str) -> None:
 
 
 def _put(from_fs: Any, source: str, to_fs: Any, target: str) -> None:
-    """Write a whole object, or none: closing it, as `with` does whatever happened, would keep what came so far."""
+    """Write a whole object or none. Closing it after an error, as `with` does, would store a partial object."""
     with from_fs.open(source, "rb") as reader:
         writer = to_fs.open(target, "wb")
         try:
@@ -238,7 +238,7 @@ def _put(from_fs: Any, source: str, to_fs: Any, target: str) -> None:
 
 
 def is_object_store(filesystem: Any) -> bool:
-    """Whether a file is there whole or not at all, without folders and without renaming."""
+    """Whether this is an object store: files are there whole or not at all, without folders or renames."""
     protocols = filesystem.protocol
     return not set(_OBJECTS).isdisjoint({protocols} if isinstance(protocols, str) else protocols)
 

@@ -1,4 +1,4 @@
-"""The only room that speaks SQL: one durable truth in SQLite or PostgreSQL."""
+"""The persistent state of a server, in SQLite or PostgreSQL; the only package that speaks SQL."""
 
 from corral.store.backup import restore
 from corral.store.faults import LeadershipLost, StoreRefused

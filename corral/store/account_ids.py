@@ -1,7 +1,7 @@
-"""The id of an account: its name, or its name with a number where an account before it had that name.
+"""Account ids: the account's name, or the name with a number when an earlier account had it.
 
-An id is given once and never again, so what goes by it (a user's folder on a storage, past use, the namespace of a
-Framework) never passes to an account that is made later under the name of a deleted one.
+An id is assigned once and never reused. So a folder on a storage, past usage and the namespace of a Framework never
+pass to a later account that has the name of a deleted one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ OF_JOB: Final[Any] = func.coalesce(
     select(_users.c.id).where(_users.c.name == _jobs.c.user).scalar_subquery(),
     _jobs.c.user,
 ).label("account")
-"""The id of the account whose job a row of `jobs` is, also when that account was deleted."""
+"""The id of the account that owns a job, for a row of `jobs`, also when that account was deleted."""
 
 
 def give_id(transaction: Transaction, name: str, at: float) -> str:
-    """An id for a new account of this name that no account has or had: NAME, else NAME-2, NAME-3, …"""
+    """Assign a new id to an account of this name: NAME, or NAME-2, NAME-3, … when an account has or had it."""
     given, number = name, 1
     while transaction.read(_TAKEN, {"i": given}).first() is not None:
         number += 1

@@ -1,4 +1,4 @@
-"""Why: who may come in is kept with everything else: only hashes of what opens the door."""
+"""Store users, groups, tokens and one-time sign-in links. Credentials are stored as hashes only."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _EXTENSION: Final = msgspec.json.Decoder(dict[str, Any])
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 _jobs = tables.jobs
 _UID: Final = "uid"
-"""The counter of uids: the highest that an account has or had."""
+"""The counter of uids: the highest that any account has or had."""
 _ASKED: Final = 500
-"""Tokens that one statement asks about."""
+"""Tokens that one statement looks up at most."""
 _USER: Final = select(_users).where(_users.c.name == bindparam("n"))
 
 
 def insert_user(transaction: Transaction, user: User, password_hash: str = "") -> str:
-    """Write the row of a new account, whose name no other has; its id, which is given here."""
+    """Insert a new account and return its id, which is assigned here. The name must be free."""
     row = {
         "name": user.name,
         "role": user.role,
@@ -49,10 +49,10 @@ def insert_user(transaction: Transaction, user: User, password_hash: str = "") -
 
 
 class Accounts(Database):
-    """Users, groups, tokens and one-time links. Hashes are made by the service."""
+    """Users, groups, tokens and one-time sign-in links. The service makes the hashes."""
 
     async def add_user(self, user: User, password_hash: str = "") -> str:
-        """Store a new account; its id.
+        """Store a new account and return its id.
 
         Raises Conflict `user-exists`.
         """
@@ -79,10 +79,10 @@ class Accounts(Database):
         extension: dict[str, Any] | None = None,
         max_priority: int | str | None = None,
     ) -> User:
-        """Change what is given; the last administrator stays one. With `max_priority` "" the account has none of its own.
+        """Change the fields that are given. `max_priority` "" removes the account's own ceiling.
 
-        With a new password all of the user's tokens but those of `kept_kinds` are revoked as of `at` (seconds since
-        1970), and unused sign-in links are forgotten.
+        A new password revokes all tokens of the user except those of `kept_kinds`, as of `at` (seconds since 1970), and
+        deletes all sign-in links of the user.
 
         Raises NotFound, Conflict `last-admin`.
         """
@@ -110,7 +110,7 @@ class Accounts(Database):
         return await self.write(run)
 
     async def allot_uid(self, name: str, first: int) -> User:
-        """Give an account that has none the next uid from `first` on that no account has or ever had.
+        """Assign the next uid from `first` on that no account has or ever had, unless the account has a uid.
 
         Raises NotFound.
         """
@@ -126,7 +126,7 @@ class Accounts(Database):
         return await self.write(run)
 
     async def remove_user(self, name: str) -> None:
-        """Delete an account with its tokens and links; its jobs stay and belong to nobody.
+        """Delete an account with its tokens and links. Its jobs stay, without an owner.
 
         Raises NotFound, Conflict `last-admin` or `user-has-jobs`.
         """
@@ -152,14 +152,14 @@ class Accounts(Database):
         await self.write(run)
 
     async def user(self, name: str) -> User | None:
-        """One account."""
+        """One account; None when it does not exist."""
         row = await self.read(lambda connection: connection.execute(_USER, {"n": name}).first())
         return None if row is None else user_of(row)
 
     async def older_namesake(self, user: User) -> str:
-        """The id of the oldest account before `user` whose id differs from its own only by case; "" for none.
+        """The id of the oldest earlier account whose id differs from that of `user` only by case, "" for none.
 
-        An account that was deleted counts: its folders on storages may still be there.
+        Deleted accounts count: their folders on storages may still be there.
         """
         ids = tables.account_ids
         same = (func.lower(ids.c.id) == user.folder.lower()) & (ids.c.id != user.folder)
@@ -173,7 +173,7 @@ class Accounts(Database):
         return await self.read(lambda connection: connection.execute(query).scalar()) or ""
 
     async def replace_password_hash(self, name: str, before: str, after: str) -> None:
-        """Put another hash of the same password in place of the one that stood there; a new password stays."""
+        """Replace the hash of a password by another hash of it, unless the password changed meanwhile."""
         statement = update(_users).where(_users.c.name == name, _users.c.password_hash == before)
         await self.change(statement.values(password_hash=after))
 
@@ -193,7 +193,7 @@ class Accounts(Database):
         return [user_of(row) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def count_users(self) -> int:
-        """How many accounts there are."""
+        """The number of accounts."""
         return int(
             await self.read(
                 lambda connection: connection.execute(select(func.count()).select_from(_users)).scalar_one()
@@ -201,12 +201,12 @@ class Accounts(Database):
         )
 
     async def put_group(self, group: Group) -> None:
-        """Store what a group grants."""
+        """Store a group, replacing an earlier one of that name."""
         await self.write(lambda transaction: put(transaction, tables.groups, [group_row(group)]))
         self.admission_changed()
 
     async def remove_group(self, name: str) -> None:
-        """Delete a group and every membership in it: one of the same name that is made later begins without members."""
+        """Delete a group and every membership in it, so that a later group of the same name starts empty."""
         naming = select(_users.c.name, _users.c.groups).where(_users.c.groups.contains(encode(name), autoescape=True))
 
         def run(transaction: Transaction) -> None:
@@ -230,7 +230,7 @@ class Accounts(Database):
         await self.change(insert(_tokens), row)
 
     async def add_token_once(self, token: Token, token_hash: str) -> bool:
-        """Store a token's hash unless it is there already, under whatever id; whether it was not."""
+        """Store a token's hash and return True; return False when the hash is stored already, under any id."""
         row = msgspec.structs.asdict(token) | {"hash": token_hash}
 
         def run(transaction: Transaction) -> bool:
@@ -242,7 +242,7 @@ class Accounts(Database):
         return await self.write(run)
 
     async def find_token(self, token_hash: str) -> tuple[Token, User, list[Group]] | None:
-        """The token with this hash, its user and the groups that there are."""
+        """The token with this hash, its user, and those of the user's groups that exist."""
 
         def run(connection: Any) -> tuple[Token, User, list[Group]] | None:
             row = connection.execute(select(_tokens).where(_tokens.c.hash == token_hash)).first()
@@ -258,7 +258,7 @@ class Accounts(Database):
         return await self.read(run)
 
     async def tokens(self, user: str) -> list[Token]:
-        """The user's tokens, the newest first."""
+        """The user's tokens, newest first."""
         query = select(_tokens).where(_tokens.c.user == user).order_by(_tokens.c.created_at.desc(), _tokens.c.id)
         return [_token(row) for row in await self.read(lambda connection: rows(connection, query))]
 
@@ -268,20 +268,20 @@ class Accounts(Database):
         return {row.id: row.hash for row in await self.read(lambda connection: rows(connection, query))}
 
     async def token(self, token_id: str) -> Token | None:
-        """One token."""
+        """One token; None when it does not exist."""
         query = select(_tokens).where(_tokens.c.id == token_id)
         row = await self.read(lambda connection: connection.execute(query).first())
         return None if row is None else _token(row)
 
     async def revoke_token(self, token_id: str, at: float) -> None:
-        """End a token; ending it again changes nothing."""
+        """Revoke a token; a second call changes nothing."""
         statement = (
             update(_tokens).where(_tokens.c.id == token_id, _tokens.c.revoked_at.is_(None)).values(revoked_at=at)
         )
         await self.change(statement)
 
     async def good_tokens(self, ids: Sequence[str], at: float) -> set[str]:
-        """Which of these tokens are neither revoked nor over, and of an account that is not disabled."""
+        """Those of the tokens that are neither revoked nor expired, and whose account is enabled."""
         good = _tokens.c.revoked_at.is_(None) & (_tokens.c.expires_at.is_(None) | (_tokens.c.expires_at > at))
         query = select(_tokens.c.id).join(_users, _users.c.name == _tokens.c.user)
         query = query.where(good, _users.c.disabled.is_(False))
@@ -296,14 +296,14 @@ class Accounts(Database):
         return await self.read(run)
 
     async def touch_tokens(self, used: dict[str, float]) -> None:
-        """Note when tokens were last used."""
+        """Record when tokens were last used."""
         statement = update(_tokens).where(_tokens.c.id == bindparam("t")).values(last_used_at=bindparam("w"))
         new = [{"t": token, "w": at} for token, at in used.items()]
         if new:
             await self.change(statement, new)
 
     async def add_login_link(self, link_hash: str, user: str, created_at: float, expires_at: float) -> None:
-        """Store a one-time link's hash; links long over are forgotten."""
+        """Store a one-time link's hash, and delete links that expired more than a day ago."""
         row = {"hash": link_hash, "user": user, "created_at": created_at, "expires_at": expires_at, "used_at": None}
 
         def run(transaction: Transaction) -> None:
@@ -313,9 +313,9 @@ class Accounts(Database):
         await self.write(run)
 
     async def use_login_link(self, link_hash: str, now: float) -> str:
-        """Use a link up; returns whom it lets in.
+        """Consume a one-time link and return its user.
 
-        Raises Unauthenticated when it is unknown, used or expired.
+        Raises Unauthenticated when the link is unknown, used or expired.
         """
 
         def run(transaction: Transaction) -> str:
@@ -332,14 +332,14 @@ class Accounts(Database):
 
 
 def _pass_uid(transaction: Transaction, uid: int) -> None:
-    """Let no account get this uid or a lower one any more."""
+    """Advance the uid counter, so that this uid and all lower ones are never assigned again."""
     behind = uid - transaction.current(_UID)
     if behind > 0:
         transaction.take(_UID, behind)
 
 
 def _disown(transaction: Transaction, name: str, account: str) -> None:
-    """Leave nothing to an account that is made under this name later: not its jobs, code, answers or templates."""
+    """Detach jobs, code, idempotency keys and templates, so that a later account of this name inherits none."""
     orphans = tables.orphaned_jobs
     theirs = select(_jobs.c.id, literal(account)).where(_jobs.c.user == name, _jobs.c.id.not_in(select(orphans.c.job)))
     transaction.write(insert(orphans).from_select(["job", "account"], theirs))
@@ -353,7 +353,7 @@ def _disown(transaction: Transaction, name: str, account: str) -> None:
 
 
 def user_of(row: Any) -> User:
-    """The account of a row."""
+    """The account in a row."""
     return User(
         name=row.name,
         role=row.role,
@@ -370,7 +370,7 @@ def user_of(row: Any) -> User:
 
 
 def group_of(row: Any) -> Group:
-    """The group of a row."""
+    """The group in a row."""
     return Group(
         row.name,
         _NAMES.decode(row.queues),
@@ -418,7 +418,7 @@ def _existing(transaction: Transaction, name: str) -> None:
 
 
 def keep_an_admin(transaction: Transaction, name: str) -> None:
-    """Refuse to take the last administrator's rights away.
+    """Refuse a change that would leave no administrator.
 
     Raises Conflict `last-admin`.
     """

@@ -1,4 +1,4 @@
-"""Questions about the attempts of a task that its log asks: which there are, and whether one of them is over."""
+"""Read the attempts of one task for its log: which exist, and whether one has ended."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from corral.store.database import Database, rows
 from corral.store.paging import after
 
 CHAIN_MOST: Final = 1000
-"""A chain has the attempts from one of the newest thousand on."""
+"""Attempts that a chain holds at most, the newest ones."""
 _CHAIN_STEP: Final = 500
-"""The beginning of a longer chain moves on by so many attempts at once."""
+"""Attempts by which the start of a longer chain moves forward at once."""
 _RUN: Final = msgspec.json.Decoder(JobRun)
 _TASK: Final = msgspec.json.Decoder(TaskRun)
 _ACTIVE: Final = frozenset({JobState.PREPARING, JobState.RUNNING})
@@ -27,12 +27,12 @@ _attempts = tables.attempts
 
 
 class AttemptViews(Database):
-    """What is known of the attempts of one task."""
+    """Read the attempts of one task."""
 
     async def attempt_chain(self, job: str, role: str, index: int, since: AttemptNumber) -> AttemptChain:
-        """The attempts of a task from `since` on, with that one, and whether no other will follow.
+        """The attempts of a task from `since` on (included), and whether another one can follow.
 
-        The task's current attempt is among them as soon as there is one, wherever it waits.
+        The task's current attempt is included as soon as it exists, also while it waits.
         """
         ours = (_attempts.c.job == job, _attempts.c.role == role, _attempts.c.index == index)
         columns: list[tuple[Any, bool]] = [(_attempts.c.job_attempt, False), (_attempts.c.task_attempt, False)]
@@ -61,7 +61,7 @@ class AttemptViews(Database):
         return await self.read(run)
 
     async def attempt_over(self, attempt: AttemptId) -> bool:
-        """Whether an attempt is over, also one that was given up before it began."""
+        """Whether an attempt has ended, also one that was given up before it began."""
         key = parse_attempt_id(attempt)
         query = select(_attempts.c.ended_at).where(_attempts.c.id == attempt)
 
@@ -82,15 +82,15 @@ class AttemptViews(Database):
 
 
 class _Standing(msgspec.Struct, frozen=True):
-    """Where a task and its job stand."""
+    """The state of a task and of its job."""
 
     live: bool
     job_attempt: int = 0
     current: AttemptNumber | None = None
     removed: bool = False
-    """The job has no such task any more."""
+    """The job no longer has this task."""
     ended: bool = False
-    """The current attempt is over."""
+    """The current attempt has ended."""
     over: bool = True
     """No other attempt will follow."""
 

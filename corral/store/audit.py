@@ -1,4 +1,4 @@
-"""Why: a change and the line that says who made it, by which rule, are stored in one transaction or not at all."""
+"""The audit log. A change and its line (actor, rule) are stored in one transaction or not at all."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Audit(Database):
         await self.write(lambda transaction: write_audit(transaction, line))
 
     async def audit(self, *, limit: int = 100, after_cursor: str = "", actor: str = "") -> Page[AuditRecord]:
-        """One page of the audit log, the latest first."""
+        """One page of the audit log, newest first."""
         table = tables.audit
         query = select(table).order_by(table.c.seq.desc()).limit(bounded(limit) + 1)
         key = read_cursor(after_cursor, (int,))

@@ -1,9 +1,9 @@
-"""Why: a backup is taken while the server works, is one consistent moment, and restores on either database.
+"""Back up the store while the server runs, and restore a backup into SQLite or PostgreSQL.
 
-The file is a SQLite database of its own kind: every table's rows as they were in one read transaction. On SQLite it is
-made by the database's own online backup; from PostgreSQL the rows are copied. A restore goes into an empty store only;
-the next control process then meets what still runs through the engine, as after any restart: what the backup does not
-know of is ended by the engine's reports, what it knows of and is gone ends as lost.
+A backup is a SQLite file with the rows of every table as of one read transaction. On SQLite it is made by the
+database's online backup; from PostgreSQL the rows are copied. A restore needs an empty store. The next control process
+then reconciles with the engines, as after any restart: tasks that the backup does not know are ended, and tasks that it
+knows but that are gone end as lost.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _MUST_BE_EMPTY: Final = (tables.jobs, tables.users, tables.events)
 
 
 class Backups(Database):
-    """Taking backups while the store is in use."""
+    """Take backups while the store is in use."""
 
     async def backup(self, file: Path) -> None:
         """Write a consistent copy of the store to `file`, which appears only when it is complete.
 
-        Raises Conflict when `file` is there already, Unavailable when the disk is full.
+        Raises Conflict when `file` exists, Unavailable when the disk is full, StoreRefused when it cannot be written.
         """
         await self.read(lambda connection: _back_up(connection, file), limited=False)
 
@@ -63,7 +63,7 @@ def _back_up(connection: Connection, file: Path) -> None:
 
 
 def _copy_sqlite(connection: Connection, part: Path) -> None:
-    """SQLite's online backup, from a connection of its own (the reader's may be in a transaction)."""
+    """Run SQLite's online backup on a separate connection, because the reader's may be in a transaction."""
     path = Path(str(connection.engine.url.database)).absolute()
     source = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
     target = sqlite3.connect(part)
@@ -87,7 +87,7 @@ def _copy_rows(connection: Connection, part: Path) -> None:
 
 
 def copy_tables(source: Connection, target: Connection) -> None:
-    """Every row of every table, in pieces."""
+    """Copy every row of every table, in batches of 1,000."""
     for table in tables.metadata.sorted_tables:
         found = source.execution_options(yield_per=_PIECE).execute(select(table))
         for piece in found.mappings().partitions(_PIECE):
@@ -95,9 +95,9 @@ def copy_tables(source: Connection, target: Connection) -> None:
 
 
 def restore(file: Path, url: str) -> None:
-    """Put a backup into an empty store (SQLite file or PostgreSQL database); the server must not run.
+    """Restore a backup into an empty store (SQLite file or PostgreSQL database). The server must not run.
 
-    Raises StoreRefused when `file` is no backup or made by a newer Corral, Conflict when the store is not empty.
+    Raises StoreRefused when `file` is not a backup or was made by a newer Corral, Conflict when the store is not empty.
     """
     if not file.is_file():
         raise StoreRefused("no-backup", f"There is no backup at {file}.")
@@ -140,12 +140,12 @@ def _restore_into(source: Engine, target: Engine, url: URL) -> None:
         _empty(new)
         copy_tables(old, new)
         new.execute(_nobody_leads())
-        new.execute(delete(tables.settings).where(tables.settings.c.key == ENGINE_HOME))  # its tasks run nowhere
+        new.execute(delete(tables.settings).where(tables.settings.c.key == ENGINE_HOME))  # its tasks are not there
     bring_up(target)
 
 
 def _empty(connection: Connection) -> None:
-    """Drop the rows that a new schema begins with."""
+    """Delete the rows that a new schema starts with."""
     for table in tables.metadata.sorted_tables:
         connection.execute(delete(table))
 

@@ -1,4 +1,4 @@
-"""Why: machines, queues, settings, secrets and uploads are small things that both processes look up by name."""
+"""Nodes, queues, settings, secrets and uploaded code, looked up by name by front and control."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Amounts = dict[str, str | int | float]
 
 
 class _Queue(msgspec.Struct, rename="camel"):
-    """What every submit asks about of a queue's document."""
+    """The fields of a queue's document that every submission checks."""
 
     closed: bool = False
     members_only: bool = False
@@ -38,7 +38,7 @@ class _Queue(msgspec.Struct, rename="camel"):
 
     @property
     def bounds(self) -> bool:
-        """Whether it bounds what its jobs hold."""
+        """Whether the queue limits the resources of its jobs."""
         return bool(self.limit or self.borrowing_limit or self.user_limit or self.group_limit)
 
 
@@ -49,9 +49,9 @@ _secrets, _blobs, _settings = tables.secrets, tables.blobs, tables.settings
 _BLOB_TOUCH_SECONDS: Final = 3600.0
 
 CONTAINER_RUNTIME: Final = "engine.local.container_runtime"
-"""The setting in which control keeps what runs containers here ("" for nothing)."""
+"""The setting in which control stores the container runtime of this server ("" for none)."""
 ADMISSION_SECONDS: Final = 0.5
-"""How long a change of queues, grants or nodes by another process may go unnoticed by submits."""
+"""Seconds for which submissions may miss a change of queues, grants or nodes made by another process."""
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 _SEEN: Final = select(tables.nodes.c.engine, func.max(tables.nodes.c.seen_at), func.count()).group_by(
     tables.nodes.c.engine
@@ -64,7 +64,7 @@ _SETTING: Final = select(_settings.c.value).where(_settings.c.key == bindparam("
 
 
 def too_much_code(user: str, kept: int, size: int, most: int) -> TooLarge:
-    """The refusal of an upload of `size` bytes beside `kept` ones."""
+    """The error for an upload of `size` bytes by a user who stores `kept` bytes already."""
     return TooLarge(
         "too-much-code",
         f"{user} keeps {kept / 2**20:,.1f} MiB of code here, and may keep {most / 2**20:,.0f} MiB; these are "
@@ -73,7 +73,7 @@ def too_much_code(user: str, kept: int, size: int, most: int) -> TooLarge:
 
 
 def _chain(queues: Mapping[str, _Queue], name: str) -> Iterator[tuple[str, _Queue]]:
-    """A queue and those above it."""
+    """A queue and its ancestors, from the queue upwards."""
     for _ in range(len(queues)):
         queue = queues.get(name)
         if queue is None:
@@ -83,7 +83,7 @@ def _chain(queues: Mapping[str, _Queue], name: str) -> Iterator[tuple[str, _Queu
 
 
 def _bounded(queues: Mapping[str, _Queue]) -> dict[str, str]:
-    """The queues whose jobs are bounded, each with all that bounds them as one text."""
+    """The queues whose jobs are limited, each with all limits that apply to it as one text."""
     found = {}
     for name in queues:
         bounds = [
@@ -97,7 +97,7 @@ def _bounded(queues: Mapping[str, _Queue]) -> dict[str, str]:
 
 
 def _most_priority(queues: Mapping[str, _Queue]) -> dict[str, tuple[int, str]]:
-    """The lowest maxPriority of each queue and those above it, and whose it is."""
+    """By queue, the lowest maxPriority of it and its ancestors, with the name of the queue that sets it."""
     found = {}
     for name in queues:
         said = [(each.max_priority, above) for above, each in _chain(queues, name) if each.max_priority is not None]
@@ -107,7 +107,7 @@ def _most_priority(queues: Mapping[str, _Queue]) -> dict[str, tuple[int, str]]:
 
 
 class NodeRow(msgspec.Struct, frozen=True):
-    """One node as an engine last reported it."""
+    """A node as its engine last reported it."""
 
     node: Node
     engine: str
@@ -115,7 +115,7 @@ class NodeRow(msgspec.Struct, frozen=True):
 
 
 class HolderRow(msgspec.Struct, frozen=True):
-    """One task that holds something of a node."""
+    """A task that is placed on a node and has not ended."""
 
     job: str
     name: str
@@ -127,26 +127,26 @@ class HolderRow(msgspec.Struct, frozen=True):
 
 
 class Admission(msgspec.Struct, frozen=True):
-    """What is asked of the store about every job that is submitted."""
+    """The facts that admission checks for every submitted job."""
 
     queues: tuple[str, ...]
     granted: frozenset[str]
-    """The queues for members only: some group grants them, or their documents say so."""
+    """Queues for members only: some group grants them, or their documents say so."""
     closed: frozenset[str]
-    """The queues that take no new jobs."""
+    """Queues that accept no new jobs."""
     owners: frozenset[str]
-    """The queues that own cells."""
+    """Queues that own cells."""
     nodes: tuple[Node, ...]
     container_runtime: str
     bounded: Mapping[str, str] = {}
-    """The queues that bound what their jobs hold, or are part of one that does, with those bounds as text."""
+    """Queues with a limit, their own or an ancestor's, each with those limits as text."""
     most_priority: Mapping[str, tuple[int, str]] = {}
-    """By queue the highest priority of its jobs, and the queue (itself, or above it) that says so."""
+    """By queue, the highest priority of its jobs and the queue that sets it (itself or an ancestor)."""
     parents: dict[str, str] = {}
-    """By queue, the one that it is part of."""
+    """Parent queue by queue."""
 
     def managed(self, named: Iterable[str]) -> tuple[str, ...]:
-        """These queues and all that are below them; `*` stays."""
+        """These queues and all of their descendants; `*` stays as it is."""
         found, more = set(named), True
         while more:
             below = {name for name, parent in self.parents.items() if parent in found} - found
@@ -156,7 +156,7 @@ class Admission(msgspec.Struct, frozen=True):
 
 
 class ClusterViews(Database):
-    """Nodes with who holds what; queues; settings; sealed secrets; uploaded code."""
+    """Nodes and the tasks on them; queues; settings; sealed secrets; uploaded code."""
 
     _nodes_seen: tuple[tuple[Any, ...], tuple[Node, ...]] = ((), ())
     _admission: Admission | None = None
@@ -169,13 +169,13 @@ class ClusterViews(Database):
         return [NodeRow(_NODE.decode(row.doc), row.engine, row.seen_at) for row in found]
 
     async def node(self, name: str) -> NodeRow | None:
-        """One node."""
+        """One node; None when it does not exist."""
         query = select(tables.nodes).where(tables.nodes.c.name == name)
         row = await self.read(lambda connection: connection.execute(query).first())
         return None if row is None else NodeRow(_NODE.decode(row.doc), row.engine, row.seen_at)
 
     async def holders(self, node: str | None = None) -> list[HolderRow]:
-        """The tasks that are placed (on `node`, or anywhere) and not over."""
+        """The tasks that are placed (on `node`, or anywhere) and have not ended."""
         task, job, doc = tables.tasks, tables.jobs, tables.job_documents
         query = (
             select(job.c.id, job.c.name, job.c.user, job.c.queue, job.c.priority, doc.c.doc, task.c.run)
@@ -192,9 +192,9 @@ class ClusterViews(Database):
         ]
 
     async def admission(self) -> Admission:
-        """What is asked about every submitted job, in one look that serves all submits of the next moment.
+        """The facts for admission, read once and shared by all submissions of the next moment.
 
-        What another process changes meanwhile may go unnoticed for `ADMISSION_SECONDS`; what this one changes, not.
+        Changes by another process may be missed for `ADMISSION_SECONDS`. Changes by this process are seen at once.
         """
         now = time.monotonic()
         if self._admission is not None and now - self._admission_at < ADMISSION_SECONDS:
@@ -206,12 +206,12 @@ class ClusterViews(Database):
         return found
 
     def admission_changed(self) -> None:
-        """This process has changed what submits are asked about."""
+        """Drop the cached admission facts, because this process changed them."""
         super().admission_changed()
         self._admission = None
 
     def _look_at_admission(self, connection: Connection) -> Admission:
-        """Nodes are decoded only when they were seen anew."""
+        """Read the admission facts. Nodes are decoded only when an engine reported again."""
         seen = tuple(tuple(row) for row in connection.execute(_SEEN))
         if seen != self._nodes_seen[0]:
             found = tuple(_NODE.decode(doc) for (doc,) in connection.execute(_NODES))
@@ -233,7 +233,7 @@ class ClusterViews(Database):
         )
 
     async def put_queues(self, queues: list[QueueRecord]) -> None:
-        """Make these the queues that there are."""
+        """Replace all queues by these."""
 
         await self.write(lambda transaction: write_queues(transaction, queues))
         self.admission_changed()
@@ -245,7 +245,7 @@ class ClusterViews(Database):
         return [QueueRecord(row.name, msgspec.json.decode(row.doc)) for row in found]
 
     async def setting(self, key: str, default: Any = None) -> Any:
-        """The JSON value stored under `key`."""
+        """The JSON value stored under `key`, `default` when there is none."""
         query = select(_settings.c.value).where(_settings.c.key == key)
         text = await self.read(lambda connection: connection.execute(query).scalar())
         return default if text is None else msgspec.json.decode(text)
@@ -257,7 +257,7 @@ class ClusterViews(Database):
         self.admission_changed()
 
     async def first_setting(self, key: str, value: Any) -> Any:
-        """The JSON value stored under `key`: `value`, unless another one was stored before."""
+        """The JSON value stored under `key`; stores `value` when there is none."""
         query = select(_settings.c.value).where(_settings.c.key == key)
 
         def run(transaction: Transaction) -> Any:
@@ -281,17 +281,17 @@ class ClusterViews(Database):
         await self.write(lambda transaction: put(transaction, _secrets, [row]))
 
     async def remove_secret(self, owner: str, name: str) -> bool:
-        """Delete a secret; says whether it was there."""
+        """Delete a secret; returns whether it existed."""
         statement = delete(_secrets).where(_secrets.c.owner == owner, _secrets.c.name == name)
         return await self.write(lambda transaction: transaction.write(statement).rowcount > 0)
 
     async def sealed_count(self) -> int:
-        """How many secrets are sealed with the server's key."""
+        """Count the secrets that are sealed with the server's key."""
         count = select(func.count()).select_from(_secrets)
         return await self.read(lambda connection: int(connection.execute(count).scalar_one()))
 
     async def reseal(self, change: Callable[[str, str, str], str]) -> int:
-        """Replace every sealed secret by `change(owner, name, sealed)` in one transaction; returns how many."""
+        """Replace every sealed secret by `change(owner, name, sealed)` in one transaction; returns their number."""
 
         def run(transaction: Transaction) -> int:
             found = [
@@ -306,9 +306,9 @@ class ClusterViews(Database):
         return await self.write(run)
 
     async def put_blob(self, digest: str, user: str, size: int, at: float, *, most: int = 0) -> None:
-        """Note that `user` uploaded a blob, or did so again.
+        """Record that `user` uploaded a blob, now or again.
 
-        With `most`, raises TooLarge `too-much-code` when the blobs of the user would have more bytes.
+        With `most`, raises TooLarge `too-much-code` when the user's blobs would exceed that many bytes.
         """
         own = (_blobs.c.digest == digest, _blobs.c.user == user)
         there = select(_blobs.c.size).where(*own)
@@ -325,16 +325,16 @@ class ClusterViews(Database):
         await self.write(run)
 
     async def has_blob(self, digest: str) -> bool:
-        """Whether somebody uploaded this blob, and it is kept."""
+        """Whether a blob is recorded for any user."""
         query = select(_blobs.c.digest).where(_blobs.c.digest == digest).limit(1)
         return await self.read(lambda connection: connection.execute(query).first()) is not None
 
     async def code_bytes(self, user: str) -> int:
-        """How many bytes of blobs that a user uploaded are kept."""
+        """The stored bytes of the blobs that a user uploaded."""
         return int(await self.read(lambda connection: connection.execute(_KEPT, {"u": user}).scalar_one()))
 
     async def use_blob(self, digest: str, user: str, at: float) -> int | None:
-        """The size of a blob that `user` uploaded, which is then kept for another day; None when the user did not."""
+        """The size in bytes of a blob that `user` uploaded, kept for another day; None when the user did not."""
         query = select(_blobs.c.size, _blobs.c.at).where(_blobs.c.digest == digest, _blobs.c.user == user)
         found = await self.read(lambda connection: connection.execute(query).first())
         if found is None:
@@ -344,9 +344,9 @@ class ClusterViews(Database):
         return int(found.size)
 
     async def ping(self) -> None:
-        """Ask the database something.
+        """Run a trivial query.
 
-        Raises Unavailable when it does not answer.
+        Raises Unavailable when the database does not answer.
         """
         await self.read(
             lambda connection: connection.execute(select(func.count()).select_from(tables.counters)).scalar()

@@ -1,9 +1,9 @@
-"""Why: both databases must give the same promises: durable commits, one writer at a time, consistent reads.
+"""Open SQLite or PostgreSQL with the same guarantees: durable commits, one writer at a time, consistent reads.
 
-SQLite runs in WAL mode with `synchronous=FULL`; its write transactions begin IMMEDIATE and wait for the other process
+SQLite runs in WAL mode with `synchronous=FULL`. Its write transactions begin IMMEDIATE and wait for the other process
 in half-millisecond steps, because SQLite's own busy handler sleeps up to 100 ms. A connection reads the schema while it
-is prepared, and waits there like any reader: after a crash the other process may be recovering the log. On PostgreSQL
-a write transaction first locks the counters' row, which gives the same order of commits.
+is prepared, and waits there like any reader: after a crash the other process may be recovering the log. On PostgreSQL a
+write transaction first locks the counters' row, which gives the same order of commits.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from corral.store.deadlines import make_cuttable
 from corral.store.faults import LOCKED, READ_ONLY, StoreRefused, is_locked
 
 READERS: Final = 3
-"""How many questions are answered at once."""
+"""Queries that run at once."""
 _LOCK_SECONDS: Final = 4.0
-"""Less than a caller waits: it hears that the database is locked."""
+"""Seconds that a write waits for SQLite's lock; less than its caller waits, so that the caller gets the reason."""
 _ABANDONED_SECONDS: Final = 3
-"""So long others wait for a writer that says nothing in the middle of a transaction: its machine may be gone."""
+"""Seconds after which a silent session in an open transaction is ended; its machine may be gone."""
 _LOG_BYTES: Final = 64 * 1024**2
-"""What SQLite's write-ahead log is cut to once all of it is in the database."""
+"""Bytes to which SQLite's write-ahead log is truncated after a checkpoint."""
 _LOOK_SECONDS: Final = 1
-"""How often a writer that waits for another one looks whether that one is still there."""
+"""Seconds between two checks of a waiting writer for abandoned sessions."""
 _NETWORK: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "beegfs", "gpfs"}
     | {"ocfs2", "gfs2", "orangefs", "panfs", "wekafs", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.ceph-fuse"}
@@ -43,7 +43,7 @@ _NETWORK: Final = frozenset(
 
 
 def parse_url(url: str) -> URL:
-    """The parsed URL of a store: `sqlite:///FILE`, a plain file name, or `postgresql://…`.
+    """Parse the URL of a store: `sqlite:///FILE`, a plain file name, or `postgresql://…`.
 
     Raises InvalidInput for any other kind of database.
     """
@@ -66,9 +66,9 @@ def parse_url(url: str) -> URL:
 
 
 def check_folder(file: Path) -> None:
-    """Refuse a SQLite file that could not be kept safely where it is.
+    """Refuse a SQLite file in a place where it cannot be stored safely.
 
-    Raises StoreRefused for a read-only folder, a network file system, and a path that is not a file.
+    Raises StoreRefused for a missing or read-only folder, a network file system, and a path that is not a file.
     """
     folder = file.parent
     if not folder.is_dir():
@@ -111,7 +111,7 @@ def _read_only(folder: Path) -> bool:
 def writer_engine(url: URL, *, patience: float | None = None) -> Engine:
     """The engine of the one connection that writes.
 
-    `patience` is how many seconds it waits for another process that writes to SQLite; 4 if unsaid.
+    `patience` is the number of seconds to wait for another process that writes to SQLite, 4 by default.
     """
     if url.drivername.startswith("sqlite"):
         return _sqlite(url, writes=True, patience=patience)
@@ -123,7 +123,7 @@ def writer_engine(url: URL, *, patience: float | None = None) -> Engine:
 
 
 def reader_engine(url: URL) -> Engine:
-    """The engine of the connections that read, each transaction one consistent view."""
+    """The engine of the connections that read; each transaction sees one consistent snapshot."""
     if url.drivername.startswith("sqlite"):
         return _sqlite(url, writes=False)
     engine = create_engine(
@@ -160,7 +160,7 @@ def _sqlite(url: URL, *, writes: bool, patience: float | None = None) -> Engine:
         connection.execute("PRAGMA cache_size=-4000")
         connection.execute("PRAGMA temp_store=MEMORY")
         if writes:
-            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of a file that is empty yet; no other is changed
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # effective only for a file that is still empty
             connection.execute(f"PRAGMA journal_size_limit={_LOG_BYTES}")
             connection.execute("PRAGMA busy_timeout=0")  # from here on `wait_for_the_lock` waits
         else:
@@ -177,11 +177,11 @@ def _sqlite(url: URL, *, writes: bool, patience: float | None = None) -> Engine:
 
 
 def wait_for_the_lock(statement: Callable[[], object], seconds: float) -> None:
-    """Repeat a `statement` of SQLite's that takes a lock while another process has it, for at most `seconds`.
+    """Repeat a SQLite `statement` that takes a lock while another process has it, for at most `seconds`.
 
-    For the statements that SQLite's busy handler does not cover: BEGIN IMMEDIATE, which it would make wait too long,
-    and the change of a new file to WAL, which reads before it writes and so is refused at once.
-    Raises Unavailable when the lock is still held then.
+    For the statements that SQLite's busy handler does not cover: BEGIN IMMEDIATE, for which it would wait too long, and
+    the change of a new file to WAL, which reads before it writes and is therefore refused at once. Raises Unavailable
+    when the lock is still held after that time.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -198,11 +198,12 @@ def wait_for_the_lock(statement: Callable[[], object], seconds: float) -> None:
 
 
 def lock_order(connection: Connection) -> bool:
-    """Make this write transaction the only one until it ends (SQLite's began so); False when it must be begun again.
+    """Make this write transaction the only one until it ends; False when it must be begun again.
 
-    Whoever waits ends the sessions that stopped in the middle of a transaction, or one machine that was lost, or is
-    stuck, would hold up all others. PostgreSQL's own time-out for that does not see the pipelines of `executemany`: in
-    the middle of one a session counts as active, and waits for its client.
+    SQLite's transaction holds the lock already. On PostgreSQL a writer that waits too long ends the sessions that
+    stopped in the middle of a transaction; otherwise one lost or stuck machine would block all others. PostgreSQL's own
+    time-out for this misses the pipelines of `executemany`: in the middle of one a session counts as active and waits
+    for its client.
     """
     if connection.dialect.name != "postgresql":
         return True

@@ -1,4 +1,7 @@
-"""Why: what control decides is stored in one transaction that no deposed leader can make, before any engine hears of it."""
+"""Load live jobs for control, and commit its decisions in one transaction guarded by the leadership epoch.
+
+A process that no longer leads cannot commit, and engines receive commands only after the commit.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ _COMMAND: Final[msgspec.json.Decoder[EngineCommand]] = msgspec.json.Decoder(Engi
 _DATA: Final = msgspec.json.Decoder(dict[str, Any])
 
 _AT_ONCE: Final = 200
-"""How many ids one question names at most."""
+"""Ids in one query at most."""
 _LEADER: Final = select(tables.leadership.c.epoch, tables.leadership.c.cursor)
 _CURSOR: Final = update(tables.leadership).values(cursor=bindparam("c"))
 _REVISION: Final = select(_jobs.c.revision).where(_jobs.c.id == bindparam("j"))
@@ -65,7 +68,7 @@ _PAI_PRIORITY: Final = (
     update(tables.openpai_jobs).where(tables.openpai_jobs.c.job == bindparam("j")).values(job_priority=bindparam("p"))
 )
 _CLASSES: Final = {number: name for name, number in PRIORITY_CLASSES.items()}
-"""The names that OpenPAI's lists have for priorities."""
+"""The priority names in OpenPAI's lists, by number."""
 _DOC: Final = (
     update(tables.job_documents).where(tables.job_documents.c.job == bindparam("j")).values(doc=bindparam("d"))
 )
@@ -96,21 +99,21 @@ _LIVE: Final = (
 
 
 class ControlWrites(Database):
-    """What control loads, commits and carries out."""
+    """Reads and commits of control."""
 
     async def load_live(self) -> list[LiveJob]:
-        """Every job that is not over, oldest first, with its tasks."""
+        """Every live job with its tasks, oldest first."""
 
         live = select(_jobs.c.id).where(_jobs.c.live)
         return await self.read(lambda connection: _load(connection, _jobs.c.live, _tasks.c.job.in_(live)))
 
     async def load_job(self, job: JobId) -> LiveJob | None:
-        """One job with its tasks, live or over; None when it is not there."""
+        """One job with its tasks, live or ended; None when it does not exist."""
         found = await self.load_jobs([job])
         return found[0] if found else None
 
     async def load_jobs(self, jobs: Sequence[JobId]) -> list[LiveJob]:
-        """Those of `jobs` that are there, live or over, oldest first, with their tasks."""
+        """Those of `jobs` that exist, live or ended, with their tasks, oldest first."""
         wanted = list(jobs)
         return await self.read(
             lambda connection: _load(connection, _jobs.c.id.in_(wanted), _tasks.c.job.in_(wanted)) if wanted else []
@@ -133,13 +136,13 @@ class ControlWrites(Database):
         return await self.write(lambda transaction: _commit(transaction, batch))
 
     async def outbox(self) -> list[OutboxRow]:
-        """The commands not known to have been carried out, in order."""
+        """The commands that may not have been carried out yet, in order."""
         query = select(_outbox).order_by(_outbox.c.seq)
         found = await self.read(lambda connection: rows(connection, query))
         return [OutboxRow(row.seq, JobId(row.job), _COMMAND.decode(row.command)) for row in found]
 
     async def put_nodes(self, epoch: int, engine: str, found: Sequence[Node], at: float) -> None:
-        """Store the nodes of an engine as seen now; those not seen any more are removed.
+        """Replace the stored nodes of an engine by those that it reports now.
 
         Raises LeadershipLost.
         """
@@ -161,7 +164,7 @@ class ControlWrites(Database):
 
 
 def check_epoch(transaction: Transaction, epoch: int) -> int:
-    """Refuse a control process that does not lead any more; returns the cursor."""
+    """Refuse a control process that no longer leads; returns the cursor."""
     row = transaction.read(_LEADER).one()
     if row.epoch != epoch:
         raise LeadershipLost

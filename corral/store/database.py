@@ -1,4 +1,4 @@
-"""Why: every part of the store reads and writes through these two calls, so that none of them can forget the rules."""
+"""The two calls, `read` and `write`, through which every part of the store uses the database."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Database:
     def __init__(
         self, writer: Engine, reader: Engine, wakeup: Wakeup, clock: Clock, limits: Limits | None = None
     ) -> None:
-        """`limits` says how long calls may take."""
+        """`limits` bounds the duration of calls."""
         self.limits = limits or Limits(TOOL_SECONDS)
         self.wakeup = wakeup
         self.clock = clock
@@ -42,13 +42,13 @@ class Database:
 
     @property
     def dialect(self) -> str:
-        """`sqlite` or `postgresql`."""
+        """The database's dialect: `sqlite` or `postgresql`."""
         return self._reader.dialect.name
 
     async def read(self, run: Callable[[Connection], Answer], *, limited: bool = True) -> Answer:
-        """Run a question in a thread, on one consistent view of the database; `limited`: within a call's time.
+        """Run a query in a thread, on one consistent snapshot; with `limited`, within the time of a call.
 
-        Raises the refusals of `corral.store.faults`, Unavailable when the time is over.
+        Raises the errors of `corral.store.faults`, Unavailable when the time is over.
         """
         call = self.limits.call()
         try:
@@ -77,20 +77,20 @@ class Database:
             watch.end()
 
     async def write(self, run: Callable[[Transaction], Answer]) -> Answer:
-        """Run a change; returns once it is durable (see `corral.store.writer`)."""
+        """Run a change; returns when it is durable (see `corral.store.writer`)."""
         return await self._writer.write(run)
 
     async def change(self, statement: Executable, parameters: Any = None) -> int:
-        """Run one changing statement durably; returns how many rows it touched."""
+        """Run one changing statement durably; returns the number of changed rows."""
         return await self.write(lambda transaction: transaction.write(statement, parameters).rowcount)
 
     def trouble(self) -> str:
-        """Why the last write was refused, if that was the database's doing and is less than a minute ago; else ""."""
+        """The reason why the last write failed, if it was the database's and is less than a minute old; else ""."""
         trouble = self._writer.trouble
         return trouble[1] if trouble is not None and time.monotonic() - trouble[0] < _TROUBLE_SECONDS else ""
 
     def admission_changed(self) -> None:
-        """This process has changed what submits are asked about: queues, grants, nodes, the container runtime."""
+        """Note that this process changed facts for admission: queues, grants, nodes or the container runtime."""
         self.admission_changes += 1
 
     def _read(self, run: Callable[[Connection], Answer], call: Call) -> Answer:
@@ -111,7 +111,7 @@ class Database:
         raise AssertionError("unreachable")
 
     async def close(self) -> None:
-        """Finish what is being written, then let the database go."""
+        """Finish pending writes, then close all connections."""
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._writer.close)
         await loop.run_in_executor(None, self._pool.shutdown)
@@ -121,5 +121,5 @@ class Database:
 
 
 def rows(connection: Connection, statement: Any, parameters: Any = None) -> list[Any]:
-    """All rows of a question."""
+    """All rows of a query."""
     return list(connection.execute(statement, parameters).all())

@@ -1,9 +1,9 @@
-"""Deadlines of calls to the database: whoever waits is answered in time, and what takes too long is cut off.
+"""Deadlines of database calls: cut off a call that takes too long and answer its caller in time.
 
-A front waits five seconds. A control that leads waits as long as its lease lasts, which a thread of its own renews: a
-long statement on a database that answers goes on, and a database that falls silent is waited for no longer than that.
-The event loop that waits does the cutting: PostgreSQL's connection is shut down below the driver, which then finds it
-broken; a statement of SQLite's is interrupted. Only a transaction that is being committed then has an unknown outcome.
+A front waits five seconds. A leading control waits until its lease expires; a separate thread renews the lease. So a
+long statement on a responsive database may finish, and a silent database delays control no longer than the lease. The
+waiting event loop does the cutting. It shuts down PostgreSQL's socket below the driver, which then finds the connection
+broken; it interrupts a statement of SQLite. Only a transaction that was being committed has an unknown outcome.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ from corral.store.faults import UNKNOWN
 
 FRONT_SECONDS: Final = 5.0
 CONTROL_SECONDS: Final = 3.0
-"""For a control without a lease; one that leads has until its lease is over."""
+"""Seconds for a control without a lease. One that leads has until its lease expires."""
 TOOL_SECONDS: Final = 60.0
 HELD_SECONDS: Final = 60.0
-"""For so long a transaction of a leader's own, which keeps SQLite's lock, keeps its lease too."""
+"""Seconds for which a leader's own transaction, which holds SQLite's lock, also keeps its lease."""
 EXTEND_SECONDS: Final = 1.0
-"""A transaction that kept the lock for longer renews the lease itself."""
+"""Seconds of holding the lock after which a transaction renews the lease itself."""
 _MARGIN: Final = 0.5
-"""So long before the end a call is cut, to hear what became of it."""
+"""Seconds before the deadline at which a call is cut, so that its result can still arrive."""
 _LEAST: Final = 0.05
 _LINE: Final = "corral.line"
 OVERDUE: Final = "The database has not answered in time, nothing was done; try again."
 
 
 class Overdue(Exception):
-    """The call was cut before anything of it was committed."""
+    """The call was cut before any part of it was committed."""
 
 
 class Limits:
-    """How long the calls of this process may take."""
+    """Time limits of this process's calls."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.lease_left: Callable[[], float] = lambda: 0.0
-        """For how many seconds this control still leads; always 0 where nobody leads."""
+        """Seconds that this control still leads; always 0 in a process that never leads."""
         self.extended: Callable[[float], None] = lambda ago: None
-        """Hears that a transaction has renewed the lease as it was so many seconds ago."""
+        """Called after a transaction renewed the lease, with the seconds that have passed since then."""
         self._held_since: float | None = None
 
     def call(self) -> Call:
-        """A call that begins now."""
+        """Start a call now."""
         return Call(led=self.lease_left() > 0)
 
     @contextlib.contextmanager
     def holding(self, dialect: str) -> Iterator[None]:
-        """Inside, this process has the lock for writes: on SQLite nobody else can take the lead then.
+        """Mark that this process holds the write lock.
 
-        That is so from a moment on when this process led.
+        On SQLite no other process can become leader meanwhile, provided that this one led when it took the lock.
         """
         if dialect == "sqlite" and self.lease_left() > 0:
             self._held_since = time.monotonic()
@@ -71,20 +71,20 @@ class Limits:
 
     @property
     def held_seconds(self) -> float:
-        """For how long a leader has had SQLite's lock; 0 where it has not, and once that takes too long."""
+        """Seconds that a leader has held SQLite's lock; 0 when it does not, and from `HELD_SECONDS` on."""
         since = self._held_since
         held = 0.0 if since is None else max(1e-9, time.monotonic() - since)
         return held if held < HELD_SECONDS else 0.0
 
     def more(self, call: Call) -> float:
-        """Seconds until the call has to be cut."""
+        """Seconds until the call must be cut."""
         if call.led:
             return self.lease_left() - _MARGIN
         return call.begun + self.seconds - _MARGIN - time.monotonic()
 
 
 class Call:
-    """One call to the database and the connection that it has at the moment."""
+    """One call to the database, with the connection that it uses now."""
 
     __slots__ = ("_connection", "_lock", "begun", "committing", "is_cut", "led")
 
@@ -95,9 +95,9 @@ class Call:
         self._lock = threading.Lock()
 
     def hold(self, connection: Connection) -> None:
-        """The call goes on on this connection.
+        """Attach the call to a connection.
 
-        Raises Overdue when it was cut already.
+        Raises Overdue when the call was cut already.
         """
         with self._lock:
             if self.is_cut:
@@ -105,13 +105,13 @@ class Call:
             self._connection = connection
 
     def release(self) -> None:
-        """The connection may be used by others."""
+        """Detach the call from its connection, which others may use now."""
         with self._lock:
             self._connection = None
 
     @contextlib.contextmanager
     def on(self, connection: Connection) -> Iterator[None]:
-        """Hold the connection meanwhile."""
+        """Hold the connection inside the block."""
         self.hold(connection)
         try:
             yield
@@ -119,9 +119,9 @@ class Call:
             self.release()
 
     def commit(self) -> None:
-        """From here on nobody knows whether the call comes to be stored.
+        """Mark that the commit begins: from here on the outcome of a cut is unknown.
 
-        Raises Overdue when it was cut already.
+        Raises Overdue when the call was cut already.
         """
         with self._lock:
             if self.is_cut:
@@ -129,9 +129,9 @@ class Call:
             self.committing = True
 
     def again(self) -> None:
-        """What was to be committed was rolled back; the call begins once more.
+        """Mark that the transaction was rolled back and the call is run again.
 
-        Raises Overdue when it was cut meanwhile.
+        Raises Overdue when the call was cut meanwhile.
         """
         with self._lock:
             if self.is_cut:
@@ -139,7 +139,7 @@ class Call:
             self.committing = False
 
     def cut(self) -> bool:
-        """End the call; whether that leaves unknown what became of it."""
+        """Cut the call; returns whether its outcome is unknown."""
         with self._lock:
             self.is_cut = True
             if self._connection is not None:
@@ -148,7 +148,7 @@ class Call:
 
 
 class Watch:
-    """Cuts a call when its time is over, and answers who waits for it a moment later; `end` it when it has ended."""
+    """Cut a call at its deadline and answer its caller a moment later. Call `end` when it has ended."""
 
     def __init__(self, call: Call, limits: Limits, answer: Callable[[Unavailable], None]) -> None:
         self._call, self._limits, self._answer = call, limits, answer
@@ -165,22 +165,22 @@ class Watch:
             self._answer(overdue())
 
     def end(self) -> None:
-        """The call has come to something."""
+        """The call has ended; stop the timer."""
         self._timer.cancel()
 
 
 def overdue() -> Unavailable:
-    """The answer to a call that was cut before anything of it could be stored."""
+    """The error for a call that was cut before any part of it could be stored."""
     return Unavailable("store-unreachable", OVERDUE, retry_after=1)
 
 
 def unknown() -> Unavailable:
-    """The answer to a call that was cut while it was being committed."""
+    """The error for a call that was cut during its commit."""
     return Unavailable("store-outcome-unknown", UNKNOWN, retry_after=1)
 
 
 def make_cuttable(engine: Engine) -> None:
-    """Keep a second handle of each connection's socket: the driver may close its own while another thread cuts."""
+    """Keep a duplicate of each connection's socket, because the driver may close its own while another thread cuts."""
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, record: Any) -> None:

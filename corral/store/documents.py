@@ -1,7 +1,7 @@
-"""Why: configuration is changed while the cluster is in use, so every revision stays and every change is told to control.
+"""Store Cluster, Queue and Policy documents with every revision, and tell control about each change.
 
 `document_revisions` only grows; `documents` names the current revision of each document that was not deleted. A change
-and the queues that follow from it are one transaction: no submit sees one without the other.
+and the resulting queues are stored in one transaction, so that no submission sees one without the other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from corral.store.writer import Transaction
 
 _revisions, _current = tables.document_revisions, tables.documents
 DOCUMENTS_CHANGED: Final = "documents-changed"
-"""The code of a change that was thought out on documents that somebody has changed since."""
+"""The error code for a change that is based on outdated documents."""
 _COUNTER: Final = "document"
 _JOINED: Final = select(_revisions).join(
     _current,
@@ -52,12 +52,12 @@ class DocumentStore(Database):
         audit: Sequence[AuditWrite] = (),
         preempt: bool = False,
     ) -> list[DocumentRevision]:
-        """Store all of `changes` or none; the current revision of each, in their order.
+        """Store all of `changes` or none; returns the current revision of each, in their order.
 
-        A change that leaves a document as it is stores nothing. `seen` is the `change` of the documents that the
-        changes were thought out on; `queues`, when given, are the queues that there are from then on (also without any
-        changes). With `preempt` control has the jobs yield that hold more than the queues may from then on.
-        Raises Conflict `revision-changed` when a guard does not hold, `documents-changed` when `seen` is past.
+        A change that leaves its document as it is stores nothing. `seen` is the change number of the documents that the
+        changes are based on. `queues`, when given, replaces all queues (also without any changes). With `preempt`
+        control preempts the jobs that exceed their queues' new limits. Raises Conflict `revision-changed` when a guard
+        does not hold, `documents-changed` when `seen` is outdated.
         """
 
         def run(transaction: Transaction) -> list[DocumentRevision]:
@@ -80,7 +80,7 @@ class DocumentStore(Database):
         return stored
 
     async def all_documents(self) -> Documents:
-        """Every document as it is now, by kind and name."""
+        """The current revision of every document, by kind and name."""
         query = _JOINED.order_by(_revisions.c.kind, _revisions.c.name)
 
         def run(connection: Any) -> Documents:
@@ -90,7 +90,7 @@ class DocumentStore(Database):
         return await self.read(run)
 
     async def documents(self, *, kind: str = "", limit: int = 200, after_cursor: str = "") -> Page[DocumentRevision]:
-        """One page of the documents as they are now (of one kind, or of all), by kind and name."""
+        """One page of the current documents (of one kind, or of all), by kind and name."""
         query = _JOINED.order_by(_revisions.c.kind, _revisions.c.name).limit(bounded(limit) + 1)
         if kind:
             query = query.where(_revisions.c.kind == kind)
@@ -103,7 +103,7 @@ class DocumentStore(Database):
         return Page(shown, more)
 
     async def document(self, kind: str, name: str, revision: int | None = None) -> DocumentRevision | None:
-        """A revision of a document, the last one if unsaid (which may be its deletion); None when it is not there."""
+        """A revision of a document, by default the last (which may be its deletion); None when it does not exist."""
         query = _LAST if revision is None else _LAST.where(_revisions.c.revision == revision)
         row = await self.read(lambda connection: connection.execute(query, {"k": kind, "n": name}).first())
         return None if row is None else _revision(row)
@@ -111,7 +111,7 @@ class DocumentStore(Database):
     async def document_history(
         self, kind: str, name: str, *, limit: int = 100, after_cursor: str = ""
     ) -> Page[DocumentRevision]:
-        """One page of a document's revisions, the latest first."""
+        """One page of a document's revisions, newest first."""
         query = select(_revisions).where(*_THIS).order_by(_revisions.c.revision.desc()).limit(bounded(limit) + 1)
         key = read_cursor(after_cursor, (int,))
         if key is not None:
@@ -140,7 +140,7 @@ def _check_guard(change: DocumentChange, last: DocumentRevision | None) -> None:
 
 
 def _next(change: DocumentChange, last: DocumentRevision | None, actor: str, at: float) -> DocumentRevision | None:
-    """The revision that a change makes, None when it changes nothing."""
+    """The revision that a change creates, None when it changes nothing."""
     gone = last is None or last.deleted
     if change.doc is None and gone:
         return None
@@ -171,7 +171,7 @@ def _store(
 
 
 def write_queues(transaction: Transaction, queues: Sequence[QueueRecord]) -> None:
-    """Make these the queues that there are."""
+    """Replace all queues by these."""
     transaction.write(delete(tables.queues))
     if queues:
         transaction.write(insert(tables.queues), [{"name": each.name, "doc": encode(each.doc)} for each in queues])

@@ -1,4 +1,4 @@
-"""Why: whatever a database says goes no further than this room; outside there are only refusals with a code.
+"""Map database errors to Corral's errors with a code; no other package sees an error of a database driver.
 
 ```
 store-not-a-database   the file is something else            store-corrupt     the file is damaged
@@ -23,11 +23,11 @@ from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 
 
 class StoreRefused(CorralError):
-    """The store cannot be used as it is; the message says what to do."""
+    """The store cannot be used as it is; the message says how to fix it."""
 
 
 class LeadershipLost(Unavailable):
-    """Another control process leads since: this one must not write any more."""
+    """Another control process leads now; this one must stop writing."""
 
     def __init__(self) -> None:
         super().__init__("leadership-lost", "Another control process has taken over; this one stops writing.")
@@ -47,7 +47,7 @@ UNKNOWN = (
 
 
 def refusal(error: Exception, *, committing: bool = False) -> Exception:
-    """The refusal that a database error amounts to; an error that is none of the database's is a fault and stays itself."""
+    """Map a database error to Corral's error; any other error is a bug and is returned unchanged."""
     if isinstance(error, CorralError):
         return error
     if isinstance(error, PoolTimeout):
@@ -65,7 +65,7 @@ def refusal(error: Exception, *, committing: bool = False) -> Exception:
 
 
 def no_descriptors() -> bool:
-    """Whether this process can open no file now."""
+    """Whether this process has no file descriptor left."""
     try:
         os.close(os.dup(2))
     except OSError as error:
@@ -74,7 +74,7 @@ def no_descriptors() -> bool:
 
 
 def is_locked(error: BaseException) -> bool:
-    """Whether SQLite refused only because somebody else writes just now."""
+    """Whether SQLite refused only because another connection writes now."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     return isinstance(cause, sqlite3.Error) and _code(cause) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 

@@ -1,4 +1,4 @@
-"""Why: an administrator's tools look at the database of a server that is stopped, or ill; they need no open store."""
+"""Check and move a SQLite file, for administrators' commands that work without an open store."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def damage(database: Path) -> str:
-    """What SQLite finds wrong with a database file, "" when it finds nothing."""
+    """The damage that SQLite finds in a database file, "" when it finds none."""
     try:
         with sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True) as connection:
             found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
@@ -18,7 +18,7 @@ def damage(database: Path) -> str:
 
 
 def set_aside(database: Path, kept: Path) -> None:
-    """Move a stopped server's database, with what its write-ahead log still holds brought in first."""
+    """Move a stopped server's database, after its write-ahead log was merged into it."""
     with sqlite3.connect(database) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()

@@ -1,4 +1,4 @@
-"""Changes of groups and of their members, each one transaction with its line of the audit log."""
+"""Change groups and their members, each change in one transaction with its audit line."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _GRANTED: Final = ("queues", "manages", "storages")
 
 
 class GroupChange(msgspec.Struct, frozen=True):
-    """What shall be different of a group; None leaves it."""
+    """A change of a group; None leaves a field as it is."""
 
     grant: dict[str, tuple[str, ...]]
-    """By `queues`, `manages` and `storages`."""
+    """Names by `queues`, `manages` and `storages`."""
     revoke: dict[str, tuple[str, ...]]
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
@@ -32,14 +32,14 @@ class GroupChange(msgspec.Struct, frozen=True):
     external_name: str | None = None
     admin: bool | None = None
     max_priority: int | str | None = None
-    """With "" it says nothing any more."""
+    """"" removes the ceiling."""
 
 
 class Groups(Accounts):
     """Groups with their members."""
 
     async def add_group(self, group: Group, audit: AuditWrite) -> bool:
-        """Store a new group; False when there is one of that name."""
+        """Store a new group; False when a group of that name exists."""
 
         def run(transaction: Transaction) -> bool:
             if transaction.read(select(_groups.c.name).where(_groups.c.name == group.name)).first() is not None:
@@ -55,9 +55,10 @@ class Groups(Accounts):
     async def change_group(
         self, name: str, change: GroupChange, audit: AuditWrite, unsaid: Group | None
     ) -> Group | None:
-        """Change a group, which is `unsaid` while nothing is stored of it; None when there is none.
+        """Change a group; returns the changed group, None when there is none.
 
-        Raises NotFound for a user that is not there, Conflict `last-admin`.
+        `unsaid` is the group to start from when none of that name is stored. Raises NotFound for a user that does not
+        exist, Conflict `last-admin`.
         """
 
         def run(transaction: Transaction) -> Group | None:
@@ -81,9 +82,9 @@ class Groups(Accounts):
     async def put_accounts(
         self, before: Mapping[str, User | None], after: Mapping[str, User], audits: Sequence[AuditWrite]
     ) -> None:
-        """Make and change accounts, all of them or none; `before` is what they were when that was decided.
+        """Create and change accounts, all or none; `before` is their state on which the change is based.
 
-        Raises Conflict `accounts-changed` when one is another meanwhile, `last-admin`.
+        Raises Conflict `accounts-changed` when an account has changed since, `last-admin`.
         """
 
         def run(transaction: Transaction) -> None:
@@ -124,7 +125,7 @@ def _changed(group: Group, change: GroupChange) -> Group:
 
 
 def _move(transaction: Transaction, name: str, group: str, *, there: bool) -> None:
-    """Put an account into a group, or take it out; who is in the administrators' group has their role."""
+    """Add an account to a group or remove it; membership in the administrators' group is the account's role."""
     row = transaction.read(select(_users).where(_users.c.name == name)).first()
     if row is None:
         raise NotFound("user-not-found", f"There is no user {name[:100]}.")

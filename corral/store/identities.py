@@ -1,4 +1,7 @@
-"""Why: who signs in elsewhere is known here by what never changes there, and their sessions end when those do."""
+"""Link accounts to OpenID providers by the subject that never changes there, and tokens to provider sessions.
+
+When a provider's session ends, its tokens can be found and revoked.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,16 @@ _identities, _sessions = tables.openid_identities, tables.openid_sessions
 
 
 class Identities(Database):
-    """Which account somebody at an OpenID provider has, and which token began in which of its sessions."""
+    """The accounts of OpenID subjects, and the provider sessions of tokens."""
 
     async def identity(self, issuer: str, subject: str) -> str | None:
-        """The account of somebody at a provider."""
+        """The account linked to a provider's subject; None when there is none."""
         query = select(_identities.c.user).where(_identities.c.issuer == issuer, _identities.c.subject == subject)
         found = await self.read(lambda connection: connection.execute(query).scalar())
         return None if found is None else str(found)
 
     async def link_identity(self, issuer: str, subject: str, user: str, at: float) -> str:
-        """Give somebody at a provider an account; whoever was linked first stays. The account they have."""
+        """Link a provider's subject to an account and return the account; an existing link stays."""
         row = {"issuer": issuer, "subject": subject, "user": user, "at": at}
 
         def run(transaction: Transaction) -> str:
@@ -37,12 +40,12 @@ class Identities(Database):
         return await self.write(run)
 
     async def identities(self, user: str) -> list[tuple[str, str]]:
-        """Every provider and subject that an account is linked with."""
+        """Every provider and subject linked to an account."""
         query = select(_identities.c.issuer, _identities.c.subject).where(_identities.c.user == user)
         return [(row.issuer, row.subject) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def add_openid_session(self, token: str, issuer: str, session: str, at: float) -> None:
-        """Note in which session of the provider a token began; tokens that are gone are forgotten."""
+        """Record the provider session in which a token began, and delete the records of tokens that no longer exist."""
         row = {"token": token, "issuer": issuer, "session": session, "at": at}
 
         def run(transaction: Transaction) -> None:
@@ -52,7 +55,7 @@ class Identities(Database):
         await self.write(run)
 
     async def openid_session(self, token: str) -> tuple[str, str] | None:
-        """The provider and its session in which a token began."""
+        """The provider and the session in which a token began; None when there is none."""
         query = select(_sessions.c.issuer, _sessions.c.session).where(_sessions.c.token == token)
         row: Any = await self.read(lambda connection: connection.execute(query).first())
         return None if row is None else (row.issuer, row.session)
@@ -63,7 +66,7 @@ class Identities(Database):
         return [str(row.token) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def tokens_of_identity(self, issuer: str, subject: str) -> list[str]:
-        """The ids of the tokens that somebody at a provider began in any of its sessions."""
+        """The ids of the tokens that a provider's subject began in any of its sessions."""
         query = (
             select(_sessions.c.token)
             .join(tables.tokens, tables.tokens.c.id == _sessions.c.token)

@@ -1,4 +1,4 @@
-"""Why: lists and details of jobs are read straight into the API's shapes, a page at a time, whatever the store holds."""
+"""Queries for lists and details of jobs, read page by page straight into the API's types."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from corral.store.paging import after, bounded, read_cursor, write_cursor
 
 
 class _Placed(msgspec.Struct, frozen=True):
-    """All of a task that its rank depends on."""
+    """The part of a task that its rank depends on."""
 
     placement: TaskPlacement | None = None
 
@@ -45,13 +45,13 @@ _jobs, _runs, _tasks, _pai = tables.jobs, tables.job_runs, tables.tasks, tables.
 _files = tables.job_files
 _PARAMETERS: Final = msgspec.json.Decoder(dict[str, str])
 ORPHANED: Final = exists().where(tables.orphaned_jobs.c.job == _jobs.c.id).label("orphaned")
-"""Whether a job's account was deleted."""
+"""Column: whether a job's account was deleted."""
 _RUN: Final = msgspec.json.Decoder(JobRun)
 _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
 _TASK: Final = msgspec.json.Decoder(TaskRun)
 _PLACED: Final = msgspec.json.Decoder(_Placed)
 _ID_SLACK: Final = 60.0
-"""Seconds that an id's time may be later than its job's (an array numbers its jobs by the millisecond)."""
+"""Seconds by which an id's time may be later than its job's creation. An array numbers its jobs by the millisecond."""
 _ID_BEGINNING: Final = re.compile(r"[0-9a-z]{4,13}", re.ASCII)
 _DATA: Final = msgspec.json.Decoder(dict[str, Any])
 _INDEXES: Final = msgspec.json.Decoder(tuple[int, ...])
@@ -65,14 +65,14 @@ _ORDERS: Final[dict[str, tuple[list[tuple[Any, bool]], tuple[type, ...]]]] = {
     "ended": ([(_jobs.c.ended_at, True), (_jobs.c.id, True)], (float, str)),
 }
 _AT_ONCE: Final = 500
-"""The ids that one question names."""
+"""Ids in one query at most."""
 
 
 class JobViews(Database):
-    """What people see of jobs."""
+    """Queries about jobs for users."""
 
     async def list_jobs(self, wanted: JobFilter, *, limit: int = 50, after_cursor: str = "") -> Page[JobSummary]:
-        """One page of the jobs that pass the filter.
+        """One page of the jobs that match the filter.
 
         Raises InvalidInput for an unknown order or a cursor of another list.
         """
@@ -100,15 +100,15 @@ class JobViews(Database):
         return await self.read(run)
 
     async def job_file(self, job: str) -> StoredFile | None:
-        """The file that a job, or the array whose first job it is, was submitted as."""
+        """The file that a job was submitted as; for an array, `job` is its first job."""
         query = select(_files.c.text, _files.c.parameters).where(_files.c.job == job)
         found = await self.read(lambda connection: rows(connection, query))
         return StoredFile(found[0].text, _PARAMETERS.decode(found[0].parameters)) if found else None
 
     async def find_job(self, ref: str, user: str | None = None) -> JobRecord | None:
-        """The job that `ref` names: an id, `user~name`, or the name of `user`'s latest job; live ones come first.
+        """The job that `ref` names: an id, `user~name`, or the name of `user`'s latest job. Live jobs come first.
 
-        A user's job in OpenPAI's language is found by the name that it came with, too.
+        A user's OpenPAI job is also found by the name that it was submitted under.
         """
         query = (
             select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary, ORPHANED)
@@ -134,7 +134,7 @@ class JobViews(Database):
         return await self.read(run)
 
     async def jobs_by_id(self, ids: Sequence[str]) -> dict[str, JobRecord]:
-        """Those of the jobs that are there, by their ids."""
+        """Jobs by id; ids without a job are left out."""
         query = (
             select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary, ORPHANED)
             .join(tables.job_documents, tables.job_documents.c.job == _jobs.c.id)
@@ -150,7 +150,7 @@ class JobViews(Database):
         return await self.read(run)
 
     async def names_of_jobs(self, ids: Sequence[str]) -> dict[str, str]:
-        """The names of those of the jobs that are there, by their ids."""
+        """Names of jobs by id; ids without a job are left out."""
 
         def run(connection: Connection) -> dict[str, str]:
             parts = (ids[begin : begin + _AT_ONCE] for begin in range(0, len(ids), _AT_ONCE))
@@ -160,25 +160,25 @@ class JobViews(Database):
         return await self.read(run)
 
     async def owner_of(self, job: str) -> str | None:
-        """Whose job it is; None when it is not there."""
+        """The user whose job it is; None when the job does not exist."""
         return await self.read(
             lambda connection: connection.execute(select(_jobs.c.user).where(_jobs.c.id == job)).scalar()
         )
 
     async def standing_of(self, job: str) -> tuple[str, bool] | None:
-        """Whose job it is, and whether it is not over yet; None when it is not there."""
+        """The user whose job it is, and whether it is live; None when the job does not exist."""
         query = select(_jobs.c.user, _jobs.c.live).where(_jobs.c.id == job)
         found = await self.read(lambda connection: connection.execute(query).first())
         return (found.user, found.live) if found is not None else None
 
     async def children(self, parent: str) -> list[JobSummary]:
-        """The jobs that an array was expanded to, in order."""
+        """The jobs of an array, in order."""
         query = select(_runs.c.summary).join(_jobs, _jobs.c.id == _runs.c.job).where(_jobs.c.array_parent == parent)
         found = await self.read(lambda connection: rows(connection, query.order_by(_jobs.c.id)))
         return [_SUMMARY.decode(row.summary) for row in found]
 
     async def count_jobs(self) -> dict[str, dict[str, int]]:
-        """How many jobs each queue has in each phase."""
+        """Numbers of jobs by queue and phase."""
         query = select(_jobs.c.queue, _jobs.c.phase, func.count()).group_by(_jobs.c.queue, _jobs.c.phase)
         counts: dict[str, dict[str, int]] = {}
         for queue, phase, count in await self.read(lambda connection: rows(connection, query)):
@@ -207,7 +207,7 @@ class JobViews(Database):
         return await self.read(run)
 
     async def task(self, job: str, role: str, index: int) -> TaskRun | None:
-        """One task of a job's current attempt."""
+        """One task of a job's current attempt; None when it does not exist."""
         query = select(_tasks.c.run).where(_tasks.c.job == job, _tasks.c.role == role, _tasks.c.index == index)
         text = await self.read(lambda connection: connection.execute(query).scalar())
         return None if text is None else _TASK.decode(text)
@@ -215,7 +215,7 @@ class JobViews(Database):
     async def job_attempts(
         self, job: str, role: str, index: int, *, limit: int = 100, after_cursor: str = ""
     ) -> Page[AttemptRecord]:
-        """One page of a task's attempts, the latest first."""
+        """One page of a task's attempts, newest first."""
         table = tables.attempts
         order: list[tuple[ColumnElement[Any], bool]] = [(table.c.job_attempt, True), (table.c.task_attempt, True)]
         query = select(table).where(table.c.job == job, table.c.role == role, table.c.index == index)
@@ -229,11 +229,11 @@ class JobViews(Database):
         return Page([_attempt_record(row) for row in found[: bounded(limit)]], more)
 
     async def job_members(self, job: str) -> list[TaskPlacement]:
-        """Where all tasks of a job are or were, in topology order."""
+        """The current or last placements of all tasks of a job, in topology order."""
         return (await self.tasks_and_members(job, 0))[1]
 
     async def tasks_and_members(self, job: str, limit: int) -> tuple[list[TaskRecord], list[TaskPlacement]]:
-        """The first `limit` tasks of a job by role and index, and what `job_members` gives, in one question."""
+        """The first `limit` tasks of a job by role and index, and the result of `job_members`, in one query."""
         query = select(_tasks.c.run).where(_tasks.c.job == job).order_by(_tasks.c.role, _tasks.c.index)
 
         def run(connection: Connection) -> tuple[list[TaskRecord], list[TaskPlacement]]:
@@ -247,13 +247,13 @@ class JobViews(Database):
         return await self.read(run)
 
     async def attempt_ended(self, attempt: str) -> bool | None:
-        """Whether an attempt is over; None when nothing is known of it."""
+        """Whether an attempt has ended; None when the attempt is unknown."""
         query = select(tables.attempts.c.ended_at).where(tables.attempts.c.id == attempt)
         row = await self.read(lambda connection: connection.execute(query).first())
         return None if row is None else row.ended_at is not None
 
     async def events(self, after_seq: int, limit: int = 500, job: str | None = None) -> list[EventRecord]:
-        """The events after a seq, in commit order."""
+        """Events with a higher seq than `after_seq`, in commit order."""
         table = tables.events
         query = select(table).where(table.c.seq > after_seq).order_by(table.c.seq).limit(bounded(limit))
         if job is not None:
@@ -261,13 +261,13 @@ class JobViews(Database):
         return [event_record(row) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def last_seq(self) -> int:
-        """The seq of the last event committed; 0 when there was none."""
+        """The seq of the last committed event; 0 when there is none."""
         query = select(tables.counters.c.value).where(tables.counters.c.name == "event")
         return int(await self.read(lambda connection: connection.execute(query).scalar_one()))
 
 
 def _arrays(connection: Connection, shown: Sequence[str]) -> dict[str, ArrayView]:
-    """The array of each of these jobs that is of one."""
+    """The arrays of those jobs that belong to one, by job id."""
     mine = select(_jobs.c.id, _jobs.c.array_parent, _jobs.c.name).where(
         _jobs.c.id.in_(shown), _jobs.c.array_parent != ""
     )
@@ -282,7 +282,7 @@ def _arrays(connection: Connection, shown: Sequence[str]) -> dict[str, ArrayView
 
 
 def _first_of_its_array(wanted: JobFilter, dialect: str) -> ColumnElement[bool]:
-    """Jobs of no array, and of each array the first job that passes the filter."""
+    """Condition: jobs of no array, and the first job of each array that matches the filter."""
     mate = _jobs.alias("mate")
     earlier = [mate.c.array_parent == _jobs.c.array_parent, mate.c.id < _jobs.c.id]
     if wanted.phases:
@@ -295,9 +295,9 @@ def _first_of_its_array(wanted: JobFilter, dialect: str) -> ColumnElement[bool]:
 
 
 def _matches(search: str, dialect: str, jobs: FromClause = _jobs) -> ColumnElement[bool]:
-    """Jobs whose name contains the text in any case, or whose id begins with it.
+    """Condition: jobs whose name contains the text in any case, or whose id begins with it.
 
-    SQLite's LIKE already ignores the case of ASCII letters; folding every name first would take three times as long.
+    SQLite's LIKE ignores the case of ASCII letters already. Lowering every name first would take three times as long.
     """
     pattern = "%" + re.sub(r"([%_\\\\])", r"\\\1", search) + "%"
     like = jobs.c.name.like if dialect == "sqlite" else jobs.c.name.ilike
@@ -310,7 +310,7 @@ def _matches(search: str, dialect: str, jobs: FromClause = _jobs) -> ColumnEleme
 
 
 def _has_label(name: str, value: str, dialect: str) -> ColumnElement[bool]:
-    """Jobs whose document has a label: looked up in the documents, whatever version of Corral stored them."""
+    """Condition: jobs whose document has a label. Read from the documents, so jobs stored by any version are found."""
     doc = tables.job_documents.c.doc
     if dialect == "sqlite":
         found = func.json_extract(doc, f'$.metadata.labels."{name}"')
@@ -320,7 +320,10 @@ def _has_label(name: str, value: str, dialect: str) -> ColumnElement[bool]:
 
 
 def _id_at(seconds: float) -> str:
-    """The least id that a job created then may have: ids begin with the time, so a time is also a range of ids."""
+    """The smallest id that a job created at that time can have.
+
+    Ids begin with the time, so a range of times is also a range of ids.
+    """
     return job_id(max(0, int(seconds * 1000)), 0)
 
 
@@ -354,7 +357,7 @@ def _conditions(wanted: JobFilter, dialect: str) -> list[ColumnElement[bool]]:
 
 
 def task_record(task: TaskRun) -> TaskRecord:
-    """A task as the API shows it."""
+    """Convert a task to the API's form."""
     placement = task.placement
     return TaskRecord(
         role=task.role,
@@ -381,7 +384,7 @@ def _share(share: DeviceShare) -> ShareView:
 
 
 def job_record(row: Any) -> JobRecord:
-    """A job as stored, from a row of all its columns."""
+    """The stored job in a row of all its columns."""
     return JobRecord(
         id=JobId(row.id),
         name=row.name,
@@ -422,7 +425,7 @@ def _attempt_record(row: Any) -> AttemptRecord:
 
 
 def event_record(row: Any) -> EventRecord:
-    """An event as the API shows it."""
+    """Convert an event to the API's form."""
     return EventRecord(
         seq=row.seq,
         job=row.job,

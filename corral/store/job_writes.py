@@ -1,4 +1,4 @@
-"""Why: what people want of jobs is stored as one durable transaction each, before anybody acts on it."""
+"""Store submissions and users' intents for jobs, one durable transaction each, before control acts on them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from corral.store.submissions import count_submission
 from corral.store.writer import Transaction
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600.0
-"""How long a repeated submit is recognised."""
+"""Seconds for which a repeated submission is recognised by its idempotency key."""
 CHECKPOINT_SECONDS: Final = 5.0
-"""At most one checkpoint of a job attempt is kept in so many seconds."""
+"""Seconds by which a stored checkpoint of a job attempt must follow the one before."""
 
 _jobs, _idempotency = tables.jobs, tables.idempotency
 _NAMED: Final = select(_jobs.c.id).where(_jobs.c.user == bindparam("u"), _jobs.c.name == bindparam("n")).limit(1)
@@ -40,7 +40,7 @@ _SUBMITTED_AS: Final = (
 )
 _NOT_OPENPAIS: Final = _NAMED.where(_jobs.c.job_type != JOB_TYPE)
 _TAKEN_EVER: Final = {False: (_NAMED,), True: (_SUBMITTED_AS, _NOT_OPENPAIS)}
-"""What finds the jobs that have a name already, by whether it is one in OpenPAI's language."""
+"""Queries that find jobs with the same name, by whether the new job is in OpenPAI's language."""
 _TAKEN_NOW: Final = {kind: tuple(query.where(_jobs.c.live) for query in each) for kind, each in _TAKEN_EVER.items()}
 _REPEATED: Final = select(_idempotency).where(
     _idempotency.c.user == bindparam("u"), _idempotency.c.key == bindparam("k"), _idempotency.c.at > bindparam("since")
@@ -57,7 +57,7 @@ _FORGET_SAVED: Final = delete(_events).where(
     _events.c.job == bindparam("i"), _events.c.kind == str(IntentKind.CHECKPOINTED)
 )
 _ROW: Final = 200
-"""Characters that a stored report counts beside its message and its data."""
+"""Characters that count for each stored report in addition to its message and data."""
 _REPORTED: Final = select(
     func.coalesce(func.sum(func.length(_events.c.message) + func.length(_events.c.data) + _ROW), 0)
 ).where(_events.c.job == bindparam("i"), _events.c.kind.startswith("runtime."))
@@ -80,7 +80,7 @@ _FORGET_KEY: Final = delete(_idempotency).where(
 
 
 class JobWrites(Database):
-    """Submits and intents."""
+    """Submissions and intents."""
 
     async def submit(self, job: NewJob) -> Submitted:
         """Store a new job and the intent to run it; durable when this returns.
@@ -97,11 +97,11 @@ class JobWrites(Database):
         most_tasks: int = 0,
         limit: SubmitLimit | None = None,
     ) -> list[Submitted]:
-        """Store several jobs (an array) together or not at all; raises like `submit`.
+        """Store several jobs (an array) in one transaction; raises like `submit`.
 
-        Only the first may have an idempotency key; when that came before, the first job of then is the whole answer.
-        With `most_tasks`, raises TooManyRequests `too-many-tasks` when the user's live jobs would have more; with `limit`,
-        `too-many-calls` when the user submitted so often in this hour.
+        Only the first job may have an idempotency key. When the key is known, the result is only the first job stored
+        then. With `most_tasks`, raises TooManyRequests `too-many-tasks` when the user's live jobs would have more
+        tasks. With `limit`, raises `too-many-calls` when the user reached the limit of submissions in this hour.
         """
 
         def run(transaction: Transaction) -> list[Submitted]:
@@ -117,7 +117,7 @@ class JobWrites(Database):
         return await self.write(run)
 
     async def open_tasks(self, user: str) -> int:
-        """How many tasks the live jobs of a user have that wait or run."""
+        """Count the waiting and running tasks of a user's live jobs."""
         return await self.read(lambda connection: open_tasks(connection.execute, user))
 
     async def intend(
@@ -130,9 +130,9 @@ class JobWrites(Database):
         at: float,
         audit: AuditWrite | None = None,
     ) -> int:
-        """Store what `actor` wants of the job; returns its event seq.
+        """Store an intent of `actor` for a job and return its event seq.
 
-        Raises NotFound when the job is not there.
+        Raises NotFound when the job does not exist.
         """
 
         def run(transaction: Transaction) -> int:
@@ -152,12 +152,12 @@ class JobWrites(Database):
         audits: Sequence[AuditWrite | None] = (),
         most_tasks: int = 0,
     ) -> int:
-        """Store that `actor` wants these numbers of tasks of some roles, all or none; returns the last event seq.
+        """Store new numbers of tasks for some roles of a job, all or none; returns the last event seq.
 
-        `asked`: what the job's document asks for of each role. `audits`: one a role.
+        `asked` has the numbers in the job's document by role; `audits` has one line for each role.
 
-        Raises NotFound when the job is not there. With `most_tasks`, raises TooManyRequests `too-many-tasks` when it grows
-        and its user's live jobs would have more.
+        Raises NotFound when the job does not exist. With `most_tasks`, raises TooManyRequests `too-many-tasks` when the
+        job grows and the user's live jobs would have more tasks.
         """
 
         def run(transaction: Transaction) -> int:
@@ -174,7 +174,7 @@ class JobWrites(Database):
     async def check_scale(
         self, job: JobId, sizes: Mapping[str, int], asked: Mapping[str, int], most_tasks: int
     ) -> None:
-        """Refuse what `scale` would refuse.
+        """Raise the errors of a `scale` with these arguments, without storing anything.
 
         Raises TooManyRequests `too-many-tasks`.
         """
@@ -183,10 +183,10 @@ class JobWrites(Database):
     async def restart(
         self, job: JobId, *, actor: str, at: float, audit: AuditWrite | None = None, most_tasks: int = 0
     ) -> int:
-        """Store that `actor` wants the job to begin anew; returns its event seq.
+        """Store that `actor` restarts a job; returns the event seq.
 
-        Raises NotFound when the job is not there. With `most_tasks`, raises TooManyRequests `too-many-tasks` when it is
-        over and its user's live jobs would have more.
+        Raises NotFound when the job does not exist. With `most_tasks`, raises TooManyRequests `too-many-tasks` when the
+        job has ended and the user's live jobs would have more tasks with it.
         """
 
         def run(transaction: Transaction) -> int:
@@ -198,9 +198,10 @@ class JobWrites(Database):
         return await self.write(run)
 
     async def checkpointed(self, attempt: AttemptId, at: float) -> bool:
-        """Store that a task of a job attempt saved the job's work at a time, in place of what was said before.
+        """Store the time of a job attempt's latest checkpoint, in place of the one before.
 
-        False when nothing was stored: the job is gone, or said so within the last `CHECKPOINT_SECONDS` or later.
+        False when nothing was stored: the job is gone, or its stored checkpoint is of a later attempt or less than
+        `CHECKPOINT_SECONDS` older.
         """
         key = parse_attempt_id(attempt)
 
@@ -210,7 +211,7 @@ class JobWrites(Database):
             )
 
         if known(await self.read(lambda connection: connection.execute(_SAVED, {"i": key.job}).first())):
-            return False  # whoever says so too often does not make writers wait
+            return False  # too frequent reports must not wait for the writer
 
         def run(transaction: Transaction) -> bool:
             if known(transaction.read(_SAVED, {"i": key.job}).first()):
@@ -241,9 +242,9 @@ class JobWrites(Database):
     async def change_tag(
         self, job: JobId, tag: str, *, there: bool, actor: str, at: float, audit: AuditWrite | None = None
     ) -> bool:
-        """Store that a job has a tag, or has it no more; False when that was so already.
+        """Add or remove a tag of a job; False when nothing changed.
 
-        Raises NotFound when the job is not there.
+        Raises NotFound when the job does not exist.
         """
 
         def run(transaction: Transaction) -> bool:
@@ -273,7 +274,7 @@ class JobWrites(Database):
         return await self.write(run)
 
     async def report(self, write: FactWrite, most: int) -> bool:
-        """Store what a task reported; False when its job would have stored more than `most` characters so."""
+        """Store a task's report; False when the reports of its job would exceed `most` characters."""
         row = fact_row(write)
         size = len(row["message"]) + len(row["data"]) + _ROW
 
@@ -288,7 +289,7 @@ class JobWrites(Database):
         return await self.write(run)
 
     async def tell(self, write: FactWrite) -> int:
-        """Store one fact that somebody else than control saw; returns its seq."""
+        """Store one fact that was not observed by control; returns its seq."""
 
         def run(transaction: Transaction) -> int:
             transaction.ring("front")
@@ -298,7 +299,7 @@ class JobWrites(Database):
 
 
 def _is_news(attempt: int, at: float, last_attempt: int, last_at: float) -> bool:
-    """Whether a checkpoint says more than the last one that was kept."""
+    """Whether a checkpoint is to be stored: a later attempt, or `CHECKPOINT_SECONDS` after the stored one."""
     return attempt > last_attempt or (attempt == last_attempt and at >= last_at + CHECKPOINT_SECONDS)
 
 
@@ -331,7 +332,7 @@ def _add_intents(
     at: float,
     audits: Sequence[AuditWrite | None],
 ) -> int:
-    """Store an intent for each of `data`; returns the last event seq."""
+    """Store an intent for each element of `data`; returns the last event seq."""
     message = f"{actor or 'Corral'} asked to {_WORDS[kind]} the job"
     new = [event_row(job, at, kind, message, actor=actor, data=each, intent=True) for each in data]
     seq = add_events(transaction, new)

@@ -1,4 +1,4 @@
-"""Why: what OpenPAI's clients keep here under names of their own, launch requests say, is small and asked for by name."""
+"""Small named records that OpenPAI's clients store here, such as launch requests and templates."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from corral.store.writer import Transaction
 
 _kept = tables.openpai_kept
 MOST_KEPT: Final = 100_000
-"""The things of one kind that are kept; a list shows no more."""
+"""Records of one kind at most; a list shows no more."""
 
 
 BESIDE: Final = ("tasks", "deleteOnParentDeleted", "stopOnParentStopped", "line", "text")
-"""The short texts that there may be beside a body."""
+"""Names of the short texts that may accompany a record."""
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """One thing that a client keeps; `body` is its JSON text."""
+    """One stored record; `body` is its JSON text."""
 
     kind: str
     name: str
@@ -35,24 +35,24 @@ class Kept(msgspec.Struct, frozen=True):
     created_at: float
     changed_at: float
     beside: Mapping[str, str] = {}
-    """Short texts that are asked for without the body, by what each is; a change says all of them again."""
+    """Short texts by name, readable without the body. A change replaces all of them."""
 
 
 Change = Callable[[Kept | None], Kept | None]
-"""From what is kept to what shall be, None being nothing; it runs inside the transaction and may refuse by raising."""
+"""Maps the stored record (None: none) to the new one (None: delete). Runs in the transaction; may raise to refuse."""
 
 
 class KeptThings(Database):
-    """What OpenPAI's clients keep."""
+    """Records of OpenPAI's clients."""
 
     async def kept(self, kind: str, name: str) -> Kept | None:
-        """One thing."""
+        """One record; None when it does not exist."""
         query = select(_kept).where(_kept.c.kind == kind, _kept.c.name == clean(name))
         found = await self.read(lambda connection: rows(connection, query))
         return _thing(found[0]) if found else None
 
     async def kept_of(self, kind: str, owner: str = "") -> list[Kept]:
-        """Everything of one kind, by its name; only what is one account's when that is said."""
+        """All records of one kind by name, or only those of one owner."""
         query = select(_kept).where(_kept.c.kind == kind).order_by(_kept.c.name).limit(MOST_KEPT)
         if owner:
             query = query.where(_kept.c.owner == clean(owner))
@@ -61,9 +61,9 @@ class KeptThings(Database):
     async def beside(
         self, kind: str, part: str, *, text: str | None = None, words: tuple[str, ...] = (), words_in: str = ""
     ) -> list[tuple[str, str]]:
-        """The names of all of one kind that have a short text, and the text; only where it is that one.
+        """The names and texts of all records of one kind that have a short text; with `text`, only those equal to it.
 
-        With `words` only those whose other short text, `words_in`, has each of them in it.
+        With `words`, only records whose other short text, `words_in`, contains each word.
         """
         query = select(_kept.c.name, _kept.c.body).where(_kept.c.kind == _part(kind, part)).order_by(_kept.c.name)
         if text is not None:
@@ -79,7 +79,7 @@ class KeptThings(Database):
         ]
 
     async def sum_beside(self, kind: str, part: str, *, but: str) -> int:
-        """What the short texts of all of one kind but one, which are whole numbers, come to."""
+        """The sum of a short text over all records of one kind except `but`; the texts are whole numbers."""
         total = func.coalesce(func.sum(cast(_kept.c.body, BigInteger)), 0)
         query = select(total).where(_kept.c.kind == _part(kind, part), _kept.c.name != clean(but))
         return await self.read(lambda connection: int(connection.execute(query).scalar_one()))
@@ -94,9 +94,10 @@ class KeptThings(Database):
         most_of_owner: int = MOST_KEPT,
         audit: AuditWrite | None = None,
     ) -> Kept | None:
-        """Change one thing with nobody between the look and the write; what is kept then.
+        """Change one record atomically; returns the new record.
 
-        Raises whatever `change` raises, Conflict when there are too many of the kind; then nothing is changed.
+        Raises the errors of `change`, Conflict when the kind or its owner has too many records; nothing is changed
+        then.
         """
 
         def run(transaction: Transaction) -> Kept | None:

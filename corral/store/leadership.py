@@ -1,7 +1,7 @@
-"""Why: exactly one control process may decide, and nobody's wrong clock may change that.
+"""Elect the one control process that may decide, with a lease in a single row and no comparison of clocks.
 
-A candidate does not compare clocks with the holder: it waits until the row has not changed for the time to live by its
-own clock, unless the holder released it, or is provably gone on this host. Every control transaction checks the epoch.
+A candidate waits by its own clock until the row has not changed for the lease's time to live. It need not wait when the
+holder released the lease or is provably gone on this host. Every control transaction checks the epoch.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from corral.store.rows import encode, put
 from corral.store.writer import Transaction
 
 TTL: Final = 3.0
-"""Seconds that a lease lasts from its last renewal."""
+"""Seconds from the last renewal until a lease expires."""
 BLOCKED_SECONDS: Final = 1.0
-"""A candidate that waited longer to look begins to wait for the end of the lease anew."""
+"""Seconds; a candidate that waited longer for the write lock restarts its wait for the lease to expire."""
 _ROW: Final = select(tables.leadership).with_for_update()
-"""Locked on PostgreSQL: a renewal from its own connection comes either before it is read or after the epoch is taken."""
+"""Locked on PostgreSQL: a renewal on another connection happens before this read or after the epoch is taken."""
 _TAKE: Final = update(tables.leadership).values(
     epoch=bindparam("e"), renewals=0, holder=bindparam("h"), address=bindparam("a"), expires_at=bindparam("x")
 )
@@ -41,7 +41,7 @@ _RELEASE: Final = update(tables.leadership).values(holder=None, address="", expi
 
 
 ENGINE_HOME: Final = "engine.home"
-"""The setting that says where the tasks of this database run."""
+"""The setting that records where the tasks of this database run."""
 _HOME: Final = select(tables.settings.c.value).where(tables.settings.c.key == ENGINE_HOME)
 _PLACED: Final = (
     select(func.count())
@@ -61,19 +61,19 @@ _NODE_OF_ANOTHER: Final = (
 
 
 class Leadership(Database):
-    """The one row that says who leads."""
+    """The lease of the leading control process, in one row."""
 
     _seen: tuple[int, int] | None = None
     _seen_at = 0.0
     _asked: float | None = None
-    """Since when this candidate waits for the lock of writes."""
+    """Time at which this candidate began to wait for the write lock."""
 
     async def lead(
         self, holder: Holder, *, ttl: float = TTL, takeover: Callable[[Holder], bool] = lambda _: False
     ) -> Lease | None:
-        """Try to lead; None while another one does: ask again soon.
+        """Try to become leader; None while another process leads: call again soon.
 
-        `takeover` says whether the holder recorded is provably gone; it is called in the writer's thread.
+        `takeover` says whether the recorded holder is provably gone; it is called in the writer's thread.
         """
 
         self._asked = self.clock.now() if self._asked is None else self._asked
@@ -81,7 +81,7 @@ class Leadership(Database):
         def run(transaction: Transaction) -> Lease | None:
             now = self.clock.now()
             if self._asked is not None and now - self._asked > BLOCKED_SECONDS:
-                self._seen = None  # whoever held the lock kept the leader from its renewal, too
+                self._seen = None  # whoever held the lock blocked the leader's renewal too
             self._asked = None
             row = transaction.read(_ROW).one()
             if row.holder is not None:
@@ -102,7 +102,7 @@ class Leadership(Database):
         return now - self._seen_at >= ttl
 
     async def renew(self, lease: Lease, *, ttl: float = TTL) -> Lease:
-        """The lease with its time begun anew.
+        """Renew the lease and return it with its new expiry.
 
         Raises LeadershipLost when another epoch has begun, Unavailable when the store does not answer.
         """
@@ -119,11 +119,11 @@ class Leadership(Database):
         return await self.write(run)
 
     def renewal(self) -> Renewal:
-        """What renews a lease from a thread of the caller's; close it there."""
+        """A renewer of leases for a thread of the caller, which must close it in that thread."""
         return Renewal(self._writer_engine, self.clock.now)
 
     async def release(self, lease: Lease) -> None:
-        """Let another one lead at once; nothing happens when one does already."""
+        """Give up the lease, so that another process can lead at once. Does nothing when another one leads already."""
 
         def run(transaction: Transaction) -> None:
             if transaction.read(_ROW).one().epoch == lease.epoch:
@@ -141,11 +141,11 @@ class Leadership(Database):
         take_over: bool,
         engine: str = "local",
     ) -> EngineHome | None:
-        """Record where this server's tasks run; the other home, unchanged, while tasks may run there.
+        """Record where this server's tasks run; returns the recorded other home while tasks may still run there.
 
-        Where nothing is recorded, the nodes of tasks tell whether they are of another engine than `engine`. They may
-        run there while somebody but `holder` leads, or while tasks have nodes; `take_over` says that those are lost.
-        Ask again with the lease: only then no clock decides.
+        Without a record, the nodes of placed tasks show whether they belong to another engine than `engine`. Tasks may
+        still run there while another process than `holder` leads, or while tasks have nodes; `take_over` declares those
+        lost. Call again while holding the lease: only then does the answer not depend on a clock.
         """
 
         def run(transaction: Transaction) -> EngineHome | None:
@@ -166,13 +166,13 @@ class Leadership(Database):
         return await self.write(run)
 
     async def leader(self) -> Holder | None:
-        """Who leads, as far as is recorded."""
+        """The recorded leader, None when there is none."""
         text = await self.read(lambda connection: connection.execute(select(tables.leadership.c.holder)).scalar())
         return msgspec.json.decode(text, type=Holder) if text else None
 
 
 class Renewal:
-    """Renews leases on a connection of its own, so that no other write is waited for; for one thread."""
+    """Renews leases on its own connection, so that it waits for no other write; for use by one thread."""
 
     def __init__(self, engine: Engine, now: Callable[[], float]) -> None:
         self._engine, self._now = engine, now
@@ -180,7 +180,7 @@ class Renewal:
         self._call: Call | None = None
 
     def renew(self, lease: Lease, *, ttl: float = TTL) -> None:
-        """Begin the lease's time anew.
+        """Renew the lease for `ttl` seconds.
 
         Raises LeadershipLost when another epoch has begun or nobody leads, Unavailable when the store does not answer.
         """
@@ -200,13 +200,13 @@ class Renewal:
             raise LeadershipLost
 
     def cut(self) -> None:
-        """End a renewal that takes as long as a lease lasts; from any thread."""
+        """Cut off a renewal that has taken longer than a lease lasts; may be called from any thread."""
         call = self._call
         if call is not None and time.monotonic() - call.begun > TTL:
             call.cut()
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(Exception):

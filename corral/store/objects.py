@@ -1,4 +1,7 @@
-"""Why: an object of a cluster becomes a job at most once, however often it is seen, and is known by its UID for ever."""
+"""Link Kubernetes objects to the jobs made from them, so that an object becomes a job at most once.
+
+The link is by UID, so it holds however often an object is seen.
+"""
 
 from __future__ import annotations
 
@@ -18,41 +21,41 @@ _BY_UID: Final = select(_objects.c.job).where(_objects.c.uid == bindparam("u"))
 
 
 class Objects(Database):
-    """Which jobs were born as objects."""
+    """Links between objects and jobs."""
 
     async def object_links(self) -> list[ObjectLink]:
         """Every link."""
         return [_link(row) for row in await self.read(lambda connection: rows(connection, select(_objects)))]
 
     async def link_of(self, uid: str) -> ObjectLink | None:
-        """The link of an object, looked for once everything that this process was writing is written."""
+        """The link of an object, looked up after all pending writes of this process; None when there is none."""
         query = select(_objects).where(_objects.c.uid == uid)
         found = await self.write(lambda transaction: transaction.read(query).first())
         return None if found is None else _link(found)
 
     async def object_of(self, job: JobId) -> ObjectLink | None:
-        """The object that a job was born as; None for a job of another birth."""
+        """The object that a job was made from; None for a job without one."""
         query = select(_objects).where(_objects.c.job == job)
         found = await self.read(lambda connection: connection.execute(query).first())
         return None if found is None else _link(found)
 
     async def keep_fingerprint(self, uid: str, fingerprint: str) -> None:
-        """The object is said otherwise now, and means the same."""
+        """Store a new fingerprint: the object's text changed, its meaning did not."""
         await self.change(update(_objects).where(_objects.c.uid == uid).values(fingerprint=fingerprint))
 
     async def unlink(self, uid: str) -> None:
-        """The object is gone; what became of it is a job like any other now."""
+        """Delete the link of an object that is gone; its job stays as an ordinary job."""
         await self.change(delete(_objects).where(_objects.c.uid == uid))
 
 
 def already_linked(transaction: Transaction, new: ObjectLink | None) -> Submitted | None:
-    """The job that an object has become already."""
+    """The job that an object has become already; None when there is none."""
     found = None if new is None else transaction.read(_BY_UID, {"u": new.ref.uid}).first()
     return None if found is None else Submitted(JobId(found.job), False, 0)
 
 
 def link(transaction: Transaction, new: ObjectLink) -> None:
-    """Store which job an object becomes."""
+    """Store the link between an object and its new job."""
     ref = new.ref
     row = {"uid": ref.uid, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
     transaction.write(insert(_objects), {**row, "job": new.job, "fingerprint": new.fingerprint, "at": new.at})

@@ -1,7 +1,8 @@
-"""The tasks of a user that wait or run: what submitting, scaling up and restarting may add to them.
+"""Limit a user's waiting and running tasks when jobs are submitted, scaled up or restarted.
 
-The number is the sum of `jobs.tasks` of the user's live jobs. Control writes it with each change of a job. Scaling up adds
-to it in the transaction that stores the intent, and control leaves it as it is until it has carried that intent out.
+The number is the sum of `jobs.tasks` of the user's live jobs. Control writes it with each change of a job. Scaling up
+adds to it in the transaction that stores the intent, and control does not overwrite it until it has carried out that
+intent.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from corral.model.writes import IntentKind, NewJob
 from corral.store import tables
 
 Read = Callable[..., Any]
-"""How a statement is run: `Connection.execute` or `Transaction.read`."""
+"""A function that runs a statement: `Connection.execute` or `Transaction.read`."""
 
 
 class _Roles(msgspec.Struct):
-    """What is read here of a `JobRun`."""
+    """The part of a `JobRun` that is read here."""
 
     roles: dict[str, RoleCount] = {}
 
@@ -52,7 +53,7 @@ _RESTARTING: Final = select(func.coalesce(func.sum(_jobs.c.tasks), 0)).where(
     _jobs.c.user == bindparam("u"), _jobs.c.live.is_(False), _jobs.c.id != bindparam("j"), _jobs.c.id.in_(_RESTARTS)
 )
 ADD: Final = update(_jobs).where(_jobs.c.id == bindparam("j")).values(tasks=_jobs.c.tasks + bindparam("more"))
-"""Count `more` tasks of a job."""
+"""Statement: add `more` to a job's task count."""
 AS_CONTROL_SAYS: Final = case(
     (
         exists()
@@ -62,16 +63,16 @@ AS_CONTROL_SAYS: Final = case(
     ),
     else_=bindparam("tasks", type_=Integer),
 )
-"""What control writes as a job's tasks: nothing new while an intent to scale it, of a seq after `after`, is pending."""
+"""The task count that control writes: unchanged while an intent to scale, with a seq after `after`, is pending."""
 
 
 def open_tasks(read: Read, user: str) -> int:
-    """How many tasks the live jobs of a user have that wait or run."""
+    """Count the waiting and running tasks of a user's live jobs."""
     return int(read(_OPEN, {"u": user}).scalar_one())
 
 
 def check_submitted(read: Read, new: list[NewJob], most: int) -> None:
-    """Refuse new jobs, which are in their tables by now, when their user has more tasks than `most` with them.
+    """Refuse new jobs, already inserted, when their user has more than `most` tasks with them.
 
     Raises TooManyRequests `too-many-tasks`.
     """
@@ -80,7 +81,7 @@ def check_submitted(read: Read, new: list[NewJob], most: int) -> None:
 
 
 def check_scaled(read: Read, job: str, sizes: Mapping[str, int], asked: Mapping[str, int], most: int) -> int:
-    """How many tasks a job has more, once its roles have these sizes; `asked`: what its document asks for.
+    """The number of tasks that a job gains when its roles get these sizes; `asked` has its document's sizes.
 
     With `most`, raises TooManyRequests `too-many-tasks` when its user would have more tasks than that.
     """
@@ -91,7 +92,7 @@ def check_scaled(read: Read, job: str, sizes: Mapping[str, int], asked: Mapping[
     largest = {role: roles[role].target if role in roles else asked.get(role, 0) for role in sizes}
     for (text,) in read(_SCALES, {"j": job, "after": _cursor(read)}):
         data = _DATA.decode(text)
-        if (role := str(data["role"])) in largest:  # counted when it was stored
+        if (role := str(data["role"])) in largest:  # it was counted when it was stored
             largest[role] = max(largest[role], int(data["replicas"]))
     more = sum(max(0, size - largest[role]) for role, size in sizes.items())
     if more and most:
@@ -100,7 +101,7 @@ def check_scaled(read: Read, job: str, sizes: Mapping[str, int], asked: Mapping[
 
 
 def check_restarted(read: Read, job: str, most: int) -> None:
-    """Refuse to restart a job that is over when its user would have more tasks than `most` with those it had.
+    """Refuse to restart an ended job when its user would have more than `most` tasks with it.
 
     Raises TooManyRequests `too-many-tasks`.
     """

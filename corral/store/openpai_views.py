@@ -1,7 +1,8 @@
-"""Why: OpenPAI's programs list thousands of jobs at once, so a line is put together from columns and two small texts.
+"""List and find jobs for OpenPAI's clients, which list thousands at once.
 
-The list filters and orders by what OpenPAI shows (its states, its names), so one expression says each of them here; a
-job's document is never read. Jobs that came in another language are listed too, under their own names.
+A line of the list is built from columns and two small JSON texts; a job's document is never read. Filters and order use
+OpenPAI's states and names, so each of them is one SQL expression here. Jobs submitted in another language are listed
+too, under their own names.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from corral.store.database import Database, rows
 from corral.store.job_views import ORPHANED, event_record, job_record
 
 _AT_ONCE: Final = 500
-"""How many ids one question names at most."""
+"""Ids in one query at most."""
 _MOST_EVENTS: Final = 10_000
 
 
 class RunGlance(msgspec.Struct, frozen=True):
-    """What a line of the list needs of a job's run."""
+    """The part of a job's run that a line of the list needs."""
 
     state: str
     attempt: int = 0
@@ -49,7 +50,7 @@ class _Tasks(msgspec.Struct, frozen=True):
 
 
 class SummaryGlance(msgspec.Struct, frozen=True):
-    """What a line of the list needs of a job's summary."""
+    """The part of a job's summary that a line of the list needs."""
 
     tasks: _Tasks = _Tasks()
     devices: float = 0
@@ -72,7 +73,7 @@ class ListedJob(msgspec.Struct, frozen=True):
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """A part of the list; `total` is how many pass the filter, when that was asked."""
+    """A part of the list; `total` counts all matching jobs, when the filter asked for it."""
 
     jobs: list[ListedJob]
     total: int | None = None
@@ -93,11 +94,11 @@ _PHASES_OF: Final = {
     "SUCCEEDED": ("succeeded",),
     "FAILED": ("failed",),
 }
-"""In which phases a job may be that is shown in a state: what an index knows."""
+"""The phases that a job in an OpenPAI state can have, for a search by index."""
 
 
 class OpenPaiViews(Database):
-    """Jobs as OpenPAI's callers list and find them."""
+    """Jobs as OpenPAI's clients list and find them."""
 
     async def openpai_jobs(self, wanted: OpenPaiFilter) -> Listed:
         """A part of the list of all jobs."""
@@ -119,7 +120,7 @@ class OpenPaiViews(Database):
         return await self.read(run)
 
     async def openpai_job(self, user: str, name: str) -> tuple[JobRecord, OpenPaiListing | None] | None:
-        """The job that was submitted under that name, in OpenPAI's language before any other, live ones first."""
+        """The job submitted under that name; OpenPAI jobs come before others, then live ones first."""
         found = (
             select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary, ORPHANED)
             .add_columns(_pai.c.name.label("pai_name"), _pai.c.job_priority, _pai.c.roles)
@@ -143,7 +144,7 @@ class OpenPaiViews(Database):
         return await self.read(run)
 
     async def tags_of(self, job: str) -> tuple[str, ...]:
-        """The tags of one job as they are now."""
+        """The current tags of one job."""
         return (await self.read(lambda connection: _tags_of(connection, [job]))).get(job, ())
 
     async def tasks_of(self, job: str) -> list[TaskRun]:
@@ -154,7 +155,7 @@ class OpenPaiViews(Database):
     async def attempts_of(
         self, job: str, job_attempt: int, *, role: str | None = None, index: int | None = None
     ) -> list[Any]:
-        """The runs of the tasks of one attempt of a job, by role, index and number."""
+        """The attempts of the tasks of one job attempt, by role, index and number."""
         query = select(_attempts).where(_attempts.c.job == job, _attempts.c.job_attempt == job_attempt)
         if role is not None:
             query = query.where(_attempts.c.role == role, _attempts.c.index == index)
@@ -162,7 +163,7 @@ class OpenPaiViews(Database):
         return await self.read(lambda connection: rows(connection, query))
 
     async def attempt_ends(self, job: str) -> dict[int, float]:
-        """When the last task of each attempt of a job ended, by its number."""
+        """By job attempt, the time at which its last task ended."""
         query = (
             select(_attempts.c.job_attempt, func.max(_attempts.c.ended_at))
             .where(_attempts.c.job == job, _attempts.c.ended_at.is_not(None))
@@ -172,7 +173,7 @@ class OpenPaiViews(Database):
         return {row[0]: row[1] for row in found}
 
     async def events_of(self, job: str, *, kinds: tuple[str, ...] = ()) -> list[EventRecord]:
-        """The latest events of a job (of some kinds), the latest first."""
+        """The last 10,000 events of a job (of some kinds), newest first."""
         query = select(_events).where(_events.c.job == job).order_by(_events.c.seq.desc()).limit(_MOST_EVENTS)
         if kinds:
             query = query.where(_events.c.kind.in_(kinds))
@@ -205,7 +206,7 @@ def _listed(row: Any, tags: tuple[str, ...]) -> ListedJob:
 
 
 def _tags_of(connection: Connection, jobs: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The tags of some jobs, by id, in their alphabetic order."""
+    """The tags of some jobs by id, in alphabetic order."""
     found: dict[str, list[str]] = defaultdict(list)
     for begin in range(0, len(jobs), _AT_ONCE):
         query = select(_tags.c.job, _tags.c.tag).where(_tags.c.job.in_(jobs[begin : begin + _AT_ONCE]))
@@ -215,7 +216,7 @@ def _tags_of(connection: Connection, jobs: Sequence[str]) -> dict[str, tuple[str
 
 
 def _inside(column: Any, dialect: str, *path: str) -> ColumnElement[Any]:
-    """A value inside of a column of JSON text, as text (SQLite: as it is)."""
+    """A value inside a column of JSON text, as text (on SQLite with its JSON type)."""
     if dialect == "sqlite":
         return func.json_extract(column, "$." + ".".join(path))
     return func.json_extract_path_text(cast(column, JSON), *path)
@@ -226,7 +227,7 @@ def _number(column: Any, dialect: str, *path: str) -> ColumnElement[Any]:
 
 
 def _state(dialect: str) -> ColumnElement[str]:
-    """The state that a job is shown in; only where the phase leaves it open the run is looked into."""
+    """The OpenPAI state of a job. The run is read only where the phase does not decide it."""
     code = _number(_runs.c.run, dialect, "completion", "code")
     ending = case((code.in_(STOPS), literal("STOPPING")), else_=literal("RUNNING"))
     between = _inside(_runs.c.run, dialect, "state") == "attempt-completed"
@@ -269,7 +270,7 @@ def _conditions(wanted: OpenPaiFilter, dialect: str) -> list[ColumnElement[bool]
 
 
 def _order(wanted: OpenPaiFilter, dialect: str) -> list[ColumnElement[Any]]:
-    """What the list is ordered by; null is greater than everything, as OpenPAI's database has it."""
+    """The sort keys of the list; null is greater than everything, as in OpenPAI's database."""
     by_id = _jobs.c.id.desc() if wanted.descending else _jobs.c.id.asc()
     if wanted.order == "submissionTime":
         return [by_id]

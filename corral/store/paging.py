@@ -1,4 +1,4 @@
-"""Why: pages follow keys, not offsets, so a list that grows while it is read shows every item exactly once."""
+"""Paging by key instead of offset, so that a list that grows while it is read shows every item exactly once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, and_, or_
 from corral.kernel.errors import InvalidInput
 
 MAX_LIMIT: Final = 1000
-"""No page is longer."""
+"""Items of one page at most."""
 _MAX_CURSOR: Final = 1000
 Key = tuple[Any, ...]
 
@@ -23,12 +23,12 @@ def bounded(limit: int) -> int:
 
 
 def write_cursor(key: Key) -> str:
-    """The text that reads on after the item with this key."""
+    """Encode a key as the cursor that continues after its item."""
     return base64.urlsafe_b64encode(msgspec.json.encode(key)).decode().rstrip("=")
 
 
 def read_cursor(text: str, kinds: tuple[type, ...]) -> Key | None:
-    """The key in a cursor; None for "".
+    """Decode the key in a cursor; None for "".
 
     Raises InvalidInput when the text was not made by `write_cursor` for keys of these kinds.
     """

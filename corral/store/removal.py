@@ -1,4 +1,4 @@
-"""Why: a job that is removed leaves nothing behind but its line of history, from wherever the removal was asked."""
+"""Remove jobs with all their rows, leaving one line each in the history."""
 
 from __future__ import annotations
 
@@ -35,12 +35,15 @@ _FILE: Final = delete(tables.job_files).where(
 _FILE_SECRETS: Final = delete(tables.secrets).where(
     tables.secrets.c.owner == bindparam("o"), ~exists().where(tables.jobs.c.array_parent == bindparam("j"))
 )
-"""An array has one file; it goes with the last of its jobs."""
+"""The secrets of an array's file. An array has one file, which goes with the last of its jobs."""
 _FORGOTTEN: Final = delete(tables.history).where(tables.history.c.job == bindparam("j"))
 
 
 def remove_jobs(transaction: Transaction, jobs: Sequence[JobId], at: float | None = None) -> None:
-    """Move each job's summary into the history (`at`: when, the job's end if unsaid) and delete everything else."""
+    """Move each job's summary into the history and delete all its other rows.
+
+    `at` is the time of removal, by default the time at which the job was created.
+    """
     job, run = tables.jobs, tables.job_runs
     when = job.c.created_at if at is None else literal(at)
     line = (

@@ -1,4 +1,4 @@
-"""Why: a store that only grows gets slow, yet what was run must stay known: old jobs shrink to a line of history."""
+"""Turn old jobs into lines of history, and delete expired records, so that the store stays small."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
 _BLOB: Final = re.compile(r'"blob:([0-9a-f]{64})"')
 _DOCUMENTS_AT_ONCE: Final = 500
 INCREMENTAL: Final = 2
-"""SQLite's word for a file whose free pages can be given back."""
+"""SQLite's value of `auto_vacuum` for a file whose free pages can be released."""
 _PAGES_KEPT: Final = 1024
-"""Free pages that stay for what is written next: 4 MiB."""
+"""Free pages that stay in the file for later writes: 4 MiB."""
 _PAGES_AT_ONCE: Final = 1024
 AUDIT_SECONDS: Final = 400 * 86_400.0
-"""How long the audit log is kept."""
+"""Seconds for which audit lines are kept."""
 
 
 class Retention(Database):
-    """Old jobs become history; keys, links and audit lines that are long over are forgotten."""
+    """Turn old jobs into history, and delete expired keys, links, tokens and audit lines."""
 
     async def retire(self, epoch: int, *, ended_before: float, now: float, limit: int = 200) -> list[JobId]:
-        """Remove up to `limit` of the jobs that ended before, oldest first, keeping their history; returns them.
+        """Remove up to `limit` jobs that ended before `ended_before`, oldest first, and keep their history.
 
-        Jobs that a live job waits for stay. Call it again while it returns `limit`. Raises LeadershipLost.
+        Returns the removed jobs; call again while it returns `limit`. Jobs that a live job depends on stay. Raises
+        LeadershipLost.
         """
         job, needs = tables.jobs, tables.job_dependencies
         needed = select(needs.c.needs).join(job, job.c.id == needs.c.job).where(job.c.live)
@@ -59,7 +60,7 @@ class Retention(Database):
         return await self.write(run)
 
     async def forget_old(self, now: float) -> None:
-        """Delete idempotency keys, used links, ended tokens and audit lines that nothing needs any more."""
+        """Delete expired idempotency keys, sign-in links, tokens and audit lines."""
         tokens, links = tables.tokens, tables.login_links
         gone: list[Any] = [
             delete(tables.idempotency).where(tables.idempotency.c.at < now - IDEMPOTENCY_SECONDS),
@@ -75,7 +76,7 @@ class Retention(Database):
         await self.write(run)
 
     async def give_space_back(self) -> bool:
-        """Make SQLite's file smaller by some of its free pages; whether there are more. PostgreSQL sees to its files."""
+        """Release up to 4 MiB of SQLite's free pages; returns whether there are more. Does nothing on PostgreSQL."""
         if self.dialect != "sqlite":
             return False
 
@@ -89,13 +90,13 @@ class Retention(Database):
             if figure("auto_vacuum") != INCREMENTAL or spare <= 0:
                 return False
             for _ in range(min(spare, _PAGES_AT_ONCE)):
-                connection.exec_driver_sql("PRAGMA incremental_vacuum(1)")  # of more, the driver would do one, too
+                connection.exec_driver_sql("PRAGMA incremental_vacuum(1)")  # the driver steps once: one page a call
             return spare > _PAGES_AT_ONCE
 
         return await self.write(run)
 
     async def unused_code(self, before: float) -> list[str]:
-        """The digests of code that was last uploaded or submitted before that time and that no job names."""
+        """The digests of code that was last uploaded or used before that time and that no job names."""
         table = tables.blobs
         old = select(table.c.digest).group_by(table.c.digest).having(func.max(table.c.at) < before)
         candidates = await self.read(lambda connection: {row.digest for row in connection.execute(old)})
@@ -116,7 +117,7 @@ class Retention(Database):
         return list(await self.read(lambda connection: rows(connection, page)))
 
     async def forget_code(self, digests: Sequence[str], before: float) -> list[str]:
-        """Forget those of the digests that were not used again since `before`; which they were."""
+        """Delete the records of digests that were not used again since `before`; returns the deleted ones."""
         table = tables.blobs
         again = select(table.c.digest).where(table.c.digest.in_(digests), table.c.at >= before)
 
@@ -129,7 +130,7 @@ class Retention(Database):
         return await self.write(run)
 
     async def history(self, *, limit: int = 100, after_cursor: str = "", user: str = "") -> Page[JobSummary]:
-        """One page of the jobs that were removed, the latest first."""
+        """One page of the removed jobs, newest first."""
         table = tables.history
         query = select(table.c.job, table.c.summary).order_by(table.c.job.desc()).limit(bounded(limit) + 1)
         key = read_cursor(after_cursor, (str,))

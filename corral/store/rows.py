@@ -1,4 +1,4 @@
-"""Why: events, commands and JSON are put into rows in one way, whoever writes them."""
+"""Convert events, facts and JSON to rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def event_row(
 
 
 def fact_row(write: FactWrite) -> dict[str, Any]:
-    """A fact as a row for `add_events`."""
+    """Convert a fact to a row for `add_events`."""
     fact = write.fact
     return event_row(
         write.job,
@@ -70,23 +70,23 @@ def add_events(transaction: Transaction, rows: list[dict[str, Any]]) -> int:
 
 
 def encode(value: object) -> str:
-    """`value` as JSON text."""
+    """Encode `value` as JSON text."""
     return msgspec.json.encode(value).decode()
 
 
 def clean(text: str) -> str:
-    """Text that both databases store: no NUL, no lone surrogates."""
+    """Replace NUL characters and lone surrogates, which the databases cannot store."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def put(transaction: Transaction, table: Table, new: list[dict[str, Any]]) -> None:
-    """Insert rows, replacing those of the same primary key."""
+    """Insert rows, replacing those with the same primary key."""
     transaction.write(_upsert(transaction.connection.dialect.name, table), new)
 
 
 @cache
 def _upsert(dialect: str, table: Table) -> Any:
-    """An insert that replaces the row of the same primary key; only the dialect in use is imported."""
+    """Build the upsert statement for a table; only the dialect in use is imported."""
     if dialect == "postgresql":
         from sqlalchemy.dialects.postgresql import insert as dialect_insert
     else:

@@ -1,7 +1,7 @@
-"""Why: a store is brought up to this version's tables before anyone uses it, and one made by a newer version is refused.
+"""Migrate a store to this version's tables before use, and refuse one made by a newer version.
 
-Alembic is imported only when there is something to migrate: it costs more than the rest of opening a store. An empty
-SQLite file gets the newest tables at once; a test compares them with what all migrations leave.
+Alembic is imported only when there is something to migrate, because its import costs more than the rest of opening a
+store. An empty SQLite file gets the newest tables at once; a test compares them with the result of all migrations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
 
 def version_of(engine: Engine) -> str | None:
-    """The version of the tables found, None for an empty database.
+    """The schema version of the tables; None for an empty database.
 
     Raises StoreRefused when there are tables, but none of Corral's.
     """
@@ -81,11 +81,11 @@ _FIRST_ROWS: Final = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))",
 )
-"""What the migrations put into the tables of an empty database."""
+"""The rows that the migrations insert into an empty database."""
 
 
 def _create(engine: Engine) -> bool:
-    """Make the newest tables in an empty SQLite file; whether another process had not begun to."""
+    """Create the newest tables in an empty SQLite file; False when another process created some before."""
     with engine.begin() as connection:
         if inspect(connection).get_table_names():
             return False

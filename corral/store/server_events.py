@@ -1,4 +1,4 @@
-"""Events of the server itself, which belong to no job: its health as it was."""
+"""Events of the server itself, which belong to no job, such as changes of its health."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _OF_SERVER: Final[tuple[ColumnElement[bool], ...]] = (
     tables.events.c.kind.startswith("server."),
 )
 _KEPT: Final = 1_000
-"""So many of the latest are kept."""
+"""Events of the server that are kept."""
 
 
 class ServerEvents(Database):
-    """What happened to the server."""
+    """The events of the server."""
 
     async def tell_of_server(self, told: Sequence[ServerEvent]) -> None:
-        """Store events of the server, and forget the oldest beyond the latest thousand."""
+        """Store events of the server, and delete all but the latest thousand."""
         made = [event_row("", each.at, each.kind, each.message, actor=each.actor) for each in told]
         table = tables.events
         oldest = select(table.c.seq).where(*_OF_SERVER).order_by(table.c.seq.desc()).offset(_KEPT).limit(1)
@@ -43,9 +43,9 @@ class ServerEvents(Database):
         await self.write(run)
 
     async def events_of_server(self, *, limit: int = 100, after_cursor: str = "") -> Page[EventRecord]:
-        """One page of them, the latest first.
+        """One page of the server's events, newest first.
 
-        Raises InvalidInput for a cursor that is none.
+        Raises InvalidInput for an invalid cursor.
         """
         table = tables.events
         query = select(table).where(*_OF_SERVER).order_by(table.c.seq.desc()).limit(bounded(limit) + 1)

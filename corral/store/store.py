@@ -1,4 +1,4 @@
-"""Why: one door to the one truth; whatever is stored or asked goes through this class."""
+"""The store: one class with all reads and writes, and the function that opens it."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from corral.store.yields import Yields
 
 _SECONDS: Final = {"front": FRONT_SECONDS, "control": CONTROL_SECONDS}
 _REBUILT_BYTES: Final = 256 * 1024**2
-"""A larger file of an earlier version is left as it is: writing it anew would hold the start up for too long."""
+"""Bytes; a larger file of an earlier version is not rewritten, because that would delay the start too long."""
 _OPENING_SECONDS: Final = 60.0
-"""How long a start waits for the other process, whose first commit may stand behind gigabytes that go to the disk."""
+"""Seconds that a start waits for the other process, whose first commit may wait for gigabytes written to disk."""
 
 
 class Store(
@@ -69,10 +69,10 @@ class Store(
 async def open_store(
     url: str, *, clock: Clock, create: bool = True, run_folder: Path | None = None, role: str = ""
 ) -> Store:
-    """Open the store at `url`, making or migrating its tables.
+    """Open the store at `url`, creating or migrating its tables.
 
-    `run_folder` is where the wake-up sockets are (SQLite); `role` (`front`, `control`) is who listens, "" nobody.
-    Raises StoreRefused and Unavailable with the codes of `corral.store.faults`, InvalidInput for the URL.
+    `run_folder` is the folder of the wake-up sockets (SQLite). `role` (`front`, `control`) is the role that listens, ""
+    for none. Raises StoreRefused and Unavailable with the codes of `corral.store.faults`, InvalidInput for the URL.
     """
     parsed = parse_url(url)
     writer = await asyncio.get_running_loop().run_in_executor(None, _prepare, parsed, create)
@@ -114,6 +114,6 @@ def _prepare_sqlite(file: Path, create: bool) -> None:
 
 
 def _rebuild(connection: sqlite3.Connection) -> None:
-    """Write the whole file anew, so that from now on it can give space back; one made by an earlier version cannot."""
+    """Rewrite a file of an earlier version, so that it can release free pages from now on."""
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     connection.execute("VACUUM")

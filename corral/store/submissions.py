@@ -1,4 +1,4 @@
-"""How many jobs an account submitted in an hour: counted in the transaction that stores each, for all fronts."""
+"""Count an account's submissions in an hour, in the transaction that stores each, for all front processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corral.store.database import Database
 from corral.store.writer import Transaction
 
 HOUR: Final = 3600.0
-"""Seconds; the hour begins with the first submission that is counted in it."""
+"""Seconds. The hour begins with the first submission that is counted in it."""
 _counted = tables.submissions
 _OF: Final = (_counted.c.user == bindparam("u"), _counted.c.api == bindparam("a"))
 _COUNTED: Final = select(_counted.c.since, _counted.c.number).where(*_OF)
@@ -30,19 +30,19 @@ class Submissions(Database):
     """The counted submissions."""
 
     async def submissions(self, user: str, api: str, at: float) -> int:
-        """How many submissions of an account by one API are counted in the hour that `at` is in."""
+        """Submissions of an account through one API in the hour that includes `at`."""
         row = await self.read(lambda connection: connection.execute(_COUNTED, {"u": user, "a": api}).first())
         return int(row.number) if row is not None and at - row.since < HOUR else 0
 
 
 def count_submission(transaction: Transaction, user: str, limit: SubmitLimit, at: float) -> None:
-    """Count a submission at a time (seconds since 1970); call it before the transaction writes anything else.
+    """Count a submission at time `at` (seconds since 1970); call it before the transaction writes anything else.
 
     Raises TooManyRequests `too-many-calls`.
     """
     of = {"u": user, "a": limit.api}
     if transaction.read(_ONE_MORE, {**of, "most": limit.most, "after": at - HOUR}).rowcount:
-        transaction.wrote = True  # only now: where nothing was changed, the operation may still refuse
+        transaction.wrote = True  # only now: while nothing was changed, the operation may still refuse
         return
     row = transaction.read(_COUNTED, of).first()
     if row is None:

@@ -1,10 +1,9 @@
-"""Why: the tables in one place, as the newest migration leaves them; a test compares both.
+"""The tables as the newest migration leaves them; a test compares both.
 
-JSON is kept as text, so that it is passed through without being decoded and reads the same on SQLite and PostgreSQL.
-Times are seconds since 1970.
-What a partial index leaves out is said for SQLite only: naming PostgreSQL would load its dialect, which costs 3 MB; the
-migrations say it for both. A job is three rows (what lists read, its document, its run), so that scanning a list
-never drags documents along.
+JSON is stored as text, so that it is passed through without decoding and reads the same on SQLite and PostgreSQL. Times
+are seconds since 1970. The conditions of most partial indexes are declared for SQLite only, because naming PostgreSQL
+would load its dialect, which costs 3 MB; the migrations declare them for both. A job is three rows (list columns,
+document, run), so that scanning a list does not read documents.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Why: front and control learn within a millisecond that something was stored, and lose nothing when a ring is lost.
+"""Wake front and control within a millisecond after a commit.
 
-A ring says only "look into the store". With SQLite it is a datagram on a Unix socket of the data folder, with
-PostgreSQL a NOTIFY sent by the very transaction that it tells of.
+A wake-up only means that the store has something new, so a lost one loses no data. With SQLite it is a datagram on a
+Unix socket in the data folder, with PostgreSQL a NOTIFY sent by the committing transaction itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sqlalchemy import Connection, text
 
 
 class Wakeup(Protocol):
-    """How the processes of one server wake each other."""
+    """Wakes the other processes of a server."""
 
     def ring_within(self, connection: Connection, roles: frozenset[str]) -> None:
         """Ring as part of the transaction, just before its commit."""
@@ -28,7 +28,7 @@ class Wakeup(Protocol):
         ...
 
     async def wait(self, timeout: float) -> bool:
-        """Wait until rung or until `timeout` seconds have passed; says whether rung. A ring before the call counts."""
+        """Wait until rung or for `timeout` seconds; returns whether it was rung. A ring before the call counts."""
         ...
 
     async def close(self) -> None:
@@ -37,7 +37,7 @@ class Wakeup(Protocol):
 
 
 class NoWakeup:
-    """For tools that open the store and wait for nothing."""
+    """A wake-up for tools that neither ring nor listen."""
 
     def ring_within(self, connection: Connection, roles: frozenset[str]) -> None:
         """Do nothing."""
@@ -46,7 +46,7 @@ class NoWakeup:
         """Do nothing."""
 
     async def wait(self, timeout: float) -> bool:
-        """Wait out the time."""
+        """Wait for the whole time."""
         await asyncio.sleep(timeout)
         return False
 
@@ -55,7 +55,7 @@ class NoWakeup:
 
 
 class _Bell:
-    """An event that a reader of rings sets."""
+    """An event that is cleared when a wait sees it."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -74,7 +74,7 @@ class _Bell:
 
 
 class SocketWakeup:
-    """Rings as datagrams on `RUN_FOLDER/ROLE.wake`."""
+    """Rings with datagrams on `RUN_FOLDER/ROLE.wake`."""
 
     def __init__(self, run_folder: Path, role: str) -> None:
         run_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ class SocketWakeup:
             self._listen(role)
 
     def _address(self, role: str) -> str:
-        """Through the folder's descriptor: the path itself may be longer than a socket address may be."""
+        """The socket's address through the folder's descriptor, because its path may exceed a socket address."""
         return f"/proc/self/fd/{self._folder}/{role}.wake"
 
     def _listen(self, role: str) -> None:
@@ -106,10 +106,10 @@ class SocketWakeup:
                 self._bell.set()
 
     def ring_within(self, connection: Connection, roles: frozenset[str]) -> None:
-        """Nothing can be rung before the commit here."""
+        """Do nothing, because a datagram cannot be part of the commit."""
 
     def ring_after(self, roles: frozenset[str]) -> None:
-        """Send a datagram to each; nobody listening, or one who has rings unread, is fine."""
+        """Send a datagram to each role. Roles that do not listen or have unread rings are skipped."""
         for role in roles:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError, BlockingIOError):
                 self._out.sendto(b"!", self._address(role))
@@ -119,7 +119,7 @@ class SocketWakeup:
         return await self._bell.wait(timeout)
 
     async def close(self) -> None:
-        """Stop listening; the socket's file stays, the next listener replaces it."""
+        """Stop listening. The socket's file stays; the next listener replaces it."""
         if self._in is not None and self._loop is not None:
             self._loop.remove_reader(self._in.fileno())
             self._in.close()
@@ -131,7 +131,7 @@ class SocketWakeup:
 
 
 class NotifyWakeup:
-    """Rings as NOTIFY on the channel `corral_ROLE`; a connection that breaks is made again, and counts as a ring."""
+    """Rings with NOTIFY on the channel `corral_ROLE`. A broken connection is reopened, which counts as a ring."""
 
     def __init__(self, dsn: str, role: str) -> None:
         self._dsn = dsn
@@ -145,10 +145,10 @@ class NotifyWakeup:
             connection.execute(_NOTIFY, {"channel": f"corral_{role}"})
 
     def ring_after(self, roles: frozenset[str]) -> None:
-        """The commit has rung."""
+        """Do nothing, because the commit has rung."""
 
     async def _listen(self) -> None:
-        import psycopg  # only servers on PostgreSQL pay for it
+        import psycopg  # loaded only by servers on PostgreSQL
 
         while True:
             with contextlib.suppress(psycopg.Error, OSError):

@@ -1,8 +1,9 @@
-"""Why: a durable commit costs a disk flush, so callers of the same moment share one: thousands of submits a second.
+"""The thread that writes: it groups concurrent writes into one transaction, for thousands of submits a second.
 
-One thread owns the one writing connection. It takes every operation that waits, runs them in one transaction, commits,
-and only then answers all of them. An operation that refuses must do so before it writes; if one fails later, the whole
-group is rolled back and its operations are run again one by one, so that nobody suffers for another's fault.
+A durable commit costs a disk flush, so writes that wait at the same time share one. The thread owns the only writing
+connection. It takes every waiting operation, runs them in one transaction, commits, and only then answers all of them.
+An operation that refuses must do so before it writes. If one fails later, the whole group is rolled back and its
+operations are run again one by one, so that a failure affects only its own operation.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MAX_GROUP: Final = 512
 
 
 class Transaction:
-    """What an operation works with: one open write transaction, shared by the group."""
+    """An open write transaction, shared by the operations of a group."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -40,7 +41,7 @@ class Transaction:
         self._changed: set[str] = set()
 
     def read(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
-        """Run a question."""
+        """Run a query."""
         result: CursorResult[Any] = self.connection.execute(statement, parameters)
         return result
 
@@ -50,7 +51,7 @@ class Transaction:
         return self.read(statement, parameters)
 
     def take(self, counter: str, count: int = 1) -> int:
-        """The first of `count` consecutive numbers; numbers follow the order of commits, gaps are possible."""
+        """Reserve `count` consecutive numbers and return the first; they follow the order of commits, with gaps."""
         value = self.current(counter)
         self._counters[counter] = value + count
         self._changed.add(counter)
@@ -63,7 +64,7 @@ class Transaction:
         return self._counters[counter]
 
     def ring(self, role: str) -> None:
-        """Wake `role` once this is committed."""
+        """Wake `role` after the commit."""
         self.rings.add(role)
 
     def finish(self) -> None:
@@ -93,7 +94,7 @@ class _Operation:
 
 
 class Writer:
-    """The one thread that writes."""
+    """The thread that writes, with its queue."""
 
     def __init__(
         self,
@@ -110,15 +111,15 @@ class Writer:
         self._connection: Connection | None = None
         self._closed = False
         self.trouble: tuple[float, str] | None = None
-        """Since the last write that came to something: when one was refused for the database's sake, and why."""
+        """Time and reason of the last write that the database refused, since the last successful write."""
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
         self._thread.start()
 
     async def write(self, run: Callable[[Transaction], Answer]) -> Answer:
-        """Run `run` in a write transaction; returns once it is durable.
+        """Run `run` in a write transaction; returns when it is durable.
 
-        Raises what `run` raised, the refusals of `corral.store.faults`, and Unavailable when its time is over: with the
-        code `store-outcome-unknown` when it was being committed then, else it is certain that nothing was stored.
+        Raises the errors of `run` and of `corral.store.faults`, and Unavailable when its time is over. Its code is then
+        `store-outcome-unknown` when the transaction was being committed; otherwise nothing was stored.
         """
         if self._closed:
             raise Unavailable("store-closed", "The store is closed.")
@@ -138,7 +139,7 @@ class Writer:
             watch.end()
 
     def close(self) -> None:
-        """Finish what waits, then end the thread and its connection."""
+        """Finish waiting operations, then end the thread and close its connection."""
         if not self._closed:
             self._closed = True
             self._queue.put(None)
@@ -222,7 +223,10 @@ class Writer:
         return True
 
     def _extended(self, connection: Connection) -> float | None:
-        """Renew the lease within a transaction that kept others from it for long; when that was, None for a short one."""
+        """Renew the lease within a transaction that held SQLite's lock for `EXTEND_SECONDS` or more.
+
+        Returns the monotonic time of the renewal, None for a shorter transaction.
+        """
         held = self._limits.held_seconds
         if held < EXTEND_SECONDS:
             return None
@@ -230,7 +234,10 @@ class Writer:
         return time.monotonic()
 
     def _begun(self, group: list[_Operation]) -> tuple[Connection, RootTransaction]:
-        """A transaction that nobody else's writes can come between; a connection that died idle is made again."""
+        """Begin a transaction that no other writer can interleave with.
+
+        A connection that died while idle is reopened.
+        """
         kept = self._connection is not None
         while True:
             connection = self._connected()
@@ -267,7 +274,7 @@ def _answer(group: list[_Operation]) -> None:
     for operation in group:
         loops.setdefault(operation.future.get_loop(), []).append(operation)
     for loop, operations in loops.items():
-        with contextlib.suppress(RuntimeError):  # the loop ended: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop has ended, so nobody waits
             loop.call_soon_threadsafe(_resolve, operations)
 
 

@@ -1,4 +1,7 @@
-"""Why: receipts, ledgers, past use and cordons are small and asked for by name; people write only the last."""
+"""Store preemption receipts, lending ledgers, past usage and cordons.
+
+Users write only cordons; control writes the rest.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +33,12 @@ _CORDON: Final = msgspec.json.Decoder(Cordon)
 
 
 class Yields(Database):
-    """Receipts, ledgers, past use and cordons."""
+    """Receipts, ledgers, past usage and cordons."""
 
     async def receipts(
         self, *, job: str = "", queue: str = "", since: float | None = None, limit: int = 100, after_cursor: str = ""
     ) -> Page[Receipt]:
-        """One page of receipts, the latest first: of one job, of those that a queue gave or caused, since a time."""
+        """One page of receipts, newest first: of one job, of a queue that yielded or caused it, since a time."""
         table = _receipts
         order = (table.c.at, table.c.job, table.c.number)
         query = select(table.c.doc, *order).order_by(*(column.desc() for column in order)).limit(bounded(limit) + 1)
@@ -54,12 +57,12 @@ class Yields(Database):
         return Page([_RECEIPT.decode(row.doc) for row in shown], more)
 
     async def open_receipts(self) -> list[Receipt]:
-        """The receipts of jobs that have not come back and are not over."""
+        """The receipts of jobs that have neither come back nor ended."""
         query = select(_receipts.c.doc).where(~_receipts.c.closed).order_by(_receipts.c.job, _receipts.c.number)
         return [_RECEIPT.decode(row.doc) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def ledger(self, queue: str = "") -> list[LedgerEntry]:
-        """What queues lent each other; with `queue` only what that one lent or borrowed."""
+        """The loans between queues; with `queue`, only those in which it lends or borrows."""
         query = select(_ledger).order_by(_ledger.c.lender, _ledger.c.borrower)
         if queue:
             query = query.where(or_(_ledger.c.lender == queue, _ledger.c.borrower == queue))
@@ -67,23 +70,23 @@ class Yields(Database):
         return [LedgerEntry(r.lender, r.borrower, r.device_seconds, r.device_millis, r.since, r.at) for r in found]
 
     async def usage(self) -> list[QueueUsage]:
-        """What queues held in the past, by their names."""
+        """The past usage of queues, by name."""
         query = select(_usage.c.doc).order_by(_usage.c.queue)
         return [_USAGE.decode(row.doc) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def user_usage(self) -> list[UserUsage]:
-        """What the users of queues held in the past, by queue and name."""
+        """The past usage of the users of queues, by queue and name."""
         query = select(_user_usage.c.doc).order_by(_user_usage.c.queue, _user_usage.c.user)
         return [_USER_USAGE.decode(row.doc) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def cordons(self) -> dict[str, Cordon]:
-        """The nodes that are closed to new tasks, by name."""
+        """Cordons by node."""
         query = select(_cordons).order_by(_cordons.c.node)
         found = await self.read(lambda connection: rows(connection, query))
         return {row.node: _CORDON.decode(row.doc) for row in found}
 
     async def put_cordon(self, cordon: Cordon, *, audit: AuditWrite | None = None) -> None:
-        """Close a node to new tasks, or change how it is closed, and tell control."""
+        """Cordon a node, or change its cordon, and wake control."""
         message = f"{cordon.node} is {cordon.reason}"
         data: dict[str, object] = {"node": cordon.node, "drain": str(cordon.drain)}
 
@@ -94,7 +97,7 @@ class Yields(Database):
         await self.write(run)
 
     async def remove_cordon(self, node: str, *, actor: str, at: float, audit: AuditWrite | None = None) -> bool:
-        """Open a node again and tell control; False when it was not closed."""
+        """Uncordon a node and wake control; False when it was not cordoned."""
 
         def run(transaction: Transaction) -> bool:
             if not transaction.write(delete(_cordons).where(_cordons.c.node == node)).rowcount:
@@ -135,13 +138,13 @@ def _receipt_row(receipt: Receipt) -> dict[str, object]:
 
 
 def write_ledger(transaction: Transaction, entries: Sequence[LedgerEntry]) -> None:
-    """Store ledger entries as part of a transaction, in place of those of the same two queues."""
+    """Store ledger entries as part of a transaction, replacing those of the same two queues."""
     last = {(entry.lender, entry.borrower): msgspec.structs.asdict(entry) for entry in entries}
     put(transaction, _ledger, list(last.values()))
 
 
 def write_usage(transaction: Transaction, usages: Sequence[QueueUsage], forgotten: Sequence[str]) -> None:
-    """Store what queues held in the past as part of a transaction; those of `forgotten` have no past any more."""
+    """Store the past usage of queues as part of a transaction, and delete that of `forgotten`."""
     if forgotten:
         transaction.write(delete(_usage).where(_usage.c.queue.in_(list(forgotten))))
     if usages:
@@ -151,7 +154,7 @@ def write_usage(transaction: Transaction, usages: Sequence[QueueUsage], forgotte
 def write_user_usage(
     transaction: Transaction, usages: Sequence[UserUsage], forgotten: Sequence[tuple[str, str]]
 ) -> None:
-    """As `write_usage`, for what users of queues held; `forgotten` are queues and users."""
+    """As `write_usage`, for users of queues; `forgotten` has pairs of queue and user."""
     for queue, user in forgotten:
         transaction.write(delete(_user_usage).where(_user_usage.c.queue == queue, _user_usage.c.user == user))
     if usages:

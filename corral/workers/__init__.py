@@ -1,1 +1,1 @@
-"""Processes with limits of memory and processor time, for what would hold up everybody else."""
+"""Worker processes with limits on memory and processor time, for calls that would block the server."""

@@ -1,4 +1,4 @@
-"""`python -m corral.workers`: what a worker of the pool runs; it ends with its standard input."""
+"""`python -m corral.workers`: the main program of a worker process; it ends when its standard input closes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any, BinaryIO, Final
 from corral.workers.pool import LENGTH, Limits, PastLimits
 
 _POLITE: Final = 15
-"""By how much a worker gives way to the server's own processes."""
+"""Niceness that a worker adds to its own, so that the server's processes run first."""
 
 
 def main(calls: BinaryIO, answers: BinaryIO) -> None:
-    """Do calls until there are no more."""
+    """Run calls one by one until the input ends."""
     while (head := calls.read(LENGTH)) and len(head) == LENGTH:
         function, arguments, limits = pickle.loads(calls.read(int.from_bytes(head, "big")))  # noqa: S301 (our parent's)
         content = _content(*_outcome(function, arguments, limits))
@@ -40,7 +40,7 @@ def _content(good: bool, answer: Any) -> bytes:
     try:
         content = pickle.dumps((good, answer))
         if not good:
-            pickle.loads(content)  # noqa: S301 (an exception that cannot be made again would end the caller)
+            pickle.loads(content)  # noqa: S301 (an exception that cannot be unpickled must fail here)
         return content
     except Exception as error:
         return pickle.dumps((False, RuntimeError(f"{type(answer).__name__} cannot be passed on: {error}")))
@@ -49,5 +49,5 @@ def _content(good: bool, answer: Any) -> bytes:
 if __name__ == "__main__":
     os.nice(_POLITE)
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # output that a library prints must not mix with answers
     main(sys.stdin.buffer, answers)

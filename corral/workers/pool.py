@@ -1,7 +1,8 @@
-"""A pool of worker processes, each of which does one call at a time.
+"""A pool of worker processes, each of which runs one call at a time.
 
-A call is a function of a module and its arguments, pickled both ways over the worker's pipes. A worker that passes a limit,
-or whose caller leaves, is killed; the next call starts another one. Workers without work end after a minute.
+A call is a function of a module and its arguments, pickled in both directions over the worker's pipes. A worker is
+killed when it exceeds a limit or when its caller is cancelled; the next call starts another one. Idle workers end after
+a minute.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from corral.workers.turns import Turns
 
 Answer = TypeVar("Answer")
 LENGTH: Final = 8
-"""Bytes before each message that say how long it is."""
+"""Bytes of the length field before each message."""
 _IDLE_SECONDS: Final = 60.0
 _MOST_ANSWER: Final = 256 << 20
 
 
 class Limits(NamedTuple):
-    """What one call may use."""
+    """Resource limits of one call."""
 
     memory: int = 1 << 30
-    """Bytes of address space of its process, the libraries included."""
+    """Bytes of the worker's address space (RLIMIT_AS), libraries included."""
     cpu_seconds: int = 20
 
 
@@ -38,18 +39,21 @@ USUAL: Final = Limits()
 
 
 class PastLimits(Exception):
-    """The call used more memory or processor time than it may; the message says which."""
+    """The call exceeded its limit of memory, processor time or answer size; the message says which."""
 
 
 class Worker:
-    """One process, started when first needed."""
+    """One worker process."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     @classmethod
     async def start(cls) -> Worker:
-        """Raises OSError when no process can be started."""
+        """Start a process.
+
+        Raises OSError when no process can be started.
+        """
         return cls(
             await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-m", "corral.workers"),
@@ -61,9 +65,9 @@ class Worker:
         )
 
     async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], limits: Limits) -> Any:
-        """The function's answer, or what it raised.
+        """Return the function's answer, or raise its exception.
 
-        Raises PastLimits when the process ended instead.
+        Raises PastLimits when the process ended before it answered, or when the answer is too long.
         """
         said, heard = self._process.stdin, self._process.stdout
         assert said is not None and heard is not None
@@ -84,11 +88,11 @@ class Worker:
         return answer
 
     def alive(self) -> bool:
-        """Whether its process has not ended."""
+        """Whether the process still runs."""
         return self._process.returncode is None
 
     async def end(self) -> None:
-        """Kill it, whatever it does."""
+        """Kill the process, even during a call."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         if self._process.stdin is not None:
@@ -99,11 +103,14 @@ class Worker:
 BUSY: Final = "busy"
 TOO_MUCH: Final = "too-much-at-once"
 CALLER: Final[ContextVar[str]] = ContextVar("caller", default="")
-"""For whom a call is made; set where callers are known."""
+"""The caller (`user NAME` or `job ID`) that calls are counted for; set once a request is authenticated."""
 
 
 class Workers:
-    """At most `size` calls at once; at most `waiting` more wait, and callers take turns. One has half of all at most."""
+    """Run at most `size` calls at once while at most `waiting` more wait.
+
+    Callers take turns. One caller has at most half of all calls, running or waiting.
+    """
 
     def __init__(self, size: int = 2, waiting: int = 16) -> None:
         self._turns = Turns(size)
@@ -114,9 +121,10 @@ class Workers:
         self._ending: set[asyncio.Task[None]] = set()
 
     def check_room(self) -> None:
-        """Whether a call could be made now.
+        """Check that a call could be made now.
 
-        Raises Unavailable `busy`, and TooManyRequests `too-much-at-once`.
+        Raises Unavailable `busy` when all places are taken, TooManyRequests `too-much-at-once` when the caller has its
+        half.
         """
         caller = CALLER.get()
         if self._inside.total() >= self._most:
@@ -129,9 +137,9 @@ class Workers:
             raise TooManyRequests(TOO_MUCH, message, retryAfter=5)
 
     async def call(self, function: Callable[..., Answer], *arguments: Any, limits: Limits = USUAL) -> Answer:
-        """Call a function of some module in a process with these limits; a caller that is cancelled ends it.
+        """Call a module-level function in a process with these limits; cancelling the caller kills the process.
 
-        Raises what the function raises, PastLimits, and as `check_room` when too many calls wait.
+        Raises the function's exception, PastLimits, Unavailable `no-worker`, and the exceptions of `check_room`.
         """
         self.check_room()
         caller = CALLER.get()
@@ -191,7 +199,7 @@ class Workers:
         task.add_done_callback(self._ending.discard)
 
     async def close(self) -> None:
-        """End the processes."""
+        """End all processes."""
         free, self._free = self._free, []
         for worker, timer in free:
             timer.cancel()

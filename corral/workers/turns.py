@@ -1,4 +1,4 @@
-"""Places that are given out one after the other, so that whoever asks for many waits for those of others in between."""
+"""A fair semaphore: waiting callers take turns, so that one with many requests does not delay the others."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections import OrderedDict, deque
 
 
 class Turns:
-    """So many places at once; callers who wait take turns, each in the order of its own requests."""
+    """Gives out a fixed number of places, round robin over callers and first come, first served within each."""
 
     def __init__(self, places: int) -> None:
         self._free = places
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     async def enter(self, caller: str) -> None:
-        """Take a place, as soon as there is one; `leave` must follow."""
+        """Take a place as soon as one is free; `leave` must follow."""
         if self._free and not self._waiting:
             self._free -= 1
             return
@@ -24,13 +24,13 @@ class Turns:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.leave()  # the place came at the moment in which nobody wanted it any more
+                self.leave()  # the place was given at the moment of the cancellation
             else:
                 self._forget(caller, turn)
             raise
 
     def leave(self) -> None:
-        """Give the place to the first of the next caller who waits."""
+        """Give the place to the oldest request of the next waiting caller."""
         while self._waiting:
             caller, turns = self._waiting.popitem(last=False)
             turn = turns.popleft()

@@ -1,4 +1,4 @@
-"""Why: who has scripts, SDKs and job files for OpenPAI changes an address and goes on: its REST API as it was."""
+"""OpenPAI's REST API, so that its scripts, SDKs and job files work after a change of the server's URL."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
     ("/api/v1/token", tokens.router),
     ("/api/v1/user", users.legacy),
 )
-"""Every router with the address that it is under; those under `/rest-server` are reached through `Pylon`."""
+"""Every router with its URL prefix; URLs below `/rest-server` reach them through `Pylon`."""
 
 
 def mount(app: FastAPI) -> None:
-    """Have `app` serve OpenPAI's API. It has its own description, so it is not part of ours."""
+    """Mount OpenPAI's API on `app`, outside of Corral's own OpenAPI document."""
     app.include_router(pages.router, include_in_schema=False)
     for prefix, router in MOUNTS:
         app.include_router(router, prefix=prefix, default_response_class=Json, include_in_schema=False)

@@ -1,4 +1,4 @@
-"""Why: OpenPAI's portal shows what is wrong; administrators see all of it, others what is about their own jobs."""
+"""The alerts of OpenPAI's portal: all for administrators, those of their own jobs for others."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ router = APIRouter()
 
 @router.get("/alerts")
 async def list_alerts(request: Request, actor: AnyCaller) -> Json:
-    """The alerts that fire now, as Alertmanager tells of them."""
+    """List the firing alerts, in Alertmanager's format."""
     return Json(await service_of(request).alerts(actor))

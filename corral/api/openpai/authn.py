@@ -1,4 +1,4 @@
-"""Why: OpenPAI's clients ask how one signs in, sign in with a name and a password, and sign out."""
+"""OpenPAI's sign-in method, sign-in with a password, and sign-out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GUESSES: Final = ("IncorrectPasswordError", "NoUserError")
 
 
 class BasicLogin(msgspec.Struct, frozen=True):
-    """A name, a password, and how many seconds the token should be good for."""
+    """A user name, a password, and the lifetime of the token in seconds."""
 
     username: _UserName
     password: Annotated[str, msgspec.Meta(min_length=6, max_length=1024)]
@@ -32,7 +32,7 @@ class BasicLogin(msgspec.Struct, frozen=True):
 
 
 async def sign_in(request: Request) -> Json:
-    """Sign in with a password; the answer carries the token."""
+    """Sign in with a password; the answer contains the token."""
     asked = await body_of(request, BasicLogin)
     async with guess(request, asked.username, *_GUESSES):
         signed = await service_of(request).openpai_login(asked.username, asked.password, asked.expiration)
@@ -41,7 +41,7 @@ async def sign_in(request: Request) -> Json:
 
 @router.get("/authn/info")
 async def info(request: Request) -> Json:
-    """How one signs in here."""
+    """Return the sign-in method of this server."""
     version = request.url.path.split("/")[2]
     if getattr(request.app.state, "oidc", None) is not None:
         told = {"authn_type": "OIDC", "loginURI": f"/api/{version}/authn/oidc/login", "loginURIMethod": "get"}

@@ -1,4 +1,7 @@
-"""Why: OpenPAI's clients send forms or JSON, numbers as text or not; what comes is read alike, into bounded types."""
+"""Decode request bodies of OpenPAI's clients, forms or JSON, into bounded types.
+
+Numbers and booleans may be text, as some clients send them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ Kind = TypeVar("Kind")
 
 
 async def body_of(request: Request, kind: type[Kind]) -> Kind:
-    """The body as a value of `kind`; what it does not know is passed over, as OpenPAI's own clients send more.
+    """Decode the body as a value of `kind`; ignore unknown fields, because OpenPAI's own clients send more.
 
     Raises OpenPaiRefusal InvalidParametersError.
     """
@@ -23,21 +26,21 @@ async def body_of(request: Request, kind: type[Kind]) -> Kind:
 
 
 async def document_of(request: Request) -> bytes:
-    """A body that is a JSON document; a form as the document that it stands for.
+    """Return a body as a JSON document; a form is converted.
 
-    Raises OpenPaiRefusal InvalidParametersError for a form that cannot be read.
+    Raises OpenPaiRefusal InvalidParametersError for a malformed form.
     """
     raw = await request.body()
     return msgspec.json.encode(read_form(raw)) if is_form(request) else raw
 
 
 def is_form(request: Request) -> bool:
-    """Whether the body is a form."""
+    """Return whether the body is a form."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == MEDIA_TYPE
 
 
 def read(value: Any, kind: type[Kind]) -> Kind:
-    """`value` as a value of `kind`, whose numbers and truths may be text.
+    """Convert `value` to `kind`, whose numbers and booleans may be text.
 
     Raises OpenPaiRefusal InvalidParametersError.
     """

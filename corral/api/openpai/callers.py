@@ -1,4 +1,4 @@
-"""Why: OpenPAI's clients come with a JWT as a bearer, or with HTTP Basic and an application token; nothing else opens."""
+"""Authenticate OpenPAI's clients: a JWT as bearer token, or HTTP Basic with an application token."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from corral.service.actor import Actor
 from corral.service.openpai_refusals import administrators_only, applications_not_allowed, bad_token, guest
 
 APPLICATION: Final = "application"
-"""The kind of the tokens that programs are given: they do not expire, and do not open everything."""
+"""The kind of tokens for programs: they do not expire, and some calls refuse them."""
 _MAX_TOKEN: Final = 4096
 
 
 async def any_caller(connection: HTTPConnection) -> Actor:
-    """Who calls, by whatever token of theirs.
+    """Return the authenticated caller, with any kind of token.
 
     Raises OpenPaiRefusal without a token or with a bad one, TooManyRequests for too many calls.
     """
@@ -47,7 +47,7 @@ async def _authenticated(connection: HTTPConnection) -> Actor:
 
 
 async def caller_or_none(connection: HTTPConnection) -> Actor | None:
-    """Who calls, or None when nobody says so; a bad token is refused all the same."""
+    """Return the caller, or None without a token; a bad token is refused."""
     if not connection.headers.get("authorization", "").strip():
         _count(connection, address_key(connection))
         return None
@@ -55,9 +55,9 @@ async def caller_or_none(connection: HTTPConnection) -> Actor | None:
 
 
 async def person(connection: HTTPConnection) -> Actor:
-    """Who calls, by a token that a sign-in gave.
+    """Return the caller, authenticated by a token from a sign-in.
 
-    Raises OpenPaiRefusal for an application's token.
+    Raises OpenPaiRefusal for an application token.
     """
     actor = await any_caller(connection)
     if actor.kind == APPLICATION:
@@ -66,7 +66,7 @@ async def person(connection: HTTPConnection) -> Actor:
 
 
 async def administrator(connection: HTTPConnection) -> Actor:
-    """The administrator who calls.
+    """Return the caller, who must be an administrator.
 
     Raises OpenPaiRefusal for anybody else.
     """
@@ -77,9 +77,9 @@ async def administrator(connection: HTTPConnection) -> Actor:
 
 
 async def administrator_in_person(connection: HTTPConnection) -> Actor:
-    """The administrator who calls, by a token that a sign-in gave.
+    """Return the caller, who must be an administrator with a token from a sign-in.
 
-    Raises OpenPaiRefusal for anybody else, and for an application's token.
+    Raises OpenPaiRefusal for anybody else, and for an application token.
     """
     actor = await person(connection)
     if not actor.is_admin:
@@ -88,15 +88,15 @@ async def administrator_in_person(connection: HTTPConnection) -> Actor:
 
 
 AnyCaller = Annotated[Actor, Depends(any_caller)]
-"""Whoever has a token, programs too."""
+"""A caller with any token, application tokens included."""
 AnyOrNone = Annotated[Actor | None, Depends(caller_or_none)]
-"""Whoever has a token, or nobody."""
+"""A caller with any token, or none."""
 Person = Annotated[Actor, Depends(person)]
-"""Whoever signed in."""
+"""A caller with a token from a sign-in."""
 Administrator = Annotated[Actor, Depends(administrator)]
-"""An administrator, an administrator's program too."""
+"""An administrator with any token, application tokens included."""
 AdministratorInPerson = Annotated[Actor, Depends(administrator_in_person)]
-"""An administrator who signed in."""
+"""An administrator with a token from a sign-in."""
 
 
 def _count(connection: HTTPConnection, user: str) -> SubmitLimit | None:
@@ -113,13 +113,13 @@ async def _bearer(connection: HTTPConnection, token: str) -> Actor:
         raise bad_token() from None
     await signed_in(connection, actor)
     await check_room(connection)
-    if actor.kind == "job":  # good for the runtime's addresses alone
+    if actor.kind == "job":  # job tokens are valid for the runtime's routes alone
         raise bad_token()
     return actor
 
 
 async def _basic(connection: HTTPConnection, value: str) -> Actor:
-    """`user:token`, whose token is an application's and of that very user."""
+    """Authenticate `user:token`, where the token is an application token of that user."""
     try:
         user, colon, token = base64.b64decode(value, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):

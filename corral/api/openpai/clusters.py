@@ -1,4 +1,4 @@
-"""Why: OpenPAI's clients look at virtual clusters and SKU types here, and its administrators divide the machines."""
+"""OpenPAI's routes for virtual clusters and SKU types, and for dividing the nodes among virtual clusters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ router = APIRouter()
 
 
 class Division(msgspec.Struct, frozen=True, rename="camel"):
-    """How much of the machines a virtual cluster has, in percent."""
+    """The part of the nodes that a virtual cluster gets, in percent."""
 
     vc_capacity: float
     vc_max_capacity: float | None = None
@@ -27,14 +27,14 @@ class Division(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
-    """Whether a virtual cluster takes jobs: `stopped` or `running`."""
+    """Whether a virtual cluster accepts jobs: `stopped` or `running`."""
 
     vc_status: str
 
 
 @router.get("/virtual-clusters")
 async def list_virtual_clusters(request: Request, actor: AnyCaller) -> Json:
-    """Every virtual cluster by name; with `nodes` in the query the devices of every machine instead."""
+    """List the virtual clusters by name; with `nodes` in the query, the devices of each node instead."""
     service = service_of(request)
     if "nodes" in request.query_params:
         return Json(await service.devices_by_node(actor))
@@ -43,13 +43,13 @@ async def list_virtual_clusters(request: Request, actor: AnyCaller) -> Json:
 
 @router.get("/virtual-clusters/{name}")
 async def get_virtual_cluster(request: Request, actor: AnyCaller, name: str) -> Json:
-    """One virtual cluster."""
+    """Return one virtual cluster."""
     return Json(await service_of(request).virtual_cluster(actor, name))
 
 
 @router.put("/virtual-clusters/{name}")
 async def put_virtual_cluster(request: Request, actor: Administrator, name: str) -> Json:
-    """Make a virtual cluster, or give it another part of the machines."""
+    """Create a virtual cluster, or change its part of the nodes."""
     check_name(name)
     asked = await body_of(request, Division)
     made = await service_of(request).set_virtual_cluster(
@@ -66,7 +66,7 @@ async def put_virtual_cluster(request: Request, actor: Administrator, name: str)
 
 @router.put("/virtual-clusters/{name}/status")
 async def put_virtual_cluster_status(request: Request, actor: Administrator, name: str) -> Json:
-    """Have a virtual cluster take no new jobs, or take them again."""
+    """Stop or resume the acceptance of new jobs by a virtual cluster."""
     check_name(name)
     asked = await body_of(request, Status)
     await service_of(request).set_virtual_cluster_status(actor, name, asked.vc_status)
@@ -83,7 +83,7 @@ async def delete_virtual_cluster(request: Request, actor: Administrator, name: s
 
 @router.get("/cluster/sku-types")
 async def sku_types(request: Request, actor: AnyCaller) -> Json:
-    """What comes with one device of each model; with `vc` of those of one virtual cluster."""
+    """Return the CPU and memory that come with one device of each model; `vc` limits it to one virtual cluster."""
     return Json(await service_of(request).sku_types(actor, request.query_params.get("vc", "")))
 
 

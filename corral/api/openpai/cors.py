@@ -1,7 +1,7 @@
-"""Cross-origin calls of OpenPAI's API: pages of other origins may read its answers, as OpenPAI lets them.
+"""CORS for OpenPAI's API: pages of other origins may read its answers, as in OpenPAI.
 
-Only a token opens anything there, which a page must have and send itself: cookies are neither allowed nor looked at.
-Corral's own API is not open to other origins.
+These routes accept only a token that the page sends itself; cookies are neither allowed nor read. Corral's own API is
+not open to other origins.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _NAMES: Final = re.compile(rb"[A-Za-z0-9_\-, ]{1,2000}")
 
 
 class Cors:
-    """Says on OpenPAI's routes which origins may read the answers, and answers a browser's question before a call."""
+    """Adds CORS headers to answers of OpenPAI's routes, and answers preflight requests."""
 
     def __init__(self, app: ASGIApp, *, origins: Sequence[str]) -> None:
-        """`origins` are those that may; `*` is any, and none closes the routes to pages of other origins."""
+        """`origins` are the allowed origins; `*` allows any, and an empty list allows none."""
         self._app = app
         self._any = ANY in origins
         self._origins = frozenset(each.rstrip("/").encode("latin-1", "replace") for each in origins)

@@ -1,4 +1,4 @@
-"""Why: clients of OpenPAI know one shape of refusal, `{code, message}`, with names of its own; all of ours are told so."""
+"""Translate errors into OpenPAI's error shape `{code, message}`, with OpenPAI's error names."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ADMINISTRATORS_RULE: Final = "administrators-only"
 
 
 def is_openpai(path: str) -> bool:
-    """Whether an address is one of OpenPAI's, so that its refusals have OpenPAI's shape."""
+    """Return whether a path belongs to OpenPAI's API, so that its errors have OpenPAI's shape."""
     return any(path == place or path.startswith(f"{place}/") for place in _PLACES)
 
 
 def refusal(error: CorralError) -> Json:
-    """The response for an error, as OpenPAI would say it."""
+    """Return the response for an error, in OpenPAI's shape."""
     said = in_openpais_words(error)
     headers: dict[str, str] = {}
     if isinstance(error, Unavailable):
@@ -44,7 +44,7 @@ def refusal(error: CorralError) -> Json:
 
 
 def no_api(connection: HTTPConnection) -> Json:
-    """The response where there is nothing: neither the address nor the method is known."""
+    """Return the response for an unknown path or method."""
     url = connection.scope["path"]
     query = connection.scope["query_string"].decode("latin-1")
     shown = (f"{url}?{query}" if query else url)[:_URL_SHOWN]
@@ -52,12 +52,12 @@ def no_api(connection: HTTPConnection) -> Json:
 
 
 def fault(correlation: str) -> Json:
-    """The response to a fault of ours, with the id that finds it in the server's log."""
+    """Return the response to an unexpected exception, with the id of its entry in the server's log."""
     return _answer(OpenPaiRefusal("UnknownError", f"The server failed to answer; look for {correlation} in its log."))
 
 
 def on_http_exception(connection: HTTPConnection, error: HTTPException) -> Json:
-    """The response for what the web framework refuses."""
+    """Return the response for an error of the web framework."""
     if error.status_code in (404, 405):
         return no_api(connection)
     name = _BY_STATUS.get(error.status_code, "UnknownError")
@@ -65,12 +65,12 @@ def on_http_exception(connection: HTTPConnection, error: HTTPException) -> Json:
 
 
 def invalid_parameter(where: str, what: str) -> Json:
-    """The response for a parameter of the path or the query that has not the form it should have."""
+    """Return the response for a malformed parameter of the path or query."""
     return _answer(bad_parameters(f"The parameter {where} cannot be used: {what}."))
 
 
 def in_openpais_words(error: CorralError) -> OpenPaiRefusal:
-    """An error of the service under OpenPAI's name for it."""
+    """Return an error of the service under its OpenPAI name."""
     if isinstance(error, OpenPaiRefusal):
         return error
     rule = error.details.get("rule")

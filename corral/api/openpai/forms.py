@@ -1,7 +1,7 @@
-"""Bodies in `application/x-www-form-urlencoded`, with nested keys as OpenPAI's server reads them.
+"""Decode `application/x-www-form-urlencoded` bodies with nested keys, by the rules of OpenPAI's server.
 
-`a[b]=1` is a mapping, `a[]=1`, `a[0]=1` and a repeated key are a list. What does not fit the bounds is refused: nothing
-that was accepted is dropped.
+`a[b]=1` is a mapping; `a[]=1`, `a[0]=1` and a repeated key are a list. A form beyond the bounds is refused, so that no
+accepted field is dropped.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters
 
 MEDIA_TYPE: Final = "application/x-www-form-urlencoded"
 MOST_BYTES: Final = 100 * 1024
-"""Bytes that a form may have, as with OpenPAI."""
+"""Bytes of a form, as in OpenPAI."""
 MOST_FIELDS: Final = 1000
-"""Fields that a form may have, as with OpenPAI."""
+"""Fields of a form, as in OpenPAI."""
 DEEPEST: Final = 5
-"""Keys that may be nested within the first."""
+"""Levels of keys below the first."""
 _MOST_INDEX: Final = 20
 """The highest index of a list; a higher number is the key of a mapping."""
 _KEY: Final = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
@@ -26,7 +26,7 @@ _INNER: Final = re.compile(r"\[([^\[\]]*)\]")
 
 
 class _Node:
-    """What was given under one key: values, or what is nested in it by key."""
+    """The values given for one key, or the nodes nested below it by key."""
 
     __slots__ = ("inner", "values")
 
@@ -36,9 +36,9 @@ class _Node:
 
 
 def read_form(raw: bytes) -> dict[str, Any]:
-    """The fields of a form, nested.
+    """Return the fields of a form, nested.
 
-    Raises OpenPaiRefusal for what is no form, is too large, or gives a key both a value and nested ones.
+    Raises OpenPaiRefusal for a malformed or too large form, and for a key with both a value and nested fields.
     """
     if len(raw) > MOST_BYTES:
         message = f"A form may have {MOST_BYTES // 1024} KiB at most; send JSON instead."
@@ -59,7 +59,7 @@ def read_form(raw: bytes) -> dict[str, Any]:
 
 
 def _steps(key: str) -> list[str]:
-    """The keys from the outermost to the innermost; a name that is not bracketed well is one key, as it is."""
+    """Split a key into steps, outermost first; a key with unbalanced brackets is one step."""
     found = _KEY.fullmatch(key)
     if found is None:
         return [key]

@@ -1,4 +1,4 @@
-"""Why: groups say who is an administrator and who may use which virtual clusters and storages; they are managed here."""
+"""OpenPAI's routes for groups, which grant administration, virtual clusters and storages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEEPEST = 8
 
 
 class NewGroup(msgspec.Struct, frozen=True, rename="camel"):
-    """A group to make."""
+    """A group to create."""
 
     groupname: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_]+$", max_length=255)]
     description: _Text = ""
@@ -32,7 +32,7 @@ class NewGroup(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class GroupUpdate(msgspec.Struct, frozen=True, rename="camel"):
-    """What of a group should be different."""
+    """A change of a group."""
 
     groupname: Annotated[str, msgspec.Meta(max_length=255)]
     description: _Text | None = None
@@ -41,7 +41,7 @@ class GroupUpdate(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Part(msgspec.Struct, frozen=True, rename="camel"):
-    """One part of a group: under its own name, as OpenPAI takes it, or as `data`."""
+    """One field of a group, under its own name as in OpenPAI, or as `data`."""
 
     data: Any = None
     description: _Text | None = None
@@ -49,9 +49,9 @@ class Part(msgspec.Struct, frozen=True, rename="camel"):
     extension: dict[str, Any] | None = None
 
     def text(self, named: str | None, name: str) -> str:
-        """The part that is text, under whichever name it came.
+        """Return the text of the field, under either name.
 
-        Raises OpenPaiRefusal where it came under none, or is none.
+        Raises OpenPaiRefusal if it is missing or not text.
         """
         found = self.data if named is None else named
         if not isinstance(found, str) or len(found) > _LONGEST:
@@ -60,20 +60,20 @@ class Part(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Value(msgspec.Struct, frozen=True):
-    """Anything that an extension may have somewhere in it."""
+    """A JSON value to set within an extension."""
 
     data: Any
 
 
 @router.get("")
 async def get_all_groups(request: Request, actor: AnyCaller) -> Json:
-    """Every group."""
+    """List all groups."""
     return Json(await service_of(request).openpai_groups(actor))
 
 
 @router.post("")
 async def create_group(request: Request, actor: AdministratorInPerson) -> Json:
-    """Make a group."""
+    """Create a group."""
     asked = await body_of(request, NewGroup)
     told = GroupChanges(description=asked.description, external_name=asked.external_name, extension=asked.extension)
     await service_of(request).openpai_create_group(actor, asked.groupname, told)
@@ -98,26 +98,26 @@ async def update_group(request: Request, actor: AdministratorInPerson) -> Json:
 
 @router.get("/{group}")
 async def get_group(request: Request, actor: AnyCaller, group: str) -> Json:
-    """One group."""
+    """Return one group."""
     return Json(await service_of(request).openpai_group(actor, group))
 
 
 @router.delete("/{group}")
 async def delete_group(request: Request, actor: AdministratorInPerson, group: str) -> Json:
-    """Remove a group."""
+    """Delete a group."""
     await service_of(request).openpai_delete_group(actor, group)
     return _done("group is removed successfully")
 
 
 @router.get("/{group}/userlist")
 async def get_group_members(request: Request, actor: Administrator, group: str) -> Json:
-    """Who is in a group."""
+    """List the members of a group."""
     return Json(await service_of(request).openpai_members(actor, group))
 
 
 @router.put("/{group}/extension")
 async def update_extension(request: Request, actor: AdministratorInPerson, group: str) -> Json:
-    """Set what is given of a group's extension; as `data` it is the whole of it."""
+    """Set the given fields of a group's extension; a body with `data` replaces all of it."""
     asked = await body_of(request, Part)
     merge = asked.extension is not None
     told = asked.extension if merge else read(asked.data, dict[str, Any])
@@ -138,7 +138,7 @@ async def update_in_extension(request: Request, actor: AdministratorInPerson, gr
 
 @router.put("/{group}/description")
 async def update_description(request: Request, actor: AdministratorInPerson, group: str) -> Json:
-    """Describe a group anew."""
+    """Set the description of a group."""
     asked = await body_of(request, Part)
     told = GroupChanges(description=asked.text(asked.description, "description"))
     await service_of(request).openpai_update_group(actor, group, told, merge=True)
@@ -147,7 +147,7 @@ async def update_description(request: Request, actor: AdministratorInPerson, gro
 
 @router.put("/{group}/externalname")
 async def update_external_name(request: Request, actor: AdministratorInPerson, group: str) -> Json:
-    """Say what a company's directory calls the group."""
+    """Set the group's name in an external directory."""
     asked = await body_of(request, Part)
     told = GroupChanges(external_name=asked.text(asked.external_name, "externalName"))
     await service_of(request).openpai_update_group(actor, group, told, merge=True)

@@ -1,4 +1,4 @@
-"""Why: a client's first question is what it talks to; the answer is that of the OpenPAI whose API this is."""
+"""OpenPAI's version and name of the API, which clients read first."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _EVERY: Final = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"]
 
 @router.api_route("/info", methods=_EVERY)
 async def info(request: Request) -> Json:
-    """What is served here, and how people sign in."""
+    """Return the name and version of the API, and the sign-in method."""
     return _told(request)
 
 
 @router.api_route("", methods=_EVERY)
 async def root() -> PlainTextResponse:
-    """A line that says which API this is."""
+    """Return a line of text that names the API."""
     return PlainTextResponse("PAI RESTful API v2 (beta version)")
 
 
 @legacy.api_route("", methods=_EVERY)
 async def legacy_root(request: Request) -> Json:
-    """The same of the first version, which told here what `/info` of the second tells: OpenPAI's SDK asks this."""
+    """Return the same as `/info` of version 2; OpenPAI's SDK reads it from here."""
     return _told(request)
 
 

@@ -1,4 +1,4 @@
-"""Why: OpenPAI's list of jobs is asked by a dozen parameters, each with its own habits; here they become one filter."""
+"""OpenPAI's job list: its query parameters are converted into one filter."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ DEFAULT_LIMIT: Final = 5000
 MOST: Final = 50_000
 _DIGITS: Final = 10
 _MOST_VALUES: Final = 1000
-"""So many values one parameter may name."""
+"""Values of one query parameter."""
 _NO_PRIORITY: Final = "default"
 
 
 @router.get("/jobs")
 async def list_jobs(request: Request, actor: AnyCaller) -> Json:
-    """Jobs: filtered, in any of ten orders, and a part of them."""
+    """List jobs: filtered, sorted in one of ten orders, and in pages."""
     wanted = filter_of(request.query_params)
     found = await service_of(request).openpai_list(actor, wanted)
     return Json(found if wanted.count else found.data)
 
 
 def filter_of(query: QueryParams) -> OpenPaiFilter:
-    """What the query asks for; an order that does not exist is the usual one.
+    """Return the filter that the query describes; an unknown order means the default order.
 
-    Raises OpenPaiRefusal for a limit or an offset that is no number, and for a limit that is too high.
+    Raises OpenPaiRefusal for a limit or an offset that is not a number, and for a limit that is too high.
     """
     limit = _number(query, "limit", DEFAULT_LIMIT)
     if limit > MOST:
@@ -58,7 +58,7 @@ def filter_of(query: QueryParams) -> OpenPaiFilter:
 
 
 def _several(query: QueryParams, name: str) -> tuple[str, ...]:
-    """The values of a parameter, which has commas between them."""
+    """Return the comma-separated values of a parameter, without duplicates."""
     text = query.get(name, "").replace("\0", "")
     values = tuple(dict.fromkeys(text.split(","))) if text else ()
     if len(values) > _MOST_VALUES:

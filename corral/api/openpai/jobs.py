@@ -1,4 +1,4 @@
-"""Why: submitting, reading and steering one job in OpenPAI's words; these routes only name what the service does."""
+"""OpenPAI's routes for one job of protocol v2: submit, read, start and stop."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from corral.spec.scalars import resolve
 router = APIRouter()
 
 Job = Annotated[str, Path(max_length=600)]
-"""`user~job`."""
+"""A job reference, `user~job`."""
 _DIGITS: Final = 12
 
 
 class Said(msgspec.Struct, frozen=True):
-    """A sentence for people."""
+    """The answer of a change: one sentence."""
 
     message: str
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """The answer to what is done later: OpenPAI has the status in it as well."""
+    """The answer of an asynchronous change; OpenPAI repeats the status in it."""
 
     message: str
     status: int = 202
 
 
 class Value(msgspec.Struct, frozen=True):
-    """The one value that a change is made of."""
+    """A body with one value."""
 
     value: str
 
 
 def owner_and_name(ref: str) -> tuple[str, str]:
-    """The two parts of `user~job`.
+    """Split `user~job` into its two parts.
 
-    Raises OpenPaiRefusal for anything else: there is no such job.
+    Raises OpenPaiRefusal (no such job) for anything else.
     """
     user, tilde, name = ref.partition("~")
     if not (user and tilde and name):
@@ -54,9 +54,9 @@ def owner_and_name(ref: str) -> tuple[str, str]:
 
 
 def number_of(text: str, refusal: OpenPaiRefusal) -> int:
-    """A number of an address.
+    """Parse a number in a path.
 
-    Raises `refusal` for anything else: what has no number is not there.
+    Raises `refusal` for anything else.
     """
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
         raise refusal
@@ -64,9 +64,9 @@ def number_of(text: str, refusal: OpenPaiRefusal) -> int:
 
 
 async def value_of(request: Request) -> str:
-    """The value that the body gives.
+    """Return the value in the body.
 
-    Raises OpenPaiRefusal where it gives none.
+    Raises OpenPaiRefusal if it is missing.
     """
     return (await body_of(request, Value)).value
 
@@ -80,20 +80,20 @@ async def submit(request: Request, actor: AnyCaller) -> Json:
 
 @router.get("/jobs/{ref}")
 async def get_job(request: Request, actor: AnyCaller, ref: Job) -> Json:
-    """A job as it stands."""
+    """Return a job with its current attempt."""
     return Json(await service_of(request).openpai_job(actor, *owner_and_name(ref)))
 
 
 @router.get("/jobs/{ref}/attempts/{attempt}")
 async def get_job_at_attempt(request: Request, actor: AnyCaller, ref: Job, attempt: str) -> Json:
-    """A job as one of its attempts stands."""
+    """Return a job at one of its attempts."""
     number = number_of(attempt, no_attempt(attempt, ref))
     return Json(await service_of(request).openpai_job(actor, *owner_and_name(ref), attempt=number))
 
 
 @router.get("/jobs/{ref}/config")
 async def get_config(request: Request, actor: AnyCaller, ref: Job) -> Response:
-    """The job file, its secrets masked: JSON, which OpenPAI sends as the YAML that it is too."""
+    """Return the job file with masked secrets: JSON with the media type of YAML, as in OpenPAI."""
     protocol = await service_of(request).openpai_config(actor, *owner_and_name(ref))
     return Response(msgspec.json.encode(protocol), media_type="text/yaml; charset=utf-8")
 
@@ -108,14 +108,14 @@ async def execute(request: Request, actor: AnyCaller, ref: Job) -> Json:
 
 @router.get("/jobs/{ref}/ssh")
 async def get_ssh(request: Request, actor: AnyCaller, ref: Job) -> Json:
-    """Nothing, since OpenPAI runs on Kubernetes."""
+    """Return null, as OpenPAI does since it runs on Kubernetes."""
     await service_of(request).openpai_ssh(actor, *owner_and_name(ref))
     return Json(None)
 
 
 @router.put("/jobs/{ref}/tag")
 async def add_tag(request: Request, actor: AnyCaller, ref: Job) -> Json:
-    """Give a job a tag."""
+    """Add a tag to a job."""
     tag = await value_of(request)
     await service_of(request).openpai_tag(actor, *owner_and_name(ref), tag, there=True)
     return Json(Said(f"Add tag {tag} for job {ref} successfully."))
@@ -123,7 +123,7 @@ async def add_tag(request: Request, actor: AnyCaller, ref: Job) -> Json:
 
 @router.delete("/jobs/{ref}/tag")
 async def delete_tag(request: Request, actor: AnyCaller, ref: Job) -> Json:
-    """Take a tag from a job."""
+    """Remove a tag from a job."""
     tag = await value_of(request)
     await service_of(request).openpai_tag(actor, *owner_and_name(ref), tag, there=False)
     return Json(Said(f"Delete tag {tag} from job {ref} successfully."))
@@ -131,7 +131,7 @@ async def delete_tag(request: Request, actor: AnyCaller, ref: Job) -> Json:
 
 @router.get("/jobs/{ref}/events")
 async def get_events(request: Request, actor: AnyCaller, ref: Job) -> Json:
-    """What happened to a job, the latest first."""
+    """List the events of a job, newest first."""
     kind = request.query_params.get("type", "")
     return Json(await service_of(request).openpai_events(actor, *owner_and_name(ref), kind))
 
@@ -139,27 +139,27 @@ async def get_events(request: Request, actor: AnyCaller, ref: Job) -> Json:
 @router.get("/jobs/{ref}/job-attempts/healthz")
 @router.get("/jobs/{ref}/jobAttempts/healthz")
 async def attempts_are_kept(request: Request, actor: AnyCaller, ref: Job) -> Response:
-    """The history of attempts is always there."""
+    """Report that the history of attempts is available; here it always is."""
     return PlainTextResponse("ok")
 
 
 @router.get("/jobs/{ref}/job-attempts")
 @router.get("/jobs/{ref}/jobAttempts")
 async def get_attempts(request: Request, actor: AnyCaller, ref: Job) -> Json:
-    """All attempts of a job."""
+    """List all attempts of a job."""
     return Json(await service_of(request).openpai_job_attempts(actor, *owner_and_name(ref)))
 
 
 @router.get("/jobs/{ref}/job-attempts/{attempt}")
 @router.get("/jobs/{ref}/jobAttempts/{attempt}")
 async def get_attempt(request: Request, actor: AnyCaller, ref: Job, attempt: str) -> Json:
-    """One attempt of a job."""
+    """Return one attempt of a job."""
     number = number_of(attempt, no_attempt(attempt, ref))
     return Json(await service_of(request).openpai_job_attempt(actor, *owner_and_name(ref), number))
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Quotes text that a reader of YAML 1.2 would take for something else, such as a job's name `1e5`."""
+    """Quotes text that a YAML 1.2 parser would read as another type, such as a job's name `1e5`."""
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.Node:
@@ -171,6 +171,6 @@ _Dumper.add_representer(str, _text)
 
 
 def as_yaml(protocol: dict[str, Any]) -> str:
-    """A protocol as the text that it is read from, its fields in their order."""
+    """Return a protocol as YAML, with its fields in their given order."""
     text: str = yaml.dump(protocol, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     return text

@@ -1,4 +1,4 @@
-"""Why: OpenPAI's administrators read the machines and tasks as Kubernetes' own lists."""
+"""OpenPAI's routes that show nodes and tasks as Kubernetes lists."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ router = APIRouter()
 
 @router.get("/kubernetes/nodes")
 async def list_nodes(request: Request, actor: AnyCaller) -> Json:
-    """A NodeList."""
+    """Return the nodes as a NodeList."""
     return Json(await service_of(request).kubernetes_nodes(actor))
 
 
 @router.get("/kubernetes/pods")
 async def list_pods(request: Request, actor: AnyCaller) -> Json:
-    """A PodList, of one `namespace` or of all."""
+    """Return the tasks as a PodList, of one `namespace` or of all."""
     return Json(await service_of(request).kubernetes_pods(actor, request.query_params.get("namespace", "")))

@@ -1,6 +1,6 @@
-"""Why: FrameworkLauncher's clients ask its own addresses, such as `/v1/Frameworks`, and are answered as they were there.
+"""FrameworkLauncher's own REST API, such as `/v1/Frameworks`.
 
-A call needs a token, as everywhere here; the header `UserName` says for whom an administrator's program launches.
+A call needs a token. The header `UserName` names the user for whom an administrator's program acts.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _PARTS: Final[dict[str, Callable[[Framework], dict[str, Any]]]] = {
 
 @router.get("/Frameworks")
 async def list_frameworks(request: Request, actor: AnyCaller, user: OfUser = "") -> Json:
-    """Every Framework that is requested, in short."""
+    """List the requested Frameworks, as summaries."""
     found = await service_of(request).frameworks(actor, user, _address(request))
     return Json({"summarizedFrameworkInfos": [views.summarized(each) for each in found]})
 
 
 @router.put("/Frameworks/{name}")
 async def put_framework(request: Request, actor: AnyCaller, name: str, as_user: AsUser = "") -> Json:
-    """Launch a Framework, or change it."""
+    """Launch or change a Framework."""
     body = await _body(request)
     await service_of(request).launch(actor, name, body, as_user=as_user, address=_address(request))
     return _accepted()
@@ -48,7 +48,7 @@ async def put_framework(request: Request, actor: AnyCaller, name: str, as_user: 
 
 @router.get("/Frameworks/{name}")
 async def get_framework(request: Request, actor: AnyCaller, name: str) -> Json:
-    """Everything of one Framework."""
+    """Return all information about one Framework."""
     return Json(views.framework_info(await service_of(request).framework(actor, name, _address(request))))
 
 
@@ -61,7 +61,7 @@ async def delete_framework(request: Request, actor: AnyCaller, name: str, as_use
 
 @router.get("/Frameworks/{name}/{part}")
 async def get_framework_part(request: Request, actor: AnyCaller, name: str, part: str) -> Json:
-    """The status or the request of a Framework, with or without those of its tasks."""
+    """Return the status or the request of a Framework, with or without its tasks."""
     view = _PARTS.get(part)
     if view is None:
         raise InvalidInput("no-such-part", f"A Framework has {', '.join(_PARTS)}, and no {part[:60]}.")
@@ -70,35 +70,35 @@ async def get_framework_part(request: Request, actor: AnyCaller, name: str, part
 
 @router.put("/Frameworks/{name}/TaskRoles/{role}/TaskNumber")
 async def put_task_number(request: Request, actor: AnyCaller, name: str, role: str, as_user: AsUser = "") -> Json:
-    """Have a role be of another number of tasks."""
+    """Set the number of tasks of a role."""
     await service_of(request).rescale_framework(actor, name, role, await _body(request), as_user=as_user)
     return _accepted()
 
 
 @router.put("/Frameworks/{name}/ExecutionType")
 async def put_execution_type(request: Request, actor: AnyCaller, name: str, as_user: AsUser = "") -> Json:
-    """Stop a Framework, or say that it is to run."""
+    """Set a Framework's execution type: stop it, or let it run."""
     await service_of(request).execute_framework(actor, name, await _body(request), as_user=as_user)
     return _accepted()
 
 
 @router.put("/Frameworks/{name}/MigrateTasks/{container}")
 async def put_migrate_task(request: Request, actor: AnyCaller, name: str, container: str, as_user: AsUser = "") -> Json:
-    """Have the task in a container begin elsewhere."""
+    """Restart the task of a container on another node."""
     await service_of(request).migrate_task(actor, name, container, await _body(request), as_user=as_user)
     return _accepted()
 
 
 @router.put("/Frameworks/{name}/ApplicationProgress")
 async def put_progress(request: Request, actor: AnyCaller, name: str, as_user: AsUser = "") -> Json:
-    """Say how far a Framework is."""
+    """Set the progress of a Framework."""
     await service_of(request).override_progress(actor, name, await _body(request), as_user=as_user)
     return _accepted()
 
 
 @router.get("/LauncherRequest")
 async def get_launcher_request(request: Request, actor: AnyCaller) -> Json:
-    """What administrators have asked of the launcher."""
+    """Return the configuration that administrators requested."""
     service = service_of(request)
     return Json(
         {
@@ -112,7 +112,7 @@ async def get_launcher_request(request: Request, actor: AnyCaller) -> Json:
 
 @router.get("/LauncherStatus")
 async def get_launcher_status(request: Request, actor: AnyCaller) -> Json:
-    """How the launcher is configured."""
+    """Return the launcher's configuration."""
     most = service_of(request).most_launched_tasks
     host = request.url.hostname or ""
     return Json(views.launcher_status(actor.user, _address(request), host, most, COMPLETED_RETAIN_SECONDS))
@@ -120,26 +120,26 @@ async def get_launcher_status(request: Request, actor: AnyCaller) -> Json:
 
 @router.get("/LauncherRequest/ClusterConfiguration")
 async def get_cluster_configuration(request: Request, actor: AnyCaller) -> Json:
-    """Which sorts of GPU the nodes are said to have."""
+    """Return the configured GPU types of the nodes."""
     return Json(await service_of(request).launcher_configuration(actor, CLUSTER))
 
 
 @router.put("/LauncherRequest/ClusterConfiguration")
 async def put_cluster_configuration(request: Request, actor: AnyCaller) -> Json:
-    """Say which sorts of GPU the nodes have."""
+    """Set the GPU types of the nodes."""
     await service_of(request).configure_launcher(actor, CLUSTER, await _body(request))
     return _accepted()
 
 
 @router.get("/LauncherRequest/AclConfiguration")
 async def get_acl_configuration(request: Request, actor: AnyCaller) -> Json:
-    """Who may write into which namespace."""
+    """Return the write permissions of namespaces."""
     return Json(await service_of(request).launcher_configuration(actor, ACL))
 
 
 @router.put("/LauncherRequest/AclConfiguration")
 async def put_acl_configuration(request: Request, actor: AnyCaller) -> Json:
-    """Say who may write into which namespace; it holds from the answer on."""
+    """Set the write permissions of namespaces; they take effect before the answer."""
     await service_of(request).configure_launcher(actor, ACL, await _body(request))
     return Json(None)
 

@@ -1,4 +1,7 @@
-"""Why: OpenPAI's portal and plugins begin a sign-in at its own addresses and expect to come back with who they are."""
+"""OpenPAI's URLs for the sign-in with OpenID Connect, used by its portal and plugins.
+
+After the sign-in, the browser goes to the URL that the client gave, with the user's name in the query.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from corral.service.openpai_refusals import bad_parameters
 router = APIRouter()
 
 MODE: Final = "openpai"
-"""What a sign-in that began here is known by when it comes back."""
+"""The `mode` in a sign-in's data that marks a sign-in begun here."""
 _Text = Annotated[str, Query(max_length=2000)]
 
 
@@ -26,7 +29,7 @@ _Text = Annotated[str, Query(max_length=2000)]
 async def login(
     request: Request, redirect_uri: _Text = "", from_: Annotated[_Text, Query(alias="from")] = ""
 ) -> Response:
-    """Begin to sign in; afterwards the browser is at `redirect_uri`."""
+    """Start a sign-in, after which the browser goes to `redirect_uri`."""
     oidc.openid_of(request)
     if redirect_uri and not _own(request, redirect_uri) and not _listed(request, redirect_uri):
         raise bad_parameters("redirect_uri is not an address that this server sends people to.")
@@ -35,24 +38,27 @@ async def login(
 
 @router.get("/authn/oidc/return")
 async def come_back(request: Request) -> Response:
-    """Where the provider sends the browser back to."""
+    """Finish a sign-in when the provider returns the browser."""
     return await oidc.finish(request)
 
 
 @router.post("/authn/oidc/return")
 async def come_back_with_a_form(request: Request) -> Response:
-    """The same, as OpenPAI asked its provider to do it."""
+    """Accept the provider's answer as a form, which OpenPAI asked its provider for."""
     return await oidc.read_instead(request)
 
 
 @router.get("/authn/oidc/logout")
 async def logout(request: Request) -> Response:
-    """End the session, the provider's too."""
+    """End the session, and the provider's session."""
     return await oidc.leave(request)
 
 
 async def go_on(request: Request, signed: SignedIn, next: Mapping[str, str]) -> Response:
-    """Lead somebody who has signed in to where they asked for, in OpenPAI's words; another site is told their token."""
+    """Redirect a signed-in browser to its target with OpenPAI's parameters; a listed other site also gets a token.
+
+    Raises InvalidInput for another site that is not in `openpai_return_urls`.
+    """
     target = next.get("redirect", "") or oidc.public_url(request) + "/"
     told = {"user": signed.user, "admin": str(signed.role == "admin").lower(), "hasGitHubPAT": "false"}
     if next.get("from"):
@@ -68,7 +74,7 @@ async def go_on(request: Request, signed: SignedIn, next: Mapping[str, str]) -> 
 
 
 def _own(request: Request, target: str) -> bool:
-    """Whether it is a page of this server."""
+    """Return whether the URL is a page of this server."""
     here, there = urlsplit(oidc.public_url(request)), urlsplit(target)
     if not there.scheme and not there.netloc:
         return oidc.inside(target) == target
@@ -76,7 +82,7 @@ def _own(request: Request, target: str) -> bool:
 
 
 def _listed(request: Request, target: str) -> bool:
-    """Whether an administrator allows that people are sent there with their token."""
+    """Return whether the URL is below one of `openpai_return_urls`, to which users are sent with their token."""
     allowed: tuple[str, ...] = request.app.state.openpai_return_urls
     there = urlsplit(target)
     for each in allowed:
@@ -88,7 +94,7 @@ def _listed(request: Request, target: str) -> bool:
 
 
 def _below(path: str, folder: str) -> bool:
-    """Whether a path is that one or inside it; one that a browser would shorten is nowhere."""
+    """Return whether a path is `folder` or below it; a path with dot segments, which browsers shorten, is not."""
     parts = unquote(path).replace("\\", "/").split("/")
     top = folder.rstrip("/")
     return not {".", ".."} & set(parts) and (path.rstrip("/") == top or path.startswith(f"{top}/"))

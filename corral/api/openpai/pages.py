@@ -1,4 +1,4 @@
-"""Addresses of OpenPAI's portal, which scripts and mails link to: each leads to the page of the portal that shows it."""
+"""Redirect URLs of OpenPAI's portal, found in scripts and mails, to the matching page of Corral's portal."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _Name = Annotated[str, Query(max_length=300)]
 
 @router.get("/job-list.html")
 async def job_list() -> Response:
-    """The list of jobs."""
+    """Redirect to the list of jobs."""
     return RedirectResponse("/", 302)
 
 
 @router.get("/job-detail.html")
 async def job_detail(username: _Name = "", name: Annotated[_Name, Query(alias="jobName")] = "") -> Response:
-    """One job; without its name, the list of jobs."""
+    """Redirect to one job; without its name, to the list of jobs."""
     if not name:
         return RedirectResponse("/", 302)
     ref = f"{username}~{name}" if username else name

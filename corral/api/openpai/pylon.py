@@ -1,4 +1,4 @@
-"""Why: clients of OpenPAI call `/rest-server/api/…`, as its gateway Pylon mapped it, and do not care about a last slash."""
+"""Map URLs of OpenPAI's gateway Pylon (`/rest-server/api/…`) to routes, and ignore a slash at their end."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 GATEWAY: Final = "/rest-server"
 CAME_BY: Final = "corral.gateway"
-"""The scope's word for the prefix that a call came by: an answer that names an address names it under the same."""
+"""The scope key that holds the prefix a call came by; URLs in its answer get the same prefix."""
 _OURS: Final = f"{GATEWAY}/api/v3"
 _VERSIONS: Final = ("/api/v1/", "/api/v2/")
 
 
 class Pylon:
-    """Passes every call on under the address that its route is known by."""
+    """Rewrites the path of each call to that of its route, then passes it on."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -32,7 +32,7 @@ class Pylon:
 
 
 def address_of(path: str) -> str:
-    """The address of the route that a call to `path` means; `path` itself when that is it."""
+    """Return the route's path for a call to `path`; `path` itself if it needs no change."""
     if path.startswith(f"{GATEWAY}/api/") and not path.startswith(_OURS):
         path = path[len(GATEWAY) :]
     if path.endswith("/") and path.startswith(_VERSIONS):

@@ -1,4 +1,4 @@
-"""Why: OpenPAI's first version let anybody read; here that is a choice of the site, made in one place for such routes."""
+"""Callers of the v1 routes that OpenPAI let anybody read; here anonymous reads are a setting, off by default."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from corral.service.actor import Actor
 from corral.service.openpai_refusals import guest
 
 NOBODY: Final = Actor("guest")
-"""Who reads where anybody may."""
+"""The actor of an anonymous read."""
 
 
 async def reader(request: Request, actor: AnyOrNone) -> Actor:
-    """Who reads.
+    """Return the caller, or `NOBODY` where anonymous reads are on.
 
-    Raises OpenPaiRefusal for nobody, where the server is not set to answer anybody.
+    Raises OpenPaiRefusal without a token where they are off.
     """
     if actor is not None:
         return actor
@@ -27,4 +27,4 @@ async def reader(request: Request, actor: AnyOrNone) -> Actor:
 
 
 Reader = Annotated[Actor, Depends(reader)]
-"""Whoever has a token; anybody, where the site says so."""
+"""A caller with a token, or anybody where anonymous reads are on."""

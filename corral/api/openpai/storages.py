@@ -1,6 +1,6 @@
-"""Why: OpenPAI's clients list what a user may mount, and read what it is; the credentials of none are ever told.
+"""OpenPAI's routes for storages: those that a user may mount, and their settings without credentials.
 
-The two deprecated addresses tell the same in the words of OpenPAI's first storages.
+The two deprecated routes return the same in the format of OpenPAI's first storages.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from corral.spec.storage import StorageDocument
 
 router = APIRouter()
 _USER_NAME: Final = "${PAI_USER_NAME}"
-"""What OpenPAI's clients put the user's name in place of."""
+"""The placeholder that OpenPAI's clients replace with the user's name."""
 _CHANGES: Final = ["POST", "PUT", "DELETE"]
 _OPENPAIS: Final = ("nfs", "samba", "azureFile", "azureBlob", "dshuttle", "other")
 _UNKNOWN: Final = "unknown"
-"""OpenPAI's type for a volume that it has no name for: a folder, a URI or a claim."""
+"""OpenPAI's type for a volume that it has no type for: a folder, a URI or a claim."""
 
 
 @router.get("/storages")
 async def list_storages(request: Request, actor: AnyCaller) -> Json:
-    """The storages that the caller may use; with `default=true` those that their jobs get unasked."""
+    """List the storages that the caller may use; with `default=true`, those that jobs mount by default."""
     found = await service_of(request).storages(actor)
     if request.query_params.get("default") == "true":
         found = [each for each in found if each.default]
@@ -39,33 +39,33 @@ async def list_storages(request: Request, actor: AnyCaller) -> Json:
 
 @router.get("/storages/{name}")
 async def get_storage(request: Request, actor: AnyCaller, name: str) -> Json:
-    """One storage."""
+    """Return one storage."""
     return Json(_detail(await _granted(request, actor, name)))
 
 
 @router.get("/storage/config")
 async def list_configs(request: Request, actor: AnyCaller) -> Json:
-    """The storages as OpenPAI's first configurations told of them."""
+    """List the storages in the format of OpenPAI's first storage configurations."""
     found = _named(await service_of(request).storages(actor), request)
     return Json([_config(each, actor.user) for each in found])
 
 
 @router.get("/storage/config/{name}")
 async def get_config(request: Request, actor: AnyCaller, name: str) -> Json:
-    """One of them."""
+    """Return one storage configuration."""
     return Json(_config(_one(await service_of(request).storages(actor), name, "Config"), actor.user))
 
 
 @router.get("/storage/server")
 async def list_servers(request: Request, actor: AnyCaller) -> Json:
-    """The servers that storages are on."""
+    """List the servers of the storages."""
     found = _named(await service_of(request).storages(actor), request)
     return Json([_server(each.storage) for each in found])
 
 
 @router.get("/storage/server/{name}")
 async def get_server(request: Request, actor: AnyCaller, name: str) -> Json:
-    """One of them."""
+    """Return one server."""
     return Json(_server(_one(await service_of(request).storages(actor), name, "Server").storage))
 
 
@@ -74,7 +74,7 @@ async def get_server(request: Request, actor: AnyCaller, name: str) -> Json:
 @router.api_route("/storage/server", methods=_CHANGES)
 @router.api_route("/storage/server/{name}", methods=_CHANGES)
 async def change_storage(actor: Administrator) -> Json:
-    """Nothing: OpenPAI changed its first storages here, and what is kept now is a document with more in it."""
+    """Refuse a change: OpenPAI changed its first storages here, but Corral's are documents with more fields."""
     why = "Storages are documents here: apply one of kind Storage (corral apply FILE), or remove it."
     raise OpenPaiRefusal("NotImplementedError", why)
 
@@ -90,7 +90,7 @@ async def _granted(request: Request, actor: Actor, name: str) -> Granted:
 
 
 def _named(found: Iterable[Granted], request: Request) -> list[Granted]:
-    """Those that `names` in the query names; all of them without it."""
+    """Return the storages that `names` in the query lists; all without it."""
     names = request.query_params.getlist("names")
     return [each for each in found if not names or each.storage.name in names]
 

@@ -1,4 +1,4 @@
-"""Why: one task's runs and what they printed; the addresses of logs are opened without a token, so they are signed."""
+"""OpenPAI's routes for the attempts of a task and their logs; log URLs work without a token, so they are signed."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from corral.service.openpai_refusals import OpenPaiRefusal, bad_token
 
 router = APIRouter()
 internal = APIRouter()
-"""What is under `/api/internal`."""
+"""The routes below `/api/internal`."""
 
 TAIL_BYTES: Final = 16 * 1024
-"""How much of a log's end the tail is."""
+"""Bytes at the end of a log that a tail returns."""
 _PREFIX: Final = "user-"
 _OLD_PREFIX: Final = "user.pai."
-"""What the files of a task's log are called, and were called: each with the stream after it."""
+"""The present and the former prefix of a log file's name; the stream's name follows it."""
 Role = Annotated[str, Path(max_length=300)]
 _TASK: Final = "/jobs/{ref}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}/attempts"
 
 
 @router.get(_TASK)
 async def get_task(request: Request, actor: AnyCaller, ref: Job, attempt: str, role: Role, index: str) -> Json:
-    """One task of one attempt of a job, with all its runs."""
+    """Return one task of a job attempt, with all its runs."""
     none = OpenPaiRefusal("NoTaskError", f"Task {role}-{index[:50]} is not found.")
     user, name = owner_and_name(ref)
     numbers = number_of(attempt, none), number_of(index, none)
@@ -46,7 +46,7 @@ async def get_task(request: Request, actor: AnyCaller, ref: Job, attempt: str, r
 async def get_logs(
     request: Request, actor: AnyCaller, ref: Job, attempt: str, role: Role, index: str, run: str
 ) -> Json:
-    """Where the logs of one run of a task are."""
+    """Return the URLs of the logs of one run of a task."""
     user, name = owner_and_name(ref)
     number, task, own = (number_of(text, no_log()) for text in (attempt, index, run))
     places = await service_of(request).openpai_log_places(actor, user, name, number, role, task, own)
@@ -57,12 +57,12 @@ async def get_logs(
 
 
 def _base(request: Request) -> str:
-    """The server's address as the caller reached it."""
+    """Return the server's URL as the caller reached it."""
     return f"{str(request.base_url).rstrip('/')}{request.scope.get(CAME_BY, '')}"
 
 
 def address(base: str, place: SignedLog, *, tail: bool) -> str:
-    """The address of one stream of a log: all of it, or its end."""
+    """Return the URL of one stream of a log, whole or its tail."""
     query = {
         "username": place.user,
         "framework-name": place.framework,
@@ -76,14 +76,17 @@ def address(base: str, place: SignedLog, *, tail: bool) -> str:
 
 @internal.get("/logs/{name}", dependencies=[HoldsSignedLogs])
 async def whole_log(request: Request, name: str) -> Response:
-    """A log, from its beginning to where it is now."""
+    """Return a log from its beginning to its present end."""
     sources = await _sources(request, name)
     return _text(_parts(sources))
 
 
 @internal.get("/logs/{attempt}/{expires}/{signature}/{name:path}", dependencies=[HoldsSignedLogs])
 async def log_in_folder(request: Request, attempt: str, expires: str, signature: str, name: str) -> Response:
-    """A log in the folder of one run of a task, as clients of version 1 name it: `user.pai.stdout`; without a name all."""
+    """Return a log in the folder of one run of a task.
+
+    Clients of version 1 name it `user.pai.stdout`; without a name, the answer has all streams.
+    """
     if not signature.isascii():
         raise bad_token()
     folder = SignedFolder(attempt, number_of(expires, bad_token()), signature)
@@ -91,13 +94,13 @@ async def log_in_folder(request: Request, attempt: str, expires: str, signature:
 
 
 def folder_address(request: Request, folder: SignedFolder) -> str:
-    """The address of a folder of logs; a file's name is appended to it."""
+    """Return the URL of a folder of logs, to which clients append a file name."""
     return f"{_base(request)}/api/internal/logs/{quote(folder.attempt)}/{folder.expires}/{folder.signature}/"
 
 
 @internal.get("/tail-logs/{name}", dependencies=[HoldsSignedLogs])
 async def end_of_log(request: Request, name: str) -> Response:
-    """The end of a log."""
+    """Return the tail of a log."""
     sources = await _sources(request, name)
     return _text(_ends(sources))
 
@@ -112,19 +115,19 @@ async def _sources(request: Request, name: str) -> Sequence[LogSource]:
 
 
 def _stream(name: str) -> str:
-    """The stream that a file of a log is."""
+    """Return the stream of a log file's name."""
     return name.removeprefix(_OLD_PREFIX).removeprefix(_PREFIX)
 
 
 async def _parts(sources: Sequence[LogSource]) -> AsyncIterator[bytes]:
-    """Every source from its beginning on, one after the other."""
+    """Yield all sources whole, one after the other."""
     for source in sources:
         async for piece in read_source(source, 0, await source.size()):
             yield piece
 
 
 async def _ends(sources: Sequence[LogSource]) -> AsyncIterator[bytes]:
-    """The end of every source."""
+    """Yield the tail of every source."""
     for source in sources:
         size = await source.size()
         async for piece in read_source(source, max(0, size - TAIL_BYTES), size):

@@ -1,4 +1,4 @@
-"""Why: OpenPAI's marketplace of 2019 shared and searched job templates under `/api/v2/template`; its clients still can."""
+"""The job template marketplace of OpenPAI in 2019, under `/api/v2/template`: share, search and fetch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DIGITS: Final = 6
 
 @router.get("/template")
 async def search(request: Request, actor: Reader) -> Json:
-    """A page of the templates that have some words in them."""
+    """Return a page of the templates that contain the given words."""
     query = request.query_params
     words = query.get("query", "")
     if not words:
@@ -33,7 +33,7 @@ async def search(request: Request, actor: Reader) -> Json:
 
 @router.post("/template")
 async def share(request: Request, actor: AnyCaller) -> Json:
-    """Share a template, or a new version of one's own."""
+    """Share a template, or a new version of the caller's own."""
     try:
         item = msgspec.json.decode(await document_of(request))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -47,13 +47,13 @@ async def share(request: Request, actor: AnyCaller) -> Json:
 
 @router.get("/template/{kind}")
 async def list_of(request: Request, actor: Reader, kind: str) -> Json:
-    """A page of the templates of a type."""
+    """Return a page of the templates of one type."""
     return await _answer(service_of(request).templates(actor, kind=kind, page=_page(request)))
 
 
 @router.get("/template/{kind}/{name}")
 async def fetch(request: Request, actor: Reader, kind: str, name: str) -> Json:
-    """One template."""
+    """Return one template."""
     return await _answer(service_of(request).template(actor, kind, name, request.query_params.get("version", "")))
 
 
@@ -65,7 +65,7 @@ async def _answer(found: Awaitable[dict[str, Any]]) -> Json:
 
 
 def _refused(refusal: TemplateRefusal) -> Json:
-    """The marketplace's own shape of a refusal: its status stands where others have a name."""
+    """Return a refusal in the marketplace's shape: its `code` is the HTTP status, not a name."""
     return Json({"code": refusal.status, "message": refusal.message}, refusal.status)
 
 

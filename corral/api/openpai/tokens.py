@@ -1,4 +1,4 @@
-"""Why: people look through the tokens that they gave to programs and end them; `token` in version 1, `tokens` in 2."""
+"""OpenPAI's routes that list, create, check and revoke tokens; `token` in version 1, `tokens` in version 2."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ router = APIRouter()
 
 @router.get("")
 async def get_tokens(request: Request, actor: Person) -> Json:
-    """The caller's tokens that are good."""
+    """List the caller's valid tokens."""
     return Json({"tokens": await service_of(request).openpai_tokens(actor)})
 
 
@@ -26,13 +26,13 @@ async def create_token(request: Request) -> Json:
 
 @router.post("/application")
 async def create_application_token(request: Request, actor: Person) -> Json:
-    """A token for a program: it does not expire."""
+    """Create a token for a program, which does not expire."""
     return Json({"token": await service_of(request).openpai_application_token(actor), "application": True})
 
 
 @router.get("/check")
 async def check_token(actor: AnyCaller) -> Json:
-    """Whether the token that came is good."""
+    """Report that the call's token is valid."""
     return Json({"message": "token is valid"})
 
 

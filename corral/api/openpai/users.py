@@ -1,4 +1,4 @@
-"""Why: scripts and pages for OpenPAI manage accounts through these calls, the legacy ones of one field each included."""
+"""OpenPAI's routes for accounts, including the legacy ones that change a single field."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from corral.service.actor import Actor
 from corral.service.openpai_refusals import bad_parameters
 
 router = APIRouter()
-"""What is under `/users` of version 2."""
+"""The routes below `/users` of version 2."""
 legacy = APIRouter()
-"""What is under `/user` of version 1."""
+"""The routes below `/user` of version 1."""
 
 UserName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.-]+$", max_length=126)]
 _Password = Annotated[str, msgspec.Meta(min_length=6, max_length=1024)]
@@ -30,14 +30,14 @@ _Names = Annotated[tuple[_Name, ...], msgspec.Meta(max_length=1000)]
 
 
 class _Private(msgspec.Struct, frozen=True, rename="camel"):
-    """A body that nothing may show."""
+    """A body with a password, hidden from `repr`."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"
 
 
 class NewUser(_Private, frozen=True):
-    """An account to make."""
+    """An account to create."""
 
     username: UserName
     password: _Password
@@ -48,7 +48,7 @@ class NewUser(_Private, frozen=True):
 
 
 class UserUpdate(_Private, frozen=True):
-    """What of an account should be different."""
+    """A change of an account."""
 
     username: UserName
     email: _Email | None = None
@@ -59,7 +59,7 @@ class UserUpdate(_Private, frozen=True):
 
 
 class SelfUpdate(_Private, frozen=True):
-    """What of one's own account should be different."""
+    """A change of the caller's own account."""
 
     username: UserName
     email: _Email | None = None
@@ -69,26 +69,26 @@ class SelfUpdate(_Private, frozen=True):
 
 
 class Update(msgspec.Struct, frozen=True):
-    """A change of some fields (`patch`), or of all."""
+    """A change of some fields (`patch`), or of all fields."""
 
     data: dict[str, Any]
     patch: bool = False
 
 
 class GroupName(msgspec.Struct, frozen=True):
-    """One group."""
+    """The name of one group."""
 
     groupname: _Name
 
 
 class GroupList(msgspec.Struct, frozen=True):
-    """Several groups."""
+    """The names of several groups."""
 
     grouplist: _Names
 
 
 class Extension(msgspec.Struct, frozen=True):
-    """What clients keep with an account."""
+    """Data that clients store with an account."""
 
     extension: dict[str, Any]
 
@@ -100,26 +100,26 @@ class VirtualClusters(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NewPassword(_Private, frozen=True):
-    """A password to have from now on; the old one shows who asks."""
+    """A new password, and the old one as proof of identity."""
 
     new_password: _Password
     old_password: Annotated[str, msgspec.Meta(max_length=1024)] = ""
 
 
 class Email(msgspec.Struct, frozen=True):
-    """An address."""
+    """An e-mail address."""
 
     email: _Email
 
 
 class Admin(msgspec.Struct, frozen=True):
-    """Whether an account is an administrator's."""
+    """Whether an account is an administrator."""
 
     admin: bool
 
 
 class Registration(_Private, frozen=True):
-    """An account to make, or (with `modify`) to change, as version 1 had it."""
+    """An account to create, or (with `modify`) to change, in the format of version 1."""
 
     username: UserName
     password: _Password | None = None
@@ -128,26 +128,26 @@ class Registration(_Private, frozen=True):
 
 
 class Removal(msgspec.Struct, frozen=True):
-    """An account to remove, as version 1 had it."""
+    """An account to delete, in the format of version 1."""
 
     username: _Name
 
 
 class NamedClusters(msgspec.Struct, frozen=True, rename="camel"):
-    """Virtual clusters as version 1 had them: names with commas between."""
+    """Virtual clusters in the format of version 1: comma-separated names."""
 
     virtual_clusters: Annotated[str, msgspec.Meta(max_length=100_000)]
 
 
 @router.get("")
 async def get_all_users(request: Request, actor: AnyCaller) -> Json:
-    """Every account."""
+    """List all accounts."""
     return Json(await service_of(request).openpai_users(actor))
 
 
 @router.post("")
 async def create_user(request: Request, actor: AdministratorInPerson) -> Json:
-    """Make an account."""
+    """Create an account."""
     asked = await body_of(request, NewUser)
     told = UserChanges(
         email=asked.email,
@@ -180,7 +180,7 @@ async def update_user(request: Request, actor: AdministratorInPerson) -> Json:
 
 @router.put("/me")
 async def update_self(request: Request, actor: Person) -> Json:
-    """Change one's own account."""
+    """Change the caller's own account."""
     update = await body_of(request, Update)
     asked = read(update.data, SelfUpdate)
     told = UserChanges(email=asked.email, password=asked.new_password, extension=asked.extension)
@@ -195,20 +195,20 @@ async def update_self(request: Request, actor: Person) -> Json:
 
 @router.get("/{user}")
 async def get_user(request: Request, actor: AnyCaller, user: str) -> Json:
-    """One account."""
+    """Return one account."""
     return Json(await service_of(request).openpai_user(actor, user))
 
 
 @router.delete("/{user}")
 async def delete_user(request: Request, actor: AdministratorInPerson, user: str) -> Json:
-    """Remove an account."""
+    """Delete an account."""
     await service_of(request).openpai_delete_user(actor, user)
     return Json({"message": "user is removed successfully"})
 
 
 @router.put("/{user}/extension")
 async def update_extension(request: Request, actor: Person, user: str) -> Json:
-    """Add to what clients keep with an account: SSH keys and the like."""
+    """Update the data that clients store with an account, such as SSH keys."""
     asked = await body_of(request, Extension)
     await service_of(request).openpai_change_profile(actor, user, UserChanges(extension=asked.extension))
     return _done("Update user extension data successfully.")
@@ -216,7 +216,7 @@ async def update_extension(request: Request, actor: Person, user: str) -> Json:
 
 @router.put("/{user}/grouplist")
 async def update_user_grouplist(request: Request, actor: AdministratorInPerson, user: str) -> Json:
-    """Put an account into just these groups."""
+    """Set the groups of an account."""
     asked = await body_of(request, GroupList)
     await service_of(request).openpai_set_groups(actor, user, asked.grouplist)
     return _done("update user grouplist successfully.")
@@ -224,7 +224,7 @@ async def update_user_grouplist(request: Request, actor: AdministratorInPerson, 
 
 @router.put("/{user}/group")
 async def update_user_group(request: Request, actor: AdministratorInPerson, user: str) -> Json:
-    """Put an account into one more group."""
+    """Add an account to a group."""
     asked = await body_of(request, GroupName)
     await service_of(request).openpai_join_group(actor, user, asked.groupname)
     return _done(f"User {user} is added into group {asked.groupname}")
@@ -232,7 +232,7 @@ async def update_user_group(request: Request, actor: AdministratorInPerson, user
 
 @router.delete("/{user}/group")
 async def delete_user_group(request: Request, actor: AdministratorInPerson, user: str) -> Json:
-    """Take an account out of a group."""
+    """Remove an account from a group."""
     asked = await body_of(request, GroupName)
     await service_of(request).openpai_leave_group(actor, user, asked.groupname)
     return _done(f"User {user} is removed from group {asked.groupname}")
@@ -240,7 +240,7 @@ async def delete_user_group(request: Request, actor: AdministratorInPerson, user
 
 @router.put("/{user}/virtualcluster")
 async def update_virtual_cluster(request: Request, actor: AdministratorInPerson, user: str) -> Json:
-    """Say which virtual clusters an account may use."""
+    """Set the virtual clusters that an account may use."""
     asked = await body_of(request, VirtualClusters)
     await service_of(request).openpai_set_clusters(actor, user, asked.virtual_cluster)
     return _done("Update user virtualCluster data successfully.")
@@ -248,7 +248,7 @@ async def update_virtual_cluster(request: Request, actor: AdministratorInPerson,
 
 @router.put("/{user}/password")
 async def update_password(request: Request, actor: Person, user: str) -> Json:
-    """Give an account another password."""
+    """Set the password of an account."""
     asked = await body_of(request, NewPassword)
     told = UserChanges(password=asked.new_password)
     async with _old_password(request, actor, told):
@@ -258,7 +258,7 @@ async def update_password(request: Request, actor: Person, user: str) -> Json:
 
 @router.put("/{user}/email")
 async def update_email(request: Request, actor: Person, user: str) -> Json:
-    """Give an account another address."""
+    """Set the e-mail address of an account."""
     asked = await body_of(request, Email)
     await service_of(request).openpai_change_profile(actor, user, UserChanges(email=asked.email))
     return _done("Update user email data successfully.")
@@ -266,7 +266,7 @@ async def update_email(request: Request, actor: Person, user: str) -> Json:
 
 @router.put("/{user}/admin")
 async def update_admin(request: Request, actor: AdministratorInPerson, user: str) -> Json:
-    """Make an account an administrator's, or take that back."""
+    """Make an account an administrator, or revoke that."""
     asked = await body_of(request, Admin)
     await service_of(request).openpai_update_user(actor, user, UserChanges(admin=asked.admin), merge=True)
     return _done("Update user admin permission successfully.")
@@ -274,13 +274,13 @@ async def update_admin(request: Request, actor: AdministratorInPerson, user: str
 
 @legacy.get("/{user}")
 async def get_user_of_v1(request: Request, actor: AnyCaller, user: str) -> Json:
-    """One account."""
+    """Return one account."""
     return Json(await service_of(request).openpai_user(actor, user))
 
 
 @legacy.put("")
 async def register_user(request: Request, actor: AdministratorInPerson) -> Json:
-    """Make an account, or change it."""
+    """Create or change an account."""
     asked = await body_of(request, Registration)
     told = UserChanges(admin=asked.admin, password=asked.password)
     notice = ""
@@ -295,7 +295,7 @@ async def register_user(request: Request, actor: AdministratorInPerson) -> Json:
 
 @legacy.delete("")
 async def remove_user(request: Request, actor: AdministratorInPerson) -> Json:
-    """Remove an account."""
+    """Delete an account."""
     asked = await body_of(request, Removal)
     await service_of(request).openpai_delete_user(actor, asked.username)
     return Json({"message": "remove successfully"})
@@ -303,7 +303,7 @@ async def remove_user(request: Request, actor: AdministratorInPerson) -> Json:
 
 @legacy.put("/{user}/virtualClusters")
 async def update_virtual_clusters(request: Request, actor: AdministratorInPerson, user: str) -> Json:
-    """Say which virtual clusters an account may use."""
+    """Set the virtual clusters that an account may use."""
     asked = await body_of(request, NamedClusters)
     names = tuple(name.strip() for name in asked.virtual_clusters.split(",") if name.strip())
     await service_of(request).openpai_update_user(actor, user, UserChanges(virtual_cluster=names), merge=True)
@@ -311,17 +311,17 @@ async def update_virtual_clusters(request: Request, actor: AdministratorInPerson
 
 
 def _old_password(request: Request, actor: Actor, told: UserChanges) -> contextlib.AbstractAsyncContextManager[None]:
-    """Count a change of one's own password as a sign-in: who holds a session only must not find the password out."""
+    """Count a change of password as a sign-in, so that a stolen session cannot be used to guess the old password."""
     return contextlib.nullcontext() if told.password is None else guess(request, actor.user, "ForbiddenUserError")
 
 
 def _done(message: str, notice: str = "") -> Json:
-    """OpenPAI's answer; `notice` says which tokens a new password left valid."""
+    """Return OpenPAI's answer; `notice` says which tokens stay valid after a new password."""
     return Json({"message": message} | ({"notice": notice} if notice else {}), 201)
 
 
 def _complete(told: UserChanges, fields: tuple[str, ...] = UserChanges.__struct_fields__) -> None:
-    """Refuse a change of everything that does not say everything."""
+    """Raise OpenPaiRefusal for a full update that lacks fields."""
     missing = [name for name in fields if getattr(told, name) is None]
     if missing:
         names = {"virtual_cluster": "virtualCluster", "password": "newPassword" if len(fields) == 2 else "password"}

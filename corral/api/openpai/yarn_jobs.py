@@ -1,7 +1,7 @@
-"""Why: clients of the YARN era call `/api/v1/jobs`, with a namespace before it or none, and know its answers.
+"""The job routes of OpenPAI's YARN era, `/api/v1/jobs`, with or without a namespace.
 
-States are told in FrameworkLauncher's words, and what later releases added is left in where it does no harm. Reads need a
-token unless the server is set to answer anybody, which OpenPAI did.
+States have FrameworkLauncher's names. Fields of later releases are kept where they do no harm. Reads need a token,
+unless the server allows anonymous reads, as OpenPAI did.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ _SSH: Final = "ssh"
 
 @router.get("/jobs")
 async def list_jobs(request: Request, actor: Reader) -> Json:
-    """All jobs, or those of one user, the latest first."""
+    """List all jobs, or those of one user, newest first."""
     user = request.query_params.get("username", "")
     return await _list(request, actor, user)
 
 
 @router.get("/user/{user}/jobs")
 async def list_jobs_of(request: Request, actor: Reader, user: Name) -> Json:
-    """The jobs of one namespace, the latest first."""
+    """List the jobs of one namespace, newest first."""
     return await _list(request, actor, user)
 
 
 @router.post("/jobs")
 async def submit(request: Request, actor: AnyCaller) -> Json:
-    """Submit a job under a name that is its own in the whole cluster."""
+    """Submit a job under a name that is unique in the cluster."""
     return await _submit(request, actor)
 
 
@@ -73,25 +73,25 @@ async def submit_into(request: Request, actor: AnyCaller, user: Name) -> Json:
 
 @router.get("/jobs/{name}")
 async def get_job(request: Request, actor: Reader, name: Name) -> Json:
-    """One job."""
+    """Return one job."""
     return await _get(request, actor, name)
 
 
 @router.get("/user/{user}/jobs/{name}")
 async def get_job_of(request: Request, actor: Reader, user: Name, name: Name) -> Json:
-    """One job of a namespace."""
+    """Return one job of a namespace."""
     return await _get(request, actor, name, user)
 
 
 @router.put("/jobs/{name}")
 async def put_job(request: Request, actor: AnyCaller, name: Name) -> Json:
-    """Submit a job under the name that the address has."""
+    """Submit a job under the name in the URL."""
     return await _submit(request, actor, name=name)
 
 
 @router.put("/user/{user}/jobs/{name}")
 async def put_job_into(request: Request, actor: AnyCaller, user: Name, name: Name) -> Json:
-    """Submit a job into a namespace under the name that the address has."""
+    """Submit a job into a namespace, under the name in the URL."""
     return await _submit(request, actor, user, name)
 
 
@@ -109,43 +109,43 @@ async def delete_job_of(request: Request, actor: AnyCaller, user: Name, name: Na
 
 @router.put("/jobs/{name}/executionType")
 async def execute(request: Request, actor: AnyCaller, name: Name) -> Json:
-    """Stop a job, or begin it anew."""
+    """Stop or restart a job."""
     return await _execute(request, actor, name)
 
 
 @router.put("/user/{user}/jobs/{name}/executionType")
 async def execute_of(request: Request, actor: AnyCaller, user: Name, name: Name) -> Json:
-    """Stop a job of a namespace, or begin it anew."""
+    """Stop or restart a job of a namespace."""
     return await _execute(request, actor, name, user)
 
 
 @router.get("/jobs/{name}/config")
 async def get_config(request: Request, actor: Reader, name: Name) -> Response:
-    """What a job was submitted as."""
+    """Return the document that a job was submitted as."""
     return await _config(request, actor, name)
 
 
 @router.get("/user/{user}/jobs/{name}/config")
 async def get_config_of(request: Request, actor: Reader, user: Name, name: Name) -> Response:
-    """What a job of a namespace was submitted as."""
+    """Return the document that a job of a namespace was submitted as."""
     return await _config(request, actor, name, user)
 
 
 @router.get("/jobs/{name}/ssh")
 async def get_ssh(request: Request, actor: Reader, name: Name) -> Json:
-    """How the tasks of a job are reached by SSH."""
+    """Return the SSH addresses of a job's tasks."""
     return await _ssh(request, actor, name)
 
 
 @router.get("/user/{user}/jobs/{name}/ssh")
 async def get_ssh_of(request: Request, actor: Reader, user: Name, name: Name) -> Json:
-    """How the tasks of a job of a namespace are reached by SSH."""
+    """Return the SSH addresses of a namespaced job's tasks."""
     return await _ssh(request, actor, name, user)
 
 
 @router.get("/user/{user}/jobs/{name}/ssh/keyFiles/{file}")
 async def get_key(request: Request, actor: AnyCaller, user: Name, name: Name, file: Name) -> Response:
-    """One half of the key that opens the tasks of a job."""
+    """Return the private or the public SSH key of a job's tasks."""
     pair = await service_of(request).v1_ssh_key(actor, name, user)
     halves = {f"{user}~{name}": pair.private, f"{user}~{name}.pub": f"{pair.public}\n"}
     if file not in halves:
@@ -154,7 +154,7 @@ async def get_key(request: Request, actor: AnyCaller, user: Name, name: Name, fi
 
 
 def job_line(line: JobLine) -> dict[str, Any]:
-    """One line of the list, in the words of v1."""
+    """Return one entry of the job list in v1's format."""
     told: dict[str, Any] = msgspec.to_builtins(line)
     shown = {
         "name": told["name"],
@@ -176,7 +176,7 @@ def job_line(line: JobLine) -> dict[str, Any]:
 
 
 def job_detail(detail: JobDetail, logs: Mapping[str, str]) -> dict[str, Any]:
-    """One job, in the words of v1; `logs` are the addresses of the folders of logs by container."""
+    """Return one job in v1's format; `logs` has the URLs of log folders by container."""
     told: dict[str, Any] = msgspec.to_builtins(detail)
     status = told["jobStatus"]
     status["name"] = told["name"]
@@ -190,12 +190,12 @@ def job_detail(detail: JobDetail, logs: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _bitmap(devices: str | None) -> int | None:
-    """Which GPUs a container has, as bits of a number: 0 and 1 are 3."""
+    """Return the GPUs of a container as a bit mask: GPUs 0 and 1 are 3."""
     return None if devices is None else sum(1 << int(index) for index in set(devices.split(",")))
 
 
 def _state(state: str) -> str:
-    """v1 has no word for a job that is being stopped: it still runs."""
+    """Return v1's name of a state; v1 has none for a stopping job, which counts as running."""
     return "RUNNING" if state == _STOPPING else state
 
 
@@ -223,7 +223,7 @@ async def _get(request: Request, actor: Actor, name: str, namespace: str = "") -
 
 
 async def _logs(request: Request, actor: Actor, user: str, found: JobDetail) -> dict[str, str]:
-    """By container the address to which the name of a log is appended; whoever gave no token is told none."""
+    """Return the URL of each container's log folder; an anonymous caller gets none."""
     if actor is NOBODY:
         return {}
     lines = [line for role in found.task_roles.values() for line in role.task_statuses]
@@ -254,7 +254,7 @@ async def _config(request: Request, actor: Actor, name: str, namespace: str = ""
 
 
 async def _ssh(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
-    """The tasks that listen for SSH, and where the key is that they take, if they take one of the job's own."""
+    """Return the tasks that listen for SSH, and the URL of the job's own key if it has one."""
     service = service_of(request)
     name, namespace = await service.v1_place(name, namespace)
     user, found = await service.v1_find(actor, name, namespace)

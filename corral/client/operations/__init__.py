@@ -1,4 +1,4 @@
-"""Every operation of the API, once: a function that says what to ask, in the words that both clients' methods have."""
+"""The operations of the API: functions whose names, parameters and docstrings become methods of both clients."""
 
 from corral.client.operations import accounts, cluster, configuration, jobs, streams, teams
 

@@ -1,4 +1,4 @@
-"""Why: sessions, accounts, tokens and secrets are asked for in the same words by both clients."""
+"""Calls for sessions, accounts, API tokens, secrets and the audit log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def version() -> Call[Record]:
-    """The server's version and features."""
+    """Return the server's version and features."""
     return call("GET", "/version")
 
 
@@ -27,22 +27,22 @@ def logout() -> Call[None]:
 
 
 def me() -> Call[Record]:
-    """Who one is."""
+    """Return the caller's name, role and groups."""
     return call("GET", "/me")
 
 
 def users(*, limit: int = 200, after: str = "") -> Call[Page[Record]]:
-    """A page of the accounts."""
+    """Return a page of the accounts."""
     return call("GET", "/users", {"limit": limit, "after": after})
 
 
 def user(name: str) -> Call[Record]:
-    """One account."""
+    """Return one account."""
     return call("GET", f"/users/{name}")
 
 
 def use_of_user(name: str) -> Call[Record]:
-    """What an account has of what one account may have."""
+    """Return how much of its limits an account uses."""
     return call("GET", f"/users/{name}/use")
 
 
@@ -55,7 +55,7 @@ def create_user(
     email: str = "",
     max_priority: int | None = None,
 ) -> Call[Record]:
-    """Make an account."""
+    """Create an account."""
     data: dict[str, Any] = {"name": name, "role": role, "groups": list(groups), "password": password}
     data |= {"email": email} if email else {}
     data |= {} if max_priority is None else {"maxPriority": max_priority}
@@ -74,10 +74,10 @@ def change_user(
     max_priority: int | Literal[""] | None = None,
     email: str | None = None,
 ) -> Call[Record]:
-    """Change an account; None leaves a field. With `max_priority` "" the account has no ceiling of its own.
+    """Change an account; None keeps a field, and `max_priority` "" removes the account's own bound.
 
-    One's own password needs the old one or a fresh sign-in; a new password ends sign-ins and, unless `keep_tokens`, API
-    tokens.
+    The caller's own password needs the old one or a fresh sign-in. A new password ends sign-ins and, unless
+    `keep_tokens`, API tokens.
     """
     data: dict[str, Any] = {"maxPriority": max_priority, "role": role, "email": email}
     data |= {"groups": groups and list(groups), "password": password, "disabled": disabled}
@@ -87,50 +87,50 @@ def change_user(
 
 
 def delete_user(name: str) -> Call[None]:
-    """Remove an account."""
+    """Delete an account."""
     return call("DELETE", f"/users/{name}")
 
 
 def login_link(name: str) -> Call[Record]:
-    """Make a one-time sign-in link for an account."""
+    """Create a one-time sign-in link for an account."""
     return call("POST", f"/users/{name}/login-link")
 
 
 def tokens() -> Call[Page[Record]]:
-    """One's own tokens."""
+    """Return the caller's API tokens."""
     return call("GET", "/tokens")
 
 
 def create_token(name: str = "", *, days: float = 90.0) -> Call[Record]:
-    """Make a token; this answer is the only one with its secret."""
+    """Create an API token; only this answer contains its secret."""
     return call("POST", "/tokens", data={"name": name, "days": days})
 
 
 def revoke_token(id: str) -> Call[None]:
-    """Revoke one of one's tokens."""
+    """Revoke one of the caller's API tokens."""
     return call("DELETE", f"/tokens/{id}")
 
 
 def secrets() -> Call[Page[Record]]:
-    """The names of one's secrets."""
+    """Return the names of the caller's secrets."""
     return call("GET", "/secrets")
 
 
 def put_secret(name: str, value: str) -> Call[None]:
-    """Seal a secret."""
+    """Store a secret, encrypted."""
     return call("PUT", f"/secrets/{name}", data={"value": value})
 
 
 def delete_secret(name: str) -> Call[None]:
-    """Forget a secret."""
+    """Delete a secret."""
     return call("DELETE", f"/secrets/{name}")
 
 
 def audit(*, limit: int = 200, after: str = "") -> Call[Page[Record]]:
-    """A page of the audit log, newest first."""
+    """Return a page of the audit log, newest first."""
     return call("GET", "/audit", {"limit": limit, "after": after})
 
 
 def import_openpai(given: Record, *, dry_run: bool = False, replace: bool = False) -> Call[Record]:
-    """Bring over groups, accounts, tokens and jobs of an OpenPAI cluster; what became of each."""
+    """Import groups, accounts, tokens and jobs of an OpenPAI cluster; the answer has the result of each."""
     return call("POST", "/openpai/import", {"dryRun": dry_run, "replace": replace}, data=given)

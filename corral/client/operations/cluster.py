@@ -1,4 +1,4 @@
-"""Why: what there is to run on, who is owed it and who waits for it is asked in the same words by both clients."""
+"""Calls for nodes, devices, cells, queues and waiting jobs."""
 
 from __future__ import annotations
 
@@ -11,67 +11,67 @@ if TYPE_CHECKING:
 
 
 def nodes(*, limit: int = 200, after: str = "") -> Call[Page[Record]]:
-    """A page of the machines."""
+    """Return a page of the nodes."""
     return call("GET", "/nodes", {"limit": limit, "after": after})
 
 
 def node(name: str) -> Call[Record]:
-    """One machine, by ENGINE/NODE."""
+    """Return one node, by ENGINE/NODE."""
     return call("GET", f"/nodes/{name}")
 
 
 def devices(*, limit: int = 200, after: str = "") -> Call[Page[Record]]:
-    """A page of the accelerators."""
+    """Return a page of the devices."""
     return call("GET", "/devices", {"limit": limit, "after": after})
 
 
 def cluster() -> Call[Record]:
-    """The tree of cells."""
+    """Return the tree of cells."""
     return call("GET", "/cluster")
 
 
 def queues(*, limit: int = 200, after: str = "") -> Call[Page[Record]]:
-    """A page of the queues."""
+    """Return a page of the queues."""
     return call("GET", "/queues", {"limit": limit, "after": after})
 
 
 def queue(name: str) -> Call[Record]:
-    """One queue."""
+    """Return one queue."""
     return call("GET", f"/queues/{name}")
 
 
 def line(*, queue: str = "", limit: int = 100, after: str = "") -> Call[Record]:
-    """A page of what waits, in order (`items`, `next`, `total`); of one queue and those below it, or of all."""
+    """Return a page of waiting jobs in order (`items`, `next`, `total`), of a queue with those below it, or of all."""
     return call("GET", "/line", {"queue": queue, "limit": limit, "after": after})
 
 
 def cells(*, engine: str = "", under: str = "", depth: int = 2, limit: int = 1000, after: str = "") -> Call[Record]:
-    """Part of the tree of cells: an engine, the cell `under`, or all; at most `limit` cells and devices."""
+    """Return part of the tree of cells: an engine, the cell `under`, or all; at most `limit` cells and devices."""
     query = {"engine": engine, "under": under, "depth": str(depth), "limit": limit, "after": after}
     return call("GET", "/cells", query)
 
 
 def ledger(queue: str) -> Call[Record]:
-    """What a queue has lent and borrowed, in device-seconds."""
+    """Return the device-seconds that a queue has lent and borrowed."""
     return call("GET", f"/queues/{queue}/ledger")
 
 
 def cordon(node: str, *, why: str = "") -> Call[Record]:
-    """Close a machine (ENGINE/NODE) to new tasks."""
+    """Close a node (ENGINE/NODE) to new tasks."""
     return call("POST", f"/nodes/{node}/cordon", data={"why": why})
 
 
 def uncordon(node: str) -> Call[None]:
-    """Open a machine to new tasks again."""
+    """Open a node to new tasks again."""
     return call("POST", f"/nodes/{node}/uncordon")
 
 
 def drain(node: str, *, why: str = "", grace_seconds: float | None = None, after_jobs: bool = False) -> Call[Record]:
-    """Close a machine and have its tasks run elsewhere, or end by themselves first."""
+    """Close a node, and move its tasks elsewhere or let them end by themselves first."""
     data = {"why": why, "graceSeconds": grace_seconds, "afterJobs": after_jobs}
     return call("POST", f"/nodes/{node}/drain", data=data)
 
 
 def top() -> Call[Record]:
-    """Totals, and what runs."""
+    """Return totals, and the running jobs."""
     return call("GET", "/top")

@@ -1,4 +1,4 @@
-"""Why: a change of the configuration carries a note, a guard and how bold it is, in the same words for both clients."""
+"""Calls for configuration documents; a change takes a note, a guard, and whether it may preempt."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def documents(*, kind: str = "", limit: int = 200, after: str = "") -> Call[Page[Record]]:
-    """A page of the documents that configure the cluster."""
+    """Return a page of the documents that configure the cluster."""
     return call("GET", "/documents", {"kind": kind, "limit": limit, "after": after})
 
 
 def configuration(kind: str, name: str, *, revision: int | None = None) -> Call[Record]:
-    """One configuration document, as data and as YAML (`text`)."""
+    """Return one configuration document, as data and as YAML (`text`)."""
     return call("GET", _path(kind, name), {"revision": revision})
 
 
@@ -36,22 +36,22 @@ def put_configuration(
     dry_run: bool = False,
     preempt: bool = False,
 ) -> Call[Record]:
-    """Apply one document; `guard` is the revision that must be the current one, 0 when there must be none."""
+    """Apply one document; `guard` is the revision that must be the current one, 0 if there must be none."""
     return written(call("PUT", _path(kind, name), _change(note, dry_run, preempt), **_guarded(guard)), text)
 
 
 def diff(text: str | bytes) -> Call[Record]:
-    """What applying a file would change."""
+    """Return the changes that applying a file would make."""
     return written(call("POST", "/documents/diff"), text)
 
 
 def configuration_history(kind: str, name: str, *, limit: int = 100, after: str = "") -> Call[Page[Record]]:
-    """A page of a document's revisions, the latest first."""
+    """Return a page of a document's revisions, newest first."""
     return call("GET", _path(kind, name, "history"), {"limit": limit, "after": after})
 
 
 def configuration_diff(kind: str, name: str, *, before: int | None = None, after: int | None = None) -> Call[Record]:
-    """What differs between two revisions, by default the last two."""
+    """Return the differences between two revisions, by default the last two."""
     query = {"from": None if before is None else str(before), "to": after}
     return call("GET", _path(kind, name, "diff"), query)
 
@@ -66,7 +66,7 @@ def roll_back(
     dry_run: bool = False,
     preempt: bool = False,
 ) -> Call[Record]:
-    """Make an earlier revision the current one again, as a new revision."""
+    """Make an earlier revision the current one, as a new revision."""
     path, query = _path(kind, name, "rollback"), _change(note, dry_run, preempt)
     return call("POST", path, query, data={"revision": revision}, **_guarded(guard))
 
@@ -74,7 +74,7 @@ def roll_back(
 def delete_configuration(
     kind: str, name: str, *, guard: int | None = None, note: str = "", dry_run: bool = False, preempt: bool = False
 ) -> Call[Record]:
-    """Delete a document; its revisions stay."""
+    """Delete a document; its revisions are kept."""
     return call("DELETE", _path(kind, name), _change(note, dry_run, preempt), **_guarded(guard))
 
 
@@ -83,7 +83,7 @@ def _path(kind: str, name: str, *parts: str) -> str:
 
 
 def _guarded(guard: int | None) -> dict[str, str]:
-    """The header that says which revision must be the current one."""
+    """Return the header with the revision that must be the current one."""
     if guard is None:
         return {}
     return {"if_match": f'"{guard}"'} if guard else {"if_none_match": "*"}

@@ -1,4 +1,4 @@
-"""Groups, storages and many accounts at once are asked for in the same words by both clients."""
+"""Calls for groups, queue managers, storages and batches of accounts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def groups() -> Call[Page[Record]]:
-    """Every group for administrators; for others those that they are in."""
+    """Return all groups for administrators, and the caller's groups for others."""
     return call("GET", "/groups")
 
 
 def group(name: str) -> Call[Record]:
-    """One group."""
+    """Return one group."""
     return call("GET", f"/groups/{quote(name)}")
 
 
@@ -29,7 +29,7 @@ def create_group(
     description: str = "",
     max_priority: int | None = None,
 ) -> Call[Record]:
-    """Make a group; `grant` has lists under `queues`, `manages` and `storages`."""
+    """Create a group; `grant` has lists under `queues`, `manages` and `storages`."""
     data = {"name": name, "description": description, "grant": dict(grant), "maxPriority": max_priority}
     return call("POST", "/groups", data=data)
 
@@ -46,7 +46,7 @@ def change_group(
     admin: bool | None = None,
     max_priority: int | Literal[""] | None = None,
 ) -> Call[Record]:
-    """Change what a group grants, who is in it and what is said of it; None leaves a field.
+    """Change a group's grants, members, description and other properties; None keeps a field.
 
     With `max_priority` "" the group bounds no priority.
     """
@@ -61,12 +61,12 @@ def delete_group(name: str) -> Call[None]:
 
 
 def order_job(ref: str, place: str, *, before: str = "") -> Call[Record]:
-    """Put a waiting job elsewhere in its queue: `first`, `last`, `before` another one, or at its `own` place again."""
+    """Move a waiting job within its queue: `first`, `last`, `before` another one, or back to its `own` place."""
     return call("POST", job_path(ref, "order"), data={"place": place, "before": before})
 
 
 def queue_limits(name: str) -> Call[Record]:
-    """What managers of a queue let its members hold."""
+    """Return the limits that a queue's managers set on its use."""
     return call("GET", f"/queues/{quote(name)}/limits")
 
 
@@ -78,27 +78,27 @@ def limit_queue(
     group_limit: Mapping[str, str] = {},
     dry_run: bool = False,
 ) -> Call[Record]:
-    """Set what the members of a queue may hold, below its own limits; what is not named has no such limit."""
+    """Set the limits of a queue's use, below the queue's own; a resource that is not named has no such limit."""
     data = {"limit": dict(limit), "userLimit": dict(user_limit), "groupLimit": dict(group_limit)}
     return call("PUT", f"/queues/{quote(name)}/limits", {"dryRun": dry_run}, data=data)
 
 
 def storages() -> Call[Page[Record]]:
-    """The storages that one may use."""
+    """Return the storages that the caller may use."""
     return call("GET", "/storages")
 
 
 def storage_files(name: str, path: str = "", *, limit: int = 200, after: str = "") -> Call[Page[Record]]:
-    """A page of what is in a folder of a storage."""
+    """Return a page of a storage's folder."""
     return call("GET", f"/storages/{quote(name)}/files", {"path": path, "limit": limit, "after": after})
 
 
 def storage_file(name: str, path: str) -> Call[bytes]:
-    """The bytes of a file of a storage."""
+    """Yield the bytes of a file of a storage."""
     return call("GET", f"/storages/{quote(name)}/file", {"path": path})
 
 
 def batch_users(text: str, *, dry_run: bool = False, links: bool = False) -> Call[Record]:
-    """Make and change the accounts of a CSV file, all of them or none; with `dry_run` only say what each line would do."""
+    """Create and change the accounts of a CSV file, all or none; `dry_run` only reports the effect of each line."""
     asked: Call[Record] = call("POST", "/users-batch", {"dryRun": dry_run, "links": links})
     return asked._replace(body=text.encode(), headers={"content-type": "text/csv"})

@@ -1,4 +1,4 @@
-"""Objects of a cluster are a second front door: what they ask for is submitted, what becomes of it is shown in them."""
+"""Submit Kubernetes objects as jobs, and write the state of each job into its object."""
 
 from corral.control.bridge.bridge import Bridge
 from corral.control.bridge.mapping import AccountsOfNamespaces

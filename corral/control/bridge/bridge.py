@@ -1,7 +1,7 @@
-"""Why: many objects and jobs change at once; each object is looked at by one worker at a time, and again after each change.
+"""Watch objects and jobs, and reconcile each changed object in one of eight workers.
 
-A look that fails for a passing reason is repeated after a growing wait. A kind whose definition the cluster lacks is said
-once, and the others go on.
+One object is handled by one worker at a time, and again after each change. A failed reconciliation is repeated after a
+growing wait. A kind without a definition in the cluster is reported once, and the other kinds go on.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LONGEST_PAUSE: Final = 60.0
 
 
 class Bridge:
-    """Follows the objects of a cluster and the jobs that they became."""
+    """Follows the objects of a cluster and the jobs made from them."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Bridge:
         *,
         server: str,
     ) -> None:
-        """`server` is this Corral's UID, by which it knows its own words in objects."""
+        """`server` is this Corral's UID, which marks its own writes in objects."""
         self._control, self._documents = control, documents
         self._kinds = {kind.title: kind for kind in kinds}
         self._writer = Writer(documents, control.clock)
@@ -60,21 +60,21 @@ class Bridge:
         self._waiting: dict[str, None] = {}
         self._busy: set[str] = set()
         self._hidden: set[str] = set()
-        """Of linked objects those that are there and of which nothing was told."""
+        """UIDs of linked objects that the cluster lists and of which no change was received yet."""
         self._wanted, self._linked, self._taken = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._pauses: dict[str, float] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.notes: dict[str, str] = {}
-        """By kind, what is wrong with it for everybody: its definition is not there, or an older one."""
+        """By kind, the problem with its definition: missing, or of another version; "" for none."""
         self._elsewhere: frozenset[str] = frozenset()
-        """The UIDs of objects with live jobs that their own controllers run."""
+        """The UIDs of objects whose live jobs are run by their own controllers."""
         control.recovering = self._recovering
         control.changed = self._jobs_changed
         control.scale_object = self.scale
         control.external.look = lambda job: self._jobs_changed((job,))
 
     async def run(self) -> None:
-        """Follow objects and jobs until cancelled; no failure of the cluster or the store ends it."""
+        """Follow objects and jobs until cancelled, through any failure of the cluster or the store."""
         await self._control.ready.wait()
         for link in await self._stored():
             self._know(link)
@@ -90,10 +90,10 @@ class Bridge:
                 group.create_task(self._work())
 
     async def scale(self, job: JobId, replicas: int) -> bool:
-        """Have the object that a job was born as ask for so many replicas; False when there is no such object.
+        """Set the replicas in the object that a job was made from; False when there is no such object.
 
-        Raises the house's errors, Unavailable when its cluster does not answer, its objects are not read yet, or others
-        write the object all the time; Conflict when the cluster does not know such objects any more.
+        Raises CorralError: Unavailable when the cluster does not answer, its objects are not read yet, or others keep
+        changing the object; Conflict when the cluster no longer has a definition of such objects.
         """
         uid = self._uids.get(job, "")
         for _ in range(_TRIES):
@@ -111,7 +111,7 @@ class Bridge:
         raise Unavailable("object-changing", "The job's object is being changed by others; try again in a moment.")
 
     def _missing(self, uid: str) -> bool:
-        """False when there is no such object; raises as `scale` does when that is not known."""
+        """Return False when there is no such object; raises like `scale` when that is not known."""
         if self._linked.is_set() and (not uid or not self._untold(self._links[uid])):
             return False
         if uid and self._linked.is_set():
@@ -125,7 +125,7 @@ class Bridge:
         raise Unavailable("objects-not-read", "The objects of the cluster are not read yet; try again in a moment.")
 
     async def _another(self, uid: str, document: Document) -> None:
-        """Wait until something else is known of an object than this, for a while."""
+        """Wait for a newer document of an object, for at most a second."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_SECONDS):
                 while uid in self._objects and self._objects[uid][1] is document:
@@ -150,7 +150,7 @@ class Bridge:
         self._documents.run_elsewhere(self._elsewhere)
 
     async def _stored(self) -> list[ObjectLink]:
-        """Every link of the store, once it answers."""
+        """Every link in the store, once it answers."""
         while True:
             try:
                 return await self._control.store.object_links()
@@ -180,7 +180,7 @@ class Bridge:
             taken.set()
 
     async def _begin(self, title: str) -> None:
-        """Once all objects of a kind are known, look at every link: objects may have gone while nobody looked."""
+        """Check every link of a kind once its objects are listed: some may have gone while no server ran."""
         await self._documents.whole(title)
         self._hidden |= {
             uid for uid, link in self._links.items() if link.ref.kind == title and uid not in self._objects
@@ -193,7 +193,7 @@ class Bridge:
             self._look_for_hidden()
 
     def _look_for_hidden(self) -> None:
-        """Look at links whose objects are gone by now: nobody tells of the end of what nothing was told of."""
+        """Reconcile links whose hidden objects are gone; no change event arrives for those."""
         self._hidden = {uid for uid in self._hidden if uid in self._links and uid not in self._objects}
         gone = {uid for uid in self._hidden if not self._untold(self._links[uid])}
         self._hidden -= gone
@@ -201,7 +201,7 @@ class Bridge:
             self._mark(uid)
 
     async def _watch_definitions(self) -> None:
-        """Say what is wrong with the definition of a kind, each time that it is something else."""
+        """Report problems with the definitions of kinds, each time that they change."""
         told: dict[str, str] = {}
         for look in count():
             for title in self._kinds:
@@ -228,7 +228,7 @@ class Bridge:
         return await self._age(title) if title == UnifiedJobKind().title else ""
 
     async def _age(self, title: str) -> str:
-        """What is to be said of the definition that the cluster has."""
+        """The message about an older or newer definition in the cluster, "" for none."""
         try:
             annotations = await self._documents.definition(title)
         except CorralError as error:
@@ -313,7 +313,7 @@ class Bridge:
         return settled.again
 
     def _untold(self, link: ObjectLink) -> bool:
-        """Whether an object that nothing was told of yet may be there."""
+        """Whether an object may exist of which no change was received yet."""
         listed = self._documents.listed(link.ref.kind) if link.ref.kind in self._kinds else ()
         return listed is None or link.ref.uid in listed
 

@@ -1,4 +1,4 @@
-"""Why: who edits what cannot change should be told which field it was."""
+"""Find the fields in which an object differs from its job, to name those that cannot be changed."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _FREE: Final = frozenset(
         "spec.code",
     }
 )
-"""What may differ: counts, and what a submit resolves (the ids of jobs, where code was put)."""
+"""Fields that may differ: counts, and fields that a submit resolves (ids of jobs, the location of code)."""
 _BOUNDS: Final = ("minReplicas", "maxReplicas")
 
 
 def differences(job: UnifiedJob, record: JobRecord) -> list[str]:
-    """The paths at which a job differs from its object's document as it is read now, in order."""
+    """The paths in which an object's job, as read now, differs from the stored job, in order."""
     now, then = job.to_document(), msgspec.json.decode(record.doc)
     for document in (now, then):
         counts = document["spec"]["replicaSpec"]
         if counts["minReplicas"] == counts["maxReplicas"]:
-            counts |= dict.fromkeys(_BOUNDS, 0)  # of one size, and so bound to `replicas`
+            counts |= dict.fromkeys(_BOUNDS, 0)  # of fixed size, so bounded by `replicas`
     return list(_differing(now, then, ""))
 
 

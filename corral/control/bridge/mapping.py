@@ -1,4 +1,4 @@
-"""Why: whoever may write objects in a namespace acts as one account there; which one, only an administrator says."""
+"""Map namespaces to the accounts that their objects are submitted as; only an administrator sets this."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from corral.kernel.errors import InvalidInput
 
 
 class AccountsOfNamespaces:
-    """Which account the objects of a namespace are submitted as."""
+    """The accounts that the objects of namespaces are submitted as."""
 
     def __init__(self, text: str) -> None:
-        """`text` is a list of NAMESPACE=ACCOUNT, separated by commas; NAMESPACE may have `*`, the first that fits counts.
+        """`text` is a list of NAMESPACE=ACCOUNT, separated by commas. NAMESPACE may have `*`; the first match counts.
 
-        Raises InvalidInput naming what is no such pair.
+        Raises InvalidInput that quotes the invalid namespace.
         """
         pairs = [word.partition("=") for word in text.replace(",", " ").split()]
         for namespace, _, account in pairs:

@@ -1,12 +1,12 @@
-"""Why: whatever was missed, doubled or restored, one look at an object and its job says what is to be done next.
+"""Reconcile one object with its job, from their current states alone.
 
-Nothing here remembers how it came to this: the object as it stands, the link and the job in the store decide. So a killed
-server, a watch that broke and a store from a backup are all the same case.
+No history is kept: the object, its link and the stored job decide. So a killed server, a broken watch and a store
+restored from a backup need no special handling.
 
-- An object without a link becomes a job, once (the link is stored with it), unless its status says that its job is over.
-- An object that differs from its job in the number of replicas has it scaled; in anything else, it is told that it cannot.
-- An object that is being deleted, or is gone, has its job stopped; it goes when the job is over.
-- An object whose status is of another Corral's job is left alone.
+- An object without a link becomes a job, once (the link is stored with it), unless its status shows an ended job.
+- A different number of replicas scales the job. A difference in any other field is reported in the object's status.
+- A deleted object has its job stopped; the finalizer is removed when the job has ended.
+- An object whose status belongs to another Corral's job is left alone.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from corral.spec.objects import FINALIZER, Condition, Document, ObjectKind, Obje
 log = structlog.get_logger()
 
 _AGAIN_SECONDS: Final = 10.0
-"""A refusal that may pass (a name taken, a queue that is not there yet) is looked at again after so long at first."""
+"""First wait in seconds before an object is tried again after a refusal that may pass (name taken, queue missing)."""
 _LONGEST_SECONDS: Final = 600.0
 _UNMAPPED_SECONDS: Final = 5.0
-"""Another server on the cluster, to which the namespace is mapped, has so long to take an object."""
+"""Seconds that another server on the cluster has to take an object whose namespace is not mapped here."""
 _SCALING_SECONDS: Final = 10.0
-"""A job that was told to have another number of replicas, and has the old one after so long, is told once more."""
+"""Seconds after which a job that still has the old number of replicas is scaled again."""
 _MOST_TASKS: Final = 10_000
 _TOO_MANY_TASKS: Final = "TooManyTasks"
-"""The reason of a refusal to scale that passes once other tasks of the account have ended."""
+"""The reason of a refusal to scale that passes when other tasks of the account have ended."""
 _APPLIED: Final = Condition("Applied", "True", "Applied", "The job is as the object asks.")
 
 
 class Reconciler:
-    """Brings one object and its job together, as often as it is asked."""
+    """Brings one object and its job together; may be called any number of times."""
 
     def __init__(
         self, control: Control, service: Service, writer: Writer, accounts: AccountsOfNamespaces, *, server: str
@@ -61,20 +61,20 @@ class Reconciler:
         self._accounts, self._server = accounts, server
         self._store = control.store
         self._scaling: dict[str, _Told] = {}
-        """By UID, what its job was told of its size and has not become yet."""
+        """By UID, the size that its job was asked to have and does not have yet."""
         self._others: set[str] = set()
-        """The Corrals whose objects were met in namespaces that are mapped here."""
+        """The UIDs of other Corrals whose objects were found in namespaces that are mapped here."""
         self._unmapped: dict[str, float] = {}
-        """Since when an object of an unmapped namespace is known."""
+        """By UID, the time when an object of an unmapped namespace was first seen."""
         self._refused: dict[str, tuple[int, float]] = {}
-        """By UID: of which generation an object was refused, and how long it waits until it is tried again."""
+        """By UID, the generation that was refused, and the seconds until the next try."""
 
     async def settle(self, kind: ObjectKind, document: Document, link: ObjectLink | None) -> Settled:
-        """Do what is to be done about one object now."""
+        """Reconcile one object now."""
         ref = ref_of(kind, document)
         leaving = bool(document.get("metadata", {}).get("deletionTimestamp"))
         other = kind.server_of(document)
-        free = leaving and (other == self._server or not kind.job_of(document))  # nobody else would let it go
+        free = leaving and (other == self._server or not kind.job_of(document))  # nobody else would release it
         if link is None and not free and not self._accounts.of(ref.namespace):
             return Settled(None, await self._not_ours(kind, ref, document))
         if link is None and other not in ("", self._server):
@@ -88,7 +88,7 @@ class Reconciler:
         return Settled(link, await self._mirrored(kind, ref, document, link))
 
     def _met(self, other: str, ref: ObjectRef) -> None:
-        """Say once of each other Corral that its objects are left alone."""
+        """Log once for each other Corral that its objects are left alone."""
         if other not in self._others:
             self._others.add(other)
             message = (
@@ -99,9 +99,10 @@ class Reconciler:
             log.warning("objects of another server", object=str(ref), server=other, message=message)
 
     async def gone(self, link: ObjectLink) -> bool:
-        """An object is gone: its job ends, and then the link; whether it is over.
+        """Stop the job of a deleted object, then delete the link; returns whether the job has ended.
 
-        With its object an external job's controller has lost its word, and what it made is collected: its tasks are over.
+        The controller of an external job can no longer report, and its objects are garbage-collected, so the tasks are
+        ended.
         """
         record = await self._store.find_job(link.job)
         if record is not None and record.live:
@@ -112,7 +113,7 @@ class Reconciler:
         return True
 
     def forget(self, uid: str) -> None:
-        """An object is gone: what was kept of it by the way is dropped."""
+        """Drop everything kept about an object that is gone."""
         self._writer.forget(uid)
         for kept in (self._scaling, self._unmapped, self._refused):
             kept.pop(uid, None)
@@ -136,10 +137,10 @@ class Reconciler:
             wait = await self._writer.show(kind, ref, document, state)
             return Settled(None, wait if isinstance(error, SpecError) else self._again(ref.uid, document))
         self._refused.pop(ref.uid, None)
-        return Settled(link, None)  # whoever knows of the link looks again; a write that failed here would lose it
+        return Settled(link, None)  # no write here: if it failed, the link would be lost; the caller looks again
 
     def _again(self, uid: str, document: Document) -> float:
-        """When to try a refused object again: ever later for as long as it says the same."""
+        """Seconds until a refused object is tried again; doubles while its generation is the same."""
         generation = _generation(document)
         before, seconds = self._refused.get(uid, (generation, 0.0))
         seconds = min(seconds * 2, _LONGEST_SECONDS) if seconds and before == generation else _AGAIN_SECONDS
@@ -160,7 +161,7 @@ class Reconciler:
         return ObjectLink(ref, JobId(result.detail.id), birth.fingerprint, self._control.clock.now())
 
     async def _not_ours(self, kind: ObjectKind, ref: ObjectRef, document: Document) -> float | None:
-        """An object of a namespace that is mapped to nobody is told so, unless another server takes it."""
+        """Report in an object's status that its namespace is not mapped, unless another server takes it."""
         if kind.shown(document):
             return None
         now = self._control.clock.now()
@@ -208,14 +209,14 @@ class Reconciler:
         return await self._writer.show(kind, ref, document, whole)
 
     async def _lost(self, kind: ObjectKind, ref: ObjectRef, document: Document, link: ObjectLink) -> float | None:
-        """The job was removed (`corral rm`, or long after its end); an object that shows its end stays as it is."""
+        """Report that the job was removed (`corral rm`, or retention), unless the object shows the job's end."""
         if kind.over(document):
             return None
         message = f"Job {link.job} was removed from Corral; delete the object and apply it again to run it anew."
         return await self._writer.show(kind, ref, document, refused(_generation(document), "JobRemoved", message))
 
     async def _followed(self, kind: ObjectKind, document: Document, link: ObjectLink, record: JobRecord) -> Condition:
-        """Have the job be as its object asks; the condition that says whether it is."""
+        """Make the job follow its object; returns the condition that says whether it does."""
         actor, uid = Actor(record.user), link.ref.uid
         wish = kind.wish(document)
         if wish is Wish.STOP:
@@ -234,7 +235,7 @@ class Reconciler:
             return Condition("Applied", "False", _reason(error), error.message)
 
     async def _scaled(self, actor: Actor, uid: str, record: JobRecord, asked: int) -> Condition:
-        """Have the job be of the size that its object asks for: told once, and again when nothing comes of it."""
+        """Scale the job to the size that its object asks for, and again while it does not have it."""
         has, now = _replicas(record), self._control.clock.now()
         if asked == has:
             self._scaling.pop(uid, None)
@@ -250,7 +251,7 @@ class Reconciler:
         return Condition("Applied", "False", "NotScaled", message)
 
     def _external(self, kind: ObjectKind, document: Document, record: JobRecord) -> None:
-        """Tell control what the own controller of an external job says."""
+        """Tell control the report of an external job's own controller."""
         job = self._control.world.jobs.get(record.id)
         if not record.run.external or job is None:
             return
@@ -294,7 +295,7 @@ class Reconciler:
 
 
 class _Told(msgspec.Struct, frozen=True):
-    """That a job was told to have so many replicas: when first, and when last."""
+    """A size that a job was asked to have, with the times of the first and the last request."""
 
     replicas: int
     first: float
@@ -302,14 +303,14 @@ class _Told(msgspec.Struct, frozen=True):
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """What a look at an object came to: its link now, and after how many seconds to look again."""
+    """The result of reconciling: the object's link, and the seconds until the next look."""
 
     link: ObjectLink | None
     again: float | None
 
 
 def ref_of(kind: ObjectKind, document: Document) -> ObjectRef:
-    """Which object a document is."""
+    """The reference to the object in a document."""
     metadata: Mapping[str, Any] = document.get("metadata", {})
     return ObjectRef(kind.title, metadata.get("namespace", ""), metadata.get("name", ""), metadata.get("uid", ""))
 
@@ -323,14 +324,17 @@ def _reason(error: CorralError) -> str:
 
 
 def _replicas(record: JobRecord) -> int:
-    """How many replicas of the counted role the job is asked to have now."""
+    """The replicas of the counted role that the job is asked to have now."""
     counted = msgspec.json.decode(record.doc)["spec"]["replicaSpec"]
     count = record.run.roles.get(counted["role"])
     return int(counted["replicas"]) if count is None else count.target
 
 
 def _knows_better(kind: ObjectKind, document: Document, record: JobRecord) -> bool:
-    """Whether the object has seen an end that the store has not: the store is from a backup, and the object is right."""
+    """Whether the object shows an end that the store lacks.
+
+    The store was then restored from a backup, and the object is right.
+    """
     if not kind.over(document) or kind.job_of(document) != record.id:
         return False
     return kind.attempt_of(document) >= record.run.attempt and kind.phase_of(document) != record.phase

@@ -1,4 +1,4 @@
-"""Why: an object is told what the store says of its job in one neutral form; each sort of object makes its own of it."""
+"""Convert a stored job to an `ObjectState`, from which each kind of object makes its status."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from corral.spec.objects import OVER, Condition, ObjectState, RoleState, TaskSta
 
 
 def refused(generation: int, reason: str, message: str) -> ObjectState:
-    """What an object shows that did not become a job."""
+    """The state of an object that did not become a job."""
     return ObjectState(generation=generation, conditions=(Condition("Accepted", "False", reason, message),))
 
 
 def state_of(
     record: JobRecord, applied: Condition, *, generation: int, server: str, tasks: Sequence[TaskRecord] = ()
 ) -> ObjectState:
-    """What an object shows of its job; `applied` says whether the job is as its object asks."""
+    """The state of a job for its object; `applied` is the condition that the job is as the object asks."""
     run, summary = record.run, record.summary
     counted = msgspec.json.decode(record.doc, type=_Document).spec.replica_spec.role
     completion = run.completion

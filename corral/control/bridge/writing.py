@@ -1,12 +1,12 @@
-"""Why: an object is written only where it differs from what it should show, and never so often that a cluster suffers.
+"""Write targets, finalizer and status into objects, only where they differ and at a bounded rate.
 
-The main part of an object has two things of Corral's, the finalizer and the targets, and both are always applied
-together: what an apply leaves out it gives up. A status is written at once when the phase or a condition is another; when
-only counts are, once a second at most, or so seldom as its size calls for; when only its sentences are (how many are
-ahead), every few seconds at most.
+Corral owns two fields in the main part of an object, the finalizer and the targets. Both are always applied together,
+because an apply gives up the fields that it leaves out. A status is written at once when the phase or a condition
+changes. When only counts change, it is written at most once a second, and less often for a large job. When only
+messages change (the number of jobs ahead), it is written every few seconds at most.
 
-Every write is for one version of the object, and refused at any other: what a server sends that no longer leads never
-stands over what its successor wrote. What Corral's own writes made of a version is known before it is seen.
+Every write is for one version of the object and is refused at any other. So a late write of a deposed leader never
+replaces a write of its successor. The versions that come from own writes are remembered before they are seen.
 """
 
 from __future__ import annotations
@@ -24,33 +24,35 @@ from corral.model.records import rfc3339
 from corral.spec.objects import FINALIZER, NOW, Document, ObjectKind, ObjectState
 
 SENTENCES_SECONDS: Final = 5.0
-"""So long a status stands in which only sentences have changed."""
+"""Seconds between two writes of a status in which only messages change."""
 COUNTS_SECONDS: Final = 1.0
-"""So long a status stands in which neither the phase nor a condition has changed; of a job whose tasks the object shows
-one by one, a second longer for each thousand of them."""
+"""Seconds between two writes of a status in which neither the phase nor a condition changes.
+
+For a job whose tasks the object lists one by one, a second more for each thousand of them.
+"""
 MOST_AT_ONCE: Final = 500
-"""A status of so many tasks is made beside the event loop."""
+"""Tasks above which a status is built in a thread instead of the event loop."""
 _AGAIN_SECONDS: Final = 60.0
-"""A cluster that drops a part of what is written (an older definition) is not written to without end."""
+"""Seconds before the same status is written again, to a cluster whose older definition drops a part of it."""
 _MOST_VERSIONS: Final = 20
-"""So many of its own writes to one object a server may be ahead of what it has seen of it."""
+"""Own writes to one object that are remembered until they are seen."""
 
 
 class Writer:
-    """Makes objects show what they should."""
+    """Writes the state of jobs into their objects."""
 
     def __init__(self, documents: Documents, clock: Clock) -> None:
         self._documents = documents
         self._clock = clock
         self._written: dict[str, tuple[float, str]] = {}
-        """By UID: when a status was written, and which."""
+        """By UID, the time of the last write of a status, and the status's digest."""
         self._owned: dict[str, tuple[str, str]] = {}
-        """By UID: at which version of the object its main part was written, and what."""
+        """By UID, the object's version before the last write of its main part, and the written fields' digest."""
         self._versions: dict[str, list[str]] = {}
-        """By UID: a version that was seen, and those that writes made of it, one after the other."""
+        """By UID, a version that was seen, followed by the versions that own writes made of it."""
 
     async def scale(self, kind: ObjectKind, ref: ObjectRef, document: Document, replicas: int) -> None:
-        """Have the object ask for so many replicas; raises Conflict when it is not as `document` says any more."""
+        """Set the replicas that the object asks for; raises Conflict when the object is no longer as in `document`."""
         fields = {**_head(kind), **kind.scaled(document, replicas)}
         version = self._latest(ref.uid, document)
         self._wrote(ref.uid, version, await self._documents.merge(ref, fields, version=version))
@@ -58,7 +60,7 @@ class Writer:
     async def own(
         self, kind: ObjectKind, ref: ObjectRef, document: Document, targets: Mapping[str, int], *, keep: bool
     ) -> None:
-        """Have the object be kept (or no longer), and have the scheduler's targets in it."""
+        """Set or remove the finalizer, and write the scheduler's targets."""
         part = kind.targets(document, targets) if targets or kind.targets_in(document) else None
         held = FINALIZER in (document.get("metadata", {}).get("finalizers") or ())
         if held == keep and (part is None or kind.targets_in(document) == kind.targets_in(part)):
@@ -67,13 +69,13 @@ class Writer:
         if keep:
             fields["metadata"] = {"finalizers": [FINALIZER]}
         seen = (_version(document), _digest(fields))
-        if self._owned.get(ref.uid) != seen:  # else it was written already, and is only not seen yet
+        if self._owned.get(ref.uid) != seen:  # otherwise it was written already and is not seen yet
             version = self._latest(ref.uid, document)
             self._wrote(ref.uid, version, await self._documents.apply(ref, fields, version=version))
             self._owned[ref.uid] = seen
 
     def early(self, kind: ObjectKind, ref: ObjectRef, document: Document, state: ObjectState) -> float | None:
-        """How long to wait before the object is to show `state`, whose tasks need not be known yet; None: not at all."""
+        """Seconds to wait before showing `state`, which needs no tasks yet; None when no wait is needed."""
         at, _ = self._written.get(ref.uid, (0.0, ""))
         passed, least = self._clock.now() - at, _counts_seconds(kind, state)
         if not 0 <= passed < least or _turning(kind.status(state, document)) != _turning(kind.shown(document)):
@@ -81,7 +83,7 @@ class Writer:
         return least - passed
 
     async def show(self, kind: ObjectKind, ref: ObjectRef, document: Document, state: ObjectState) -> float | None:
-        """Have the object show `state`; when to do so again, if that is put off."""
+        """Write `state` into the object's status; returns the seconds to wait when that is postponed, else None."""
         if len(state.tasks) > MOST_AT_ONCE:
             status = await asyncio.to_thread(kind.status, state, document)
         else:
@@ -104,17 +106,17 @@ class Writer:
         return None
 
     def forget(self, uid: str) -> None:
-        """The object is gone."""
+        """Drop everything about an object that is gone."""
         for kept in (self._written, self._owned, self._versions):
             kept.pop(uid, None)
 
     def _latest(self, uid: str, document: Document) -> str:
-        """The version that the object has now, if nobody else has written it since it was as `document` says."""
+        """The object's current version, unless others have written it since `document`."""
         version, chain = _version(document), self._versions.get(uid, [])
         return chain[-1] if version in chain else version
 
     def _wrote(self, uid: str, version: str, after: str) -> None:
-        """A write for `version` made this of the object."""
+        """Record the version after a write for `version`."""
         chain = self._versions.get(uid, [])
         before = chain if chain[-1:] == [version] else [version]
         self._versions[uid] = [*before[-_MOST_VERSIONS:], after]
@@ -126,14 +128,14 @@ def _counts_seconds(kind: ObjectKind, state: ObjectState) -> float:
 
 
 def _least(status: Mapping[str, Any], stands: Mapping[str, Any], counts_seconds: float) -> float:
-    """How long a status stands that was written, before this one takes its place."""
+    """Seconds that the written status must stand before this one replaces it."""
     if _turning(status) != _turning(stands):
         return 0.0
     return max(SENTENCES_SECONDS, counts_seconds) if _silent(status) == _silent(stands) else counts_seconds
 
 
 def _turning(status: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What of a status nobody should wait for: which job it is of, its phase, and what is so and what not."""
+    """The parts of a status that are written at once: job, attempt, phase and conditions."""
     conditions = {each["type"]: (each.get("status"), each.get("reason")) for each in status.get("conditions") or ()}
     return status.get("jobId"), status.get("attempt"), status.get("phase"), conditions
 
@@ -151,7 +153,7 @@ def _head(kind: ObjectKind) -> dict[str, Any]:
 
 
 def _timed(value: Any, now: str) -> Any:
-    """The status with the time of now where it says so."""
+    """The status with the current time in place of `NOW`."""
     if isinstance(value, dict):
         return {key: _timed(inner, now) for key, inner in value.items()}
     if isinstance(value, list):
@@ -160,7 +162,7 @@ def _timed(value: Any, now: str) -> Any:
 
 
 def _silent(value: Any) -> Any:
-    """A status without its sentences."""
+    """The status without its messages."""
     if isinstance(value, dict):
         return {key: _silent(inner) for key, inner in value.items() if key not in ("message", "observedGeneration")}
     return [_silent(inner) for inner in value] if isinstance(value, list) else value

@@ -49,9 +49,9 @@ class Configured:
 
 
 def hived_configured(configuration: Configuration) -> HivedConfigured:
-    """What the scheduler is told about HiveD's algorithm.
+    """The event that tells the scheduler about HiveD's algorithm.
 
-    Raises InvalidInput where HiveD has no words for the documents, or where what virtual clusters own does not fit.
+    Raises InvalidInput when HiveD cannot express the documents, or when the cells of virtual clusters do not fit.
     """
     found = configuration.hived()
     if found is None:
@@ -63,7 +63,7 @@ def hived_configured(configuration: Configuration) -> HivedConfigured:
 
 
 def scheduler_policy(document: PolicyDocument | None, default: Policy) -> Policy:
-    """The policy of a document.
+    """The scheduling policy of a document.
 
     Raises InvalidInput for a preset that is not installed.
     """

@@ -205,14 +205,14 @@ class Core:
         self.world.plan_wanted = True
 
     def _tell_demoted(self, now: float) -> None:
-        """Tell those whom a new configuration of cells took the guarantee."""
+        """Tell the jobs that lost their guarantee through a new configuration of cells."""
         hived = self.world.cluster.hived
         if hived is not None:
             why = "the new configuration has no cell of its virtual cluster for it"
             self.folder.lost_guarantee(hived.demoted(), why, now)
 
     def _take_back(self, now: float) -> None:
-        """Have those jobs yield that hold more than their queues may, if whoever lowered the limits said so."""
+        """Preempt jobs above their queues' new limits or on cells owed to others, if the author asked for it."""
         by, self.intents.preempting = self.intents.preempting, ""
         if by:
             for eviction in (*over_limit(self.world.cluster, now), *fragmenting(self.world.cluster, now)):
@@ -244,7 +244,7 @@ class Core:
             self._explain(JobId(job_id), reasons)
 
     def evict(self, eviction: Eviction, now: float, *, by_user: str = "") -> None:
-        """Have a gang yield; the scheduler gives what it held to whoever it was for once it has ended."""
+        """Preempt a gang. The scheduler assigns its devices to the preemptor once they are free."""
         job = self.world.jobs.get(eviction.job)
         if job is not None:
             grace = self.configured.grace(job.terms.queue, self.launch_policy.grace_of(job.view))
@@ -269,7 +269,7 @@ class Core:
         return self.configured.grace(queue, own)
 
     def _loans(self) -> Loans:
-        """Who uses how many of whose devices; what is owned is counted again only when it was configured anew."""
+        """The devices lent between queues. Owned devices are counted again only after a new configuration."""
         ownership = self.world.cluster.ownership
         if self._owned is None or self._owned[0] is not ownership:
             self._owned = (ownership, owned_devices(ownership))
@@ -312,7 +312,7 @@ class Core:
 
 
 class _InJobs(Steps):
-    """Carries a plan out in the jobs that it names, beside cluster and queue."""
+    """Carries out a plan in the jobs, in addition to cluster and queue."""
 
     def __init__(self, core: Core, now: float) -> None:
         self._core = core

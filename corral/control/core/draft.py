@@ -28,7 +28,7 @@ class Draft:
     cursor: int | None = None
     jobs: set[JobId] = field(default_factory=set)
     edited: set[JobId] = field(default_factory=set)
-    """Those of `jobs` whose documents have become others."""
+    """Those of `jobs` whose documents have changed."""
     tasks: dict[tuple[JobId, TaskKey], TaskRun | None] = field(default_factory=dict)
     attempts: dict[AttemptId, AttemptWrite] = field(default_factory=dict)
     facts: list[FactWrite] = field(default_factory=list)
@@ -36,9 +36,9 @@ class Draft:
     receipts: dict[str, Receipt] = field(default_factory=dict)
     ledger: dict[tuple[str, str], LedgerEntry] = field(default_factory=dict)
     usage: dict[str, QueueUsage | None] = field(default_factory=dict)
-    """By queue what it held in the past; None: that is no matter any more."""
+    """The past usage of queues; None deletes it."""
     user_usage: dict[tuple[str, str], UserUsage | None] = field(default_factory=dict)
-    """The same by queue and user."""
+    """The past usage of users, by queue and user; None deletes it."""
     removed: list[JobId] = field(default_factory=list)
     warnings: list[Warning] = field(default_factory=list)
 

@@ -41,7 +41,7 @@ DEPENDENCY = "dependency"
 
 
 class Folder:
-    """Brings events to jobs, and what follows from them to the world and the draft."""
+    """Applies events to jobs, and their effects to the world and the draft."""
 
     def __init__(self, world: World, policy: LaunchPolicy, receipts: Receipts) -> None:
         self.world = world
@@ -50,12 +50,12 @@ class Folder:
         self.receipts = receipts
 
     def take_draft(self) -> Draft:
-        """What was gathered since the last call."""
+        """The draft since the last call; starts a new one."""
         draft, self.draft = self.draft, Draft()
         return draft
 
     def create(self, job: Job, now: float) -> None:
-        """Begin a job that was accepted and never folded."""
+        """Start a job that was accepted and never folded."""
         self.world.jobs[job.id] = job
         self.wait_for(job)
         hold = DEPENDENCY if job.needs else ""
@@ -65,12 +65,12 @@ class Folder:
         self._apply(job, step, now)
 
     def wait_for(self, job: Job) -> None:
-        """Have the job told when those it waits for are over."""
+        """Register the job as a dependent of the jobs that it waits for."""
         for other in job.waits_for:
             self.world.dependents.setdefault(other, set()).add(job.id)
 
     def adopt(self, job: Job, now: float) -> None:
-        """Take over a job as it was stored: what it holds is held, what it waits for is queued."""
+        """Load a stored job: charge its held devices to the cluster, and queue its tasks without a placement."""
         placed = [task for task in job.tasks.values() if task.placement is not None and task.holds]
         if placed:
             keys = [task.key for task in placed]
@@ -83,7 +83,7 @@ class Folder:
             self._queue(job, unplaced, grow=bool(placed))
 
     def event(self, job: Job, event: JobEvent, now: float) -> None:
-        """Bring one event to a job."""
+        """Apply one event to a job."""
         try:
             step = launcher.step(job.view, job.run, job.tasks, event, now, self.policy)
         except InvalidTransition as error:
@@ -94,7 +94,7 @@ class Folder:
         self._apply(job, step, now)
 
     def checkpointed(self, job: Job, attempt: int, at: float, now: float) -> None:
-        """A job has saved its work: have the scheduler know, so that it yields before others that lose more."""
+        """Record a checkpoint of a job and tell the scheduler, which prefers victims that lose less work."""
         self.event(job, Checkpointed(attempt, at), now)
         self._tell_saved(job)
 
@@ -103,7 +103,7 @@ class Folder:
             self.world.cluster.apply(scheduler.Checkpointed(job.id, job.run.attempt, job.run.checkpointed_at))
 
     def have_yield(self, job: Job, event: Preempted | SuspendRequested, why: Yielded, now: float) -> None:
-        """Have a job, or some tasks of it, give up what it holds, against a receipt."""
+        """Preempt or suspend a job or some of its tasks, with a receipt."""
         before = Held.of(job)
         self.event(job, event, now)
         if why.back_at is not None and isinstance(event, Preempted):
@@ -111,11 +111,11 @@ class Folder:
         self.receipts.write(self.draft, job, before, why, now)
 
     def _grace(self, job: Job, event: Preempted) -> float:
-        """So long the tasks may take to end: nobody is back before."""
+        """Seconds of grace of the preempted tasks: the job cannot return earlier."""
         return self.policy.grace_of(job.view) if event.grace_seconds is None else event.grace_seconds
 
     def engine_event(self, event: Started | Exited | StartRefused, now: float) -> None:
-        """Bring what an engine saw to its job; attempts that nobody knows are ended and forgotten."""
+        """Apply an engine's event to its job; attempts of unknown jobs are stopped or forgotten."""
         key = parse_attempt_id(event.attempt)
         job = self.world.jobs.get(key.job)
         if job is not None:
@@ -126,7 +126,7 @@ class Folder:
             self.draft.outbox.append((key.job, StopTask(event.attempt, 0.0)))
 
     def place_lost(self, event: PlaceLost, now: float) -> None:
-        """A task that has not begun goes back to the queue."""
+        """Return a task that has not begun to the queue, because its node or device is gone."""
         key = parse_attempt_id(event.attempt)
         job = self.world.jobs.get(key.job)
         task = job.tasks.get(key.task) if job is not None else None
@@ -136,7 +136,7 @@ class Folder:
             self.event(job, Unplaceable((key.task,), event.message), now)
 
     def noted(self, event: Noted, now: float) -> None:
-        """Write down for people what the system underneath says of an attempt."""
+        """Record a message of the underlying system about an attempt, for users."""
         key = parse_attempt_id(event.attempt)
         if key.job in self.world.jobs:
             often = f" ({event.times} times)" if event.times > 1 else ""
@@ -145,7 +145,7 @@ class Folder:
             self.tell(key.job, now, Fact("task.noted", said, key.role, key.index, event.attempt, data))
 
     def ranked(self, found: GangPlacement) -> Placement:
-        """A placement whose tasks have ranks that no other task of the job has."""
+        """A placement with ranks that no other task of the job has."""
         job = self.world.jobs[found.job]
         taken = {task.placement.order for task in job.tasks.values() if task.placement}
         free = (order for order in count() if order not in taken)  # so a task that is placed anew keeps its rank
@@ -153,7 +153,7 @@ class Folder:
         return msgspec.structs.replace(found.placement, tasks=tasks)
 
     def placed(self, found: GangPlacement, placement: Placement, now: float) -> None:
-        """Tell a job what its tasks were given; cluster and queue know of it."""
+        """Tell a job its placement, which cluster and queue know already."""
         job = self.world.jobs[found.job]
         joins = len(self.world.cluster.holds(found.job)) > len(placement.tasks)
         self.event(job, Placed(found.job_attempt, placement, joins), now)
@@ -161,7 +161,7 @@ class Folder:
         self.lost_guarantee(placement.demoted, f"job {job.name} of the same virtual cluster comes first", now)
 
     def lost_guarantee(self, jobs: Iterable[JobId], why: str, now: float) -> None:
-        """Tell jobs that they run on without what was guaranteed to them."""
+        """Tell jobs that they run on without their guarantee."""
         for job in jobs:
             if job in self.world.jobs:
                 hived = self.world.cluster.hived
@@ -169,7 +169,7 @@ class Folder:
                 self.tell(job, now, Fact(GUARANTEE_LOST, f"It runs on, but as a guest: {why}.", data=data))
 
     def tell(self, job: JobId, now: float, fact: Fact, actor: str = "") -> None:
-        """Add a fact that no rule of the launcher made."""
+        """Add a fact that did not come from a launcher rule."""
         self.draft.tell(job, now, fact, actor)
 
     def _apply(self, job: Job, step: Step, now: float) -> None:
@@ -240,16 +240,16 @@ class Folder:
         self.world.plan_wanted = True
 
     def take_turn(self, job: Job, turn: float) -> None:
-        """Have a waiting job come before those of its queue that have a lower turn."""
+        """Set the turn of a waiting job in its queue; a higher turn comes first."""
         job.run = msgspec.structs.replace(job.run, turn=turn)
         self.draft.jobs.add(job.id)
         if not job.run.hold and (unplaced := job.unplaced()):
             self._queue(job, unplaced, grow=bool(job.placements()))
 
     def edit(self, job: Job, text: str) -> None:
-        """Have a job that holds nothing wait on the terms of another document, since when it always did.
+        """Replace the document of a job that holds nothing; it keeps its waiting time.
 
-        What a manager said of its turn was about the jobs of the queue that it leaves.
+        In another queue its turn is reset, because a manager set it relative to the jobs of the old queue.
         """
         queue = job.terms.queue
         job.reread(text)
@@ -268,7 +268,7 @@ class Folder:
         self.world.plan_wanted = True
 
     def _leave(self, job: Job, tasks: tuple[TaskKey, ...]) -> None:
-        """Have the scheduler know whose devices are free soon."""
+        """Tell the scheduler which devices will be free soon."""
         if tasks:
             self.world.cluster.apply(TasksLeaving(job.id, tasks))
 
@@ -279,7 +279,7 @@ class Folder:
                 self.dependency_ended(dependent, job, now)
 
     def dependency_ended(self, job: Job, other: Job, now: float) -> None:
-        """Tell a job that one of those it waits for is over."""
+        """Tell a job that a job that it depends on has ended."""
         succeeded = other.run.completion is not None and other.run.completion.succeeded
         needs = [need for need in job.needs if need.job in (other.id, other.name)]
         needs_success = any(need.condition == "succeeded" for need in needs)
@@ -293,7 +293,7 @@ class Folder:
 
 
 def _asked(job: Job, tasks: Iterable[TaskKey], running: Sequence[TaskPlacement] = ()) -> GangRequest:
-    """What the scheduler is asked for so that these tasks of a job can start, or has given them."""
+    """The scheduler's request for these tasks of a job, waiting or placed."""
     return job.terms.request(
         job.id,
         job.run.attempt,

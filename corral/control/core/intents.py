@@ -48,7 +48,7 @@ class Intents:
         self.cursor = cursor
         """The last intent that was folded."""
         self.preempting = ""
-        """Who said that jobs shall yield which hold more than their queues may now; who has them yield takes it back."""
+        """The actor who asked to preempt jobs above their queues' new limits; reset by the loop when it does so."""
 
     def fold(self, read: IntentsRead, now: float) -> None:
         """Fold intents that follow those folded before."""
@@ -104,7 +104,7 @@ class Intents:
                 self._reconsider(job, intent, now)
 
     def _reconsider(self, job: Job, intent: Intent, now: float) -> None:
-        """What concerns jobs that hold nothing."""
+        """Carry out the intents for jobs that hold nothing: order, edit and delete."""
         match intent.kind:
             case IntentKind.ORDER:
                 self._order(job, intent, now)
@@ -129,7 +129,7 @@ class Intents:
         self._folder.event(job, ScaleRequested(str(data["role"]), int(data["replicas"]), intent.actor, remove), now)
 
     def _order(self, job: Job, intent: Intent, now: float) -> None:
-        """Put a job elsewhere among the waiting ones of its queue; one that runs by now waits there next time."""
+        """Reorder a waiting job within its queue. A job that runs by now keeps the new turn for its next wait."""
         if job.completed:
             return
         jobs, queue = self._folder.world.jobs, job.terms.queue
@@ -146,7 +146,7 @@ class Intents:
         self._folder.take_turn(job, turn)
 
     def _edit(self, job: Job, intent: Intent, now: float) -> None:
-        """Have a job wait on other terms; one that has begun or is over by now keeps its own."""
+        """Change the priority, maxDuration or queue of a waiting job; refused when it has begun or ended."""
         if job.completed or phase(job.run) is not Phase.WAITING:
             begun = Fact("job.edit-refused", "It no longer waits, so it keeps its priority, maxDuration and queue.")
             self._folder.tell(job.id, now, begun, intent.actor)
@@ -203,7 +203,7 @@ def _live(others: Mapping[str, Job | None]) -> frozenset[JobId]:
 
 
 def settle_dependencies(folder: Folder, job: Job, others: Mapping[str, Job | None], now: float) -> None:
-    """Tell a held job of the jobs it depends on that are over already: it fails, goes on, or waits for the rest."""
+    """Apply ended dependencies to a held job: it fails, is released, or waits for the rest."""
     for need in job.needs:
         other = others.get(need.job)
         if (other is not None and not other.completed) or need.condition == "ended":

@@ -1,7 +1,7 @@
-"""Why: what one queue lends another is a promise kept over time, so it is added up as it happens and survives restarts.
+"""Sum up the device-seconds that queues lend each other, across restarts.
 
-Between two changes the sum grows evenly: an entry says how many devices are lent since when, and needs no writing while
-nothing changes, but for a heartbeat that bounds what a killed process can forget.
+Between two changes a sum grows linearly: an entry has the number of devices lent and since when. So it is written only
+on changes, and with a heartbeat that bounds the loss when the process is killed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from corral.control.core.draft import Draft
 from corral.model.receipts import LedgerEntry
 
 Loans = Mapping[tuple[str, str], int]
-"""Thousandths of devices lent now, by lender and borrower; a lender "" is what no queue owns."""
+"""Thousandths of devices lent now, by lender and borrower; the lender "" is capacity that no queue owns."""
 HEARTBEAT_SECONDS: Final = 5.0
-"""How much of a loan that ended while no control ran may be missing from the ledger."""
+"""Seconds between heartbeats. Of a loan that ended while no control ran, at most this much is missing."""
 
 
 class Ledger:
-    """The running sums; `draft` takes what has to be stored."""
+    """The running sums; `draft` receives changed entries."""
 
     def __init__(self, found: Sequence[LedgerEntry] = ()) -> None:
         self._entries = {(entry.lender, entry.borrower): entry for entry in found}
@@ -35,9 +35,9 @@ class Ledger:
         return twin
 
     def fold(self, draft: Draft, loans: Loans, now: float) -> None:
-        """These are the loans from now on.
+        """Apply the current loans.
 
-        The first call after a start does not know when a loan that is gone ended: it counts until the last heartbeat.
+        The first call after a start does not know when a missing loan ended, so it counts until the last heartbeat.
         """
         changed = [
             pair for pair in {*self._entries, *loans} if loans.get(pair, 0) != self._lent(pair) or not self._resumed
@@ -52,7 +52,7 @@ class Ledger:
         self._keep(draft, now)
 
     def _keep(self, draft: Draft, now: float) -> None:
-        """Write down how far the sums are known."""
+        """Write the sums up to now, once per heartbeat."""
         if now - self._beat < HEARTBEAT_SECONDS:
             return
         self._beat = now

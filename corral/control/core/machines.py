@@ -29,20 +29,20 @@ class Machines:
     """The nodes of all engines, the broken ones among them, and the cordons."""
 
     def __init__(self, not_ready_seconds: float = 60.0) -> None:
-        """`not_ready_seconds`: how long a node is not ready before it counts as lost."""
+        """`not_ready_seconds`: seconds after which a node that is not ready counts as lost."""
         self._patience = not_ready_seconds
         self._seen: dict[str, Inventory] = {}
         self._not_ready_since: dict[str, float] = {}
         self.nodes: dict[str, Node] = {}
         self.cordons: Mapping[str, Cordon] = {}
         self.unhealthy: dict[str, dict[int, str]] = {}
-        """By node, the devices that are not healthy, with the reason."""
+        """By node, its unhealthy devices with the reason."""
         self.tainted: dict[str, dict[Taint, float]] = {}
-        """By node, its taints that ask running tasks to leave, each with the time since when it was seen."""
+        """By node, its `NoExecute` taints with the time when each was first seen."""
         self.following: frozenset[str] = frozenset()
-        """The engines whose nodes are those that documents describe: what they lack was removed, not lost."""
+        """Engines whose nodes are described by documents; a missing node of theirs was removed, not lost."""
         self.removed: frozenset[str] = frozenset()
-        """The nodes that no document describes any more, and whose tasks run on."""
+        """Nodes that no document describes any more and that still run tasks."""
 
     def fork(self) -> Machines:
         """An independent copy."""
@@ -74,11 +74,11 @@ class Machines:
 
     @property
     def trouble(self) -> bool:
-        """Whether anything that a gang could hold is broken."""
+        """Whether any node is not ready or tainted, or any device is unhealthy."""
         return bool(self.unhealthy or self._not_ready_since or self.tainted)
 
     def lost(self, node: str, now: float) -> str:
-        """Why a node counts as lost: it has not been ready for long; "" when it does not."""
+        """Why a node counts as lost (not ready for too long); "" when it does not."""
         since = self._not_ready_since.get(node)
         if since is None or now - since < self._patience:
             return ""
@@ -86,7 +86,7 @@ class Machines:
         return f"{node} is gone" if known is None else f"{node} is not ready: {known.ready_reason or 'no reason given'}"
 
     def next_loss(self, now: float) -> float | None:
-        """When the next node that is not ready will count as lost."""
+        """The time when the next node that is not ready will count as lost; None when there is none."""
         return min(
             (at for at in (s + self._patience for s in self._not_ready_since.values()) if at > now), default=None
         )
@@ -119,7 +119,7 @@ class Machines:
         self._not_ready_since = others | {name: self._not_ready_since.get(name, now) for name in lacking}
 
     def _overlaid(self, inventory: Inventory) -> NodesSeen:
-        """The inventory in which closed nodes take no tasks."""
+        """The inventory with cordoned nodes marked as not ready."""
         if not any(node.name in self.cordons for node in inventory.nodes):
             return NodesSeen(inventory)
         return NodesSeen(msgspec.structs.replace(inventory, nodes=tuple(self._closed(inventory.nodes))))

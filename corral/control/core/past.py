@@ -1,7 +1,7 @@
-"""What queues and their users held in the past, which the fair order counts, is kept over restarts of control.
+"""Persist the past usage of queues and users, so that a restart does not reset fair ordering.
 
-Between two changes the decaying average follows from the last one and from what is held, so the past of a queue and of
-a user is written with the changes of what it holds, in the same transaction, and at no other time.
+Between two changes the decaying average follows from the last value and the current usage. So it is written only when
+the usage changes, in the same transaction.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from corral.scheduler.queues import QueueTree
 
 
 class Past:
-    """What is written of the past of queues and their users; `draft` takes what has changed."""
+    """The stored past usage of queues and users; `draft` receives the changes."""
 
     def __init__(self, found: Sequence[QueueUsage] = (), of_users: Sequence[UserUsage] = ()) -> None:
         self.written = {usage.queue: usage for usage in found}
         self.of_users = of_users
-        """What was written of users when control began."""
+        """The past usage of users that was stored when control began."""
         self._tree: QueueTree | None = None
 
     def fork(self, tree: QueueTree, copied: QueueTree) -> Past:
@@ -30,7 +30,7 @@ class Past:
         return twin
 
     def fold(self, draft: Draft, tree: QueueTree, now: float) -> None:
-        """Write down what changed since the last call: O(queues with a half-life, and users whose use changed)."""
+        """Write the changes since the last call: O(queues with a half-life, and users whose usage changed)."""
         configured, self._tree = tree is not self._tree, tree
         if configured:
             tree.users.forget(now, tree.half_life)

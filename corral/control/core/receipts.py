@@ -1,4 +1,4 @@
-"""Why: whoever had to yield is told by whom, why, what it cost and when it is likely back, and that stays written down."""
+"""Receipts for preempted jobs: by whom, why, the cost in device-seconds, and the expected time of return."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from corral.model.wording import sentence
 
 
 class Yielded(msgspec.Struct, frozen=True):
-    """What is known of a yielding before it is known whether it takes effect."""
+    """The terms of a preemption before it is known whether it takes effect."""
 
     rule: Rule
     message: str
@@ -26,11 +26,11 @@ class Yielded(msgspec.Struct, frozen=True):
     by_queue: str = ""
     by_user: str = ""
     back_at: float | None = None
-    """When it is likely back; None: nobody knows."""
+    """Expected time of return; None when unknown."""
 
 
 def from_eviction(eviction: Eviction, by_user: str = "") -> Yielded:
-    """The terms of what the scheduler decided; a job that moves yields to nobody."""
+    """The terms of an eviction by the scheduler; a job that is only moved yields to no other job."""
     others = eviction.by != eviction.job
     return Yielded(
         eviction.rule,
@@ -43,23 +43,23 @@ def from_eviction(eviction: Eviction, by_user: str = "") -> Yielded:
 
 
 class Held(msgspec.Struct, frozen=True):
-    """What a job held before it had to yield."""
+    """The devices that a job held before it was preempted."""
 
     yields: int
     saved_at: float
-    """When it last saved its work; 0: it never said so."""
+    """Time of its last checkpoint; 0 when it never reported one."""
     tasks: dict[TaskKey, tuple[int, float | None]]
-    """Thousandths of devices and start of each task that had its place and was not ending."""
+    """For each task that was placed and not ending: thousandths of devices and start time."""
 
     @classmethod
     def of(cls, job: Job) -> Held:
-        """What `job` holds now."""
+        """The devices that `job` holds now."""
         kept = (TaskState.PREPARING, TaskState.RUNNING)
         uses = {key: _use(task) for key, task in job.tasks.items() if task.state in kept}
         return cls(job.run.yields, job.run.checkpointed_at or 0.0, uses)
 
     def cost(self, tasks: Iterable[TaskKey], now: float) -> float:
-        """Device-seconds of work that these tasks lose: since each started, or since the job saved its work after that."""
+        """Device-seconds that these tasks lose: each since its start, or since a later checkpoint of the job."""
         uses = [self.tasks[key] for key in tasks]
         return sum(
             millis / DEVICE * max(0.0, now - max(started, self.saved_at))
@@ -73,7 +73,7 @@ def _use(task: TaskRun) -> tuple[int, float | None]:
 
 
 class Receipts:
-    """The receipts of jobs that are away; new and closed ones go into the draft."""
+    """The receipts of jobs that have not come back; new and closed ones go into the draft."""
 
     def __init__(self, found: Sequence[Receipt] = ()) -> None:
         self._open: dict[JobId, list[Receipt]] = {}
@@ -87,12 +87,12 @@ class Receipts:
         return twin
 
     def beneficiaries(self) -> list[JobId]:
-        """The jobs for which somebody who is still away had to yield."""
+        """The jobs for which a job that is still away was preempted."""
         found = {receipt.by_job for receipts in self._open.values() for receipt in receipts if receipt.by_job}
         return sorted(JobId(job) for job in found)
 
     def write(self, draft: Draft, job: Job, before: Held, why: Yielded, now: float) -> None:
-        """A receipt for what `job` has just given up, if it gave anything up."""
+        """Write a receipt for the tasks that `job` has just given up, if there are any."""
         if job.run.yields == before.yields:
             return
         whole = job.run.yielded is not None and job.run.yielded.rule == why.rule and job.run.completion is not None
@@ -121,7 +121,7 @@ class Receipts:
         draft.receipts[receipt.id] = receipt
 
     def look(self, draft: Draft, job: Job, now: float) -> None:
-        """Close the receipts of a job that is back, or over."""
+        """Close the receipts of a job that is back or has ended."""
         waiting = self._open.get(job.id)
         if waiting is None:
             return
@@ -151,5 +151,5 @@ def _is_back(job: Job, receipt: Receipt) -> bool:
 
 
 def _is_missed(job: Job, receipt: Receipt) -> bool:
-    """Whether what was given up is still to come back: a scale-down may have made it superfluous."""
+    """Whether any task that was given up is still to come back; a scale-down may have removed all of them."""
     return not receipt.tasks or any(key in job.tasks for key in receipt.tasks)

@@ -1,4 +1,4 @@
-"""Which of a job's tasks wait for their next attempt, and which of them people are told of: O(log n) a change."""
+"""The tasks of a job that wait for their next attempt, and the one to report first: O(log n) a change."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from corral.launcher import NEVER_RAN_ALARM
 from corral.model.runs import TaskRun
 
 Urgency = tuple[bool, float, TaskKey]
-"""Tasks that never ran first, then those that are due first."""
+"""Sort key: tasks that never ran first, then by the time of the next attempt."""
 _SPARE: Final = 64
-"""So many entries that are out of date are left where they are."""
+"""Outdated heap entries, beyond one for each waiting task, that are tolerated before the heap is rebuilt."""
 
 
 class Retrying:
-    """The tasks of one job that wait for the time of their next attempt."""
+    """The tasks of one job that wait for their next attempt."""
 
     def __init__(self, tasks: Mapping[TaskKey, TaskRun] = {}) -> None:
         self._urgencies: dict[TaskKey, Urgency] = {}
         self._heap: list[Urgency] = []
-        """The urgencies, and some that hold no more."""
+        """The current urgencies, and some outdated ones."""
         for key, task in tasks.items():
             self.change(key, task)
 
@@ -36,7 +36,7 @@ class Retrying:
         return len(self._urgencies)
 
     def change(self, key: TaskKey, task: TaskRun | None) -> None:
-        """A task is as it is now; None: it is gone."""
+        """Update one task; None removes it."""
         if task is None or task.retry_at is None:
             self._urgencies.pop(key, None)
         else:
@@ -49,7 +49,7 @@ class Retrying:
             heapify(self._heap)
 
     def first(self) -> TaskKey | None:
-        """The task to tell of; None when none waits."""
+        """The task to report; None when none waits."""
         while self._heap and self._urgencies.get(self._heap[0][2]) != self._heap[0]:
             heappop(self._heap)
         return self._heap[0][2] if self._heap else None

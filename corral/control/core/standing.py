@@ -1,4 +1,4 @@
-"""What a job waits for, in one sentence, for its line in lists."""
+"""The reason why a job waits, as one sentence for lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_NAMED = 3
 
 
 def standing(job: Job, phase: Phase, known: Mapping[JobId, Job]) -> WaitingView | None:
-    """What a job waits for in this phase; None: nothing, as far as is known. `known` are the jobs that are not over."""
+    """The reason why a job waits in this phase, None when none is known. `known` are all live jobs."""
     match phase:
         case Phase.WAITING if job.run.state is JobState.ATTEMPT_COMPLETED:
             return _next_attempt(job.run)
@@ -34,7 +34,7 @@ def standing(job: Job, phase: Phase, known: Mapping[JobId, Job]) -> WaitingView 
 
 
 def _yielding(job: Job) -> WaitingView | None:
-    """Why a job that is ending will run again: under which rule it yields, and what it was told."""
+    """The rule and message of the preemption of a job that is ending and will run again."""
     why = job.run.yielded
     if why is None or why.job_attempt != job.run.attempt or job.run.stop_requested:
         return None
@@ -42,7 +42,7 @@ def _yielding(job: Job) -> WaitingView | None:
 
 
 def _in_line(job: Job, known: Mapping[JobId, Job]) -> WaitingView | None:
-    """What keeps its gang in the queue; one that had to yield says so first."""
+    """The reason why its gang is queued, after the message of its preemption if it was preempted."""
     why = job.run.yielded
     yielded = sentence(why.message) if why is not None else ""
     if job.run.hold == DEPENDENCY:
@@ -57,7 +57,7 @@ def _in_line(job: Job, known: Mapping[JobId, Job]) -> WaitingView | None:
 
 
 def _dependent(job: Job, known: Mapping[JobId, Job]) -> WaitingView:
-    """Which jobs it waits for, by name; of those of its own array that `maxParallel` is the reason."""
+    """The names of the jobs that it depends on. For jobs of its own array, the reason is `maxParallel`."""
     awaited = [known[other] for other in sorted(job.waits_for) if other in known]
     others = [other for other in awaited if not _of_one_array(job, other)]
     if awaited and not others:

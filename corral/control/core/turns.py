@@ -1,4 +1,4 @@
-"""Which turn a manager's word gives a waiting job among those of its queue."""
+"""The turns that a manager's reordering gives to waiting jobs of a queue; a higher turn comes first."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ STEP: Final = 1.0
 
 
 def turns_at(place: str, others: Mapping[JobId, float], before: float | None) -> tuple[float, dict[JobId, float]]:
-    """The turn at a place, as `turn_of` says it, and the new turns of those that have to make room for it.
+    """The turn for a place, as from `turn_of`, and new turns of the jobs that must make room for it.
 
-    Between two turns there is room for some fifty others; then those of the higher ones go up by a step.
+    Floating point has room for some fifty jobs between two turns. After that, the jobs above move up by one step.
     """
     turn = turn_of(place, others.values(), before)
     if place != "before" or before is None or (turn > before and turn not in others.values()):
@@ -22,10 +22,10 @@ def turns_at(place: str, others: Mapping[JobId, float], before: float | None) ->
 
 
 def turn_of(place: str, others: Iterable[float], before: float | None) -> float:
-    """The turn at a place, given the turns of the other waiting jobs of the queue.
+    """The turn for a place, given the turns of the other waiting jobs of the queue.
 
-    `before` is the turn of the job that it shall come before: it then comes before all of that turn, and after those of
-    higher ones. Jobs that nobody moved have turn 0.
+    `before` is the turn of the job to come before. The result is above that turn and below all higher ones. Jobs that
+    were never moved have turn 0.
     """
     turns = [0.0, *others]
     match place:

@@ -29,24 +29,24 @@ from corral.scheduler.fitting import stays_until
 from corral.scheduler.returning import likely_back
 
 _MOST_SEARCHES: Final = 16
-"""For so many jobs it is worked out at once when they are likely back; for others that is unknown."""
+"""Jobs of one look for which the time of return is estimated; for further ones it is unknown."""
 _HELD: Final = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 
 
 class Upkeep:
-    """Has gangs yield what people drain and what machines report as broken."""
+    """Preempts gangs on drained, tainted or lost nodes and on unhealthy devices."""
 
     def __init__(self, folder: Folder, machines: Machines, bounded: Callable[[str, float], float | None]) -> None:
-        """`bounded` is the grace of a queue's jobs where it bounds what they, or a drain, ask for; else None."""
+        """`bounded` returns the grace where a queue bounds the seconds that a job or a drain asks for; else None."""
         self._bounded = bounded
         self._folder = folder
         self._machines = machines
         self._searched = 0
 
     def look(self, now: float) -> float | None:
-        """Have those gangs yield that are on drained or tainted nodes or hold bad hardware, and say when to look again.
+        """Preempt gangs on drained or tainted nodes or bad hardware; returns the time of the next look.
 
-        None: never, as long as nothing happens. O(tasks), nothing if all is well.
+        None when nothing is due without a new event. O(tasks); returns at once when nothing is drained or broken.
         """
         self._searched = 0
         draining = {cordon.node for cordon in self._machines.cordons.values() if cordon.drain is Drain.NOW}
@@ -62,7 +62,7 @@ class Upkeep:
         return again if again < inf else None
 
     def _drain(self, job: Job, draining: set[str], now: float) -> None:
-        """Off every node that is drained, in one go; the shortest grace of those that ask for one."""
+        """Preempt the job from all drained nodes in one step, with the shortest grace of the drains that set one."""
         tasks = [place for place in _places(job) if place.node in draining]
         if not tasks:
             return
@@ -73,7 +73,7 @@ class Upkeep:
         self._leave(job, event, now, by_user=cordons[0].by)
 
     def _replace(self, job: Job, now: float) -> None:
-        """Off every node and device that is broken, where the job does not rather keep it."""
+        """Preempt the job from lost nodes unless it keeps them, and from unhealthy devices if it replaces them."""
         wish = job.document.spec.bad_hardware
         if wish == "keep":
             return
@@ -87,7 +87,10 @@ class Upkeep:
             self._leave(job, event, now)
 
     def _send_away(self, job: Job, now: float) -> float:
-        """Off every node with a taint that it does not tolerate, or no longer; when that ends for the next of its tasks."""
+        """Preempt the job from nodes whose taints it does not tolerate, or no longer.
+
+        Returns the time when the next toleration of its other tasks ends, infinity for none.
+        """
         going: list[TaskPlacement] = []
         why, again = "", inf
         for place in _places(job):
@@ -107,7 +110,7 @@ class Upkeep:
         return again
 
     def _leave(self, job: Job, event: Preempted, now: float, *, by_user: str = "") -> None:
-        """Have tasks of a job leave their nodes; for the first jobs of many it is worked out when they find room again."""
+        """Preempt tasks of a job; the time of return is estimated for the first jobs of a look only."""
         back = None
         if self._searched < _MOST_SEARCHES:
             self._searched += 1
@@ -117,13 +120,13 @@ class Upkeep:
         self._folder.have_yield(job, event, why, now)
 
     def _grace_of(self, job: Job, asked: float | None) -> float | None:
-        """How long its tasks get to end: as was asked, else as the job says, at most what its queue allows."""
+        """The grace of the preempted tasks: as given, else the job's, bounded by its queue."""
         own = self._folder.policy.grace_of(job.view) if asked is None else asked
         bounded = self._bounded(job.terms.queue, own)
         return asked if bounded is None else bounded
 
     def _broken(self, place: TaskPlacement, now: float, *, devices: bool) -> str:
-        """What is wrong with what a task holds; "" when nothing is, or not for long enough."""
+        """The defect of a task's node or devices; "" when there is none, or not for long enough."""
         lost = self._machines.lost(place.node, now)
         if lost:
             return lost

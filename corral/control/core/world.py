@@ -30,27 +30,27 @@ from corral.spec.job import JobSpec, Metadata, UnifiedJob
 from corral.spec.parts import Dependency
 
 _READ = 512
-"""So many documents are kept as they were read: a document in memory is fifteen times as large as its text."""
+"""Parsed documents that are cached; each takes fifteen times the memory of its text."""
 _LIGHT = 64 * 1024
-"""Characters of a document that is read while the loop waits; a reading takes some milliseconds."""
+"""Characters up to which a document is parsed while the event loop waits; parsing takes some milliseconds."""
 _GANGS = 512
 
 
 @dataclass(slots=True)
 class Spread:
-    """How many tasks of a job are on each node, kept task by task: to count anew costs as much as the job is large."""
+    """Tasks of a job by node, updated task by task, because a recount costs O(tasks)."""
 
     counted: str = ""
     """The role that `replicaSpec` names."""
     targets: dict[str, int] = field(default_factory=dict)
     placements: dict[str, dict[str, int]] = field(default_factory=dict)
     millis: int = 0
-    """Thousandths of devices that its tasks hold."""
+    """Thousandths of devices that the job's tasks hold."""
     changed: bool = True
-    """Whether it was changed since `written` was last called."""
+    """Whether it has changed since the last call of `written`."""
 
     def change(self, before: TaskRun | None, after: TaskRun | None) -> None:
-        """Follow one task."""
+        """Replace one task by its new state."""
         self._count(before, -1)
         self._count(after, 1)
 
@@ -69,7 +69,7 @@ class Spread:
             _add(self.targets, task.placement.node, by)
 
     def written(self, run: JobRun) -> JobRun:
-        """`run` with the counts of now: O(nodes) if they have changed."""
+        """`run` with the current counts: O(nodes) when they have changed."""
         if not self.changed:
             return run
         self.changed = False
@@ -84,7 +84,7 @@ def _add(counts: dict[str, int], node: str, by: int) -> None:
 
 
 class _Stored(msgspec.Struct):
-    """The parts of a canonical document, each as it was written."""
+    """The parts of a canonical document, as JSON text."""
 
     metadata: msgspec.Raw
     spec: msgspec.Raw
@@ -95,7 +95,7 @@ _STORED = msgspec.json.Decoder(_Stored)
 
 @lru_cache(_READ)
 def _read(text: str) -> UnifiedJob:
-    """What was checked as a whole before it was stored; jobs that differ in their names alone share what they run."""
+    """Parse a document that was validated before it was stored. Jobs that differ only in metadata share one spec."""
     parts = _STORED.decode(text)
     return UnifiedJob.model_construct(
         metadata=Metadata.model_validate_json(bytes(parts.metadata)), spec=_read_spec(bytes(parts.spec))
@@ -113,21 +113,21 @@ def dependencies_of(record: LiveJob) -> tuple[Dependency, ...]:
 
 
 def _terms(document: UnifiedJob) -> tuple[JobView, GangTerms]:
-    """What the launcher and the scheduler read of a document."""
+    """The launcher's and the scheduler's views of a document."""
     return view_of(document, one_group=one_group(document)), gang_terms(document, port_counts(document))
 
 
 @dataclass(slots=True)
 class Job:
-    """One job that is not over, with everything its rules read."""
+    """One live job, with all data that the rules read."""
 
     id: JobId
     text: str
-    """Its canonical document as it is stored."""
+    """Its canonical document as stored."""
     view: JobView
     terms: GangTerms
     needs: tuple[Dependency, ...]
-    """The jobs that it depends on, and what of them it needs."""
+    """The jobs that it depends on, each with the required condition."""
     user: str
     created_at: float
     run: JobRun
@@ -135,15 +135,15 @@ class Job:
     summary: JobSummary
     revision: int
     groups: tuple[str, ...] = ()
-    """The groups of its user, as they were when control heard of the job."""
+    """The groups of its user at the time when control loaded the job."""
     account: str = ""
-    """The id of its user's account, also when that was deleted meanwhile; "" is its user's name."""
+    """The account id of its user, also after the account was deleted; "" stands for the user's name."""
     reasons: Reasons | None = None
     waits_for: frozenset[JobId] = frozenset()
     spread: Spread = field(default_factory=Spread)
-    """Where its tasks are, counted by node."""
+    """Its tasks, counted by node."""
     millis_each: Mapping[str, int] = field(default_factory=dict)
-    """By role, the thousandths of devices of one task."""
+    """Thousandths of devices of one task, by role."""
     retrying: Retrying = field(default_factory=Retrying)
 
     @classmethod
@@ -179,19 +179,19 @@ class Job:
 
     @property
     def document(self) -> UnifiedJob:
-        """Its document, read anew if that was long ago."""
+        """Its document, parsed again when it has left the cache."""
         return _read(self.text)
 
     def reread(self, text: str) -> None:
-        """Have another document from now on."""
+        """Replace its document."""
         document = _read(text)
         self.text, (self.view, self.terms) = text, _terms(document)
         self.summary = msgspec.structs.replace(self.summary, queue=self.terms.queue, priority=self.terms.priority)
 
     def says(self, asked: GangRequest, change: Change, wanted: GangRequest) -> Change | None:
-        """A change of what it asks for as its file says it; None where a file cannot say it.
+        """A change of its request in terms of its job file; None when a file cannot express it.
 
-        A large document is not read for it: that would hold up the loop.
+        A large document is not parsed, because that would block the loop; the change is then returned as it is.
         """
         if len(self.text) > _LIGHT:
             return change
@@ -200,25 +200,28 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The job's name."""
         return self.summary.name
 
     @property
     def completed(self) -> bool:
-        """Whether nothing more will happen to it by itself."""
+        """Whether it has ended; only a user's intent can change it now."""
         return self.run.state is JobState.COMPLETED
 
     def placements(self) -> list[TaskPlacement]:
-        """Where its tasks are, in topology order."""
+        """The placements of the tasks that hold devices, in topology order."""
         placed = [task.placement for task in self.tasks.values() if task.placement is not None and task.holds]
         return sorted(placed, key=lambda placement: placement.order)
 
     def asked_millis(self) -> int:
-        """Thousandths of devices of all tasks at the size asked for now."""
+        """Thousandths of devices of all tasks at the size requested now."""
         return sum(count.target * self.millis_each.get(role, 0) for role, count in self.run.roles.items())
 
     def members(self) -> list[TaskPlacement]:
-        """Where its tasks are or were, in topology order: a task that is over still counts, so others keep their ranks."""
+        """The current or last placements of all tasks, in topology order.
+
+        Ended tasks count, so that the others keep their ranks.
+        """
         placed = [task.placement for task in self.tasks.values() if task.placement is not None]
         return sorted(placed, key=lambda placement: placement.order)
 
@@ -232,16 +235,16 @@ class Job:
 
 
 class Gangs:
-    """What the tasks of jobs are started from: to find their ranks costs as much as a job is large.
+    """A cache of gangs for rendering launches, because computing their ranks costs O(tasks).
 
-    They are kept for the jobs that start now, and no longer than until a placement changes.
+    It holds the jobs that start now, each until one of its placements changes.
     """
 
     def __init__(self) -> None:
         self._known: dict[JobId, Gang] = {}
 
     def of(self, job: Job) -> Gang:
-        """The gang of a job as it is placed now."""
+        """The gang of a job with its current placement."""
         gang = self._known.get(job.id)
         if gang is None or gang.attempt != job.run.attempt:
             placement = Placement(tuple(job.members()))
@@ -252,19 +255,19 @@ class Gangs:
         return gang
 
     def forget(self, job: JobId) -> None:
-        """A placement of the job has changed."""
+        """Drop the gang of a job whose placement has changed."""
         self._known.pop(job, None)
 
 
 @dataclass
 class World:
-    """All jobs that are not over, the machines, and who waits."""
+    """All live jobs, the cluster and the queue of waiting gangs."""
 
     cluster: Cluster
     queue: Queue
     jobs: dict[JobId, Job] = field(default_factory=dict)
     dependents: dict[JobId, set[JobId]] = field(default_factory=dict)
-    """Jobs by the job that they wait for."""
+    """The jobs that depend on a job, by that job."""
     timers: list[tuple[float, JobId]] = field(default_factory=list)
     plan_wanted: bool = True
     gangs: Gangs = field(default_factory=Gangs)
@@ -284,16 +287,16 @@ class World:
         return twin
 
     def name_of(self, job: str) -> str | None:
-        """What a job that is not over is called; None: there is none of this id."""
+        """The name of a live job; None when there is none with this id."""
         found = self.jobs.get(JobId(job))
         return found.name if found is not None else None
 
     def in_names(self, text: str) -> str:
-        """What the scheduler says, with the names of jobs in the place of their ids."""
+        """Replace job ids by names in a text of the scheduler."""
         return by_name(text, self.name_of)
 
     def reasons_in_names(self, reasons: Reasons) -> Reasons:
-        """The same reasons, with the names of jobs in the place of their ids."""
+        """Replace job ids by names in reasons."""
         binding, *others = (
             msgspec.structs.replace(each, message=self.in_names(each.message))
             for each in (reasons.binding, *reasons.others)
@@ -301,22 +304,22 @@ class World:
         return msgspec.structs.replace(reasons, binding=binding, others=tuple(others))
 
     def outlook_in_names(self, hopes: Outlook) -> Outlook:
-        """The same outlook, with the names of jobs in the place of their ids in what it says."""
+        """Replace job ids by names in the messages of an outlook."""
         said = msgspec.structs.replace(hopes.estimate, message=self.in_names(hopes.estimate.message))
         changes = tuple(msgspec.structs.replace(each, message=self.in_names(each.message)) for each in hopes.changes)
         return msgspec.structs.replace(hopes, estimate=said, changes=changes)
 
     def held_nodes(self) -> set[str]:
-        """The nodes on which some task holds something: O(tasks)."""
+        """The nodes on which some task holds devices or other resources: O(tasks)."""
         return held_nodes(task for job in self.jobs.values() for task in job.tasks.values())
 
     def set_timer(self, at: float | None, job: JobId) -> None:
-        """Look at `job` again when the time `at` has come."""
+        """Set a timer for `job` at time `at`; None sets none."""
         if at is not None:
             heapq.heappush(self.timers, (at, job))
 
     def due(self, now: float) -> set[JobId]:
-        """The jobs whose timers have come; each timer is given once."""
+        """The jobs whose timers have expired; each timer is returned once."""
         jobs: set[JobId] = set()
         while self.timers and self.timers[0][0] <= now:
             jobs.add(heapq.heappop(self.timers)[1])
@@ -324,7 +327,7 @@ class World:
 
     @property
     def next_timer(self) -> float | None:
-        """When the next timer comes."""
+        """The time of the next timer; None when there is none."""
         return self.timers[0][0] if self.timers else None
 
 

@@ -1,1 +1,1 @@
-"""A small DRA driver for kubelets: publishes described devices, and gives each to one claim at a time."""
+"""A small DRA driver for kubelets: publishes described devices and allots each to one claim at a time."""

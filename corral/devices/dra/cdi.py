@@ -1,7 +1,8 @@
-"""Why: a container runtime gives a container its devices by CDI documents; each claim has one while it is prepared.
+"""Write the CDI documents by which a container runtime gives containers their devices.
 
-Source: the Container Device Interface, version 0.6.0. A document has one CDI device for each request of the claim: several
-ids that set the same variable leave the last one's value, so what lists devices lists those of a whole request.
+Each claim has one document while it is prepared. Source: the Container Device Interface, version 0.6.0. A document has
+one CDI device per request of the claim. If several CDI ids set the same variable, the last value wins, so a variable
+that lists devices must list those of the whole request.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ _CLASS: Final = "claim"
 
 
 class CdiFolder:
-    """Where the container runtime looks for documents; this driver's begin with its name."""
+    """The folder where the container runtime finds this driver's CDI documents.
+
+    Their names begin with the driver's name.
+    """
 
     def __init__(self, folder: Path, driver: str) -> None:
         self._folder, self._driver = folder, driver
 
     def document(self, uid: str, given: Iterable[Given], known: Mapping[str, Known]) -> dict[str, Any]:
-        """The document of a claim that is given these devices."""
+        """Build the CDI document of a claim with these devices."""
         requests: dict[str, list[Known]] = {}
         for each in given:
             requests.setdefault(base_request(each.request), []).append(known[each.device])
@@ -37,24 +41,24 @@ class CdiFolder:
         return {"cdiVersion": VERSION, "kind": f"{self._driver}/{_CLASS}", "devices": devices}
 
     def id(self, uid: str, request: str) -> str:
-        """The name by which a request's devices are asked of the container runtime."""
+        """Return the CDI id of a request's devices."""
         return f"{self._driver}/{_CLASS}={self._device(uid, base_request(request))}"
 
     def write(self, uid: str, document: Mapping[str, Any]) -> None:
-        """Put the document there, whole; the folder is made where it is missing."""
+        """Write the document atomically. Creates a missing folder."""
         self._folder.mkdir(parents=True, exist_ok=True)
         write_whole(self._path(uid), json.dumps(document).encode(), 0o644)
 
     def has(self, uid: str) -> bool:
-        """Whether the claim's document is there."""
+        """Return whether the claim's document exists."""
         return self._path(uid).is_file()
 
     def remove(self, uid: str) -> None:
-        """Take the claim's document away."""
+        """Remove the claim's document."""
         self._path(uid).unlink(missing_ok=True)
 
     def sweep(self, uids: Iterable[str]) -> list[str]:
-        """Take away this driver's documents of all other claims, and what was not written to its end; their names."""
+        """Remove this driver's documents of all other claims, and unfinished files. Return their file names."""
         if not self._folder.is_dir():
             return []
         kept = {self._path(uid).name for uid in uids}
@@ -73,7 +77,7 @@ class CdiFolder:
 
 
 def base_request(request: str) -> str:
-    """The request that a result is for; of a prioritized list (`REQUEST/CHOICE`) the list."""
+    """Return the request of an allocation result; for `REQUEST/CHOICE` of a prioritized list, `REQUEST`."""
     return request.partition("/")[0]
 
 

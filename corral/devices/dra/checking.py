@@ -1,4 +1,4 @@
-"""Why: what supervises the driver (a kubelet's probe, a person) asks it the way the kubelet does, over its own socket."""
+"""Health check of the driver over its own socket, for a kubelet's probe or a person."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corral.kernel.errors import Unavailable
 
 
 def check(root: Path, driver: str, service: str, *, seconds: float = 5.0) -> bool:
-    """Whether the driver under that kubelet root is live or ready; raises Unavailable when nothing answers."""
+    """Return whether the driver under that kubelet root is live or ready. Raises Unavailable when nothing answers."""
     sockets = Sockets(root, driver)
     with grpc.insecure_channel(f"unix:{sockets.calls}") as channel:
         call = channel.unary_unary(

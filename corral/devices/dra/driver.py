@@ -1,8 +1,8 @@
-"""Why: which claim has which devices of a node is decided once, here, whatever the kubelet repeats, overlaps or drops.
+"""Prepare and unprepare resource claims, so that each device of a node is in one prepared claim.
 
-Prepare: what the cluster allocated is read, its devices are reserved (refused when another claim has one), the ledger is
-written, then the CDI document; unprepare goes the other way round. So at every moment a document that a container may use
-is covered by the ledger, and after a crash `recover` makes the documents agree with it.
+The kubelet may repeat, overlap or drop its calls. Prepare reads the allocation, reserves the devices (refused if
+another claim has one), writes the ledger, then the CDI document. Unprepare goes in reverse order. So the ledger covers
+every document that a container may use. After a crash, `recover` makes the documents match the ledger.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from corral.kernel.errors import Conflict, InvalidInput, NotFound
 log = structlog.get_logger()
 T = TypeVar("T")
 MOST_RESULTS: Final = 32
-"""Devices of one claim, as Kubernetes has it."""
+"""Devices per claim, the limit of Kubernetes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +40,29 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """A claim as the cluster has it; `given` is of this driver's devices only, None before anything was allocated."""
+    """A claim's allocation in the cluster. `given` holds only this driver's devices, None before allocation."""
 
     uid: str
     given: tuple[Given, ...] | None
 
 
 Look = Callable[[str, str], Awaitable[Allocated]]
-"""The claim of that namespace and name; raises NotFound when there is none, and the house's other errors."""
+"""Looks up the claim by namespace and name. Raises NotFound when it does not exist, and other CorralErrors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """One device that containers of a claim can have."""
+    """One device of a prepared claim."""
 
     request: str
     pool: str
     device: str
     cdi_id: str
-    """What the container runtime is asked for; "" where another device of the request says it."""
+    """The CDI id for the container runtime; "" when an earlier device of the request carries it."""
 
 
 class Driver:
-    """One driver's devices on this node; calls for one claim wait for each other."""
+    """The DRA driver of this node. Calls for one claim are serialized."""
 
     def __init__(self, driver: str, pool: str, ledger: Ledger, cdi: CdiFolder, look: Look, *, boot: str) -> None:
         self._driver, self._pool, self._boot = driver, pool, boot
@@ -73,7 +73,7 @@ class Driver:
         """The node's devices by name; replaced when the description changes."""
 
     def recover(self) -> None:
-        """Make the CDI documents those that the ledger tells of."""
+        """Make the CDI documents match the ledger."""
         for name in self._cdi.sweep(entry.uid for entry in self._ledger):
             log.warning("stray CDI document removed", file=name)
         for entry in self._ledger:
@@ -82,22 +82,22 @@ class Driver:
                 log.warning("missing CDI document written again", claim=str(entry))
 
     async def prepare(self, asked: Asked) -> tuple[Prepared, ...]:
-        """Make the claim's devices ready for containers, once; the same answer for the same UID from then on.
+        """Make the claim's devices ready for containers. Repeated calls with the same UID return the same answer.
 
-        Raises the house's errors: nothing was allocated on this node, a device is unknown, broken or another claim's.
+        Raises a CorralError if nothing was allocated on this node, or a device is unknown, broken or in another claim.
         """
         return await self._alone(asked.uid, lambda: self._prepare(asked))
 
     async def unprepare(self, asked: Asked) -> None:
-        """Free the claim's devices; a claim that is not prepared is none the worse for it."""
+        """Free the claim's devices. A claim that is not prepared is no error."""
         await self._alone(asked.uid, lambda: self._unprepare(asked))
 
     async def finish(self) -> None:
-        """Wait until no call is half done."""
+        """Wait until every running call has ended."""
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _alone(self, uid: str, call: Callable[[], Awaitable[T]]) -> T:
-        """Run `call` when no other of the UID runs, and to its end even if the kubelet no longer waits for it."""
+        """Run `call` under the UID's lock. It runs to its end even if the kubelet stops waiting for it."""
 
         async def locked() -> T:
             turn = self._turns.setdefault(uid, _Turn())
@@ -124,7 +124,10 @@ class Driver:
         return tuple(self._prepared(entry))
 
     def _prepared(self, entry: Entry) -> Iterator[Prepared]:
-        """The claim's devices; a request's id stands at its first, so that no container gets its edits twice."""
+        """Yield the claim's devices.
+
+        Only a request's first one has its CDI id: its edits must apply once per container.
+        """
         said: set[str] = set()
         for each in entry.given:
             request = base_request(each.request)
@@ -132,7 +135,7 @@ class Driver:
             said.add(request)
 
     async def _enter(self, asked: Asked, before: Entry | None) -> Entry:
-        """Give the claim what it was allocated; `before` is its entry of an earlier boot."""
+        """Prepare the claim from its allocation. `before` is its entry of an earlier boot."""
         begun = asyncio.get_running_loop().time()
         given = await self._allocated(asked)
         await self._forget_ended(given, asked.uid)
@@ -144,7 +147,7 @@ class Driver:
             await asyncio.to_thread(self._ledger.keep, entry)
             await asyncio.to_thread(self._cdi.write, entry.uid, entry.cdi)
         except BaseException:
-            self._ledger.reserve(structs.replace(entry, boot=""))  # nobody has it, and it may be on disk
+            self._ledger.reserve(structs.replace(entry, boot=""))  # no container has them; the entry may be on disk
             await self._erase(entry.uid)
             raise
         log.info(
@@ -162,7 +165,7 @@ class Driver:
         self._ledger.free(uid)
 
     async def _allocated(self, asked: Asked) -> tuple[Given, ...]:
-        """What the cluster allocated of this node's devices to the claim."""
+        """Return this node's devices that the cluster allocated to the claim."""
         found = await self._look(asked.namespace, asked.name)
         if found.uid != asked.uid:
             raise Conflict("claim-replaced", f"The {asked} is gone; another of its name ({found.uid}) took its place.")
@@ -194,7 +197,10 @@ class Driver:
             mine.add(each.device)
 
     async def _forget_ended(self, given: tuple[Given, ...], uid: str) -> None:
-        """Forget claims of an earlier boot that have one of the devices and no longer exist: nobody will unprepare them."""
+        """Forget claims of an earlier boot that hold one of the devices and no longer exist.
+
+        The kubelet will never unprepare them.
+        """
         for _, entry in self._ledger.holders(given, uid):
             if entry.boot == self._boot:
                 continue
@@ -214,7 +220,7 @@ class Driver:
 
 
 class _Turn:
-    """Who of the calls for one UID runs, and how many there are."""
+    """The lock of one UID and the number of calls that use it."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()

@@ -1,4 +1,7 @@
-"""Why: what a document says of groups is spelt out here, device by device: what is published of each and what it gives."""
+"""Expand the described device groups of a node into single devices.
+
+Each device has the attributes that are published and the edits that its container gets.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,20 @@ from corral.kernel.errors import InvalidInput
 from corral.spec.described import MOST_DEVICES, DeviceGroup, DevicesDocument, attribute_of, load_devices
 
 PCIE_ROOT: Final = "resource.kubernetes.io/pcieRoot"
-"""The attribute that Kubernetes itself defines for drivers to share."""
+"""The standard Kubernetes attribute for a device's PCIe root."""
 UNHEALTHY: Final = "corral.dev/unhealthy"
-"""The key of the taint of a broken device."""
+"""The taint key of a broken device."""
 
 _SLICE: Final = 128
-"""Devices that one ResourceSlice takes."""
+"""Devices per ResourceSlice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gives:
-    """What a container gets with a device."""
+    """The container edits of a device."""
 
     visible: str = ""
-    """The variable that lists the numbers of all devices given; "" is none."""
+    """The variable that lists the indexes of all given devices; "" for none."""
     env: tuple[tuple[str, str], ...] = ()
     device_nodes: tuple[tuple[str, str, str], ...] = ()
     """(path in the container, path on the machine, permissions)."""
@@ -44,10 +47,10 @@ class Known:
     memory_bytes: int
     gives: Gives
     broken: str = ""
-    """Why no container should get it; "" is healthy."""
+    """Why the device is unhealthy; "" when it is healthy."""
 
     def document(self) -> dict[str, Any]:
-        """The device as a ResourceSlice has it."""
+        """Return the device as an entry of a ResourceSlice."""
         attributes = [*self.attributes, ("healthy", not self.broken)]
         if self.broken:
             attributes.append(("healthReason", self.broken[:64]))
@@ -60,7 +63,7 @@ class Known:
 
 
 def read_devices(path: Path) -> DevicesDocument:
-    """The document in a file; raises InvalidInput when it cannot be read, SpecError when it cannot be meant."""
+    """Read a devices document. Raises InvalidInput for an unreadable file, SpecError for invalid content."""
     try:
         return load_devices(path.read_bytes(), filename=str(path))
     except OSError as error:
@@ -70,9 +73,10 @@ def read_devices(path: Path) -> DevicesDocument:
 def known_devices(
     document: DevicesDocument, node: str, missing: Callable[[str], bool] | None = None
 ) -> dict[str, Known]:
-    """The devices of a node by name; `missing` tells of a path whether it is no device file (that is looked up if unsaid).
+    """Return the devices of a node by name.
 
-    Raises InvalidInput when there are more of them than a node may have.
+    `missing` returns whether a path is no device file; by default it checks this machine.
+    Raises InvalidInput when a node has more devices than allowed.
     """
     groups = document.of_node(node)
     total = sum(group.count for group in groups)
@@ -87,7 +91,7 @@ def known_devices(
 
 
 def no_device_file(path: str) -> bool:
-    """Whether there is no character or block device at the path."""
+    """Return whether the path has no character or block device."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -96,7 +100,7 @@ def no_device_file(path: str) -> bool:
 
 
 def slice_contents(devices: Sequence[Known]) -> list[list[dict[str, Any]]]:
-    """The devices as they stand in slices; there is always at least one slice."""
+    """Split the devices into the contents of ResourceSlices. There is always at least one slice."""
     documents = [device.document() for device in devices]
     return [documents[start : start + _SLICE] for start in range(0, len(documents), _SLICE)] or [[]]
 

@@ -1,8 +1,8 @@
-"""Why: nothing in Kubernetes refuses one device in two claims; the node's own books do, and they outlive the driver.
+"""The driver's durable record of prepared claims, which keeps a device out of a second claim.
 
-One file per prepared claim, whole or absent (written beside, synced, renamed, the folder synced). They lie in the
-kubelet's own root: whoever wipes that wipes the containers' records with it. A file that cannot be read stops the start:
-forgetting what it says could give a device twice.
+Kubernetes does not refuse a device in two claims. One file per prepared claim is written atomically (temporary file,
+fsync, rename, fsync of the folder). The files lie in the kubelet's root, so wiping that also wipes the records of its
+containers. An unreadable file stops the start: ignoring it could give a device twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Given(msgspec.Struct, frozen=True):
     pool: str
     device: str
     shared: bool = False
-    """Whether the claim has administrators' access, which keeps nobody else from the device."""
+    """Whether the claim has admin access, which does not exclude other claims from the device."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -39,20 +39,23 @@ class Entry(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     boot: str
-    """The machine's boot in which it was prepared: no container of an earlier one runs."""
+    """The boot id at prepare time. No container of an earlier boot still runs."""
     given: tuple[Given, ...]
     cdi: dict[str, Any]
-    """The CDI document that containers are given its devices by, kept so that it can be written again."""
+    """The claim's CDI document, kept so that it can be rewritten."""
 
     def __str__(self) -> str:
         return f"claim {self.namespace}/{self.name} ({self.uid})"
 
 
 class Ledger:
-    """The prepared claims of one driver on this node; `close` when done."""
+    """The prepared claims of one driver on this node. Call `close` when done."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the folder, which is made; raises Conflict when another driver has it, InvalidInput for a damaged file."""
+        """Read the folder, creating it if missing.
+
+        Raises Conflict when another driver runs, InvalidInput for a damaged file.
+        """
         self._folder = folder / "claims"
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = _locked(folder / "lock")
@@ -65,18 +68,18 @@ class Ledger:
             leftover.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let another driver have the folder."""
+        """Release the folder's lock."""
         os.close(self._lock)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(list(self._entries.values()))
 
     def get(self, uid: str) -> Entry | None:
-        """The entry of a claim."""
+        """Return the entry of a claim."""
         return self._entries.get(uid)
 
     def holders(self, given: Iterable[Given], but: str) -> list[tuple[Given, Entry]]:
-        """Who else than the claim `but` has one of the devices."""
+        """List the entries of claims other than `but` that hold one of the devices exclusively."""
         wanted = {(each.pool, each.device): each for each in given if not each.shared}
         return [
             (wanted[each.pool, each.device], entry)
@@ -87,7 +90,7 @@ class Ledger:
         ]
 
     def reserve(self, entry: Entry) -> None:
-        """Count the devices as given from now on; `keep` writes it down. Raises Conflict when another claim has one."""
+        """Reserve the devices in memory; `keep` writes them. Raises Conflict when another claim has one."""
         for each, holder in self.holders(entry.given, entry.uid):
             raise Conflict(
                 "device-taken", f"Device {each.device} is prepared for {holder}; it is given once at a time."
@@ -95,29 +98,29 @@ class Ledger:
         self._entries[entry.uid] = entry
 
     def keep(self, entry: Entry) -> None:
-        """Write the entry down; it is on disk when this returns."""
+        """Write the entry to disk, synced when this returns."""
         write_whole(self._folder / f"{checked_uid(entry.uid)}.json", msgspec.json.encode(entry))
 
     def erase(self, uid: str) -> None:
-        """Take what was written down away; it is gone from disk when this returns, and `free` follows."""
+        """Remove the entry from disk, synced when this returns. Call `free` afterwards."""
         with suppress(FileNotFoundError):
             (self._folder / f"{checked_uid(uid)}.json").unlink()
         _sync_folder(self._folder)
 
     def free(self, uid: str) -> None:
-        """Count the claim's devices as free from now on."""
+        """Free the claim's devices in memory."""
         self._entries.pop(uid, None)
 
 
 def checked_uid(uid: str) -> str:
-    """The UID, where it can be part of a file's name; raises InvalidInput otherwise."""
+    """Return the UID if it is safe in a file name. Raises InvalidInput otherwise."""
     if not _UID.fullmatch(uid):
         raise InvalidInput("invalid-uid", "The claim's UID is not one that Kubernetes gives.")
     return uid
 
 
 def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Put `content` at `path` so that it is there whole, or not at all, whenever the machine stops."""
+    """Write `content` to `path` atomically and durably."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
         file.write(content)

@@ -1,7 +1,8 @@
-"""Why: a kubelet finds drivers by sockets in a folder that it watches; these are the two that it then calls.
+"""Serve the two sockets by which the kubelet registers and calls the driver.
 
-`GetInfo` must be answered within a second, so whatever it sets off (publishing anew) goes on behind it. The driver's socket
-listens before the one for registration appears: once the kubelet knows of the driver, it answers.
+The kubelet finds drivers by sockets in a folder that it watches. It wants `GetInfo` answered within a second, so
+publishing runs in the background. The driver's socket listens before the registration socket appears, so the driver
+answers as soon as the kubelet knows it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ log = structlog.get_logger()
 MOST_PATH: Final = 107
 """Bytes of a Unix socket's path."""
 LIVE, READY = "", "ready"
-"""The services that a health check can ask for: that it answers, and that it can be given claims."""
+"""The services of a health check: whether the driver answers, and whether it can take claims."""
 _MESSAGE_BYTES: Final = 2**20
 _GRACE_SECONDS: Final = 5.0
 
@@ -41,19 +42,19 @@ class Sockets:
 
 
 class Server:
-    """What the kubelet calls; `start`, then `stop`."""
+    """The gRPC server that the kubelet calls. Call `start`, later `stop`."""
 
     def __init__(self, sockets: Sockets, name: str, driver: Driver, announce: Callable[[], None]) -> None:
-        """`announce` is told, and must return at once, whenever the kubelet meets the driver anew."""
+        """`announce` is called whenever the kubelet asks for or registers the driver. It must return at once."""
         self._sockets, self._name, self._driver, self._announce = sockets, name, driver, announce
         self._servers: list[grpc.aio.Server] = []
         self.registered = False
-        """Whether the kubelet took the driver, as far as it said."""
+        """Whether the kubelet last reported the driver as registered."""
         self.ready: Callable[[], bool] = lambda: self.registered
-        """What a readiness check is answered by."""
+        """Answers a readiness check."""
 
     async def start(self) -> None:
-        """Listen on both sockets, the driver's own first; raises OSError where that cannot be."""
+        """Listen on both sockets, the driver's own first. Raises OSError if that fails."""
         calls = {
             "NodePrepareResources": _method("NodePrepareResources", wire.dra, self._prepare),
             "NodeUnprepareResources": _method("NodeUnprepareResources", wire.dra, self._unprepare),
@@ -67,7 +68,7 @@ class Server:
         await self._listen(self._sockets.registration, {wire.REGISTRATION: registration})
 
     async def stop(self) -> None:
-        """Take the registration away, then let calls that run end."""
+        """Unregister, then let running calls end."""
         for server in reversed(self._servers):
             await server.stop(_GRACE_SECONDS)
         self._servers.clear()
@@ -127,13 +128,13 @@ class Server:
 
 
 def _make_room(path: Path) -> None:
-    """The folder is there, and no socket of a driver that was killed (the ledger's lock says that none runs)."""
+    """Create the socket's folder and remove a killed driver's socket (the ledger's lock excludes a running one)."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
     path.unlink(missing_ok=True)
 
 
 def _method(name: str, messages: wire.Messages, each: Callable[[Asked, Any], Awaitable[None]]) -> grpc.RpcMethodHandler:
-    """A call about several claims; what fails for one is an error in its own part of the answer."""
+    """Handle a call about several claims. An error of one claim goes into its own part of the answer."""
 
     async def handle(request: Any, context: Any) -> Any:
         answer = messages[f"{name}Response"]()

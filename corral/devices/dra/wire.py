@@ -1,7 +1,7 @@
-"""Why: the kubelet speaks three small gRPC services; their messages are written here as tables and made at run time.
+"""The messages of the kubelet's three gRPC services, built at run time from tables.
 
-So nothing needs a protobuf compiler, and no generated code is kept. Sources: k8s.io/kubelet,
-`pkg/apis/pluginregistration/v1` and `pkg/apis/dra/v1`; gRPC's health checking protocol.
+So no protobuf compiler and no generated code is needed. Sources: k8s.io/kubelet, `pkg/apis/pluginregistration/v1` and
+`pkg/apis/dra/v1`; gRPC's health checking protocol.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 SERVICE: Final = "v1.DRAPlugin"
-"""What a plugin tells the kubelet that it speaks."""
+"""The service version that the plugin reports to the kubelet."""
 REGISTRATION: Final = "pluginregistration.Registration"
 DRIVER: Final = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
 HEALTH: Final = "grpc.health.v1.Health"
@@ -20,7 +20,7 @@ PLUGIN_TYPE: Final = "DRAPlugin"
 
 _F: Final = descriptor_pb2.FieldDescriptorProto
 _SCALARS: Final = {"string": _F.TYPE_STRING, "bool": _F.TYPE_BOOL, "enum": _F.TYPE_INT32}
-# Fields by number. An enum is written like an int32 of the same number.
+# Field numbers and types. An enum is encoded like an int32 of the same number.
 _MESSAGES: Final[dict[str, dict[str, dict[str, tuple[int, str]]]]] = {
     "pluginregistration": {
         "InfoRequest": {},
@@ -58,7 +58,7 @@ NOT_SERVING: Final = 2
 
 
 class Messages:
-    """The classes of one package's messages by name; they are protobuf's own."""
+    """The protobuf message classes of one package, by name."""
 
     def __init__(self, package: str) -> None:
         pool = descriptor_pool.DescriptorPool()

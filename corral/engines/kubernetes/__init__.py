@@ -1,1 +1,1 @@
-"""Tasks as pods: Corral decides the node, writes the pod, watches it and tells how it ended."""
+"""Run tasks as pods: Corral chooses the node, creates the pod, watches it and reports how it ended."""

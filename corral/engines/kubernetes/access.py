@@ -1,8 +1,8 @@
-"""Why: credentials expire while a server runs for months; this is where they are read, renewed and turned into connections.
+"""Read and renew the API server's credentials and open its connections.
 
 kubernetes-asyncio reads kubeconfig files (certificates, tokens, token files, exec plug-ins, OIDC) and service accounts.
-It reads most of them once; here they are read again every minute, as client-go does with token files, and at once when
-the API server answers 401. Its messages are not passed on whole: some quote the user's entry, token and all.
+It reads most of them once. Here they are read again every minute, as client-go does with token files, and at once when
+the API server answers 401. The library's error messages are cut, because some quote the user's entry with its token.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ from corral.kernel.errors import CorralError, InvalidInput, Unauthenticated
 
 READ_AGAIN_SECONDS: Final = 60.0
 _READ_BYTES: Final = 2**21
-"""As the library has it: an object may be larger than what aiohttp buffers otherwise."""
+"""Bytes of the read buffer, the library's own setting: an object may be larger than aiohttp's default buffer."""
 RENEW_SECONDS: Final = 5.0
-"""A server that refuses new credentials too must not have a plug-in run for every call."""
+"""Least seconds between renewals.
+
+A server that also refuses new credentials must not start a plug-in for every call.
+"""
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class Access:
-    """Where the API server is and who Corral is there; `open` before use, `close` after."""
+    """The API server's address and Corral's credentials for it. Call `open` before use and `close` after."""
 
     def __init__(self, load: Callable[[], Any], *, called: str) -> None:
-        """`load()` gives a fresh loader of the library; `called` says in errors which credentials these are."""
+        """`load()` returns a fresh loader of the library; `called` names the credentials in errors."""
         self._load = load
         self._called = called
         self._loader: Any = None
@@ -46,26 +49,26 @@ class Access:
         self._pools: dict[int, tuple[Any, Any]] = {}
         self._retired: list[Any] = []
         self.generation = 0
-        """Grows with every renewal."""
+        """The number of renewals."""
 
     @property
     def host(self) -> str:
-        """The address of the API server, without a slash at its end."""
+        """The address of the API server, without a trailing slash."""
         return str(self._configuration.host).rstrip("/")
 
     async def open(self) -> None:
-        """Read the credentials; raises InvalidInput when they cannot be used."""
+        """Read the credentials. Raises InvalidInput when they cannot be used."""
         await self._read(fresh=True)
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         pools, self._pools = [pool for _, pool in self._pools.values()] + self._retired, {}
         self._retired = []
         for pool in pools:
             await pool.close()
 
     async def headers(self) -> dict[str, str]:
-        """What signs a request, read again when it is older than a minute."""
+        """Return the authorization header. Credentials older than a minute are read again first."""
         if asyncio.get_running_loop().time() - self._read_at > READ_AGAIN_SECONDS:
             async with self._renewal:
                 if asyncio.get_running_loop().time() - self._read_at > READ_AGAIN_SECONDS:
@@ -74,7 +77,7 @@ class Access:
         return {"Authorization": " ".join(token.split())} if token else {}
 
     async def renew(self, seen: int) -> None:
-        """The API server did not accept what generation `seen` gave: read everything afresh, once for all who ask.
+        """Read all credentials afresh after the API server refused those of generation `seen`, once for all callers.
 
         Raises Unauthenticated when they cannot be read now: a plug-in or an identity provider may be away for a while.
         """
@@ -89,9 +92,9 @@ class Access:
                     raise Unauthenticated(error.code, error.message) from None
 
     def session(self, connections: int) -> tuple[aiohttp.ClientSession, dict[str, Any]]:
-        """The session with at most so many connections, and what each of its requests needs (proxy, server name).
+        """Return a session of at most `connections` connections, and extra request arguments (proxy, server name).
 
-        Certificates that were renewed get new connections; the old ones last until the renewal after that.
+        Renewed certificates get new connections. The old ones stay open until the next renewal.
         """
         known, pool = self._pools.get(connections, (None, None))
         if pool is None or known != self._marks:
@@ -103,7 +106,7 @@ class Access:
         return pool.pool_manager, {name: value for name, value in wanted.items() if value}
 
     async def _read_or_keep(self) -> None:
-        """What was good a minute ago is kept when it cannot be read now: the server says when it no longer is."""
+        """Read the credentials again. On failure keep the old ones; the server answers 401 when they expire."""
         try:
             await self._read(fresh=False)
         except CorralError:
@@ -132,7 +135,7 @@ class Access:
 
 
 def kubeconfig_access(path: str, context: str = "") -> Access:
-    """The cluster and user of a kubeconfig file (several joined by `:`); "" is its current context."""
+    """Return the access of a kubeconfig's context, "" for the current one. `path` may join several files by `:`."""
 
     def load() -> Any:
         module = library().kube_config
@@ -141,8 +144,8 @@ def kubeconfig_access(path: str, context: str = "") -> Access:
             raise InvalidInput("kubernetes-credentials", f"There is no kubeconfig file {path}.")
 
         def persist(_: object) -> None:
-            # An identity provider may give a new refresh token with each use; a kubeconfig that nobody may write to
-            # (a mounted one) goes on with the one in memory.
+            # An identity provider may rotate the refresh token at each use. A read-only kubeconfig (a mounted one) goes
+            # on with the token in memory.
             with contextlib.suppress(OSError):
                 merged.save_changes()
 
@@ -152,7 +155,7 @@ def kubeconfig_access(path: str, context: str = "") -> Access:
 
 
 def service_account_access(environment: Mapping[str, str] = os.environ, folder: Path = _ACCOUNT) -> Access:
-    """The cluster that this process is a pod of."""
+    """Return the access to the cluster in which this process runs as a pod."""
 
     def load() -> Any:
         files = str(folder / "token"), str(folder / "ca.crt")
@@ -162,15 +165,16 @@ def service_account_access(environment: Mapping[str, str] = os.environ, folder: 
 
 
 def _marks(configuration: Any) -> tuple[object, ...]:
-    """What changes when certificates do."""
+    """Return a value that changes when the certificates do."""
     files = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
     return (*files, *(Path(file).stat().st_mtime_ns if file and Path(file).is_file() else 0 for file in files))
 
 
 def _frugal(pool: Any, host: str) -> Any:
-    """The pool with the environment's proxy looked up now; the library has a thread look for it before every request.
+    """Return the pool with the environment's proxy looked up once, now.
 
-    That thread reads netrc too, which is a sixth of what a request costs and says nothing that Corral would heed.
+    The library would start a thread before every request, which also reads netrc. That is a sixth of a request's cost,
+    and Corral does not use netrc.
     """
     connector = pool.pool_manager.connector
     pool.pool_manager.detach()
@@ -180,7 +184,7 @@ def _frugal(pool: Any, host: str) -> Any:
 
 
 def _proxy_of(host: str) -> str:
-    """The proxy that the environment names for an address; "" for none."""
+    """Return the environment's proxy for an address, "" for none."""
     address = urlsplit(host)
     if not address.hostname or proxy_bypass(address.hostname):
         return ""
@@ -188,13 +192,16 @@ def _proxy_of(host: str) -> str:
 
 
 def _would_run_a_plugin(loader: Any) -> bool:
-    """Whether reading again would start an exec plug-in whose credential has no end: then only 401 asks for another."""
+    """Return whether reading again would run an exec plug-in whose credential has no expiry.
+
+    Only a 401 should do that.
+    """
     user = getattr(loader, "_user", None)
     return user is not None and "exec" in user and not hasattr(loader, "exec_plugin_expiry")
 
 
 def _reason(error: Exception) -> str:
-    """Why the library could not read it, without what it quotes."""
+    """Describe why the library could not read the credentials, without its quotations."""
     if isinstance(error, yaml.YAMLError):
         mark = getattr(error, "problem_mark", None)
         return f"it is not YAML (line {mark.line + 1})" if mark else "it is not YAML"

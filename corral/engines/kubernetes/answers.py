@@ -1,6 +1,6 @@
-"""Why: what a connection or the API server did is turned into bytes, a refusal, or "try again" in one place.
+"""Turn API server answers and connection failures into bytes, an error or a retry.
 
-Nothing here repeats or waits: `transport` does.
+Nothing here repeats or waits; `transport` does.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from corral.engines.kubernetes.waiting import retry_after
 from corral.kernel.errors import CorralError, Unavailable
 
 CHUNK_BYTES: Final = 2**18
-"""Read at once: few enough to stay in the processor's cache until they are decoded."""
+"""Bytes read at once: few enough to stay in the processor's cache until they are decoded."""
 
 
 @dataclass(slots=True)
 class Request:
-    """One request as it will be sent, and whether it was."""
+    """One request to send, and whether it was sent."""
 
     call: Call
     params: dict[str, str]
     body: bytes | None
     content: str
     silence_seconds: float | None
-    """After how long without a byte the connection counts as dead; None leaves it to the call's deadline."""
+    """Seconds without a byte after which the connection counts as dead; None leaves it to the call's deadline."""
     in_flight: bool = False
-    """Whether it may be with the server right now."""
+    """Whether the server may be processing it now."""
 
 
 class Again(Exception):
-    """The call failed with `error` and may be tried again, at the earliest `after` seconds from now."""
+    """The call failed with `error` and may be retried after `after` seconds at the earliest."""
 
     def __init__(self, error: CorralError, *, sent: bool, after: float | None = None) -> None:
         super().__init__(str(error))
@@ -47,7 +47,7 @@ class Again(Exception):
 
 
 async def read_all(call: Call, answer: aiohttp.ClientResponse, most: int) -> bytes:
-    """The whole body; raises Unavailable for one that is larger than anything Corral asks for."""
+    """Read the whole body. Raises Unavailable when it is larger than `most` bytes."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
@@ -61,7 +61,7 @@ async def read_all(call: Call, answer: aiohttp.ClientResponse, most: int) -> byt
 
 
 async def read_chunks(call: Call, answer: aiohttp.ClientResponse, idle: float) -> AsyncIterator[bytes]:
-    """The body as it arrives; a connection that fails is the house's Unavailable."""
+    """Yield the body as it arrives. Raises Unavailable when the connection fails."""
     try:
         async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
             yield chunk
@@ -70,7 +70,7 @@ async def read_chunks(call: Call, answer: aiohttp.ClientResponse, idle: float) -
 
 
 def failure(call: Call, answer: aiohttp.ClientResponse, body: bytes) -> CorralError | Again:
-    """What an answer that is no success means."""
+    """Classify an unsuccessful answer: an error, or `Again` if the call may be retried."""
     status = read_status(answer.status, body)
     asked = status.details.retry_after_seconds if status.details else 0.0
     after = retry_after(answer.headers)
@@ -83,7 +83,7 @@ def failure(call: Call, answer: aiohttp.ClientResponse, body: bytes) -> CorralEr
 
 
 def unreachable(call: Call, error: Exception, silence: float | None) -> Unavailable:
-    """The house's error for a connection that failed; what it was about is told without addresses or headers."""
+    """Return the Unavailable for a failed connection. Its message has no addresses or headers."""
     if isinstance(error, aiohttp.SocketTimeoutError):
         return Silent("kubernetes-silent", f"The cluster fell silent for {silence or 0:g} s while asked to {call}.")
     if isinstance(error, aiohttp.ClientConnectorCertificateError):

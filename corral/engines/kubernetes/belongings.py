@@ -1,9 +1,9 @@
-"""Why: what pods mount (secrets, plans, the runtime) must be there before them and must not stay when nobody needs it.
+"""Create the Secrets and ConfigMaps that pods mount, and delete them when no attempt needs them.
 
-A job's secrets are one Secret, `corral-JOB`, made when its first pod needs it and deleted when its last attempt is
-forgotten; a retry after that makes it again. What opens the registries of its own images is another, since a kubelet reads
-that. What one attempt alone may know goes with its pod, which owns it. What a
-killed server left is looked for when the next one opens.
+A job's secrets are one Secret, `corral-JOB`. It is made for the job's first pod and deleted when its last attempt is
+forgotten; a later retry makes it again. The registry logins of the job's own images are a second Secret, because a
+kubelet reads that one. A Secret of one attempt is owned by its pod and deleted with it. The next server that opens
+collects what a killed server left.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ class Belongings:
         runtimes: Runtimes,
         attempts: Callable[[], frozenset[AttemptId]],
     ) -> None:
-        """`attempts` are those that are not forgotten."""
+        """`attempts` returns the attempts that are not forgotten."""
         self._calls, self._settings, self._runtimes, self._attempts = calls, settings, runtimes, attempts
         self._runtime_is_there = False
         self._jobs: dict[str, set[str]] = {}
-        """The Secrets that jobs are known to have, by name."""
+        """The Secrets that each job may have, by job."""
         self._unowned: set[AttemptId] = set()
-        """Attempts of which a Secret may be there that no pod is known to own."""
+        """Attempts that may have a Secret without an owning pod."""
         self._one_at_a_time = asyncio.Lock()
 
     def labels(self, attempt: AttemptId) -> dict[str, str]:
-        """What tells whose a thing is."""
+        """Return the labels with the server and job of an attempt's objects."""
         return {SERVER_LABEL: self._settings.server, JOB_LABEL: parse_attempt_id(attempt).job}
 
     async def put_secrets(self, launch: TaskLaunch) -> None:
-        """Have the job's Secret hold what this task needs of it."""
+        """Create or extend the job's Secret with the secrets of this task."""
         job = parse_attempt_id(launch.attempt).job
         values = {key: secret.value for key, secret in secret_keys(launch).items()}
         metadata = {"name": secret_name(job), "labels": self.labels(launch.attempt)}
@@ -71,7 +71,7 @@ class Belongings:
                 await self._patch(secret_name(job), {"stringData": values})
 
     async def put_registries(self, launch: TaskLaunch) -> None:
-        """Have a kubelet know what opens the registries of the job's own images."""
+        """Create the Secret with the registry logins of the job's own images."""
         job = parse_attempt_id(launch.attempt).job
         values = {_LOGINS: launch.registries}
         metadata = {"name": registries_name(job), "labels": self.labels(launch.attempt)}
@@ -88,7 +88,7 @@ class Belongings:
                 await self._create(SECRETS, secret)
 
     async def give_runtime(self, launch: TaskLaunch) -> None:
-        """Have what the pod mounts: the runtime, once for all, and what only this attempt may know."""
+        """Create the objects that the pod mounts: the runtime's ConfigMap, once, and the attempt's own Secret."""
         self._unowned.add(launch.attempt)
         wanted = [(SECRETS, await self._runtimes.secret(launch, self.labels(launch.attempt), launch.env))]
         if not self._runtime_is_there:
@@ -99,25 +99,25 @@ class Belongings:
         self._runtime_is_there = True
 
     async def own(self, pod: Pod, attempt: AttemptId) -> None:
-        """What only the attempt may know goes with its pod."""
+        """Make the pod the owner of the attempt's Secret, so that both are deleted together."""
         meta = pod.metadata
         owner = {"apiVersion": "v1", "kind": "Pod", "name": meta.name, "uid": meta.uid}
         await self._patch(meta.name, {"metadata": {"ownerReferences": [owner]}})
         self._unowned.discard(attempt)
 
     async def drop(self, attempt: AttemptId) -> None:
-        """Delete what only an attempt may know that has no pod to own it, or none that stays."""
+        """Delete the Secret of an attempt whose pod does not own it or will not stay."""
         async with self._one_at_a_time:
             self._unowned.discard(attempt)
             await self._delete(pod_name(attempt))
 
     async def forget(self, attempt: AttemptId) -> None:
-        """Nobody will ask for the attempt any more: drop what a start left whose outcome was never known."""
+        """Delete the Secret of an attempt whose start had an unknown outcome, as nobody will ask for it any more."""
         if attempt in self._unowned:
             await self.drop(attempt)
 
     async def collect(self, job: str) -> None:
-        """Delete the job's Secrets when no attempt of the job is left; should it fail, the next opening tries again."""
+        """Delete the job's Secrets when no attempt of the job is left. After a failure the next opening tries again."""
         async with self._one_at_a_time:
             if job not in self._jobs or job in self._living():
                 return
@@ -125,7 +125,7 @@ class Belongings:
                 await self._delete(name)
 
     async def sweep(self, transport: Transport) -> None:
-        """Find what an earlier server left: to know it, or to delete what no attempt needs any more."""
+        """Find the Secrets of an earlier server: record those still needed, and delete the others."""
         call = Call("list", SECRETS, self._settings.namespace)
         params = {"labelSelector": f"{SERVER_LABEL}={self._settings.server}", "limit": _PAGE}
         try:
@@ -170,12 +170,12 @@ class Belongings:
 
 
 def secret_name(job: str) -> str:
-    """The name of a job's Secret."""
+    """Return the name of a job's Secret."""
     return f"corral-{job}"
 
 
 def registries_name(job: str) -> str:
-    """The name of the Secret that opens the registries of a job's own images."""
+    """Return the name of the Secret with the registry logins of a job's own images."""
     return f"{secret_name(job)}-registries"
 
 

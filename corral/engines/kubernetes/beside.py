@@ -1,8 +1,9 @@
-"""Why: data, code and addresses are got ready by a container of Corral's own image, so a user's image needs a shell only.
+"""The sidecar of a pod, from Corral's own image, that stages data, code and peers' addresses for the task.
 
-It is a sidecar (an init container that restarts): Kubernetes starts it before the task's container, so that both work at
-once (what it says goes into the task's log, and the time it takes is not the start's), and tells it to end after that
-container has ended: then it moves outputs. It asks for no resources of its own, for the task's are all that is counted.
+So a user's image needs only a shell. It is a native sidecar (an init container that restarts). Kubernetes starts it
+before the task's container, so both work at once, its output goes to the task's log, and staging does not count as
+start time. Kubernetes ends it after that container; then it moves outputs. It requests no resources, since only the
+task's are counted.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from corral.model.launch import RuntimePlan, TaskLaunch
 CONTAINER: Final = "corral"
 """The sidecar's name."""
 OUTPUTS: Final = "corral.dev/outputs"
-"""The label of pods whose sidecar has something to do after the end."""
+"""Label of pods whose sidecar still has work after the task's end."""
 WORK: Final = "/run/corral/work"
-"""The task's own folder, where code goes and relative paths begin."""
+"""The task's own folder: code is placed there, and relative paths start there."""
 GIVEN: Final = "/run/corral/given"
 SHARED: Final = "/run/corral/shared"
 RUNTIME: Final = "/run/corral/runtime"
 STAGE_OUT_SECONDS: Final = 3600
-"""The pod's grace when outputs are to be moved: it is what Kubernetes leaves a sidecar after the end."""
+"""Grace of a pod with outputs, in seconds: the time that Kubernetes leaves a sidecar after the task's end."""
 _PRIVATE: Final = "/tmp/corral"
 _FOR_STORAGE: Final = ("AWS_", "S3_", "FSSPEC_", "HADOOP_", "HDFS_", "KRB5", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-"""The beginnings of variables that the libraries which open remote data read."""
+"""Prefixes of variables that the libraries for remote data read."""
 _ENTRY: Final = f"""\
 pause() {{ sleep 0.1 2>/dev/null || sleep 1; }}
 say() {{ while IFS= read -r line <&3; do printf '%s\\n' "$line"; done; [ -z "$line" ] || printf %s "$line"; }}
@@ -43,7 +44,7 @@ exec 3<&-
 
 
 class Beside:
-    """One task's sidecar."""
+    """The sidecar of one task."""
 
     def __init__(self, launch: TaskLaunch, image: str, places: tuple[str, ...]) -> None:
         """Raises InvalidInput for data in a place that jobs may not use."""
@@ -55,7 +56,7 @@ class Beside:
         self._storages = moved(launch.storages)
 
     def plan(self, common: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
-        """What the runtime in the sidecar is to do; `variables` are those of the task's container."""
+        """Return the plan for the runtime in the sidecar. `variables` are those of the task's container."""
         checkpoint = common["checkpoint"]
         return {
             **common,
@@ -73,7 +74,7 @@ class Beside:
         }
 
     def wrap(self, pod: dict[str, Any], *, given: str, runtime: str, work: str) -> None:
-        """Put the sidecar into a pod, and have its first container wait for it.
+        """Add the sidecar to a pod and make its first container wait for it.
 
         `given` is the Secret with the plan, `runtime` the ConfigMap with the program, `work` the folder of the task.
         """
@@ -110,7 +111,7 @@ class Beside:
         }
         pinned = spec.get("securityContext", {})
         if not (pinned.get("runAsUser") or pinned.get("runAsNonRoot")):
-            # The task may run under any uid, and what it keeps to itself is moved as well.
+            # Root, because the task may run under any uid and its private files are moved too.
             sidecar["securityContext"] = {"runAsUser": 0, "runAsGroup": 0, "allowPrivilegeEscalation": False}
         spec.setdefault("initContainers", []).append(sidecar)
         if self._outputs or any(not mount.read_only for _, mount in self._storages):
@@ -121,7 +122,7 @@ class Beside:
         return bool(self._plan.code_digest or self._inputs or self._outputs)
 
     def _elsewhere(self, work: str) -> list[str]:
-        """The folders outside of the task's own that data are moved to or from."""
+        """Return the folders outside the task's own folder that data are moved to or from."""
         paths = [path for _, path in self._inputs] + [path for path, _ in self._outputs]
         folders = {os.path.dirname(os.path.normpath(path)) for path in paths if os.path.isabs(path)}
         if "/" in folders:
@@ -129,7 +130,7 @@ class Beside:
         return sorted(folder for folder in folders if folder != work and not folder.startswith(f"{work}/"))
 
     def _variables(self, env: Any) -> list[dict[str, Any]]:
-        """Of the task's variables those that open remote data, secrets by reference as there."""
+        """Return the task's variables that open remote data; secrets stay references."""
         return [entry for entry in env if entry["name"].upper().startswith(_FOR_STORAGE)]
 
 
@@ -138,7 +139,7 @@ def _access(writable: bool) -> dict[str, bool]:
 
 
 def moves_data(launch: TaskLaunch) -> bool:
-    """Whether the task has data moved before or after it."""
+    """Return whether data are moved before or after the task."""
     if moved(launch.storages):
         return True
     return launch.runtime is not None and bool(launch.runtime.inputs or launch.runtime.outputs)

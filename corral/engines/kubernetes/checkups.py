@@ -1,4 +1,7 @@
-"""Why: nodes differ, and one of a hundred that is old, half set up or late makes trouble that looks like everyone's."""
+"""Check a cluster's nodes: versions, taints, device plugins, DRA drivers and clocks.
+
+One bad node of a hundred causes trouble that looks like the whole cluster's.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from corral.kernel.errors import CorralError
 from corral.spec.dialects.accelerators import kind_of
 
 OLDEST: Final = (1, 29)
-"""From here on containers beside tasks work."""
+"""The first Kubernetes version with native sidecars."""
 SKEWED_SECONDS: Final = 5.0
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
 _LEASES: Final = Resource("leases", "coordination.k8s.io")
@@ -29,7 +32,7 @@ _SHOWN: Final = 5
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at; `state` is good, note or bad, `message` says what to do."""
+    """The result of one check. `state` is good, note or bad; `message` says what to do."""
 
     name: str
     state: str
@@ -37,19 +40,19 @@ class Finding(NamedTuple):
 
 
 class Raw(Slim, frozen=True):
-    """A list of which only the items matter."""
+    """A list of which only the items are read."""
 
     items: tuple[Any, ...] = ()
 
 
 def numbers(version: str) -> tuple[int, int] | None:
-    """Major and minor of a version; None for what is none."""
+    """Return the major and minor number of a version, or None for invalid text."""
     found = _VERSION.match(version)
     return (int(found[1]), int(found[2])) if found else None
 
 
 async def machines(transport: Transport, settings: KubernetesSettings, *, with_dra: bool) -> AsyncIterator[Finding]:
-    """The nodes: how many, whose, with which devices."""
+    """Check the nodes: their readiness, versions, management and devices."""
     try:
         found = [
             msgspec.convert(item, kubernetes.Node)
@@ -123,7 +126,7 @@ class _LeaseSpec(Slim, frozen=True):
 
 
 class _Lease(Slim, frozen=True):
-    """A node's sign of life: it says when by its own clock, and the server notes when by its."""
+    """A node's heartbeat. `renew_time` is by its own clock, the managed fields' time by the server's."""
 
     metadata: _LeaseMeta = _LeaseMeta()
     spec: _LeaseSpec = _LeaseSpec()
@@ -132,7 +135,7 @@ class _Lease(Slim, frozen=True):
 async def clocks(
     transport: Transport, settings: KubernetesSettings, now: Callable[[], float]
 ) -> AsyncIterator[Finding]:
-    """How far clocks are from the API server's, to a second."""
+    """Check clocks against the API server's, to a second."""
     probe = {"metadata": {"generateName": "corral-doctor-"}}
     call, before = Call("create", CONFIG_MAPS, settings.namespace), now()
     try:
@@ -156,7 +159,7 @@ async def clocks(
 
 
 def _skew(lease: _Lease) -> float:
-    """By how much the node's clock is ahead."""
+    """Return the seconds by which the node's clock is ahead."""
     times = [seconds(entry.time) for entry in lease.metadata.managed_fields]
     noted, said = max((time for time in times if time is not None), default=None), seconds(lease.spec.renew_time)
     return 0.0 if noted is None or said is None else said - noted

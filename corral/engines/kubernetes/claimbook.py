@@ -1,7 +1,7 @@
-"""Why: which device is held by whom, and which claim is of no more use, is known from claims and pods as last seen.
+"""Track which claim holds each device and which claims are no longer used, from claims and pods as last seen.
 
-Claims of Corral's outlive single tasks: tasks of one node may share one. Then a device whose task ended is still the
-claim's, and the next task that is given it uses the same claim; a claim is of no use when no pod that uses it is left.
+Corral's claims outlive single tasks, since tasks of one node may share one. The device of an ended task stays in the
+claim, and the next task on that device uses the same claim. A claim is unused once no pod that uses it is left.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from corral.engines.kubernetes.pods import SERVER_LABEL
 from corral.engines.kubernetes.slices import Named
 
 UNUSED_SECONDS: Final = 30.0
-"""A claim that no pod ever used is of no use after this long: its server was killed, or refused its pods."""
+"""Seconds after which a claim that no pod ever used is deleted: its server was killed, or its pods were refused."""
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 30.0
 _UNSEEN_SECONDS: Final = 10.0
-"""So long a pod that was just created may not have been seen."""
+"""Seconds for which a just created pod may be missing from the followed pods."""
 
 
 @dataclass(slots=True)
@@ -33,37 +33,37 @@ class User:
     name: str
     since: float
     requests: frozenset[str]
-    """Which of the claim's requests are its own; empty: all of them."""
+    """The claim's requests that the pod uses; empty means all of them."""
     live: bool = True
     """Whether it may still use its devices."""
 
 
 @dataclass(slots=True)
 class Ours:
-    """One claim of this server's."""
+    """One claim of this server."""
 
     name: str
     plan: Plan
     since: float
     """When it was first known here, by the loop's clock."""
     claim: ResourceClaim | None = None
-    """As last seen; None before that."""
+    """The claim as last seen; None before that."""
     users: dict[str, User] = field(default_factory=dict)
-    """By UID."""
+    """Pods by UID."""
     used: bool = False
     """Whether a pod ever used it."""
     busy: int = 0
-    """How many starts are just writing it or its pods."""
+    """The number of starts that are writing it or its pods."""
     reported: bool = False
-    """Whether somebody was told that others changed it."""
+    """Whether a change to it by others was already reported."""
     leaving: bool = False
-    """Whether this server asked for its deletion."""
+    """Whether this server requested its deletion."""
     not_before: float = 0.0
-    """When what the cluster refused of it is tried again, by the loop's clock."""
+    """When to retry a refused write, by the loop's clock."""
     pause: float = 0.0
 
     def refused(self, now: float) -> None:
-        """A write to it failed: the next one waits, ever longer."""
+        """Delay the next write after a failure, with exponential backoff."""
         self.pause = min(max(_FIRST_PAUSE, 2 * self.pause), _LONGEST_PAUSE)
         self.not_before = now + self.pause
 
@@ -73,13 +73,13 @@ class Ours:
         return {uid: user.name for uid, user in self.users.items() if user.live}
 
     def user_of(self, request: str, *, other_than: str) -> str:
-        """Another pod that may use the devices of a request; "" for none."""
+        """Return another pod that may use the devices of a request, "" for none."""
         mine = (user for user in self.users.values() if user.live and (not user.requests or request in user.requests))
         return next((user.name for user in mine if user.name != other_than), "")
 
     @property
     def unsettled(self) -> bool:
-        """Whether it lacks its allocation, or a pod that uses it lacks its right to."""
+        """Whether its allocation is missing, or a live pod is not in its `reservedFor`."""
         if self.claim is None or self.busy or not self.live:
             return False
         reserved = {each.uid for each in self.claim.status.reserved_for}
@@ -87,7 +87,7 @@ class Ours:
 
     @property
     def contrary(self) -> bool:
-        """Whether somebody else gave it other devices; that is for ever."""
+        """Whether somebody else allocated other devices to it. An allocation never changes."""
         return self.claim is not None and bool(self.claim.status.allocation) and not as_planned(self.claim, self.plan)
 
 
@@ -97,25 +97,25 @@ class ClaimBook:
     def __init__(self, server: str, namespace: str) -> None:
         self._server, self._namespace = server, namespace
         self.ours: dict[str, Ours] = {}
-        """By name."""
+        """Claims by name."""
         self.touched: set[str] = set()
-        """The names of claims that something happened to; whoever looks clears it."""
+        """Names of changed claims. The reader clears it."""
         self._unused: set[str] = set()
         self._others: dict[str, tuple[Named, ...]] = {}
         self._held: dict[Named, dict[str, str]] = {}
         self._given: dict[Named, str] = {}
 
     def holder(self, device: Named) -> str:
-        """The claim (`namespace/name`) by which somebody else holds a device; "" for none."""
+        """Return the claim (`namespace/name`) by which others hold a device, "" for none."""
         return next(iter(self._held.get(device, {}).values()), "")
 
     def giving(self, device: Named) -> Ours | None:
-        """This server's claim that holds a device and that pods still use, or are about to."""
+        """Return this server's claim that holds a device and has live pods or running starts, or None."""
         found = self.ours.get(self._given.get(device, ""))
         return found if found is not None and (found.live or found.busy) else None
 
     def expect(self, name: str, plan: Plan, now: float) -> Ours:
-        """The claim that is about to be made."""
+        """Record a claim that is about to be created."""
         found = self.ours.setdefault(name, Ours(name, plan, now))
         found.plan = plan
         self._unused.add(name)
@@ -123,7 +123,7 @@ class ClaimBook:
         return found
 
     def use(self, pod: Pod, now: float) -> None:
-        """A pod was created, and is there, as far as is known."""
+        """Record that a pod was just created and uses its claims."""
         for name, requests in uses_of(pod).items():
             found = self.ours.get(name)
             if found is not None:
@@ -132,7 +132,7 @@ class ClaimBook:
                 self._unused.discard(name)
 
     def fold_claim(self, change: Change[ResourceClaim], now: float) -> set[Named]:
-        """Take in what happened to a claim; the devices that others hold now and did not before, or no longer."""
+        """Fold a claim's change. Return the devices of others' claims that became held or free."""
         claim = change.object
         if claim.metadata.labels.get(SERVER_LABEL) == self._server and claim.metadata.namespace == self._namespace:
             self._fold_ours(claim, now, gone=change.gone)
@@ -151,7 +151,7 @@ class ClaimBook:
         return set(before) ^ set(held)
 
     def fold_pod(self, change: Change[Pod], now: float) -> None:
-        """Take in what happened to a pod of this server."""
+        """Fold the change of a pod of this server."""
         pod = change.object
         for name, requests in uses_of(pod).items():
             found = self.ours.get(name)
@@ -171,7 +171,7 @@ class ClaimBook:
             self.touched.add(name)
 
     def miss(self, there: frozenset[str], now: float) -> None:
-        """Forget users that came and went unseen; `there` are the UIDs of all pods that are."""
+        """Forget pods that ended unseen. `there` are the UIDs of all existing pods."""
         for name, found in self.ours.items():
             for uid, user in list(found.users.items()):
                 if uid not in there and now - user.since > _UNSEEN_SECONDS:
@@ -180,7 +180,7 @@ class ClaimBook:
                     self.touched.add(name)
 
     def useless(self, now: float) -> Iterator[Ours]:
-        """The claims that are to be deleted."""
+        """Yield the claims to delete."""
         for found in [self.ours[name] for name in self._unused]:
             if found.claim is None or found.busy or found.users or found.leaving or now < found.not_before:
                 continue
@@ -188,7 +188,7 @@ class ClaimBook:
                 yield found
 
     def drop_if_gone(self, found: Ours) -> None:
-        """Forget a claim that is not there and that nobody uses."""
+        """Forget a claim that does not exist and has no users."""
         if found.claim is not None or found.users or found.busy:
             return
         del self.ours[found.name]
@@ -222,7 +222,7 @@ class ClaimBook:
 
 
 def uses_of(pod: Pod) -> dict[str, frozenset[str]]:
-    """By the name of each claim that a pod uses, the requests of it; none where it uses all."""
+    """Return, per claim of a pod, the requests that it uses; empty if it uses all."""
     found: dict[str, frozenset[str]] = {}
     for each in pod.spec.resource_claims:
         if each.resource_claim_name:
@@ -233,7 +233,7 @@ def uses_of(pod: Pod) -> dict[str, frozenset[str]]:
 
 
 def claims_of(pod: Pod) -> tuple[str, ...]:
-    """The names of the claims that a pod uses."""
+    """Return the names of the claims that a pod uses."""
     return tuple(each.resource_claim_name for each in pod.spec.resource_claims if each.resource_claim_name)
 
 

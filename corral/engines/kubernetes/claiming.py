@@ -1,9 +1,9 @@
-"""Why: a device reaches a pod by a claim that Corral allocates; here the writes for that happen, few and in their order.
+"""Create and allocate the ResourceClaims that give pods their devices.
 
-Claim, pod, and at once the claim's status: its allocation and whom it is reserved for, in one write. The tasks of one job
-that begin together on one node share a claim, as long as each has one device: such a device can be used again, in the
-same claim, when its task has ended and others of the claim run on. Kubelets ask a driver for all devices of a claim
-together, so devices of tasks that have several are claimed for each task alone.
+The order of writes: claim, pod, then the claim's status, with allocation and reservation in one write. Tasks of one job
+that start together on one node share a claim if each has one device. Such a device can be used again in the same claim
+when its task has ended and others of the claim run on. Kubelets prepare all devices of a claim together, so a task with
+several devices has a claim of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.model.launch import TaskLaunch
 
 GATHER_SECONDS: Final = 0.02
-"""So long after the last of them nobody else is waited for who could share a claim."""
+"""Seconds to wait, after the last start joined, for another start that could share the claim."""
 _CLAIM: Final = msgspec.json.Decoder(ResourceClaim)
 
 Post = Callable[[Sequence[ClaimedDevice]], Awaitable[Pod]]
@@ -51,7 +51,7 @@ class _Batch:
 
 
 class Claiming:
-    """Makes the claims of one server in one namespace."""
+    """Creates the claims of one server in one namespace."""
 
     def __init__(self, calls: PodCalls, book: ClaimBook, *, server: str, namespace: str, share: bool = True) -> None:
         """`share`: whether tasks of a job share claims."""
@@ -61,15 +61,15 @@ class Claiming:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        """Leave what is not done to the next start."""
+        """Cancel unfinished writes; the next start resumes them."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def start(self, launch: TaskLaunch, node: str, devices: Sequence[Named], post: Post) -> Pod:
-        """The pod of an attempt with these devices of a node, which it may use once this returns.
+        """Create the pod of an attempt with these devices of a node, usable once this returns.
 
-        Raises what the calls raise, and Conflict for a device that another pod has; repeated, it goes on where it was.
+        Raises errors of the calls, and Conflict for a device that another pod uses. A repeated call resumes the start.
         """
         attempt, more = launch.attempt, launch.beside
         used, rest = self._divided(devices, pod_name(attempt), part=launch.share is not None)
@@ -92,7 +92,10 @@ class Claiming:
                 self._book.touched.add(claim.name)
 
     def _divided(self, devices: Sequence[Named], pod: str, *, part: bool) -> tuple[dict[str, list[Named]], list[Named]]:
-        """The devices that claims give already, by their names, and the others; `part` has a device with others."""
+        """Split the devices into those of existing claims, by claim, and the rest.
+
+        `part`: the task may share its device.
+        """
         used: dict[str, list[Named]] = {}
         rest = []
         for device in devices:
@@ -109,9 +112,9 @@ class Claiming:
         return used, rest
 
     async def settle(self, claim: Ours) -> None:
-        """Have the claim's status say what it must; raises the house's errors.
+        """Write the claim's status: allocation and reservations. Raises CorralError.
 
-        A claim that somebody else gave other devices stays as it is: `ClaimBook` says so.
+        A claim to which somebody else allocated other devices stays unchanged; `ClaimBook` reports it.
         """
         allocate = claim.claim is None or claim.claim.status.allocation is None
         uid = claim.claim.metadata.uid if claim.claim is not None else ""
@@ -133,7 +136,7 @@ class Claiming:
         more: int,
         post: Callable[[ClaimedDevice], Awaitable[Pod]],
     ) -> Pod:
-        """The pod with devices of a claim that is made for it, and for others that begin together with it."""
+        """Create the pod with devices of a new claim, shared with starts that join its batch."""
         batch = self._batch(attempt, node, devices, more)
         try:
             ours = await asyncio.shield(batch.claimed)
@@ -165,7 +168,7 @@ class Claiming:
         return batch
 
     async def _carry(self, key: _Key | None, batch: _Batch, node: str, most: int) -> None:
-        """Make the claim of a batch, wait for its pods, and give it to them."""
+        """Create the claim of a batch, wait for its pods, and reserve it for them."""
         try:
             if key is not None:
                 await self._gather(key, batch, min(most, MOST))
@@ -188,7 +191,7 @@ class Claiming:
             self._book.touched.add(ours.name)
 
     async def _gather(self, key: _Key, batch: _Batch, most: int) -> None:
-        """Wait for those who can share the claim, until nobody else comes."""
+        """Wait for further starts to share the claim, until it is full or none joins in time."""
         try:
             while len(batch.members) < most:
                 batch.joined.clear()
@@ -243,7 +246,7 @@ class Claiming:
             future.cancel()
             return
         future.set_exception(error)
-        future.exception()  # it may be that nobody waits for it any more
+        future.exception()  # mark it as retrieved: nobody may be waiting any more
 
     @staticmethod
     def _now() -> float:
@@ -251,7 +254,7 @@ class Claiming:
 
 
 def _claimed(claim: Ours, devices: Sequence[Named]) -> ClaimedDevice:
-    """What a pod says of the claim: which of its requests are its own."""
+    """Return the pod's reference to the claim, with the requests of these devices."""
     wanted = set(devices)
     requests = tuple(grant.request for grant in claim.plan.grants if wanted >= set(grant.devices))
     return ClaimedDevice(claim.name, () if len(requests) == len(claim.plan.grants) else requests)

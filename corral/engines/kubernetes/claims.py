@@ -1,4 +1,4 @@
-"""Why: devices reach pods through `resource.k8s.io/v1`; these structs are what Corral reads of its slices and claims."""
+"""Structs for the parts of `resource.k8s.io/v1` slices and claims that Corral reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corral.engines.kubernetes.objects import Meta, Object, Slim
 
 
 class Attribute(Slim, frozen=True):
-    """One attribute of a device: exactly one of the four is there."""
+    """One attribute of a device. Exactly one field is set."""
 
     text: str | None = field(name="string", default=None)
     number: int | None = field(name="int", default=None)
@@ -18,7 +18,7 @@ class Attribute(Slim, frozen=True):
 
 
 class Capacity(Slim, frozen=True):
-    """How much of one resource a device has."""
+    """The amount of one resource of a device."""
 
     value: str = ""
 
@@ -33,7 +33,7 @@ class SliceDevice(Slim, frozen=True):
 
 
 class Pool(Slim, frozen=True):
-    """Which slices belong together; only those of the highest generation count, when all of them are there."""
+    """The pool of a slice. Only slices of the highest generation count, once all of them exist."""
 
     name: str = ""
     generation: int = 0
@@ -41,7 +41,7 @@ class Pool(Slim, frozen=True):
 
 
 class SliceSpec(Slim, frozen=True):
-    """Which driver has which devices where."""
+    """The driver, pool, node and devices of a slice."""
 
     driver: str = ""
     pool: Pool = Pool()
@@ -57,14 +57,14 @@ class ResourceSlice(Object, frozen=True):
 
 
 class Result(Slim, frozen=True):
-    """One device given to one request of a claim."""
+    """One device allocated to one request of a claim."""
 
     request: str = ""
     driver: str = ""
     pool: str = ""
     device: str = ""
     admin_access: bool | None = None
-    """Whether it is for an administrator, who keeps nobody else from the device."""
+    """Whether the claim has admin access, which does not exclude others from the device."""
 
 
 class Results(Slim, frozen=True):
@@ -74,13 +74,13 @@ class Results(Slim, frozen=True):
 
 
 class Allocation(Slim, frozen=True):
-    """What a claim was given; it never changes once set."""
+    """The allocation of a claim. It never changes once set."""
 
     devices: Results = Results()
 
 
 class Consumer(Slim, frozen=True):
-    """Who may use a claim."""
+    """A pod that a claim is reserved for."""
 
     resource: str = ""
     name: str = ""
@@ -88,14 +88,14 @@ class Consumer(Slim, frozen=True):
 
 
 class ClaimStatus(Slim, frozen=True):
-    """What a claim was given, and to whom it is reserved."""
+    """The allocation of a claim and its reservations."""
 
     allocation: Allocation | None = None
     reserved_for: tuple[Consumer, ...] = ()
 
 
 class ClaimMeta(Meta, frozen=True):
-    """`metadata` of a claim: Corral writes down with its own what each is for."""
+    """`metadata` of a claim. Corral annotates its own claims with the purpose of each device."""
 
     annotations: dict[str, str] = {}
 

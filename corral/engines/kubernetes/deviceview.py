@@ -1,7 +1,6 @@
-"""Why: slices and claims are followed beside pods and nodes, where a cluster has them and Corral may see them.
+"""Follow ResourceSlices and ResourceClaims, where the cluster serves them and Corral may read them.
 
-A cluster without `resource.k8s.io/v1`, or whose administrator does not let Corral read it, has no devices by claims; all
-else works.
+Without `resource.k8s.io/v1`, or without permission to read it, there are no devices by claims. Everything else works.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _OPEN_SECONDS: Final = 60.0
 
 
 class DeviceView:
-    """The devices that drivers publish, and the claims that hold them, followed while `run` runs."""
+    """The devices that drivers publish and the claims that hold them, followed while `run` runs."""
 
     def __init__(
         self, source: Source, settings: KubernetesSettings, *, touch: Callable[[str], None], seed: int | str = 0
     ) -> None:
-        """`touch` hears of every node whose devices may be others now."""
+        """`touch` is called with each node whose devices may have changed."""
         self._source, self._touch, self._seed = source, touch, seed
         self._slice_objects = Reflector(source, SLICES, ResourceSlice, seed=seed)
         self._claim_objects = Reflector(source, CLAIMS, ResourceClaim, seed=seed)
@@ -43,7 +42,7 @@ class DeviceView:
         """Why there are no devices by claims; "" where there may be."""
 
     async def run(self) -> None:
-        """Follow the cluster until cancelled, if it has anything to follow."""
+        """Follow slices and claims until cancelled, if the cluster serves them."""
         self.absent = await why_not(self._source, (SLICES, CLAIMS), self._seed)
         self._asked.set()
         if self.absent:
@@ -54,7 +53,10 @@ class DeviceView:
                 group.create_task(self._claim_objects.run())
 
     async def fill(self) -> None:
-        """Wait for a whole copy and take it in; a cluster that does not answer is said by those who follow its pods."""
+        """Wait for a complete copy and fold it.
+
+        On timeout return: the followers of pods report an unreachable cluster.
+        """
         try:
             async with asyncio.timeout(_OPEN_SECONDS):
                 await self._asked.wait()
@@ -71,11 +73,11 @@ class DeviceView:
             unseen -= await self._take_claims()
 
     def followers(self) -> tuple[Coroutine[Any, Any, None], ...]:
-        """What takes in every change; to be run after `fill`."""
+        """Return the coroutines that fold every change. Run them after `fill`."""
         return self._follow_slices(), self._follow_claims()
 
     def forget(self, node: str) -> None:
-        """The node is gone."""
+        """Forget a node that is gone."""
         self._slices.forget(node)
 
     async def _follow_slices(self) -> None:
@@ -90,7 +92,7 @@ class DeviceView:
             await self._take_claims()
 
     async def _take_claims(self) -> set[str]:
-        """Take in what happened to claims; the keys of those."""
+        """Fold the changes of claims and return their keys."""
         changes = await self._claim_objects.take()
         now = asyncio.get_running_loop().time()
         for change in changes:

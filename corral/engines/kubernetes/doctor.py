@@ -1,6 +1,6 @@
-"""Why: what a cluster lacks is better said before the first job than by it: each thing by its name, with what to do.
+"""Examine a cluster before the first job: report each missing thing by name, with what to do.
 
-Everything is only read, or tried out (a dry run); what only a pod can show is `probing`'s.
+Everything is only read or tried as a dry run. Checks that need a pod are in `probing`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from corral.engines.kubernetes.transport import Transport
 from corral.kernel.errors import CorralError, Forbidden, NotFound
 
 WITH_DRA: Final = (1, 34)
-"""From here on DRA is served as `resource.k8s.io/v1`."""
+"""The first Kubernetes version that serves DRA as `resource.k8s.io/v1`."""
 _REVIEWS: Final = Resource("selfsubjectaccessreviews", "authorization.k8s.io", namespaced=False)
 _CLASSES: Final = Resource("storageclasses", "storage.k8s.io", namespaced=False)
 _VOLUME_CLAIMS: Final = Resource("persistentvolumeclaims")
@@ -27,7 +27,7 @@ _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 async def examine(transport: Transport, settings: KubernetesSettings, now: Callable[[], float]) -> list[Finding]:
-    """Everything that has to be right on a cluster but what only a pod can show; `now` is seconds since 1970 here."""
+    """Run all checks that need no pod. `now` returns this machine's seconds since 1970."""
     found: list[Finding] = []
     try:
         await transport.open()
@@ -56,7 +56,7 @@ async def _version(transport: Transport) -> str:
 
 
 class _Path(Call, frozen=True):
-    """A GET of a path that is no object's."""
+    """A GET of a path that belongs to no object."""
 
     at: str = ""
 
@@ -115,7 +115,7 @@ async def _permissions(
 async def missing(
     transport: Transport, settings: KubernetesSettings, wanted: Iterable[Permission]
 ) -> AsyncIterator[Finding]:
-    """Those of the permissions that Corral does not have."""
+    """Yield the permissions that Corral lacks."""
     for permission in wanted:
         for verb in permission.verbs:
             if not await _allowed(transport, settings.namespace, permission, verb):

@@ -1,10 +1,9 @@
-"""Why: objects that stand for jobs are watched and written here, by the same reflector and transport as pods.
+"""Watch and write the cluster objects that stand for jobs.
 
-A cluster that lacks a kind's definition answers 404 to its list: that kind is then not followed, and is looked for again
-with a growing wait. All that Corral writes is a server-side apply of the fields that are its own, or a merge; the UID in
-it makes sure that another object of the same name is never touched. Only who leads may write: no call begins, or is
-waited for, once the lease is over; and should it arrive after another server has led, then the version of the object
-that it was made for is no longer the object's, so it is refused.
+If a kind's definition is missing, its list answers 404. The kind is then not followed, and is tried again with a
+growing wait. Corral writes by server-side apply of its own fields, or by merge. Each write carries the UID, so that
+another object of the same name is never touched. Only the leader may write: no call starts, or is waited for, after the
+lease is over. A late call is refused once another server has led, because the object has a newer version by then.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ class DocumentMeta(Meta, frozen=True):
 
 
 class Document(Object, frozen=True):
-    """Any object with a spec; `spec` and `status` as they are."""
+    """Any object with a spec; `spec` and `status` stay untyped."""
 
     api_version: str = ""
     kind: str = ""
     metadata: DocumentMeta = DocumentMeta()
     job_type: str | None = None
-    """Alnair's objects have it beside their spec."""
+    """Alnair's objects have this field beside their spec."""
     spec: dict[str, Any] = {}
     status: dict[str, Any] = {}
 
@@ -70,9 +69,9 @@ class KubernetesDocuments:
         lease_left: Callable[[], float] = lambda: CALL_SECONDS,
         run_elsewhere: Callable[[Collection[str]], None] = lambda uids: None,
     ) -> None:
-        """`transport` is opened and closed by the engine; randomness (of waits) is drawn from `seed`.
+        """The engine opens and closes `transport`. `seed` seeds the random waits.
 
-        `lease_left` tells for how many seconds this server may still act, `run_elsewhere` hears of external jobs.
+        `lease_left` returns the seconds for which this server may still act. `run_elsewhere` is given external jobs.
         """
         self.run_elsewhere = run_elsewhere
         self._transport, self._lease_left = transport, lease_left
@@ -96,21 +95,21 @@ class KubernetesDocuments:
         return await self._changed.get()
 
     def listed(self, kind: str) -> Collection[str] | None:
-        """The UIDs of every object of a kind; None while no whole list was taken in."""
+        """Return the UIDs of all objects of a kind, or None before the first complete list."""
         reflector = self._reflectors[kind]
         return reflector.there if reflector.synced.is_set() else None
 
     async def whole(self, kind: str) -> Collection[str]:
-        """Wait until a whole list of a kind was taken in; its UIDs."""
+        """Wait for a complete list of a kind and return its UIDs."""
         await self._reflectors[kind].synced.wait()
         return self._reflectors[kind].there
 
     def trouble(self, kind: str) -> CorralError | None:
-        """Why a kind is not followed just now."""
+        """Return why a kind is not followed at present, or None."""
         return self._reflectors[kind].trouble
 
     async def definition(self, kind: str) -> Mapping[str, str] | None:
-        """The annotations of a kind's definition; None when the cluster has none."""
+        """Return the annotations of a kind's CustomResourceDefinition, or None when the cluster has none."""
         try:
             body = await self._transport.ask(Call("get", _DEFINITIONS, name=kind), deadline=CALL_SECONDS)
         except NotFound:
@@ -124,7 +123,10 @@ class KubernetesDocuments:
     async def apply(
         self, ref: ObjectRef, fields: Mapping[str, Any], *, version: str, part: str = "", subresource: str = ""
     ) -> str:
-        """Make exactly these fields Corral's own, but for what the definition does not know; the object's version then."""
+        """Apply these fields as Corral's own, without those that the definition does not know.
+
+        Return the new version.
+        """
         params = {"fieldManager": f"{_MANAGER}-{part}" if part else _MANAGER, "force": "true"}
         while True:
             known = self._undeclared.without(ref.kind, fields)
@@ -135,7 +137,7 @@ class KubernetesDocuments:
                     raise
 
     async def merge(self, ref: ObjectRef, fields: Mapping[str, Any], *, version: str) -> str:
-        """Merge fields into an object; its version then."""
+        """Merge fields into an object and return its new version."""
         return await self._patch(ref, fields, version, MERGE_PATCH, {"fieldManager": f"{_MANAGER}-scale"}, "")
 
     async def _patch(
@@ -175,7 +177,7 @@ def _change(title: str, change: Change[Document]) -> DocumentChange:
 
 
 def _plain(document: Document) -> dict[str, Any]:
-    """The object as its author's tools show it; without what is nested more deeply than Python can follow."""
+    """Return the object as plain data, without spec and status if they exceed Python's recursion limit."""
     try:
         plain: dict[str, Any] = msgspec.to_builtins(document)
     except RecursionError:

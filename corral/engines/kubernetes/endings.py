@@ -1,4 +1,4 @@
-"""Why: an end is told once, after the log is complete; and a pod that went without a word has ended as well."""
+"""End attempts' pods and report each end once, after the log is complete, also for pods that vanished unseen."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from corral.model.launch import EngineEvent, Exited
 _log = logging.getLogger(__name__)
 _SWEEP_SECONDS: Final = 1.0
 _FORCED_SECONDS: Final = 10.0
-"""Between two tries to give a pod up."""
+"""Seconds between attempts to force a pod's deletion."""
 _UNSEEN_SECONDS: Final = 5.0
 
 
 class Endings:
-    """Brings attempts to their reported end."""
+    """Stops attempts and reports their ends."""
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class Endings:
         self._ledger, self._pods, self._logs, self._view = ledger, pods, logs, view
         self._tell, self._exec, self._wall = tell, execute, wall
         self._deleting: set[tuple[str, bool]] = set()
-        """The deletions under way, by UID and whether forced: while a cluster is slow, no second one waits behind them."""
+        """Deletions under way, by UID and whether forced: on a slow cluster no second one queues behind them."""
 
     async def delete(self, attempt: AttemptId, uid: str, *, force: bool = False) -> None:
-        """Have a pod end that is of no use, or with `force` be forgotten; should it fail, the next word tries again."""
+        """Delete a useless pod, or with `force` remove it at once. After a failure the next call tries again."""
         which = (uid, force)
         if which in self._deleting:
             return
@@ -59,10 +59,10 @@ class Endings:
             self._deleting.discard(which)
 
     async def stop(self, record: Record, grace_seconds: float, signal: str) -> None:
-        """Have an attempt end: by deletion, which is TERM and after the grace KILL; another signal is sent first.
+        """End an attempt by deletion: TERM, then KILL after the grace. Another signal is sent first.
 
-        When that is over stands on the pod, so that the next server goes on. A repetition can only bring it forward, and
-        sends the signal when that came to nothing before.
+        The deadline is stored on the pod, so that the next server continues. A repeated call can only bring it forward.
+        It sends the signal again if the first try had no effect.
         """
         record.stopping = True
         if signal.removeprefix("SIG") == "TERM" or record.started is None:
@@ -81,7 +81,10 @@ class Endings:
             record.signalled = True
 
     async def _send(self, attempt: AttemptId, signal: str) -> bool:
-        """Send a signal to every process of the pod but its first, which is none of the task's; whether it was sent."""
+        """Send a signal to all processes of the pod except PID 1, which is not the task's.
+
+        Return whether it was sent.
+        """
         command = ["/bin/sh", "-c", 'kill -s "$1" -- -1', "sh", signal.removeprefix("SIG")]
         try:
             async with asyncio.timeout(CALL_SECONDS):
@@ -95,7 +98,7 @@ class Endings:
             return False
 
     async def close(self, record: Record) -> None:
-        """Complete the log of an attempt that ended, and tell."""
+        """Complete the log of an ended attempt and report its end."""
         end, begun = record.end, record.started
         assert end is not None
         log_bytes = 0
@@ -112,7 +115,7 @@ class Endings:
         self._tell(record.exited)
 
     async def sweep(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
-        """Until cancelled delete what is due, and look for pods that came and went while the cluster was not watched."""
+        """Until cancelled, delete pods whose deadline passed, and end attempts whose pods vanished while unwatched."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             for record in list(self._ledger.records.values()):

@@ -1,7 +1,7 @@
-"""Why: control starts, stops and watches pods here through one object; the real work is in the package's other files.
+"""The Kubernetes engine: starts, stops and watches pods for control. The work is in the package's other modules.
 
-Guarantees: an attempt's pod is created once (its name is the lock) and known by its UID; an end is told when the pod's
-containers have ended or the pod is gone; all is found again from the pods themselves, whenever this server is killed.
+An attempt's pod is created once (its name is the lock) and known by its UID. An end is reported when the pod's
+containers have ended or the pod is gone. After a crash the state is rebuilt from the pods themselves.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from corral.storage.logs import LogStore
 
 _log = logging.getLogger(__name__)
 _ARCHIVED_SECONDS = 600.0
-"""How long a pod that has ended waits for a blob store that is away."""
+"""Seconds that an ended pod waits for an unavailable blob store."""
 
 
 class KubernetesEngine:
@@ -65,9 +65,9 @@ class KubernetesEngine:
         wall: Callable[[], float] = time.time,
         lease_left: Callable[[], float] = lambda: CALL_SECONDS,
     ) -> None:
-        """`blobs` has code, `archiver` copies logs on to where all replicas have them; `wall` tells seconds since 1970.
+        """`blobs` holds code; `archiver` copies logs for all replicas; `wall` returns seconds since 1970.
 
-        Randomness (of waits) is drawn from `seed`; `lease_left` tells for how many seconds this server may still act.
+        `seed` seeds the random waits. `lease_left` returns the seconds for which this server may still act.
         """
         self.name = settings.name
         self._transport, self._settings, self._lease_left = transport, settings, lease_left
@@ -120,15 +120,15 @@ class KubernetesEngine:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def listed_objects(self, kind: str, namespace: str = "") -> bytes:
-        """The nodes or pods of the cluster, as its API server tells of them.
+        """Return the cluster's nodes or pods as the API server's JSON.
 
-        Raises the house's errors, Forbidden where Corral may not look.
+        Raises a CorralError; Forbidden where Corral may not look.
         """
         resource = {"nodes": NODES, "pods": PODS}[kind]
         return await self._pods.ask(Call("list", resource, namespace if resource.namespaced else ""))
 
     def documents(self, kinds: Iterable[ObjectAddress]) -> KubernetesDocuments:
-        """The objects of some kinds on this cluster, over the engine's own connections."""
+        """Return the objects of some kinds on this cluster, read over the engine's own connections."""
         return KubernetesDocuments(
             self._transport,
             kinds,
@@ -138,9 +138,10 @@ class KubernetesEngine:
         )
 
     async def open(self) -> None:
-        """Find what still runs from before; after it `watch` reports every attempt that is not forgotten.
+        """Find attempts that still run. Afterwards `watch` reports every attempt that was not forgotten.
 
-        Raises the house's errors when the cluster cannot be seen."""
+        Raises a CorralError when the cluster cannot be read.
+        """
         self._log_store.open()
         try:
             await self._transport.open()
@@ -156,7 +157,7 @@ class KubernetesEngine:
         self._spawn(self._belongings.sweep(self._transport))
 
     async def close(self) -> None:
-        """Let go of everything without ending a task."""
+        """Release all resources without ending a task."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -165,17 +166,17 @@ class KubernetesEngine:
         await self._transport.close()
 
     def attempts(self) -> frozenset[AttemptId]:
-        """Every attempt that has a pod here, or an end that was not forgotten."""
+        """Return every attempt that has a pod here, or an end that was not forgotten."""
         return frozenset(self._ledger.records)
 
     async def inventory(self) -> Inventory:
-        """All nodes as last seen; raises Unavailable when the cluster has long been silent."""
+        """Return all nodes as last seen. Raises Unavailable when the cluster has not answered for long."""
         return self._view.inventory()
 
     async def start(self, launch: TaskLaunch) -> None:
-        """Create the attempt's pod unless that was done before.
+        """Create the attempt's pod unless it was created before.
 
-        Raises Unavailable when it is unknown whether there is one now.
+        Raises Unavailable when it is unknown whether the pod exists.
         """
         if launch.attempt in self._ledger.records:
             return
@@ -201,7 +202,10 @@ class KubernetesEngine:
                 self._spawn(self._belongings.collect(parse_attempt_id(launch.attempt).job))
 
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
-        """End the attempt's pod: `signal`, KILL after the grace; without a pod it ends at once, for ever."""
+        """End the attempt's pod: `signal`, then KILL after the grace.
+
+        Without a pod the attempt ends at once, for good.
+        """
         if attempt not in self._ledger.records:
             pod = await self._pods.find(attempt)
             if pod is None:
@@ -215,7 +219,7 @@ class KubernetesEngine:
             await self._endings.stop(record, grace_seconds, signal)
 
     async def forget(self, attempts: Sequence[AttemptId]) -> None:
-        """Delete the pods of ended attempts, and their records; with an archive once that has their logs.
+        """Delete the pods and records of ended attempts; with an archive, once it has their logs.
 
         Raises Conflict when one of them still runs.
         """
@@ -236,7 +240,7 @@ class KubernetesEngine:
             self._spawn(self._belongings.collect(job))
 
     def _archive(self, record: Record, archiver: LogArchiver) -> None:
-        """Forget an ended attempt as soon as its log is in the archive; this is not waited for."""
+        """Forget an ended attempt in the background, once its log is in the archive."""
 
         async def work() -> None:
             if not await archiver.settle(record.attempt, _ARCHIVED_SECONDS):
@@ -260,9 +264,9 @@ class KubernetesEngine:
             self._spawn(work())
 
     async def watch(self) -> AsyncIterator[EngineEvent]:
-        """What happens from now on; one reader at a time.
+        """Yield events from now on. One reader at a time.
 
-        Raises CorralError when the engine has come to see, or to look after, less than it should: open another one.
+        Raises CorralError when a part of the engine has failed: open another one.
         """
         while True:
             event = await self._events.get()
@@ -281,7 +285,7 @@ class KubernetesEngine:
         return await open_session(self._transport, self._settings.namespace, attempt, argv, tty=tty)
 
     async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
-        """A TCP connection to one of the task's ports.
+        """Open a TCP connection to one of the task's ports.
 
         Raises NotFound when the attempt is not running here, or has no such port.
         """
@@ -292,7 +296,7 @@ class KubernetesEngine:
             raise NotFound("no-such-port", f"{attempt} was not given port {port}.")
         return await open_connection(self._transport, self._settings.namespace, attempt, port)
 
-    # ---- what the cluster tells
+    # ---- events of the cluster
 
     def _pod_changed(self, attempt: AttemptId, change: Change[Pod]) -> None:
         self._tending.pod_changed(change)
@@ -312,24 +316,24 @@ class KubernetesEngine:
                 self._spawn(self._endings.close(record))
 
     def _cannot_start(self, attempt: AttemptId, why: PodExit) -> None:
-        """Have an attempt end that waits for what will never come."""
+        """End an attempt that waits for something that cannot come."""
         record = self._ledger.records.get(attempt)
         if record is not None and record.uid and record.started is None:
             self._give_up(record, why)
 
     def _give_up(self, record: Record, why: PodExit) -> None:
-        """Have an attempt end that has a pod; what it ended with is told when the pod is gone."""
+        """End an attempt that has a pod. `why` is reported as its end when the pod is gone."""
         if record.end is None:
             record.verdict = record.verdict or why
             self._spawn(self._endings.delete(record.attempt, record.uid))
 
     def _spawn(self, *work: Coroutine[Any, Any, None]) -> None:
-        """Have this done once, with nobody waiting."""
+        """Run the work in the background."""
         for each in work:
             self._begin(each).add_done_callback(_say_failure)
 
     def _keep(self, *loops: Coroutine[Any, Any, None]) -> None:
-        """Have this go on until `close`: should it fail, `watch` raises, since who goes on without it is blind."""
+        """Run loops until `close`. If one fails, `watch` raises, because without it the engine misses events."""
         for each in loops:
             self._begin(each).add_done_callback(self._stands_still)
 
@@ -351,7 +355,7 @@ class KubernetesEngine:
 
 
 def _say_failure(task: asyncio.Task[None]) -> BaseException | None:
-    """Log what a task ended with, unless that was in order; the same."""
+    """Log the exception of an ended task, if any, and return it."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
         _log.error("%s failed", getattr(task.get_coro(), "__qualname__", task.get_name()), exc_info=error)

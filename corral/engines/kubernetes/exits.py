@@ -1,9 +1,9 @@
-"""Why: a pod ends in thirty ways, and a retry depends on which; here each becomes one code of the exit table.
+"""Map each way in which a pod can end to one code of the exit table, on which retries depend.
 
-Sources: FrameworkController's default `podFailureSpec` with OpenPAI's additions (its -1300), the reasons that kubelet and
-controllers of Kubernetes 1.34 write (kubelet's `lifecycle`, `eviction`, `preemption` and `nodeshutdown` packages, the
-condition `DisruptionTarget`), containerd's `StartError`. First the pod's own reason counts, then a disruption that killed
-its containers, then the container that failed last. What a program ended with itself stays as it is, on every engine.
+Sources: FrameworkController's default `podFailureSpec` with OpenPAI's additions (its -1300), the reasons that kubelet
+and controllers of Kubernetes 1.34 write (kubelet's `lifecycle`, `eviction`, `preemption` and `nodeshutdown` packages,
+the condition `DisruptionTarget`), containerd's `StartError`. The pod's own reason comes first, then a disruption that
+killed its containers, then the container that failed last. A program's own exit code stays the same on every engine.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ OUT_OF_MEMORY, INIT_OUT_OF_MEMORY = -1200, -1300
 CREATION_FAILED, START_DENIED, START_NOT_FOUND, START_FAILED, NO_DEVICE = -1201, -1202, -1203, -1204, -1205
 NO_FAILED_CONTAINER: Final = -300
 USER_ERROR: Final = 220
-"""Of a task that did what it may not: as the local engine ends one whose folder is too large."""
+"""The exit code of a task that broke a limit, as of a task whose folder is too large in the local engine."""
 NO_IMAGE: Final = 254
 RUNTIME_FAILED: Final = 255
 
 MOST_REASON: Final = 1_000
 _MOST_TOLD: Final = 4_000
-"""What Corral's own runtime says may be longer: for jobs of OpenPAI a block of YAML stands behind the sentence."""
+"""Characters of a message from Corral's own runtime: for OpenPAI jobs a block of YAML follows the sentence."""
 _KILLED: Final = frozenset({137, 143})
 
 _TOO_MUCH: Final = (
     r"exceeded its local ephemeral storage limit|ephemeral local storage usage exceeds the total limit"
     r"|Usage of EmptyDir volume .* exceeds the limit"
 )
-"""What kubelet's eviction manager says of a pod that wrote more than it may; of a node's pressure it says otherwise."""
+"""The kubelet eviction manager's messages for a pod that wrote too much. Those for a node's pressure differ."""
 
 _POD_REASONS: Final = (
     (r"Evicted", EVICTED),
@@ -55,7 +55,7 @@ _POD_REASONS: Final = (
     (r"Unexpected.*|.*AffinityError|SMTAlignmentError|InvalidNodeInfo|Unknown.*", ADMISSION_FAILED),
     (r"NodeAffinity|NodePorts|NodeName|NodeUnschedulable|TaintToleration", ADMISSION_FAILED),
 )
-"""The pod's `status.reason`, whole, and the code."""
+"""Patterns of the pod's whole `status.reason`, and the code."""
 
 _DISRUPTIONS: Final = (
     (r"TerminationByKubelet", _TOO_MUCH, USER_ERROR),
@@ -65,7 +65,7 @@ _DISRUPTIONS: Final = (
     (r"DeletionByTaintManager|DeletionByPodGC", r"", NODE_LOST),
     (r"PreemptionBy.*", r"", PREEMPTED),
 )
-"""Reason and message of the condition DisruptionTarget, and the code."""
+"""Patterns of the reason and message of the condition DisruptionTarget, and the code."""
 
 _START_ERRORS: Final = (
     (r"executable file not found|no such file or directory", START_NOT_FOUND),
@@ -73,7 +73,7 @@ _START_ERRORS: Final = (
     (r"nvidia-container|no such device|unresolvable CDI|failed to inject devices|/dev/", NO_DEVICE),
     (r"", START_FAILED),
 )
-"""What the container runtime said when it could not start the program, and the code."""
+"""Patterns of the container runtime's message for a program that did not start, and the code."""
 
 _NEVER_STARTED: Final = frozenset({"StartError", "ContainerCannotRun", "RunContainerError", "CreateContainerError"})
 _BY_DOCKER: Final = {125: CREATION_FAILED, 126: START_DENIED, 127: START_NOT_FOUND}
@@ -84,29 +84,29 @@ _NO_SUCH_IMAGE: Final = re.compile(
 
 
 class PodExit(NamedTuple):
-    """How a pod ended."""
+    """The end of a pod."""
 
     code: int
     """0–255, or a negative code of the exit table."""
     reason: str
-    """What was seen, in Kubernetes' own words."""
+    """The cause, in Kubernetes' own words."""
     signal: int = 0
     at: float | None = None
-    """Seconds since 1970 by the node's clock; None where nothing says when."""
+    """Seconds since 1970 by the node's clock; None when unknown."""
 
 
 class Hindrance(NamedTuple):
     """Why a pod does not start."""
 
     code: int
-    """What its end will be when it is ended for this."""
+    """The exit code if the pod is ended for this."""
     reason: str
     certain: bool
-    """Whether waiting is known not to help."""
+    """Whether waiting cannot help."""
 
 
 def pod_exit(pod: Pod, *, gone: bool = False) -> PodExit | None:
-    """How the pod ended; None while it has not. `gone`: it was deleted, and this is the last that was seen of it."""
+    """Return the pod's end, or None while it runs. `gone`: it was deleted and this is its last known state."""
     status = pod.status
     if status.phase == "Succeeded" or (gone and _all_succeeded(pod)):
         return _lost_outputs(pod) or PodExit(0, "", at=_ended(pod))
@@ -131,7 +131,7 @@ def pod_exit(pod: Pod, *, gone: bool = False) -> PodExit | None:
 
 
 def hindrance(pod: Pod) -> Hindrance | None:
-    """Why the pod's containers wait, when it is more than that they are being made; None for a pod that goes its way."""
+    """Return why the pod's containers wait, or None if they wait for nothing but their creation."""
     for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting = container.state.waiting
         if waiting is None:
@@ -148,16 +148,16 @@ def hindrance(pod: Pod) -> Hindrance | None:
 
 
 def _all_succeeded(pod: Pod) -> bool:
-    """Whether every container had done its work, though nobody came to write down that the pod had."""
+    """Return whether all containers succeeded, although nothing recorded the pod as succeeded."""
     ends = [container.state.terminated for container in pod.status.container_statuses]
     return bool(ends) and all(end is not None and end.exit_code == 0 and end.signal == 0 for end in ends)
 
 
 def _failed_last(pod: Pod) -> tuple[str, Terminated, bool] | None:
-    """Name and end of the container that failed last, and whether it is an init container.
+    """Return name and end of the container that failed last, and whether it is an init container.
 
-    Sidecars do not count: Kubernetes ends them itself once the others have ended. Times have whole seconds; of two in
-    the same one the first of the pod's list counts.
+    Sidecars do not count: Kubernetes ends them itself after the others. Times have whole seconds; on a tie the first in
+    the pod's list counts.
     """
     sidecars = {container.name for container in pod.spec.init_containers if container.restart_policy == "Always"}
     ends: list[tuple[float, str, Terminated, bool]] = []
@@ -172,7 +172,7 @@ def _failed_last(pod: Pod) -> tuple[str, Terminated, bool] | None:
 
 
 def _end(container: ContainerStatus) -> Terminated | None:
-    """How the container ended; a container that waits to be started again ended as its last state says."""
+    """Return the container's end. For one that waits for a restart that is its last state."""
     return container.state.terminated or (container.last_state.terminated if container.state.waiting else None)
 
 
@@ -198,7 +198,7 @@ def _container_exit(name: str, end: Terminated, initial: bool) -> PodExit:
 
 
 def _told(message: str) -> str:
-    """What Corral's runtime left as the container's last word; "" when that is not by it."""
+    """Return the message that Corral's runtime left as the container's termination message, "" if it left none."""
     if not message.startswith("{"):
         return ""
     try:
@@ -208,9 +208,9 @@ def _told(message: str) -> str:
 
 
 def explained(end: PodExit, log: bytes, *, openpai: bool = False) -> PodExit:
-    """The end with what the last bytes of the log say of it; as it is where they show no known fault.
+    """Return the end with the known fault that the log's last bytes show, or unchanged without one.
 
-    With `openpai` what its clients read stands behind the sentence, whether a fault is known or not.
+    With `openpai`, the error block that OpenPAI's clients read follows the sentence, whether or not a fault is known.
     """
     if not 0 < end.code <= 255 or end.reason:
         return end
@@ -225,7 +225,7 @@ def explained(end: PodExit, log: bytes, *, openpai: bool = False) -> PodExit:
 
 
 def _lost_outputs(pod: Pod) -> PodExit | None:
-    """How a task ended whose command succeeded, while what it left could not be moved; None where all was."""
+    """Return the end of a task that succeeded but whose outputs were not moved; None if they were."""
     if OUTPUTS not in pod.metadata.labels:
         return None
     ends = [_end(container) for container in pod.status.init_container_statuses if container.name == CONTAINER]

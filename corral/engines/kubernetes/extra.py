@@ -1,4 +1,4 @@
-"""Why: the engine's libraries are an extra; who lacks them is told so in a sentence, before anything here is imported."""
+"""Check for the libraries of the extra `kubernetes` before anything that needs them is imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LIBRARIES = ("aiohttp", "kubernetes_asyncio")
 
 
 def require_extra() -> None:
-    """Raise InvalidInput where the extra `kubernetes` is not installed; this module needs nothing of it itself."""
+    """Raise InvalidInput if the extra `kubernetes` is not installed. This module itself needs none of its libraries."""
     if missing := [name for name in _LIBRARIES if find_spec(name) is None]:
         raise InvalidInput(
             "kubernetes-not-installed",

@@ -1,4 +1,4 @@
-"""Why: some things Corral follows only where a cluster has them and lets it; that is asked once, and said once."""
+"""Check once whether the cluster serves optional resources and lets Corral read them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corral.kernel.errors import CorralError, Forbidden, NotFound
 
 
 async def why_not(source: Source, resources: Iterable[Resource], seed: int | str) -> str:
-    """Why these cannot be followed on this cluster; "" when they can. Asks until the cluster answers."""
+    """Return why these cannot be followed on this cluster, "" when they can. Retries until the cluster answers."""
     backoff = Backoff(low=0.2, high=10.0, seed=seed, ids=("following", *(each.title for each in resources)))
     while True:
         try:

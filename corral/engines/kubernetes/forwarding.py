@@ -1,8 +1,8 @@
-"""Why: a notebook in a pod is reached from wherever the server is, also where no pod's address is, through the API server.
+"""Forward connections to a pod's port through the API server, also where the server cannot reach pod addresses.
 
 Source of the protocol: Kubernetes' port forwarding over WebSockets (`v4.channel.k8s.io`, kubelet's `portforward`
-package): the first byte of a message is its channel, 0 for data and 1 for errors, and the first message of each channel
-says the port. One connection carries one TCP connection; there is no half-closing.
+package). The first byte of a message is its channel, 0 for data and 1 for errors. The first message of each channel has
+the port. One WebSocket carries one TCP connection, without half-closing.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _PORT_BYTES: Final = 2
 
 
 class PodConnection:
-    """A TCP connection to a port of a pod; an `ExecSession` that nothing is told of its size."""
+    """A TCP connection to a port of a pod, as an `ExecSession` without a terminal."""
 
     def __init__(self, stack: AsyncExitStack, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._stack, self._socket = stack, socket
         self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def send(self, data: bytes) -> None:
-        """Send bytes; the empty bytes change nothing. Raises Unavailable when the other side has gone."""
+        """Send bytes; empty bytes have no effect. Raises Unavailable when the other side has gone."""
         try:
             for at in range(0, len(data), _PIECE):
                 await self._socket.send_bytes(bytes((_DATA,)) + data[at : at + _PIECE])
@@ -42,10 +42,10 @@ class PodConnection:
             raise Unavailable("connection-over", f"The task takes no more ({type(error).__name__}).") from None
 
     async def resize(self, rows: int, columns: int) -> None:
-        """Nothing: there is no terminal."""
+        """Do nothing: there is no terminal."""
 
     async def output(self) -> AsyncIterator[bytes]:
-        """What the task sends, until it closes the connection."""
+        """Yield the task's data until it closes the connection."""
         begun: set[int] = set()
         code = 0
         async for message in self._socket:
@@ -62,11 +62,11 @@ class PodConnection:
         self._end(code)
 
     async def exit_code(self) -> int:
-        """Wait for the end of the connection: 0, or 1 when the port could not be reached or broke off."""
+        """Wait for the connection to end. Return 0, or 1 when the port was not reachable or the connection broke."""
         return await asyncio.shield(self._code)
 
     async def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         self._end(1)
         await self._stack.aclose()
 
@@ -76,7 +76,7 @@ class PodConnection:
 
 
 async def open_connection(transport: Transport, namespace: str, attempt: AttemptId, port: int) -> PodConnection:
-    """Connect to a port of the attempt's pod; raises the house's errors."""
+    """Connect to a port of the attempt's pod. Raises CorralError."""
     call = Call("get", PODS, namespace, pod_name(attempt), "portforward")
     async with AsyncExitStack() as stack:
         opened = transport.websocket(call, params=[("ports", str(port))], protocols=(_PROTOCOL,))

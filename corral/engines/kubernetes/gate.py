@@ -1,9 +1,8 @@
-"""Why: an API server that is slow and is asked for much at once answers nothing in time; asked for less, it gets more done.
+"""Limit the concurrent calls to the API server to the number that it answers in time.
 
-Every call that runs out of time was work for nothing and is repeated, so a crowd of them can keep a busy server from
-ever finishing one. How many calls go out at once therefore follows what comes back, as TCP's window does (additive
-increase, multiplicative decrease: Chiu and Jain, Computer Networks 17, 1989). Who waits here has not begun: its deadline
-begins with its turn.
+A call that times out is wasted work and is repeated. Many such calls can keep a busy server from finishing any. The
+number of concurrent calls therefore follows the results, like TCP's window (additive increase, multiplicative decrease:
+Chiu and Jain, Computer Networks 17, 1989). A call's deadline starts when it is let through.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from corral.kernel.errors import TooManyRequests, Unavailable
 
 LEAST: Final = 2.0
 MOST: Final = 32.0
-"""As many as there are connections."""
+"""Concurrent calls at most: the number of connections."""
 _ROUND_SECONDS: Final = 3.0
-"""Calls that were out together fail together: they count once."""
+"""Seconds in which further failures do not narrow the gate again: calls sent together fail together."""
 
 
 class Gate:
-    """Lets calls through, first come first served, no more at once than the server answers in time."""
+    """An adaptive concurrency limit for calls, first come first served."""
 
     def __init__(self, most: float = MOST) -> None:
-        """`most` is how many calls may ever be out at once."""
+        """`most` is the upper limit of concurrent calls."""
         self.width = self._most = most
         self._out = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -35,7 +34,7 @@ class Gate:
 
     @asynccontextmanager
     async def call(self) -> AsyncIterator[None]:
-        """Around one call: waits for its turn, and learns from how it ends."""
+        """Enclose one call: wait for its turn, and adapt the limit to its result."""
         await self._enter()
         try:
             yield

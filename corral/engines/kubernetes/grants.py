@@ -1,8 +1,8 @@
-"""Why: what a claim of Corral's gives to whom follows from the claim alone, so a killed server finds it all again.
+"""The plan, manifest, allocation and status of Corral's ResourceClaims.
 
-A claim is written in two steps, as the API server takes it: first what it is for (this module's annotation, in requests
-of the shape that Kubernetes wants), later, when the pods that use it have UIDs, its allocation and whom it is reserved
-for, in one write. Sources: Kubernetes, `resource.k8s.io/v1` ResourceClaim, its limits among them.
+The plan is stored in the claim, so the next server recovers it from there. A claim is written in two steps, as the API
+server requires. First come its requests and plan (an annotation). Once its pods have UIDs, allocation and reservation
+follow in one write. Source: Kubernetes `resource.k8s.io/v1` ResourceClaim, with its limits.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from corral.kernel.ids import AttemptId, parse_attempt_id
 PLAN: Final = "corral.dev/plan"
 """The annotation with the `Plan` of a claim."""
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-"""Without it kube-controller-manager would write the claim again and again."""
+"""The claim's finalizer. Without it kube-controller-manager would write the claim again and again."""
 MOST: Final = 32
-"""Requests, and devices, of one claim."""
+"""Requests, and devices, of one claim at most."""
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """One request of a claim and the devices that answer it, all of one driver."""
+    """One request of a claim and its devices, all of one driver."""
 
     request: str
     devices: tuple[Named, ...]
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a claim is for: devices of one node."""
+    """The devices of one node that a claim is for."""
 
     node: str
     grants: tuple[Grant, ...] = ()
 
     def request_of(self, device: Named) -> str:
-        """The request that is for this device and no other; "" where there is none."""
+        """Return the request that holds only this device, "" if there is none."""
         return next((grant.request for grant in self.grants if grant.devices == (device,)), "")
 
     @property
@@ -53,9 +53,9 @@ _PLAN: Final = msgspec.json.Decoder(Plan)
 
 
 def grants_for(sets: Iterable[Sequence[Named]]) -> tuple[tuple[Grant, ...], ...]:
-    """For each set of devices its grants, one a driver; requests are numbered through.
+    """Return the grants of each set of devices, one per driver. Requests are numbered across all sets.
 
-    Raises InvalidInput for more than a claim can have.
+    Raises InvalidInput for more devices than a claim can have.
     """
     out: list[tuple[Grant, ...]] = []
     number = 0
@@ -73,7 +73,7 @@ def grants_for(sets: Iterable[Sequence[Named]]) -> tuple[tuple[Grant, ...], ...]
 
 
 def plan_of(claim: ResourceClaim) -> Plan | None:
-    """What the claim is for; None where it does not say, or nothing that can be read."""
+    """Return the claim's plan, or None if it is missing or unreadable."""
     try:
         return _PLAN.decode(claim.metadata.annotations.get(PLAN, ""))
     except msgspec.DecodeError:
@@ -81,7 +81,7 @@ def plan_of(claim: ResourceClaim) -> Plan | None:
 
 
 def claim_manifest(attempt: AttemptId, server: str, plan: Plan) -> dict[str, Any]:
-    """The claim that is made for an attempt, and perhaps for others with it; its allocation comes later."""
+    """Return the manifest of a claim made for an attempt, possibly shared by others. It has no allocation yet."""
     requests = [
         {
             "name": grant.request,
@@ -107,7 +107,7 @@ def claim_manifest(attempt: AttemptId, server: str, plan: Plan) -> dict[str, Any
 
 
 def allocation(plan: Plan) -> dict[str, Any]:
-    """What the plan's devices are as a claim's allocation."""
+    """Return the plan's devices as a claim's allocation."""
     results = [
         {"request": grant.request, "driver": each.driver, "pool": each.pool, "device": each.device}
         for grant in plan.grants
@@ -118,7 +118,7 @@ def allocation(plan: Plan) -> dict[str, Any]:
 
 
 def as_planned(claim: ResourceClaim, plan: Plan) -> bool:
-    """Whether the claim's allocation is what it was made for."""
+    """Return whether the claim's allocation matches its plan."""
     if claim.status.allocation is None:
         return False
     found = {(each.request, each.driver, each.pool, each.device) for each in claim.status.allocation.devices.results}
@@ -128,7 +128,10 @@ def as_planned(claim: ResourceClaim, plan: Plan) -> bool:
 
 
 def status_patch(uid: str, plan: Plan, users: Mapping[str, str], *, allocate: bool) -> dict[str, Any]:
-    """The one write that gives a claim of this UID its devices, and to these pods (name by UID) the right to use them."""
+    """Return the status patch that reserves a claim (its UID) for pods (name by UID).
+
+    `allocate` adds the allocation.
+    """
     reserved = [{"resource": "pods", "name": name, "uid": pod} for pod, name in users.items()]
     status: dict[str, Any] = {"reservedFor": reserved}
     if allocate:

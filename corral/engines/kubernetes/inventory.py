@@ -1,9 +1,9 @@
-"""Why: the scheduler sees a cluster's nodes as it sees any machine; this is the translation, node by node.
+"""Translate a cluster's nodes to the scheduler's inventory.
 
-A device that only a plugin counts has no identity: which unit a pod gets is the plugin's choice. Such devices are
-numbered, and as many of the highest numbers as are broken, or that pods of others hold, are shown as not to be had;
-numbers that pods of Corral's hold are never among them. Devices have names on nodes that are Corral's alone: those that
-drivers publish, and those that an annotation lists.
+A device that a plugin only counts has no identity: the plugin chooses the unit that a pod gets. Such devices are
+numbered. Broken ones, and those held by others' pods, are shown as unavailable at the highest numbers that no pod of
+Corral's holds. On nodes managed by Corral alone, devices have names: those published by drivers or listed in an
+annotation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 TAKEN: Final = "in use by pods that are not Corral's"
 BROKEN: Final = "the device plugin reports it as unhealthy"
 RDMA_LABEL: Final = "corral.dev/rdma"
-"""The label of nodes that `network: rdma` asks for; an administrator may set it too."""
+"""The label of nodes that `network: rdma` selects. An administrator may set it too."""
 _RDMA: Final = "rdma/"
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _HEALTH: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
@@ -37,11 +37,11 @@ _HEALTH: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/
 _NATIVE: Final = frozenset({"cpu", "memory", PODS, "ephemeral-storage"})
 _MODELS: Final = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "accelerator")
 _MEMORY: Final = (("nvidia.com/gpu.memory", 2**20), ("amd.com/gpu.vram", 2**30))
-"""Labels of the vendors' feature discovery, and the bytes that one of what they count is."""
+"""Memory labels of the vendors' feature discovery, and the bytes of their unit."""
 
 
 class Nodes:
-    """All nodes as the scheduler sees them; only those that changed are translated again."""
+    """All nodes as the scheduler sees them. Only changed nodes are translated again."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Nodes:
         named: NamedDevices | None = None,
         more_labels: Callable[[Mapping[str, str], str], Mapping[str, str]] = lambda labels, name: {},
     ) -> None:
-        """`more_labels` tells what a node of these labels and this name is labelled with besides."""
+        """`more_labels` returns additional labels of a node, given its labels and name."""
         self._settings, self._named, self._more = settings, named or NamedDevices(), more_labels
         self._seen: dict[str, kubernetes.Node] = {}
         self._translated: dict[str, Node] = {}
@@ -60,35 +60,35 @@ class Nodes:
         return name in self._seen
 
     def put(self, node: kubernetes.Node) -> None:
-        """There is such a node."""
+        """Add or replace a node."""
         self._seen[node.metadata.name] = node
         self.touch(node.metadata.name)
 
     def rdma(self, name: str) -> tuple[str, ...]:
-        """What a pod on the node asks for to be given a network with RDMA."""
+        """Return the resources by which a pod on the node gets a network with RDMA."""
         seen = self._seen.get(name)
         amounts = seen.status.allocatable if seen is not None else {}
         return rdma_resources({name: count(name, text) for name, text in amounts.items()})
 
     def drop(self, name: str) -> None:
-        """There is no such node any more."""
+        """Remove a node."""
         self._seen.pop(name, None)
         self._translated.pop(name, None)
         self._inventory = None
 
     def touch(self, name: str) -> None:
-        """What is held of a node may have changed."""
+        """Mark a node for translation: its used resources may have changed."""
         self._touched.add(name)
 
     def touch_all(self) -> None:
-        """Anything about any node may have changed."""
+        """Mark all nodes for translation."""
         self._touched.update(self._seen)
 
     def inventory(self, held: Others, mine: Callable[[str], frozenset[int]]) -> Inventory:
-        """All nodes, less what others hold of them; `mine` tells the indexes that Corral's own pods hold of a node.
+        """Return all nodes, less resources held by others. `mine` returns the devices held by Corral's pods on a node.
 
-        It is the same object as before while nothing changed: most of what nodes tell (heartbeats) changes nothing.
-        A node that cannot be understood is left out, and costs no other.
+        It returns the same object while nothing changed: most node updates are heartbeats. A node that fails to
+        translate is left out and does not affect others.
         """
         touched, self._touched = self._touched, set()
         for name in touched & self._seen.keys():
@@ -114,7 +114,7 @@ class Nodes:
         return msgspec.structs.replace(seen, labels={**seen.labels, **more}) if more else seen
 
     def given(self, name: str) -> Given:
-        """How the devices of a node that have names are given to pods."""
+        """Return how a node's named devices are given to pods."""
         node = self._seen.get(name)
         return NOTHING if node is None else self._named.given(node)
 
@@ -132,7 +132,7 @@ def translated(
     settings: KubernetesSettings,
     named: Sequence[tuple[Device, Named]] = (),
 ) -> Node:
-    """One node as the scheduler sees it; `named` are the devices that drivers publish of it."""
+    """Translate one node. `named` are the devices that drivers publish on it."""
     labels, status = node.metadata.labels, node.status
     left = {name: max(0, count(name, text) - held.get(name, 0)) for name, text in status.allocatable.items()}
     devices = _devices(node, held, mine, settings, [device for device, _ in named])
@@ -156,14 +156,14 @@ def translated(
 
 
 def _with_network(labels: dict[str, str], others: Mapping[str, int]) -> dict[str, str]:
-    """The labels, and the scheduler's word for a network with RDMA where a device plugin still has some of it to give."""
+    """Return the labels, with the RDMA label where a device plugin still has RDMA resources free."""
     if RDMA_LABEL in labels or not rdma_resources(others):
         return labels
     return {**labels, RDMA_LABEL: "true"}
 
 
 def rdma_resources(amounts: Mapping[str, int]) -> tuple[str, ...]:
-    """The resources by which a pod is given a network with RDMA, such as `rdma/hca_shared_devices_a`."""
+    """Return the resources by which a pod gets a network with RDMA, such as `rdma/hca_shared_devices_a`."""
     return tuple(sorted(name for name, amount in amounts.items() if name.startswith(_RDMA) and amount > 0))
 
 
@@ -174,7 +174,10 @@ def _devices(
     settings: KubernetesSettings,
     published: list[Device],
 ) -> tuple[Device, ...]:
-    """Those with names first; of a kind that has names on a node none is counted beside them; no more than can be told."""
+    """Return the node's devices, named ones first, `MOST_DEVICES` at most.
+
+    Devices of a kind that has named ones are not counted in addition.
+    """
     labels, status = node.metadata.labels, node.status
     model = next((labels[label] for label in _MODELS if label in labels), "")
     memory = next((count("", labels[label]) * unit for label, unit in _MEMORY if label in labels), 0)
@@ -207,7 +210,7 @@ def _devices(
 
 
 def _listed(names: Iterable[tuple[Device, str]], first: int, alike: Device, reason: str) -> Iterable[Device]:
-    """The devices that an annotation names, as their node's labels describe them."""
+    """Yield the devices that an annotation names, described by their node's labels."""
     for at, (device, _) in enumerate(names):
         yield msgspec.structs.replace(
             alike,
@@ -236,7 +239,7 @@ def _ready(node: kubernetes.Node) -> tuple[bool, str]:
 
 
 def _taints(node: kubernetes.Node) -> Iterable[Taint]:
-    """The taints that jobs must tolerate: neither those that say what `ready` says, nor the one that all of them do."""
+    """Yield the taints that jobs must tolerate, without readiness taints and the managed taint, which all tolerate."""
     keys = {taint.key for taint in node.spec.taints}
     if node.spec.unschedulable and _UNSCHEDULABLE not in keys:
         yield Taint(_UNSCHEDULABLE)
@@ -246,7 +249,7 @@ def _taints(node: kubernetes.Node) -> Iterable[Taint]:
 
 
 def _distinct(nodes: list[Node]) -> list[Node]:
-    """Cells of one name in different outer cells are different: such names are told with the outer one's before."""
+    """Make cell names unique: a name used in different outer cells is prefixed with the outer names."""
     outer: dict[tuple[str, str], set[tuple[tuple[str, str], ...]]] = defaultdict(set)
     for node in nodes:
         for depth, cell in enumerate(node.cells):

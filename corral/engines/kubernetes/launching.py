@@ -1,9 +1,9 @@
-"""Why: starting a task is one write that may be repeated; what the API server answers to it is sorted here, once.
+"""Create the pods of starting attempts and classify the API server's refusals.
 
-A pod of the attempt's name that has this server's label is the answer to an earlier try; with another's label it is
-somebody else's. What the cluster refuses for now (a quota, a permission, a webhook that is away) ends the attempt as a
-conflict, which is tried again later; what it refuses for good (an admission rule, a wrong field) is raised, and ends the
-task. Once there is a pod nothing is raised but what passes: the pod has to end first.
+A create call may be repeated. An existing pod of the attempt's name with this server's label comes from an earlier try;
+with another label it belongs to somebody else. A temporary refusal (a quota, a permission, an unavailable webhook) ends
+the attempt as a conflict, which is retried later. A permanent one (an admission rule, a wrong field) is raised and ends
+the task. Once there is a pod, only temporary errors are raised, since the pod has to end first.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from corral.model.exits import START_FAILED
 from corral.model.launch import TaskLaunch
 
 REFUSED_FOR_NOW: Final = 251
-"""The code of the exit table for a conflict over what there is: tried again after a growing wait."""
+"""The exit table's code for a conflict over resources: retried after a growing wait."""
 _FOR_NOW: Final = frozenset(
     {WEBHOOK, "kubernetes-quota", "kubernetes-forbidden", "kubernetes-not-found", "device-in-use"}
 )
@@ -50,14 +50,14 @@ _FOR_NOW: Final = frozenset(
 
 @dataclass(slots=True)
 class Begun:
-    """What came of a start: a pod, an end, or a pod that is of no use and has to end."""
+    """The result of a start: a pod, an end, or both when the pod is useless and has to end."""
 
     pod: Pod | None = None
     end: PodExit | None = None
 
 
 class Launching:
-    """Creates the pods of one server, with what they mount."""
+    """Creates the pods of one server and the objects that they mount."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Launching:
         runtimes: Runtimes,
         belongings: Belongings,
     ) -> None:
-        """`claiming` makes the claims of devices with names; `belongings` what pods mount."""
+        """`claiming` creates the claims of named devices, `belongings` the objects that pods mount."""
         self._calls, self._claiming = calls, claiming
         self._mounting = Mounting(calls, settings.namespace)
         self._runtimes, self._belongings = runtimes, belongings
@@ -83,11 +83,11 @@ class Launching:
         )
 
     async def create(self, launch: TaskLaunch, node: str, given: Given = NOTHING, rdma: tuple[str, ...] = ()) -> Begun:
-        """The attempt's pod, made now or before; how the attempt ends where the cluster refuses it for now; or both.
+        """Return the attempt's new or existing pod; the attempt's end if the cluster refuses it for now; or both.
 
-        `given` tells how devices of the node that have names are given, `rdma` by which resources its network with RDMA.
-        Raises Unavailable when it is not known whether there is a pod now; InvalidInput, Forbidden and Conflict when
-        there will never be one.
+        `given` says how the node's named devices are given, `rdma` names the resources of its RDMA network.
+        Raises Unavailable when it is unknown whether the pod exists; InvalidInput, Forbidden and Conflict when it never
+        will.
         """
         manifest = self._manifest(launch, node, given, rdma)
         gone = [each.id for each in launch.devices if not (resource_of(each.id) or given.has(each.id))]
@@ -171,7 +171,7 @@ class Launching:
         metadata = manifest["metadata"]
         metadata["labels"] = {**launch.labels, **metadata["labels"], **labels_of(launch, ports)}
         metadata["annotations"] = {**launch.annotations, **metadata["annotations"]}
-        manifest["spec"]["shareProcessNamespace"] = True  # else TERM is nothing to a program that is process 1
+        manifest["spec"]["shareProcessNamespace"] = True  # otherwise a program with PID 1 ignores TERM
         if needs_runtime(launch):
             self._runtimes.wrap(manifest, launch)
         return manifest
@@ -182,7 +182,7 @@ def _refused(why: str) -> Begun:
 
 
 def _check(launch: TaskLaunch) -> None:
-    """Raise InvalidInput for what this engine cannot give a task, before anything is written."""
+    """Raise InvalidInput if this engine cannot fulfil the task's request, before anything is written."""
     if launch.share is not None and any(resource_of(device.id) for device in launch.devices):
         message = "A part of a device cannot be had on a shared node: its device plugin gives whole ones."
         raise InvalidInput("share-on-shared-node", message)

@@ -1,8 +1,8 @@
-"""Why: what the cluster tells about pods becomes what control is told about attempts here, without waiting for anything.
+"""The attempts' records: derive events to report and actions from pod changes, without waiting for any call.
 
-At most one instance of an attempt runs: its name is taken once, and the UID of the pod that took it is remembered; what
-else carries that name is no instance of it. An end is told when the pod's containers have ended for good (its phase says
-so) or the pod is gone, never because a deletion was asked for.
+At most one instance of an attempt runs. Its pod name is taken once and the UID of that pod is recorded; any other pod
+of that name is not the attempt. An end is reported only when the pod's phase says that its containers have ended for
+good, or when the pod is gone. A requested deletion is not an end.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ DELETED: Final = "the pod was deleted by somebody else while it ran"
 
 
 class Deed(Enum):
-    """What is to be done after a pod changed."""
+    """An action after a pod changed."""
 
     TELL_START = "tell-start"
-    """Its `started` is news."""
+    """`started` is new: report it."""
     DELETE = "delete"
-    """It can never start: have it end."""
+    """The pod can never start: delete it."""
     REMOVE = "remove"
-    """This pod is none that was asked for: somebody made a second of the name. Have it end."""
+    """The pod is a second one of the attempt's name, created by others: delete it."""
     CLOSE = "close"
-    """Its `end` is known: complete its log and tell."""
+    """`end` is known: complete the log and report it."""
 
 
 @dataclass(slots=True)
@@ -46,73 +46,73 @@ class Record:
 
     attempt: AttemptId
     uid: str = ""
-    """Of its pod; "" while its creation is under way, or when it never had one."""
+    """The UID of its pod; "" while the pod is being created, or when it never had one."""
     node: str = ""
     devices: frozenset[int] = frozenset()
     since: float = 0.0
     """When it was first known here, by the loop's clock."""
     started: Started | None = None
     stopping: bool = False
-    """Whether this engine asked for its deletion."""
+    """Whether this engine requested its deletion."""
     kill_at: float | None = None
-    """When it is to be deleted, having been told to end; seconds since 1970."""
+    """When to delete the pod after a signal, in seconds since 1970."""
     signalled: bool = False
-    """Whether this server has told it to end by a signal, or in its stead by deletion."""
+    """Whether this server sent the signal, or deleted the pod instead."""
     forced_at: float | None = None
-    """When it is given up, having been told to end, if its job says so; seconds since 1970."""
+    """When to force the pod's deletion, if its job sets a limit; seconds since 1970."""
     patterns: bool = False
-    """Whether its failure is looked for in the end of its log."""
+    """Whether the end of its log is searched for known faults."""
     openpai: bool = False
-    """Whether its failure is told of as OpenPAI's clients read it, besides."""
+    """Whether its failure is also reported in the form of OpenPAI's clients."""
     beside: str = ""
     """The container that goes on after the task's has ended."""
     verdict: PodExit | None = None
-    """Why this engine had it end; more than what its containers ended with."""
+    """Why this engine ended it. It overrides the exit of its containers."""
     end: PodExit | None = None
     gone: bool = False
     """Whether its pod no longer exists."""
     exited: Exited | None = None
-    """What control was told of its end."""
+    """The end as reported to control."""
     forgetting: bool = False
-    """Whether it goes as soon as its log is archived."""
+    """Whether it is forgotten as soon as its log is archived."""
 
 
 class Ledger:
     """All attempts that are not forgotten."""
 
     def __init__(self, wall: Callable[[], float]) -> None:
-        """`wall` tells seconds since 1970, for what the cluster gives no time."""
+        """`wall` returns seconds since 1970, for events without a time."""
         self._wall = wall
         self.records: dict[AttemptId, Record] = {}
         self._forgotten: set[str] = set()
         self._on_node: dict[str, set[AttemptId]] = {}
 
     def expect(self, attempt: AttemptId, node: str, devices: frozenset[int], now: float) -> Record:
-        """The record of an attempt that is about to be created."""
+        """Add the record of an attempt that is about to be created."""
         record = Record(attempt, node=node, devices=devices, since=now)
         self._add(record)
         return record
 
     def bury(self, attempt: AttemptId, now: float) -> Record:
-        """The record of an attempt that must never start."""
+        """Add the record of an attempt that must never start."""
         record = Record(attempt, since=now, stopping=True, gone=True, end=PodExit(STOP_REQUESTED, NEVER_STARTED))
         self._add(record)
         return record
 
     def forget(self, attempt: AttemptId) -> None:
-        """Nobody will ask for the attempt any more."""
+        """Forget the attempt."""
         record = self.records.pop(attempt)
         self._on_node.get(record.node, set()).discard(attempt)
         if record.uid and not record.gone:
             self._forgotten.add(record.uid)
 
     def devices_on(self, node: str) -> frozenset[int]:
-        """The devices of a node that attempts hold which have not ended."""
+        """Return the device indexes of a node that running attempts hold."""
         records = (self.records[attempt] for attempt in self._on_node.get(node, ()))
         return frozenset().union(*(record.devices for record in records if record.end is None))
 
     def fold(self, attempt: AttemptId, change: Change[Pod], now: float) -> tuple[Record | None, list[Deed]]:
-        """Take in what happened to a pod of an attempt; nothing is known of one that was forgotten, or is a second."""
+        """Fold the change of an attempt's pod. The record is None for a forgotten attempt or a second pod."""
         pod = change.object
         uid = pod.metadata.uid
         if uid in self._forgotten:
@@ -138,7 +138,7 @@ class Ledger:
         return record, list(self._deeds(record, change))
 
     def vanished(self, record: Record) -> None:
-        """The pod is not there any more, and nothing was told of its end."""
+        """Record that the pod no longer exists and its end was not seen."""
         record.gone = True
         code = STOP_REQUESTED if record.stopping and record.started is None else EXTERNALLY_DELETED
         record.end = record.verdict or PodExit(code, NEVER_STARTED if code == STOP_REQUESTED else VANISHED)
@@ -184,7 +184,7 @@ class Ledger:
 
 
 def _begun(pod: Pod) -> float | None:
-    """When the task's container began to run, 0 when nothing tells; None while it has not."""
+    """Return when the task's container started, 0 if unknown, None if it has not."""
     for container in pod.status.container_statuses:
         if container.name == TASK:
             state = container.state
@@ -196,7 +196,7 @@ def _begun(pod: Pod) -> float | None:
 
 
 def _killed_by_deletion(meta: Meta, end: PodExit) -> bool:
-    """Whether the containers ended after somebody asked for the pod's deletion."""
+    """Return whether the containers ended after the pod's deletion was requested."""
     over_at = seconds(meta.deletion_timestamp)
     if over_at is None:
         return False

@@ -1,8 +1,8 @@
-"""Why: kubernetes-asyncio knows every way of signing in to a cluster; its generated models cost 75 MB and 1.5 s to import.
+"""Import the parts of kubernetes-asyncio for sign-in and TLS, without its generated models.
 
-The package imports all of its models before anything else. So its parts that are wanted (configuration, sign-in, TLS)
-are imported beside them: while that happens, the two packages stand empty in `sys.modules`. They are taken out again, so
-that a full import elsewhere still works.
+The models cost 75 MB and 1.5 s, and the package imports them before anything else. So while the wanted parts are
+imported, empty modules stand for the two packages in `sys.modules`. They are removed afterwards, so that a full import
+elsewhere still works.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Library(NamedTuple):
     kube_config: Any
     """The module that reads kubeconfig files and runs their plug-ins."""
     in_cluster: Any
-    """`InClusterConfigLoader`: the service account of the pod that Corral runs in."""
+    """`InClusterConfigLoader`: the service account of the pod in which Corral runs."""
 
 
 @cache
 def library() -> Library:
-    """Import the parts; raises InvalidInput where the extra `kubernetes` is not installed."""
+    """Import the parts. Raises InvalidInput if the extra `kubernetes` is not installed."""
     require_extra()
     stood_in = [name for name in (_PACKAGE, f"{_PACKAGE}.client") if name not in sys.modules]
     try:
@@ -55,7 +55,7 @@ def library() -> Library:
 
 
 def _without_its_code(name: str) -> ModuleType:
-    """The package as a place to import from, with nothing in it."""
+    """Return an empty module with the package's search path."""
     parent, _, child = name.rpartition(".")
     module = ModuleType(name)
     if parent:

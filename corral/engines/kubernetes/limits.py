@@ -1,4 +1,4 @@
-"""Why: what one server may ask of an API server at once is a handful of numbers, in one place."""
+"""The limits of one server's connections to an API server."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one transport may use."""
+    """The limits of one transport."""
 
     connections: int = 32
-    """Calls at once; more wait, within their deadlines."""
+    """Concurrent calls; further ones wait, within their deadlines."""
     streams: int = 256
-    """Watches and logs at once."""
+    """Concurrent watches and logs."""
     sessions: int = 512
-    """Commands and forwarded connections at once: people open them, and must not take the watches' places."""
+    """Concurrent commands and forwarded connections.
+
+    People open them, so they must not use up the watches' connections.
+    """
     answer_bytes: int = 64 * 2**20
     deadline_seconds: float = 15.0
     connect_seconds: float = 5.0

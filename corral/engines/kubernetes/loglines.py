@@ -1,9 +1,9 @@
-"""Why: a pod's log cannot be read from an offset; what was read already is told by the times that stand before its lines.
+"""Resume reading a pod's log by the timestamps of its lines, since Kubernetes has no offsets.
 
-The kubelet puts a time with nanoseconds before each line (`timestamps`) and can begin at a whole second (`sinceTime`).
-Reading goes on in that second and passes over what was had: lines of earlier times, as many lines of the last time as
-were counted, and the bytes of a line that was cut off. The last line that was had must come again; where it does not,
-the kubelet has rotated it away, and a marker says that something may be missing.
+The kubelet puts a time with nanoseconds before each line (`timestamps`) and can start at a whole second (`sinceTime`).
+Reading resumes at that second. It skips lines of earlier times, the counted lines of the last time, and the bytes
+already read of a partial line. The last line must appear again. If it does not, the kubelet has rotated it away, and a
+marker in the copy says that something may be missing.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ Stamp = tuple[int, int]
 
 
 class Position(msgspec.Struct, frozen=True):
-    """How far a log was read, and how large the copy was then."""
+    """The read position in a log, and the size of the copy at that point in bytes."""
 
     size: int = 0
     stamp: Stamp = (0, 0)
     """The time of the last line."""
     lines: int = 0
-    """How many whole lines of that time were had."""
+    """The number of whole lines read with that time."""
     cut: int = 0
-    """How many bytes of one more line of that time were had."""
+    """The number of bytes read of one more line with that time."""
 
     @property
     def since(self) -> int:
-        """The second from which to read on; 0 is the beginning."""
+        """The second from which to resume, 0 for the beginning."""
         return self.stamp[0]
 
     def mark(self) -> str:
-        """All but the size, in digits and points."""
+        """Encode everything but the size, in digits and points."""
         return f"{self.stamp[0]}.{self.stamp[1]:09d}.{self.lines}.{self.cut}"
 
     @staticmethod
     def of_mark(mark: str, size: int) -> Position:
-        """The position that was marked so; the beginning for what is no mark."""
+        """Decode a mark. Invalid text gives the beginning."""
         numbers = mark.split(".")
         if len(numbers) != 4 or not all(number.isascii() and number.isdigit() for number in numbers):
             return Position()
@@ -51,29 +51,29 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class LogLines:
-    """Takes the times off the lines of one connection, and passes over what was had before it."""
+    """Strips the timestamps from the lines of one connection and skips lines that were read before."""
 
     def __init__(self, position: Position, size: int = -1) -> None:
-        """`size` is that of the copy now: what it has beyond the position's is passed over too."""
+        """`size` is the current size of the copy: bytes beyond the position's size are skipped too."""
         self.position = position
         self._over = max(0, size - position.size) if size >= 0 else 0
         self._target = position.stamp
         self._again = position.lines
-        """Whole lines of the last time that was had, still to come again."""
+        """Whole lines of the last read time that are still to be skipped."""
         self._resuming = position.stamp != (0, 0)
         self._met = False
-        """Whether a line of that time has come again."""
+        """Whether a line of that time has appeared again."""
         self._begun = b""
         self._in_line = False
         self._had = False
-        """Whether the line under way was had."""
+        """Whether the current line was read before."""
         self._cut = 0
-        """How many bytes of it were."""
+        """Bytes of the current line that were read before."""
         self._counts = True
-        """Whether it is of the latest time: two streams of a container may be told slightly out of order."""
+        """Whether the current line has the latest time: a container's two streams may be slightly out of order."""
 
     def feed(self, chunk: bytes) -> bytes:
-        """What of the chunk is new, without the times."""
+        """Return the new part of the chunk, without timestamps."""
         out = bytearray()
         view = self._begun + chunk if self._begun else chunk
         self._begun, at = b"", 0
@@ -94,7 +94,7 @@ class LogLines:
         return self._new(bytes(out))
 
     def _line(self, stamp: Stamp) -> bytes:
-        """A line of this time begins; the marker when something before it may be missing."""
+        """Begin a line of this time. Return the marker if lines before it may be missing."""
         self._in_line, self._cut = True, 0
         self._had = self._resuming and (stamp < self._target or (stamp == self._target and self._again > 0))
         self._met = self._met or stamp == self._target
@@ -111,7 +111,7 @@ class LogLines:
         return GAP if missing else b""
 
     def _piece(self, piece: bytes, *, whole: bool) -> bytes:
-        """Bytes of the line under way; `whole` ends it."""
+        """Take bytes of the current line; `whole` ends it."""
         self._in_line = not whole
         if self._had:
             return b""
@@ -134,7 +134,7 @@ class LogLines:
 
 
 def _stamp(text: bytes) -> Stamp | None:
-    """The time before a line; None when there is none (then the line is taken as it is)."""
+    """Parse the timestamp of a line, None if there is none (then the line is kept as it is)."""
     head, dot, rest = text.partition(b".")
     digits = rest[: len(rest) - len(rest.lstrip(b"0123456789"))] if dot else b""
     zone = rest[len(digits) :] if dot else b""

@@ -1,8 +1,8 @@
-"""Why: people read a pod's log where they read every other, while it runs and after; so it is copied there as it grows.
+"""Copy pods' logs into the log store as they grow, where all other logs are read.
 
-A log is followed as long as a connection for it is to be had, else asked for every few seconds. How far it was read is
-written beside the copy, and in the archive where there is one, so that the next server goes on where this one ended.
-Nothing here ends a task or keeps one from ending: what cannot be read, or has no room, is a marker in the log.
+A log is followed while a connection is free, and otherwise polled every few seconds. The read position is stored beside
+the copy, and in the archive if there is one, so that the next server resumes there. Log errors never end a task or keep
+it from ending: a part that cannot be read or written becomes a marker in the log.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from corral.storage.logs import LogStore
 
 _log = logging.getLogger(__name__)
 _FOLLOWED = 200
-"""Connections for logs at once; the logs of further tasks are asked for."""
+"""Concurrent connections for logs. The logs of further tasks are polled."""
 _IDLE_SECONDS = 600.0
 _ASK_SECONDS = 10.0
 _ANSWER_SECONDS = 0.2
@@ -44,7 +44,7 @@ _MOST_BESIDE = 64 * 1024
 GONE = b"[corral: the pod is gone; what it printed last may be missing]\n"
 CUT = b"[corral: the end of the log could not be written; it is missing]\n"
 Copying = Literal["follow", "end", "off"]
-"""When logs are copied: all the time, once at the end, or never."""
+"""When logs are copied: continuously, once at the end, or never."""
 
 
 @dataclass(slots=True)
@@ -59,19 +59,19 @@ class _Copy:
     task: asyncio.Task[None] | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     at_end: bool = False
-    """Whether it was followed until there was no more."""
+    """Whether it was followed to the log's end."""
     restored: bool = False
-    """Whether it has all that an earlier server archived."""
+    """Whether it has everything that an earlier server archived."""
 
 
 @dataclass(slots=True)
 class _Node:
-    """A node whose kubelet may not answer: then nobody asks it for a while, whatever runs there."""
+    """Backoff state of a node: after a failure none of its logs is requested for a while."""
 
     backoff: Backoff
     silent_until: float = 0.0
     answers: bool = False
-    """Whether its kubelet answered the last time; until it has, one log at a time is asked for."""
+    """Whether its kubelet answered the last time. Until it has, only one log at a time is requested."""
     asked: bool = False
 
 
@@ -87,7 +87,7 @@ class LogCopies:
         archiver: LogArchiver | None = None,
         limit: int = 0,
     ) -> None:
-        """`archiver` has what earlier servers copied; of a log the last `limit` bytes are kept (0: all)."""
+        """`archiver` has the copies of earlier servers. `limit` is the number of last bytes kept per log (0: all)."""
         self._transport, self._copying, self._archiver = transport, copying, archiver
         self._namespace = namespace
         self._store = store
@@ -97,19 +97,19 @@ class LogCopies:
         self._nodes: dict[str, _Node] = {}
 
     def begun(self, attempt: AttemptId) -> None:
-        """The attempt is about to be started here: no other server has copied anything of it."""
+        """Record that the attempt starts here, so no other server has copied its log."""
         if self._archiver is not None:
             self._archiver.begun(attempt)
 
     def growing(self) -> Iterator[Growing]:
-        """The copies under way and how far each can be archived, with where its follower was then."""
+        """Yield the copies under way, each with the size that can be archived and its read position."""
         for copy in self._copies.values():
             place = copy.position
             if 0 < place.size <= os.fstat(copy.handle).st_size:
                 yield Growing(copy.attempt, "all", place.size, place.mark())
 
     def follow(self, attempt: AttemptId, node: str) -> None:
-        """Copy the log of an attempt on a node from now on; a repeated call changes nothing, nor one for a whole copy."""
+        """Copy the log of an attempt on a node from now on. No effect if it is already followed or complete."""
         if attempt in self._copies or self._copying != "follow" or _complete(self._store.path(attempt, "all")):
             return
         try:
@@ -120,10 +120,10 @@ class LogCopies:
         copy.task = asyncio.create_task(self._follow(copy, self._node(node)))
 
     async def finish(self, attempt: AttemptId, *, readable: bool, beside: str = "") -> int:
-        """Copy what is left of the log, when it can still be read, and close it; the bytes that it has.
+        """Copy the rest of the log if it can be read, and close it. Return its size in bytes.
 
-        What a container `beside` said after the task's own is copied too. It takes `_LAST_SECONDS` at most for each.
-        A log whose end cannot be written is complete without it.
+        The output of a container `beside` is copied after the task's. Each takes at most `_LAST_SECONDS`. A log whose
+        end cannot be written is complete without it.
         """
         if _complete(self._store.path(attempt, "all")):
             return self._store.finish(attempt)
@@ -138,14 +138,14 @@ class LogCopies:
                 await self._complete(copy, readable=readable, beside=beside)
         except OSError as error:
             _log.error("the log of %s could not be completed: %s", attempt, error)
-            with contextlib.suppress(OSError):  # a full disk has no room for this either
+            with contextlib.suppress(OSError):  # a full disk has no room for the marker either
                 _write(copy, CUT)
         finally:
             await _close(copy)
         return self._store.finish(attempt)
 
     async def _complete(self, copy: _Copy, *, readable: bool, beside: str) -> None:
-        """Copy what is left, or say that it cannot be had."""
+        """Copy the rest of the log, or add a marker that it is missing."""
         if copy.task is not None:
             if not readable:
                 with contextlib.suppress(TimeoutError):
@@ -163,11 +163,11 @@ class LogCopies:
         self._save(copy)
 
     def tail(self, attempt: AttemptId) -> bytes:
-        """The last bytes of the copy."""
+        """Return the last bytes of the copy."""
         return tail_of(self._store.path(attempt, "all"))
 
     async def close(self) -> None:
-        """Let go of all logs; they go on where they were."""
+        """Stop following all logs and save their read positions."""
         copies, self._copies = list(self._copies.values()), {}
         for copy in copies:
             await _end(copy)
@@ -187,7 +187,7 @@ class LogCopies:
         return self._nodes.setdefault(name, _Node(Backoff(low=2.0, high=60.0, seed=name, ids=("logs",))))
 
     async def _restore(self, copy: _Copy) -> None:
-        """Have here what an earlier server archived, and go on where that ended."""
+        """Restore the part that an earlier server archived, and resume at its end."""
         if self._archiver is not None and not copy.restored:
             mark, at = await self._archiver.restore(copy.attempt)
             if at > copy.position.size:
@@ -195,7 +195,7 @@ class LogCopies:
         copy.restored = True
 
     async def _restore_first(self, copy: _Copy) -> None:
-        """Wait for the archive, unless there is a copy here: what that has need not be had again."""
+        """Wait for the archived part, unless a local copy exists: its lines need not be fetched again."""
         backoff = Backoff(low=1.0, high=60.0, seed=copy.attempt, ids=("archive",))
         while not copy.restored and not copy.ended.is_set():
             try:
@@ -209,14 +209,17 @@ class LogCopies:
                         await copy.ended.wait()
 
     async def _ended_before(self, copy: _Copy) -> bool:
-        """Whether an earlier server has archived the whole log; it is here then. Without an answer it is read anew."""
+        """Return whether an earlier server archived the whole log, restored here.
+
+        Without an answer the log is read anew.
+        """
         if self._archiver is None:
             return False
         try:
             async with asyncio.timeout(_LAST_SECONDS):
                 await self._restore(copy)
                 return (await self._archiver.known(copy.attempt)).complete
-        except (CorralError, OSError) as error:  # a time-out is one
+        except (CorralError, OSError) as error:  # includes TimeoutError
             _log.warning("the archived part of the log of %s could not be had: %s", copy.attempt, error)
             return False
 
@@ -234,7 +237,7 @@ class LogCopies:
             except NotFound:
                 return
             except Silent:
-                wait = _SAVE_SECONDS  # a task that prints nothing says nothing of its node
+                wait = _SAVE_SECONDS  # a task that prints nothing says nothing about its node
             except CorralError as error:
                 _log.debug("the log of %s is interrupted: %s", copy.attempt, error.message)
                 wait = node.backoff.next()
@@ -255,7 +258,10 @@ class LogCopies:
             node.asked = False
 
     async def _try(self, copy: _Copy, node: _Node) -> float:
-        """Follow the log to the connection's end, or ask for it once; how long to wait before the next time."""
+        """Follow the log until the connection ends, or read it once.
+
+        Return the seconds to wait before the next read.
+        """
         if self._places.locked():
             await self._read(copy, node, follow=False)
             return _ASK_SECONDS
@@ -272,7 +278,7 @@ class LogCopies:
             _write(copy, f"[corral: the end of the log could not be read: {why}]\n".encode())
 
     async def _read_beside(self, copy: _Copy, container: str) -> None:
-        """Add what another container of the pod said; it is little."""
+        """Append the output of another container of the pod, which is short."""
         call = Call("get", PODS, self._namespace, pod_name(copy.attempt), "log")
         params = {"container": container, "limitBytes": str(_MOST_BESIDE)}
         try:
@@ -281,7 +287,7 @@ class LogCopies:
             _write(copy, f"[corral: what moved the outputs could not be heard: {error.message}]\n".encode())
 
     async def _read(self, copy: _Copy, node: _Node | None = None, *, follow: bool) -> None:
-        """Copy what one connection gives."""
+        """Copy the log from one connection."""
         call = Call("get", PODS, self._namespace, pod_name(copy.attempt), "log")
         params = {"container": TASK, "timestamps": "true"} | ({"follow": "true"} if follow else {})
         if copy.position.since:
@@ -326,13 +332,13 @@ class LogCopies:
 
 
 def _write(copy: _Copy, data: bytes) -> None:
-    """Append all of it: a disk that is nearly full takes a part, and says at the next try that it is full."""
+    """Write everything. A nearly full disk takes a part and raises at the next write."""
     while data:
         data = data[os.write(copy.handle, data) :]
 
 
 async def _end(copy: _Copy) -> None:
-    """End whoever follows the log; `ended` says so too, since a place that cannot be saved outdoes a cancellation."""
+    """End the follower. `ended` is set too, because an OSError while saving can replace the cancellation."""
     copy.ended.set()
     if copy.task is not None:
         copy.task.cancel()
@@ -340,7 +346,7 @@ async def _end(copy: _Copy) -> None:
 
 
 async def _close(copy: _Copy) -> None:
-    """Close the file once nobody writes to it any more: its number may be another file's at once."""
+    """Close the file after its follower has ended, as its descriptor number may be reused at once."""
     try:
         await _end(copy)
     finally:
@@ -348,7 +354,7 @@ async def _close(copy: _Copy) -> None:
 
 
 def _complete(path: str) -> bool:
-    """Whether an earlier server has finished the copy."""
+    """Return whether an earlier server finished the copy."""
     try:
         return not os.stat(path).st_mode & stat.S_IWUSR
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Why: devices have names only where nobody else hands them out: on nodes that are labelled and tainted for Corral.
+"""Give devices by name on managed nodes, which are labelled and tainted for Corral alone.
 
-There a device is given by a claim (its driver publishes it in a ResourceSlice), or by its vendor's variable (an
-annotation of the node lists the ids, and the device plugin's resource is not asked for). On every other node a plugin
-chooses, or kube-scheduler does, and Corral only counts.
+There a device is given by a claim (its driver publishes it in a ResourceSlice), or by its vendor's variable. For the
+variable, an annotation of the node lists the ids, and the device plugin's resource is not requested. On all other nodes
+a plugin or kube-scheduler chooses the device, and Corral only counts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from corral.engines.kubernetes.slices import Named, Slices
 from corral.model.inventory import Device
 
 LISTED: Final = "corral.dev/devices"
-"""A node's annotation: its devices' ids as their vendor's variable takes them, separated by commas; after each may come
-`;LEVEL=CELL` for the cells that it is in, and `;model=NAME`."""
+"""A node annotation: the comma-separated ids of its devices, as their vendor's variable takes them.
+
+Each may be followed by `;LEVEL=CELL` for the cells that it is in, and `;model=NAME`.
+"""
 SHARED: Final = (
     f"its node is shared: devices of drivers are given on nodes with the label and taint {MANAGED} (NoSchedule) only"
 )
@@ -34,31 +36,30 @@ _VARIABLES: Final = (
     ("cambricon.com/", "CAMBRICON_VISIBLE_DEVICES", "none"),
     ("habana.ai/", "HABANA_VISIBLE_DEVICES", "none"),
 )
-"""By the beginning of a device plugin's resource: the variable that its vendor's container runtime reads, and its word for
-no device."""
+"""(prefix of a device plugin's resource, variable of its vendor's container runtime, value for no device)."""
 _ID: Final = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.:/]{0,127}")
 _CELL: Final = re.compile(r"([a-z0-9][-a-z0-9]{0,62})=([^\s;,=]{1,63})")
 _MOST_LISTED: Final = 1024
 
 
 class Given(msgspec.Struct, frozen=True):
-    """How the devices of one node that have names are given to pods."""
+    """How the named devices of one node are given to pods."""
 
     named: dict[str, Named] = {}
-    """By the id of a device that is claimed: how a claim names it."""
+    """The claim's name of each claimed device, by device id."""
     listed: frozenset[str] = frozenset()
-    """The ids of those that are named by the variable."""
+    """The ids of devices that are given by the variable."""
     variable: str = ""
-    """What confines a container to devices; "" where the node's vendor is unknown, or others are given devices there."""
+    """The variable that confines a container to devices; "" where the vendor is unknown or the node is shared."""
     nothing: str = ""
-    """The variable's word for no device."""
+    """The variable's value for no device."""
 
     def has(self, device: str) -> bool:
-        """Whether the node has a device of this id that can be given by its name."""
+        """Return whether the node has a device of this id that can be given by name."""
         return device in self.named or device in self.listed
 
     def variables(self, devices: Iterable[Device]) -> dict[str, str]:
-        """What a container is told of the devices that its task was given."""
+        """Return the variable with the task's devices for its container."""
         if not self.variable:
             return {}
         return {self.variable: ",".join(each.id for each in devices if each.id in self.listed) or self.nothing}
@@ -68,20 +69,20 @@ NOTHING: Final = Given()
 
 
 def is_managed(node: kubernetes.Node) -> bool:
-    """Whether a node is Corral's alone: it says so, and keeps the pods of others away."""
+    """Return whether a node is Corral's alone: it has the label, and a taint that keeps others' pods away."""
     kept = any(taint.key == MANAGED and taint.effect == "NoSchedule" for taint in node.spec.taints)
     return kept and node.metadata.labels.get(MANAGED, "false") != "false"
 
 
 def listed(node: kubernetes.Node) -> tuple[tuple[Device, str], ...]:
-    """The devices that a node's annotation lists, each with its vendor's variable; none for one that cannot be read."""
+    """Return the devices that a node's annotation lists, each with its vendor's variable; none if it is invalid."""
     text = node.metadata.annotations.get(LISTED, "")
     variable = variables(node)
     return _read(text, variable[0]) if text and variable else ()
 
 
 def variables(node: kubernetes.Node) -> tuple[str, str] | None:
-    """The variable by which devices of a node are given, and its word for none; None where no vendor is known."""
+    """Return the device variable of a node and its value for none, or None for an unknown vendor."""
     for resource in sorted(node.status.capacity):
         for beginning, variable, nothing in _VARIABLES:
             if resource.startswith(beginning):
@@ -105,9 +106,9 @@ def _read(text: str, variable: str) -> tuple[tuple[Device, str], ...]:
 
 
 def doubt(names: int, usable: int, held: int) -> str:
-    """Why none of a node's listed devices is to be had; "" where nothing speaks against them.
+    """Return why a node's listed devices are unusable, "" if they are usable.
 
-    A device plugin says how many devices it gave to others, and how many are broken, and never which.
+    A device plugin reports how many devices are given to others or broken, but not which.
     """
     if held:
         return f"pods that are not Corral's hold {held} of the node's devices, and nothing says which"
@@ -117,13 +118,13 @@ def doubt(names: int, usable: int, held: int) -> str:
 
 
 class NamedDevices:
-    """The devices of all nodes that drivers publish, and what keeps each from being given."""
+    """The devices of all nodes that drivers publish, and why any of them is unavailable."""
 
     def __init__(self, slices: Slices | None = None, book: ClaimBook | None = None) -> None:
         self._slices, self._book = slices or Slices(), book
 
     def given(self, node: kubernetes.Node) -> Given:
-        """How the node's devices are given to pods."""
+        """Return how the node's devices are given to pods."""
         if not is_managed(node):
             return NOTHING
         variable, nothing = variables(node) or ("", "")
@@ -131,7 +132,7 @@ class NamedDevices:
         return Given(named, frozenset(device.id for device, _ in listed(node)), variable, nothing)
 
     def devices(self, node: str, *, managed: bool) -> tuple[tuple[Device, Named], ...]:
-        """The devices of a node in the order of their indexes, each with how a claim names it."""
+        """Return the devices of a node in the order of their indexes, each with its name for a claim."""
         return tuple(self._told(node, managed=managed))
 
     def _told(self, node: str, *, managed: bool) -> Iterator[tuple[Device, Named]]:

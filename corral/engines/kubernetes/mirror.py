@@ -1,8 +1,7 @@
-"""Why: between a cluster that changes as it likes and a consumer that is sometimes busy stands one copy of what is.
+"""A local copy of cluster objects that buffers changes for a slower consumer.
 
-The copy is kept by UID, so that an object and a later one of the same name are two. What the consumer has not taken yet
-is one entry an object, its latest state: however much happens, no more waits than there are objects, except for those
-that are gone, whose ends are never dropped. (client-go's DeltaFIFO keeps every delta of an object instead.)
+Objects are keyed by UID, so an object and a later one of the same name differ. At most one change per object waits,
+with its latest state. Changes of deleted objects are never dropped. (client-go's DeltaFIFO keeps every delta instead.)
 """
 
 from __future__ import annotations
@@ -19,31 +18,31 @@ T = TypeVar("T", bound=Object)
 
 
 class Change(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """The latest about one object."""
+    """The latest change of one object."""
 
     object: T
     gone: bool = False
     final: bool = True
-    """Of an object that is gone: whether this is its final state, or only the last that was seen before it went."""
+    """For a deleted object: whether this is its final state, or only the last state seen."""
 
 
 class Mirror(Generic[T]):
-    """The objects by key, and what of them was not taken yet."""
+    """The objects by key, and the changes not taken yet."""
 
     def __init__(self) -> None:
         self.items: dict[str, T] = {}
-        """Every object by its key (`Object.key`), as last seen; not to be changed by readers."""
+        """Every object by its key (`Object.key`), as last seen. Readers must not change it."""
         self.unread: set[str] = set()
-        """The keys of those that are there and could never be read."""
+        """The keys of existing objects that could never be decoded."""
         self._waiting: dict[str, Change[T]] = {}
         self._pool = Pool()
 
     def __len__(self) -> int:
-        """How many changes wait."""
+        """Return the number of waiting changes."""
         return len(self._waiting)
 
     def put(self, thing: T) -> None:
-        """The object is now so."""
+        """Add or update an object."""
         key = thing.key
         known = self.items.get(key)
         if known is not None and known.metadata.resource_version == thing.metadata.resource_version:
@@ -54,32 +53,32 @@ class Mirror(Generic[T]):
         self._waiting[key] = Change(thing)
 
     def gone(self, thing: T) -> None:
-        """The object was deleted, and this was its final state."""
+        """Remove a deleted object, given its final state."""
         key = thing.key
         self.items.pop(key, None)
         self.unread.discard(key)
         self._waiting[key] = Change(thing, gone=True)
 
     def lost(self, key: str) -> None:
-        """The object is gone, and its final state was not seen."""
+        """Remove a deleted object whose final state was not seen."""
         last = self.items.pop(key, None)
         self.unread.discard(key)
         if last is not None:
             self._waiting[key] = Change(last, gone=True, final=False)
 
     def keep(self, key: str) -> None:
-        """There is such an object, and it could not be read: it stays as last seen, if it was."""
+        """Record that the object exists but could not be decoded. It stays as last seen."""
         if key not in self.items:
             self.unread.add(key)
 
     def known(self, things: Iterable[T]) -> list[T]:
-        """The same list, with the copies that are kept already in place of equal ones."""
+        """Return the list with equal objects replaced by the copies already held."""
         return [self._kept(thing) for thing in things]
 
     def replace(self, things: list[T], unreadable: Iterable[Bare] = ()) -> None:
-        """These are all objects that there are; those that could not be read are still there, as last seen.
+        """Replace the whole content. Objects in `unreadable` still exist and stay as last seen.
 
-        What is gone waits before what is new: an object may have been replaced by one of its name.
+        Deletions are queued before additions: an object may have been replaced by one of the same name.
         """
         dark = {bare.key for bare in unreadable}
         present = {thing.key for thing in things} | dark
@@ -90,7 +89,7 @@ class Mirror(Generic[T]):
             self.put(thing)
 
     def take(self, most: int) -> list[Change[T]]:
-        """Up to `most` changes, the longest waiting first; they no longer wait."""
+        """Take up to `most` changes, oldest first."""
         if len(self._waiting) <= most:
             taken, self._waiting = list(self._waiting.values()), {}
             return taken

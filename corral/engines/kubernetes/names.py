@@ -1,7 +1,7 @@
-"""Why: a pod must tell by itself whose it is and what it was given: Corral finds it again from nothing else.
+"""The names, labels and annotations by which a pod records its attempt, server, devices and ports.
 
-Its name holds the attempt id (`pods.pod_name`), so the API server refuses a second pod of one attempt; a label holds the
-server's UID; what the task was told of its devices and ports stands in labels too.
+The pod's name holds the attempt id (`pods.pod_name`), so the API server refuses a second pod of one attempt. A label
+holds the server's UID. A restarted server recovers everything from the pods alone.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.model.launch import PortRequest, TaskLaunch
 
 DEVICES: Final = "corral.dev/devices"
-"""Which devices the pod was given: `x` and a bit for each index, in hexadecimal."""
+"""The pod's devices: `x` and a hexadecimal mask with one bit per index."""
 PORTS: Final = "ports.corral.dev/"
-"""The prefix of labels that tell, by the name of a port, `FIRST-COUNT`."""
+"""The prefix of a label per port name, with the value `FIRST-COUNT`."""
 KILL_AT: Final = "corral.dev/kill-at"
-"""When the pod is to be deleted, in whole seconds since 1970: its task was told to end by a signal of its job's choice."""
+"""When to delete the pod, in whole seconds since 1970, after its task was sent the job's own stop signal."""
 FORCE_AFTER: Final = "corral.dev/force-after"
-"""How many seconds after it was told to end the pod is given up, if its job says so."""
+"""Seconds from the request to end until the pod's deletion is forced, if its job sets them."""
 EXIT_PATTERNS: Final = "corral.dev/exit-patterns"
-"""On pods whose failure is looked for in the end of their log; `openpai`: and told of as OpenPAI's clients read it."""
+"""On pods whose log's end is searched for faults; `openpai`: reported in the form of OpenPAI's clients too."""
 OPENPAI: Final = "openpai"
 MANAGED: Final = "corral.dev/managed"
 """The label and taint of nodes that only Corral's pods use."""
 _DEVICES: Final = re.compile("x[0-9a-f]{1,62}")
 MOST_DEVICES: Final = 4 * 62
-"""Of one node, by their indexes: as many as a label has bits for."""
+"""Devices of one node: the number of bits that a label holds."""
 _PORTS: Final = re.compile(r"(\d{1,5})-(\d{1,4})", re.ASCII)
 _SECONDS: Final = re.compile(r"\d{1,12}", re.ASCII)
 _PREFIX: Final = pod_name(AttemptId(""))
 
 
 def labels_of(launch: TaskLaunch, ports: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
-    """The labels that tell what the attempt was given."""
+    """Return the labels with the attempt's devices, ports and options."""
     labels = {f"{PORTS}{name}": f"{numbers[0]}-{len(numbers)}" for name, numbers in ports.items() if numbers}
     if launch.runtime is not None and launch.runtime.exit_patterns:
         labels[EXIT_PATTERNS] = OPENPAI if launch.runtime.openpai else "true"
@@ -49,13 +49,13 @@ def labels_of(launch: TaskLaunch, ports: Mapping[str, tuple[int, ...]]) -> dict[
 
 
 def attempt_of(pod: Pod, server: str) -> AttemptId | None:
-    """The attempt that a pod of this server runs; None for every other pod."""
+    """Return the attempt of a pod of this server, None for any other pod."""
     meta = pod.metadata
     return attempt_named(meta.name) if meta.labels.get(SERVER_LABEL) == server else None
 
 
 def attempt_named(name: str) -> AttemptId | None:
-    """The attempt whose pod, and what goes with that, has this name; None when it is nobody's."""
+    """Return the attempt whose pod or Secret has this name, None if there is none."""
     if not name.startswith(_PREFIX):
         return None
     name = name.removeprefix(_PREFIX)
@@ -67,7 +67,7 @@ def attempt_named(name: str) -> AttemptId | None:
 
 
 def ports_for(requests: Iterable[PortRequest], first: int) -> dict[str, tuple[int, ...]]:
-    """Ports for every name, one after the other, but for those that begin at a number of their own."""
+    """Assign consecutive ports to every name, around those that request a number of their own."""
     asked = tuple(requests)
     taken = {number for request in asked if request.start for number in _numbers(request.start, request)}
     ports: dict[str, tuple[int, ...]] = {}
@@ -84,7 +84,7 @@ def _numbers(first: int, request: PortRequest) -> tuple[int, ...]:
 
 
 def ports_of(pod: Pod) -> dict[str, tuple[int, ...]]:
-    """The ports that a pod's labels tell."""
+    """Return the ports in a pod's labels."""
     ports = {}
     for label, value in pod.metadata.labels.items():
         if label.startswith(PORTS) and (found := _PORTS.fullmatch(value)):
@@ -94,7 +94,7 @@ def ports_of(pod: Pod) -> dict[str, tuple[int, ...]]:
 
 
 def devices_of(pod: Pod) -> frozenset[int]:
-    """The indexes of the devices that a pod's labels tell."""
+    """Return the device indexes in a pod's labels."""
     word = pod.metadata.labels.get(DEVICES, "")
     if not _DEVICES.fullmatch(word):
         return frozenset()
@@ -103,13 +103,16 @@ def devices_of(pod: Pod) -> frozenset[int]:
 
 
 def kill_at_of(pod: Pod) -> float | None:
-    """When the pod is to be deleted; None when nobody said."""
+    """Return when to delete the pod in seconds since 1970, None if unset."""
     word = pod.metadata.labels.get(KILL_AT, "")
     return float(word) if _SECONDS.fullmatch(word) else None
 
 
 def forced_at_of(pod: Pod) -> float | None:
-    """When the pod is given up, in seconds since 1970; None while nobody asked for its end, and where its job waits."""
+    """Return when to force the pod's deletion, in seconds since 1970.
+
+    None if nobody requested its deletion, or its job sets no limit.
+    """
     meta = pod.metadata
     asked, word = seconds(meta.deletion_timestamp), meta.labels.get(FORCE_AFTER, "")
     if asked is None or not _SECONDS.fullmatch(word):
@@ -118,11 +121,11 @@ def forced_at_of(pod: Pod) -> float | None:
 
 
 def device_id(resource: str, index: int) -> str:
-    """The id of a device that is only counted: the plugin's resource, and a number that means nothing to it."""
+    """Return the id of a counted device: the plugin's resource, and a number without meaning to the plugin."""
     return f"{resource}#{index}"
 
 
 def resource_of(device_id: str) -> str:
-    """The device plugin's resource that a counted device is one of; "" for a device with an id of its own."""
+    """Return the device plugin's resource of a counted device, "" for a device with its own id."""
     resource, mark, _ = device_id.rpartition("#")
     return resource if mark else ""

@@ -1,4 +1,4 @@
-"""Why: what Corral reads of machines, and of what the cluster's components tell about objects."""
+"""Structs for the parts of nodes and events that Corral reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from corral.engines.kubernetes.objects import Condition, Meta, Object, Slim
 
 
 class Taint(Slim, frozen=True):
-    """Why a node takes only pods that tolerate it."""
+    """A node's taint: only pods that tolerate it are placed there."""
 
     key: str = ""
     value: str = ""
@@ -16,7 +16,7 @@ class Taint(Slim, frozen=True):
 
 
 class NodeSpec(Slim, frozen=True):
-    """What was decided about a node."""
+    """`spec` of a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -30,7 +30,7 @@ class Address(Slim, frozen=True):
 
 
 class NodeInfo(Slim, frozen=True):
-    """Which machine and which programs a node is."""
+    """The machine and software versions of a node."""
 
     machine_id: str = field(name="machineID", default="")
     boot_id: str = field(name="bootID", default="")
@@ -41,7 +41,7 @@ class NodeInfo(Slim, frozen=True):
 
 
 class NodeStatus(Slim, frozen=True):
-    """What a node has and how it is."""
+    """The capacity and conditions of a node."""
 
     capacity: dict[str, str] = {}
     allocatable: dict[str, str] = {}
@@ -51,7 +51,7 @@ class NodeStatus(Slim, frozen=True):
 
 
 class NodeMeta(Meta, frozen=True):
-    """`metadata` of a node: an annotation may name its devices."""
+    """`metadata` of a node. An annotation may list its devices."""
 
     annotations: dict[str, str] = {}
 
@@ -65,7 +65,7 @@ class Node(Object, frozen=True):
 
 
 class ObjectReference(Slim, frozen=True):
-    """Which object an event is about."""
+    """The object of an event."""
 
     kind: str = ""
     namespace: str = ""
@@ -74,14 +74,14 @@ class ObjectReference(Slim, frozen=True):
 
 
 class EventSource(Slim, frozen=True):
-    """Who reported an event."""
+    """The reporter of an event."""
 
     component: str = ""
     host: str = ""
 
 
 class Event(Object, frozen=True):
-    """`v1` Event: what a component tells people about an object."""
+    """`v1` Event: a component's message about an object."""
 
     involved_object: ObjectReference = ObjectReference()
     type: str = ""

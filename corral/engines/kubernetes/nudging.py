@@ -1,7 +1,8 @@
-"""Why: a kubelet that found a claim or its driver not ready tries again only after a minute, or when the pod changes.
+"""Nudge stuck pods with claims by changing an annotation, so that their kubelet retries.
 
-So a pod with claims that makes no progress is changed: its annotation counts the times. The same helps a pod that is
-deleted and does not go, because its driver was away when the kubelet asked it to let go of its devices.
+A kubelet that finds a claim or its driver not ready retries only after a minute, or when the pod changes. The
+annotation counts the nudges. They also help a deleted pod that stays because its driver was away when the kubelet
+unprepared its devices.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from corral.engines.kubernetes.objects import Pod
 from corral.engines.kubernetes.others import TERMINAL
 
 NUDGE: Final = "corral.dev/nudge"
-"""The annotation of pods that is changed."""
+"""The pod annotation that a nudge changes."""
 FIRST_SECONDS: Final = 5.0
-"""A pod that its kubelet took, and that has made no progress for so long, is nudged though nothing failed audibly."""
+"""Seconds without progress after which a pod on its kubelet is nudged, even without a reported failure."""
 LONGEST_SECONDS: Final = 30.0
 _LETTING_GO_SECONDS: Final = 2.0
-"""What a kubelet needs after the grace of a deleted pod."""
+"""Seconds that a kubelet needs after the grace of a deleted pod."""
 
 
 @dataclass(slots=True)
@@ -36,13 +37,13 @@ class Stuck:
 
 
 class Nudges:
-    """Which pods are to be nudged when."""
+    """The pods to nudge, and when."""
 
     def __init__(self) -> None:
         self._stuck: dict[str, Stuck] = {}
 
     def fold(self, change: Change[Pod], now: float) -> None:
-        """Take in what happened to a pod."""
+        """Fold the change of a pod."""
         pod = change.object
         meta = pod.metadata
         claims = claims_of(pod)
@@ -58,15 +59,15 @@ class Nudges:
             self._stuck[meta.uid] = Stuck(meta.name, claims, leaving, now + grace)
 
     def failed(self, uid: str, now: float) -> None:
-        """The pod's kubelet said that its devices could not be prepared: the first time it is nudged at once."""
+        """Record that the pod's kubelet failed to prepare its devices. The first nudge is then due at once."""
         stuck = self._stuck.get(uid)
         if stuck is not None and not stuck.times:
             stuck.due = now
 
     def due(self, now: float, in_hand: Callable[[Stuck], bool]) -> Iterator[tuple[str, Stuck]]:
-        """The pods, by UID, that are to be nudged now; each later and later after that.
+        """Yield the pods to nudge now, by UID. Each pod's next nudge is delayed with exponential backoff.
 
-        `in_hand` tells of which a claim is about to be written, so that it is too early.
+        `in_hand` returns whether a claim of the pod is about to be written, which makes a nudge too early.
         """
         for uid, stuck in list(self._stuck.items()):
             if stuck.due <= now and not in_hand(stuck):
@@ -75,12 +76,12 @@ class Nudges:
                 yield uid, stuck
 
     def drop(self, uid: str) -> None:
-        """There is no such pod."""
+        """Forget a pod that no longer exists."""
         self._stuck.pop(uid, None)
 
 
 def _waits(pod: Pod) -> bool:
-    """Whether a kubelet took the pod and has not come so far as to make its containers."""
+    """Return whether a kubelet accepted the pod but has not created its containers."""
     status = pod.status
     if status.phase in TERMINAL or not status.start_time:
         return False

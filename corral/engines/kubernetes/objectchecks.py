@@ -1,4 +1,4 @@
-"""Why: jobs as objects need a definition of this version and three verbs; doctor says which of them is missing."""
+"""Check whether a cluster has the definitions and permissions for jobs as objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from corral.spec.objects import UnifiedJobKind
 async def objects(
     transport: Transport, settings: KubernetesSettings, kinds: Iterable[ObjectAddress]
 ) -> AsyncIterator[Finding]:
-    """Whether the objects of some kinds can be taken as jobs."""
+    """Check whether the objects of some kinds can be taken as jobs."""
     for kind in kinds:
         resource = Resource(kind.plural, kind.group, kind.version)
         wanted = (

@@ -1,8 +1,8 @@
-"""Why: of a pod's five kilobytes Corral reads a tenth; these structs name that tenth, and the decoder skips the rest.
+"""Structs for the tenth of a pod's 5 KB that Corral reads; the decoder skips the rest.
 
-Field names are Kubernetes' own in snake case. Tuples and `gc=False` keep a hundred thousand of them out of the garbage
-collector's sight. What the API server leaves out is the default here; what it writes as null (a Go time that was never
-set, an empty list) is accepted as such.
+Field names are Kubernetes' own in snake case. Tuples and `gc=False` keep a hundred thousand of them away from the
+garbage collector. A field that the API server omits has the default here. Fields that it writes as null (an unset Go
+time, an empty list) accept null.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from msgspec import field
 
 
 class Slim(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """What every struct here has in common; unknown fields are skipped."""
+    """The base of all structs here; unknown fields are skipped."""
 
 
 class OwnerReference(Slim, frozen=True):
-    """Which object this one goes with."""
+    """The owner of an object."""
 
     api_version: str = ""
     kind: str = ""
@@ -43,13 +43,13 @@ class Meta(Slim, frozen=True):
 
 
 class Object(Slim, frozen=True):
-    """What every watched object has."""
+    """The base of every watched object."""
 
     metadata: Meta = Meta()
 
     @property
     def key(self) -> str:
-        """What tells this object from every other, also from a later one of the same name."""
+        """The unique key, which also differs from a later object of the same name."""
         return self.metadata.uid or f"{self.metadata.namespace}/{self.metadata.name}"
 
 
@@ -63,7 +63,7 @@ class Condition(Slim, frozen=True):
 
 
 class ContainerPort(Slim, frozen=True):
-    """A port that a container names; `host_port` 0 takes none of the node's."""
+    """A port of a container. `host_port` 0 uses no port of the node."""
 
     host_port: int = 0
     protocol: str = "TCP"
@@ -71,7 +71,7 @@ class ContainerPort(Slim, frozen=True):
 
 
 class ClaimUse(Slim, frozen=True):
-    """Which of the pod's claims a container uses, and which request of it; "" is all of them."""
+    """The pod's claim that a container uses, and the request of it; "" for all requests."""
 
     name: str = ""
     request: str = ""
@@ -86,7 +86,7 @@ class Requirements(Slim, frozen=True):
 
 
 class Container(Slim, frozen=True):
-    """One container of a pod's spec; `restart_policy` Always makes an init container a sidecar."""
+    """One container of a pod's spec. `restart_policy` Always makes an init container a sidecar."""
 
     name: str = ""
     resources: Requirements = Requirements()
@@ -95,14 +95,14 @@ class Container(Slim, frozen=True):
 
 
 class PodClaim(Slim, frozen=True):
-    """A pod's name for one of its resource claims, and the claim it means."""
+    """A pod's local name of a resource claim, and the claim's name."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class PodSpec(Slim, frozen=True):
-    """What the pod asks for."""
+    """`spec` of a pod."""
 
     node_name: str = ""
     containers: tuple[Container, ...] = ()
@@ -121,13 +121,13 @@ class Waiting(Slim, frozen=True):
 
 
 class Running(Slim, frozen=True):
-    """Since when a container runs."""
+    """When a running container started."""
 
     started_at: str | None = None
 
 
 class Terminated(Slim, frozen=True):
-    """How a container ended."""
+    """The end of a container."""
 
     exit_code: int = 0
     signal: int = 0
@@ -138,7 +138,7 @@ class Terminated(Slim, frozen=True):
 
 
 class ContainerState(Slim, frozen=True):
-    """At most one of the three is there."""
+    """The state of a container; at most one of the three is set."""
 
     waiting: Waiting | None = None
     running: Running | None = None
@@ -146,7 +146,7 @@ class ContainerState(Slim, frozen=True):
 
 
 class ContainerStatus(Slim, frozen=True):
-    """One container as the kubelet sees it."""
+    """The status of one container, as the kubelet reports it."""
 
     name: str = ""
     restart_count: int = 0
@@ -155,7 +155,7 @@ class ContainerStatus(Slim, frozen=True):
 
 
 class PodStatus(Slim, frozen=True):
-    """One pod as the kubelet sees it."""
+    """The status of one pod, as the kubelet reports it."""
 
     phase: str = ""
     reason: str = ""
@@ -177,11 +177,11 @@ class Pod(Object, frozen=True):
 
 
 class Bare(Object, frozen=True):
-    """Any object of which only the metadata matters."""
+    """Any object of which only the metadata is read."""
 
 
 def seconds(stamp: str | None) -> float | None:
-    """Seconds since 1970 of an RFC 3339 time as Kubernetes writes it; None where there is none or it cannot be read."""
+    """Return the seconds since 1970 of an RFC 3339 time, None if it is missing or invalid."""
     if not stamp:
         return None
     try:

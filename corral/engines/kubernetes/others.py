@@ -1,8 +1,8 @@
-"""Why: Corral shares a cluster politely: what pods that are not its own may take of a node is not there for its jobs.
+"""Sum the resources that others' pods hold on each node, which Corral's jobs cannot have.
 
-Source of the rule for a pod's request: Kubernetes' `PodRequests` (component-helpers, resource): the containers and
-sidecars together, or the largest init container with the sidecars begun before it, and the pod's overhead; what the pod
-itself asks for as a whole stands in place of that.
+Source of the rule for a pod's request: Kubernetes' `PodRequests` (component-helpers, resource). It is the sum of
+containers and sidecars, or the largest init container with the sidecars started before it, plus the pod's overhead. A
+pod-level request replaces that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOTHING: Final[Mapping[str, int]] = {}
 
 
 class Others:
-    """What those pods hold of each node, by resource; `pods` counts them."""
+    """The resources that others' pods hold on each node; `pods` is their number."""
 
     def __init__(self) -> None:
         self._held: dict[str, tuple[str, tuple[tuple[str, int], ...]]] = {}
@@ -28,14 +28,14 @@ class Others:
         self._totals: dict[str, dict[str, int]] = {}
         self._elsewhere: frozenset[str] = frozenset()
         self._owned: dict[str, Pod] = {}
-        """By key, the pods that any object for a job owns."""
+        """Pods owned by an object for a job, by key."""
 
     def on(self, node: str) -> Mapping[str, int]:
-        """What is held of a node."""
+        """Return the resources held on a node."""
         return self._totals.get(node, _NOTHING)
 
     def fold(self, change: Change[Pod]) -> str:
-        """Take in what happened to a pod; the node of which it holds another amount now, "" for none."""
+        """Fold a pod's change. Return the node whose held resources changed, "" for none."""
         pod, key = change.object, change.object.key
         owners = _owners(pod) if pod.metadata.owner_references else ()
         if owners and not change.gone:
@@ -58,9 +58,9 @@ class Others:
         return pod.spec.node_name
 
     def run_elsewhere(self, uids: Collection[str]) -> list[str]:
-        """Pods that these objects own are tasks of jobs, which count them; those of other objects are counted here.
+        """Set the external jobs: pods that these objects own count as their tasks, and not here.
 
-        Returns the nodes of which another amount is held now.
+        Returns the nodes whose held resources changed.
         """
         self._elsewhere = frozenset(uids)
         return [node for pod in list(self._owned.values()) if (node := self.fold(Change(pod)))]
@@ -74,7 +74,7 @@ class Others:
 
 
 def _owners(pod: Pod) -> list[str]:
-    """The UIDs of the objects for jobs that own the pod: their own controllers may have made it."""
+    """Return the UIDs of the UnifiedJobs that own the pod, which their own controllers may have created."""
     return [
         owner.uid
         for owner in pod.metadata.owner_references
@@ -83,7 +83,7 @@ def _owners(pod: Pod) -> list[str]:
 
 
 def requests(pod: Pod) -> tuple[tuple[str, int], ...]:
-    """What a pod holds of its node, by resource, in the order of names."""
+    """Return the resources that a pod holds on its node, sorted by name."""
     spec = pod.spec
     running: dict[str, int] = {}
     largest: dict[str, int] = {}

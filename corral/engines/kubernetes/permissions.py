@@ -1,4 +1,4 @@
-"""Why: what Corral has to be allowed on a cluster is one list: doctor asks for each, chart and docs are held to it."""
+"""The list of permissions that Corral needs on a cluster. `doctor` checks it, and chart and docs must match it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ OBJECTS: Final = (
 
 
 class Permission(NamedTuple):
-    """Verbs on one resource, and what they are for."""
+    """Verbs on one resource, and their purpose."""
 
     resource: Resource
     verbs: tuple[str, ...]
     purpose: str
     subresource: str = ""
     everywhere: bool = False
-    """In all namespaces, or about things of no namespace; else in that of the pods."""
+    """Whether it is for all namespaces or cluster-scoped; otherwise it is for the pods' namespace."""
 
     @property
     def title(self) -> str:
-        """As roles write it: `pods/log`."""
+        """The resource as roles write it: `pods/log`."""
         return f"{self.resource.title}/{self.subresource}" if self.subresource else self.resource.title
 
 
@@ -53,11 +53,11 @@ NEEDED: Final = (
     Permission(PERSISTENT_VOLUMES, ("list", "watch"), "which nodes reach which volumes", everywhere=True),
     Permission(VOLUME_CLAIMS, ("get", "patch"), "volumes where the tasks are"),
 )
-"""Without these tasks do not run, or not well."""
+"""Permissions without which tasks do not run, or not well."""
 FOR_DEVICES: Final = (
     Permission(SLICES, ("list", "watch"), "devices of drivers", everywhere=True),
     Permission(CLAIMS, ("list", "watch"), "who holds which device", everywhere=True),
     Permission(CLAIMS, ("get", "create", "patch", "delete"), "devices by their names"),
     Permission(CLAIMS, ("patch",), "devices by their names", "status"),
 )
-"""Where the cluster serves DRA."""
+"""Further permissions where the cluster serves DRA."""

@@ -1,9 +1,9 @@
-"""Why: what lies on a node, an NFS server or a volume claim is reached by mounting it, and only where that was allowed.
+"""Mount the storage places (node folders, NFS exports, volume claims) from which an administrator lets jobs move data.
 
-A job that may name any path of a node could read what other tenants keep there. So an administrator names the places; a
-URI below one of them is reached by mounting that place, as a whole, into the container that moves data. A place is
-written like the URIs below it: `file:///mnt/data`, `nfs://filer/exports/data`, `pvc://scratch`; `pvc://*` is every claim
-of the namespace.
+A job that could name any path of a node could read other tenants' data. So an administrator lists the places. A URI
+below one of them is reached by mounting that whole place into the container that moves data. A place is written like
+the URIs below it: `file:///mnt/data`, `nfs://filer/exports/data`, `pvc://scratch`; `pvc://*` is every claim of the
+namespace.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from corral.kernel.errors import InvalidInput
 
 SCHEMES: Final = ("file", "nfs", "pvc")
-"""What is mounted; other schemes are moved by libraries."""
+"""Schemes that are mounted. Libraries move the others."""
 ANY_CLAIM: Final = "pvc://*"
 _MOUNTED: Final = "/run/corral/places"
 
@@ -31,15 +31,15 @@ class Mount(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """Data as the container that moves it sees them."""
+    """The location of data as seen by the container that moves it."""
 
     uri: str
     mount: Mount | None
-    """None for what a library reaches."""
+    """None if a library reaches the data."""
 
 
 def check_place(place: str) -> None:
-    """Raise InvalidInput for what is no place."""
+    """Raise InvalidInput for an invalid place."""
     scheme, mark, rest = place.partition("://")
     good = mark and scheme in SCHEMES and rest and ".." not in rest.split("/")
     if scheme == "file":
@@ -53,7 +53,7 @@ def check_place(place: str) -> None:
 
 
 def reach(uri: str, places: Iterable[str], *, writable: bool) -> Reached:
-    """How a URI is reached; raises InvalidInput for one that lies in no place."""
+    """Resolve a URI to its location in the container. Raises InvalidInput if it is in no allowed place."""
     scheme, mark, rest = uri.partition("://")
     if not mark:
         return reach(f"file://{uri}", places, writable=writable)
@@ -72,7 +72,7 @@ def reach(uri: str, places: Iterable[str], *, writable: bool) -> Reached:
 
 
 def _whole(place: str, uri: str) -> str:
-    """The place that is mounted for a URI when the URI is below it."""
+    """Return the place to mount for a URI, provided that the URI is below it."""
     if place != ANY_CLAIM:
         return place.rstrip("/") or place
     scheme, _, rest = uri.partition("://")
@@ -93,7 +93,7 @@ def _mount(place: str, writable: bool) -> Mount:
 
 
 def gathered(reached: Iterable[Reached]) -> list[Mount]:
-    """Each place once, named; writable when something is written there."""
+    """Return each place once, with a volume name; writable if anything is written there."""
     mounts: dict[str, Mount] = {}
     for mount in (found.mount for found in reached if found.mount is not None):
         before = mounts.get(mount.path)

@@ -1,4 +1,4 @@
-"""Why: the few calls about one pod are bounded by how long a server may lead, and say which troubles pass."""
+"""Calls about single pods, with deadlines within the leader's lease and temporary errors marked as Unavailable."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from corral.kernel.errors import Conflict, CorralError, NotFound, TooManyRequest
 from corral.kernel.ids import AttemptId
 
 CALL_SECONDS: Final = 3.0
-"""For no longer is an answer waited for: another server may lead after that."""
+"""Seconds to wait for an answer. Afterwards another server may lead."""
 _VALIDATION: Final = {True: "Strict", False: "Ignore"}
-"""By default the API server would look for unknown fields and tell of them in a header."""
+"""By default the API server would check for unknown fields and report them in a header."""
 POD: Final = msgspec.json.Decoder(Pod)
 
 
 class PodCalls:
-    """Finds and deletes the pods of one server in one namespace."""
+    """Finds, labels and deletes the pods of one server in one namespace."""
 
     def __init__(
         self,
@@ -33,13 +33,13 @@ class PodCalls:
         namespace: str,
         lease_left: Callable[[], float] = lambda: CALL_SECONDS,
     ) -> None:
-        """`lease_left` tells for how many seconds this server may still act."""
+        """`lease_left` returns the seconds for which this server may still act."""
         self._transport, self._server, self._namespace = transport, server, namespace
         self._lease_left = lease_left
         self._gate = Gate()
 
     async def find(self, attempt: AttemptId) -> Pod | None:
-        """The attempt's pod; None when there is none of this server's."""
+        """Return the attempt's pod, or None if this server has none."""
         try:
             body = await self.ask(Call("get", PODS, self._namespace, pod_name(attempt)))
         except NotFound:
@@ -50,9 +50,9 @@ class PodCalls:
         return pod if attempt_of(pod, self._server) == attempt else None
 
     async def delete(self, attempt: AttemptId, uid: str, grace_seconds: float, *, force: bool = False) -> None:
-        """Ask for the end of the pod with this UID; nothing when it is gone.
+        """Delete the pod with this UID; no effect if it is gone.
 
-        The grace is at least a second: with 0, which `force` asks for, the API server does not wait for the kubelet.
+        The grace is at least one second. With 0, which `force` sends, the API server does not wait for the kubelet.
         """
         options = {
             "apiVersion": "v1",
@@ -69,7 +69,7 @@ class PodCalls:
             raise passing(error) from None
 
     async def label(self, attempt: AttemptId, uid: str, labels: Mapping[str, str]) -> None:
-        """Give the pod with this UID labels; raises Conflict or NotFound when it is gone."""
+        """Set labels on the pod with this UID. Raises Conflict or NotFound when it is gone."""
         call = Call("patch", PODS, self._namespace, pod_name(attempt))
         body = {"metadata": {"uid": uid, "labels": dict(labels)}}
         try:
@@ -88,10 +88,9 @@ class PodCalls:
         content: str = "",
         strict: bool = False,
     ) -> bytes:
-        """The answer to one call with a JSON body, waited for as long as the lease lasts.
+        """Make one call with a JSON body, with the rest of the lease as its limit.
 
-        `strict` has fields that the cluster does not know refused: for bodies that are not all Corral's own.
-
+        `strict` refuses fields unknown to the cluster, for bodies that are not all Corral's own.
         Raises Unavailable when the lease is over.
         """
         async with self._gate.call():
@@ -110,7 +109,10 @@ class PodCalls:
 
 
 def passing(error: CorralError) -> CorralError:
-    """A busy cluster, credentials that ran out, and an object (often a quota) that others write too pass."""
+    """Turn temporary errors into Unavailable.
+
+    They are a busy cluster, expired credentials, and a write conflict on an object (often a quota).
+    """
     if isinstance(error, TooManyRequests | Unauthenticated) or error.code == "kubernetes-conflict":
         return Unavailable(error.code, error.message)
     return error

@@ -1,7 +1,7 @@
-"""Why: why a pod does not start (an image, a volume, a probe) Kubernetes says in Events; people look for it at their job.
+"""Report Kubernetes' warning Events about a job's pods, such as a failing image, volume or probe.
 
-Only what is out of the ordinary is followed: a cluster writes five Events for every pod that is well. An Event that comes
-again is told at its first, tenth, hundredth … time. What was there before this server opened was told by the one before.
+Normal Events are not followed: a cluster writes five for every healthy pod. A repeated Event is reported at its first,
+tenth, hundredth … time. Events from before this server opened were reported by the previous one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from corral.model.launch import EngineEvent, Noted
 
 _FIELDS: Final = "involvedObject.kind=Pod,type!=Normal"
 _MOST: Final = 20
-"""Events of one attempt that are told."""
+"""Reported Events per attempt."""
 _MOST_MESSAGE: Final = 1_000
 _MOST_ATTEMPTS: Final = 100_000
 
 
 class PodEvents:
-    """Tells control what Kubernetes says of the pods of this server's attempts."""
+    """Reports Kubernetes' Events about the pods of this server's attempts to control."""
 
     def __init__(
         self,
@@ -38,17 +38,17 @@ class PodEvents:
         tell: Callable[[EngineEvent], None],
         seed: int | str = 0,
     ) -> None:
-        """`known` says whether an attempt is this engine's."""
+        """`known` returns whether an attempt belongs to this engine."""
         self._events = Reflector(source, EVENTS, Event, namespace=namespace, fields=_FIELDS, seed=seed)
         self._known, self._tell = known, tell
         self._told: Counter[AttemptId] = Counter()
 
     async def keep(self) -> None:
-        """Keep the copy up to date, until cancelled."""
+        """Keep the copy up to date until cancelled."""
         await self._events.run()
 
     async def follow(self) -> None:
-        """Tell what is new, until cancelled."""
+        """Report new Events until cancelled."""
         await self._events.synced.wait()
         before = set(self._events.items)
         while True:
@@ -74,5 +74,5 @@ class PodEvents:
 
 
 def _is_round(times: int) -> bool:
-    """Whether it is 1, 10, 100, …"""
+    """Return whether the number is 1, 10, 100, …"""
     return set(str(times)[1:]) <= {"0"} and str(times)[0] == "1"

@@ -1,4 +1,4 @@
-"""Why: beside what every engine is told of a task, a pod needs what only this cluster knows; here it is said once."""
+"""The cluster-specific inputs of a pod manifest, besides the launch that every engine gets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MANAGED_TAINT: Final = "corral.dev/managed"
 
 
 class Toleration(msgspec.Struct, frozen=True):
-    """A taint that Corral's pods may run under."""
+    """A toleration of Corral's pods."""
 
     key: str
     operator: str = "Exists"
@@ -21,7 +21,7 @@ class Toleration(msgspec.Struct, frozen=True):
 
 
 class Owner(msgspec.Struct, frozen=True, rename="camel"):
-    """The object that the pod goes with, such as a UnifiedJob."""
+    """The object that owns the pod, such as a UnifiedJob."""
 
     api_version: str
     kind: str
@@ -31,15 +31,15 @@ class Owner(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ClaimedDevice(msgspec.Struct, frozen=True):
-    """A resource claim that the pod uses, and which of the claim's requests are the task's."""
+    """A resource claim that the pod uses, and the task's requests in it."""
 
     claim: str
     requests: tuple[str, ...] = ()
-    """Empty: all of them."""
+    """The claim's requests; empty means all."""
 
 
 class PodSettings(msgspec.Struct, frozen=True):
-    """What holds for every pod of one server in one namespace."""
+    """Settings of all pods of one server in one namespace."""
 
     server: str
     """The server's UID."""
@@ -48,24 +48,24 @@ class PodSettings(msgspec.Struct, frozen=True):
     image_pull_secrets: tuple[str, ...] = ()
     service_account: str = ""
     storage_limit_bytes: int = 0
-    """What a pod may write to its node, unless its job reserves more; 0 is no limit."""
+    """Bytes that a pod may write to its node, unless its job reserves more; 0 means no limit."""
     tolerations: tuple[Toleration, ...] = (Toleration(MANAGED_TAINT, effect="NoSchedule"),)
 
 
 class PodParts(msgspec.Struct, frozen=True):
-    """What the engine found out for this one task."""
+    """The engine's decisions for one task."""
 
     node: str
-    """The node's name in the cluster, without the engine's."""
+    """The node's name in the cluster, without the engine's prefix."""
     owner: Owner | None = None
     secret: str = ""
     """The name of the job's Secret, whose keys are `secret_keys`."""
     env: Mapping[str, str] = {}
-    """Corral's own variables, over the job's."""
+    """Corral's own variables, which override the job's."""
     ports: Mapping[str, Sequence[int]] = {}
     host_ports: bool = False
     device_resource: str = ""
-    """On shared nodes the resource that is asked for by count, such as nvidia.com/gpu; "" for devices with names."""
+    """On shared nodes the resource to request by count, such as nvidia.com/gpu; "" for named devices."""
     rdma: tuple[str, ...] = ()
-    """Resources of which it asks for one each, to be given the node's network with RDMA."""
+    """Resources to request one each of, for the node's RDMA network."""
     template: Mapping[str, Any] = {}

@@ -1,7 +1,7 @@
-"""Why: what a task asks for becomes a pod in one pure function, so that every field has a test and none a surprise.
+"""Build the pod manifest of a task in one pure function.
 
-The same launch gives the same pod: a creation whose answer was lost is repeated, and `already exists` is then known as
-one's own by the labels. Secrets are named here, never written out.
+The same launch gives the same pod. A create call whose answer was lost is repeated, and on `already exists` the pod is
+recognised by its labels. Secrets are referenced, never written out.
 """
 
 from __future__ import annotations
@@ -19,26 +19,29 @@ from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.model.launch import SecretDelivery, TaskLaunch
 
 SERVER_LABEL: Final = "corral.dev/server"
-"""Which server's pod it is: its UID."""
+"""The UID of the server that owns the pod."""
 JOB_LABEL, ROLE_LABEL, INDEX_LABEL = "corral.dev/job", "corral.dev/role", "corral.dev/task-index"
 ATTEMPT_ANNOTATION: Final = "corral.dev/attempt"
-"""The whole attempt id: longer than a label may be."""
+"""The whole attempt id, which is longer than a label may be."""
 SECRET_FOLDER: Final = "/run/corral/secrets"
 CLAIMS_FOLDER: Final = "/run/corral/claims"
-"""An empty folder of every pod with claims: kubelets prepare a pod's volumes for 0.1 to 0.3 s before they read its claims,
-which are given to it meanwhile; a claim that is read too early is tried again only after a minute."""
+"""An empty folder of every pod with claims, to delay the kubelet.
+
+Kubelets prepare a pod's volumes for 0.1 to 0.3 s before they read its claims, which are allocated meanwhile. A claim
+that is read too early is retried only after a minute.
+"""
 _STORAGE: Final = "ephemeral-storage"
 _PREFIX: Final = "corral-"
 _MOST_HOSTNAME: Final = 63
 
 
 def pod_name(attempt: AttemptId) -> str:
-    """The name of the attempt's pod, unique for ever within its server's life."""
+    """Return the name of the attempt's pod, never reused within its server's life."""
     return f"{_PREFIX}{attempt}"
 
 
 def secret_keys(launch: TaskLaunch) -> dict[str, SecretDelivery]:
-    """The task's secrets by their keys in the job's Secret; the same for every task of a role."""
+    """Return the task's secrets by their keys in the job's Secret; the same for every task of a role."""
     role = parse_attempt_id(launch.attempt).role
     return {
         f"{role}.env.{secret.env}" if secret.env else f"{role}.file.{at}": secret
@@ -47,9 +50,9 @@ def secret_keys(launch: TaskLaunch) -> dict[str, SecretDelivery]:
 
 
 def pod_manifest(launch: TaskLaunch, settings: PodSettings, parts: PodParts) -> dict[str, Any]:
-    """The pod of one attempt.
+    """Build the pod of one attempt.
 
-    Raises InvalidInput for a template that sets what Corral decides, and for a task without an image.
+    Raises InvalidInput for a template that sets fields reserved for Corral, and for a task without an image.
     """
     check_template(parts.template, entry=not launch.command)
     image = launch.image or settings.default_image
@@ -113,7 +116,7 @@ def pod_manifest(launch: TaskLaunch, settings: PodSettings, parts: PodParts) -> 
 
 
 def add_claims(pod: dict[str, Any], claims: Sequence[ClaimedDevice]) -> None:
-    """Have the pod use these claims, and its task these requests of them."""
+    """Add these claims to the pod, and their requests to its task's container."""
     spec = pod["spec"]
     (task,) = (container for container in spec["containers"] if container["name"] == TASK)
     spec["resourceClaims"] = [
@@ -129,7 +132,7 @@ def add_claims(pod: dict[str, Any], claims: Sequence[ClaimedDevice]) -> None:
 
 
 def _env(launch: TaskLaunch, parts: PodParts) -> list[dict[str, Any]]:
-    """The job's variables, its secrets by reference, then Corral's own; a later one takes the place of an earlier."""
+    """Return the job's variables, its secrets by reference, then Corral's own. Later ones override earlier ones."""
     env: dict[str, dict[str, Any]] = {name: {"value": _literal(value)} for name, value in launch.env.items()}
     for key, secret in secret_keys(launch).items():
         if secret.env:
@@ -140,11 +143,11 @@ def _env(launch: TaskLaunch, parts: PodParts) -> list[dict[str, Any]]:
 
 
 def _resources(launch: TaskLaunch, settings: PodSettings, parts: PodParts) -> dict[str, Any]:
-    """Requests equal limits, so that a task has what it was promised and takes no more.
+    """Return requests equal to limits, so that a task gets its promised resources and no more.
 
-    But for what the pod writes to its node, layers, logs and emptyDirs together: that has a limit, and a request of what
-    the job reserves (`disk`), else of 0. Without a request Kubernetes would take the limit for it, and nodes with a
-    smaller disk would refuse the pod.
+    Except for node storage (layers, logs and emptyDirs together): its limit is the setting, its request the job's
+    reserved `disk`, or 0. Without a request Kubernetes would request the limit, and nodes with a smaller disk would
+    refuse the pod.
     """
     amounts: dict[str, str] = {}
     if launch.cpu_millis:
@@ -188,5 +191,5 @@ def _said(toleration: Toleration) -> dict[str, str]:
 
 
 def _literal(text: str) -> str:
-    """The text as the container gets it: Kubernetes reads `$(NAME)` in commands and values, and makes one `$` of two."""
+    """Escape text for the container: Kubernetes expands `$(NAME)` in commands and values, and turns `$$` into `$`."""
     return text.replace("$", "$$")

@@ -1,6 +1,6 @@
-"""Why: whether nodes reach a registry, and pods the server, only a node and a pod can tell; so one pod is run for it.
+"""Run one probe pod to check whether nodes reach the registry and pods reach the server.
 
-It is made on one ready node with the images that jobs will have, pulled anew, and deleted when it has said what it can.
+It runs on one ready node with the images that jobs will use, pulled anew, and is deleted afterwards.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PULLING: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavai
 async def probe(
     transport: Transport, settings: KubernetesSettings, *, url: str = "", node: str = ""
 ) -> AsyncIterator[Finding]:
-    """What a pod with the default image shows, on this node or on any ready one; `url` is the server's for pods."""
+    """Run the probe pod on this node, or any ready one, and yield findings. `url` is the server's address for pods."""
     if not settings.default_image:
         yield Finding("registry", "note", "no default image is set, so no image was pulled to try")
         return
@@ -96,7 +96,7 @@ def _manifest(name: str, node: str, settings: KubernetesSettings, url: str) -> b
 
 
 async def _ended(transport: Transport, namespace: str, name: str) -> Pod:
-    """The pod when each of its containers has ended or cannot begin, or when the time is over."""
+    """Wait until all containers have ended or cannot be pulled, or the time is over. Return the pod."""
     ends = asyncio.get_running_loop().time() + _SECONDS
     while True:
         pod = msgspec.json.decode(await transport.ask(Call("get", PODS, namespace, name)), type=Pod)

@@ -1,8 +1,8 @@
-"""Why: what a node's driver has stands in ResourceSlices, which kubelets delete at every start; here they are kept right.
+"""Publish a node's devices as ResourceSlices and keep them correct.
 
-Slices have names of their own (node, driver, number), belong to their node object, and are watched: one that is deleted or
-changed by anybody is written again. A pool's slices are written with a new generation whenever what they say changes, so
-that no reader takes half of one state and half of another.
+Kubelets delete the slices at every start. Slices have deterministic names (node, driver, number), are owned by their
+Node object, and are watched: a slice that anybody deletes or changes is written again. When a pool's content changes,
+all its slices get a new generation, so that no reader mixes two states.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from corral.kernel.errors import CorralError, NotFound, Unavailable
 log = structlog.get_logger()
 T = TypeVar("T")
 CONTENT: Final = "corral.dev/content"
-"""The annotation with the hash of what a slice should say: the API server drops fields that its feature gates forbid."""
+"""The annotation with the hash of the intended content: the API server drops fields of disabled feature gates."""
 _MOST_NAME: Final = 200
 
 
@@ -52,7 +52,7 @@ class _SliceList(Slim, frozen=True):
 
 
 class Publisher:
-    """Keeps the slices of one driver on one node as they should be, while `run` runs."""
+    """Keeps the slices of one driver on one node correct while `run` runs."""
 
     def __init__(self, transport: Transport, driver: str, node: str) -> None:
         self._transport, self._driver, self._node = transport, driver, node
@@ -62,20 +62,20 @@ class Publisher:
             transport, SLICES, Bare, fields=f"spec.driver={driver},spec.nodeName={node}", seed=f"{driver}/{node}"
         )
         self.published = False
-        """Whether the slices were right when last looked at."""
+        """Whether the slices were correct at the last check."""
         self.writes = 0
 
     def publish(self, contents: Sequence[Sequence[Mapping[str, Any]]]) -> None:
-        """Let the slices say this from now on: the devices of each, as the API has them."""
+        """Set the content of the slices: the devices of each, in the API's form."""
         self._contents = contents
         self.look_again()
 
     def look_again(self) -> None:
-        """Something may have happened to the slices."""
+        """Check the slices again soon."""
         self._due.set()
 
     async def run(self) -> None:
-        """Write what differs until cancelled; failures are logged and tried again."""
+        """Correct the slices until cancelled. Failures are logged and retried."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watched.run())
             group.create_task(self._notice())
@@ -176,7 +176,7 @@ class Publisher:
 
 
 def decoded(call: Call, body: bytes, kind: type[T]) -> T:
-    """The answer to a call as the struct that it should be; raises Unavailable for one that is not."""
+    """Decode the answer to a call. Raises Unavailable for an invalid one."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -190,12 +190,12 @@ def _hash(devices: Sequence[Mapping[str, Any]], count: int) -> str:
 
 
 def _is_right(found: _Slice | None, hashed: str, devices: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the slice was written for this content and nobody changed the devices since."""
+    """Return whether the slice was written for this content and its devices are unchanged."""
     if found is None or (found.metadata.annotations or {}).get(CONTENT) != hashed:
         return False
     return [_kept(device) for device in found.spec.devices or ()] == [_kept(device) for device in devices]
 
 
 def _kept(device: Mapping[str, Any]) -> list[Any]:
-    """What every API server keeps of a device."""
+    """Return the fields of a device that every API server keeps."""
     return [device.get("name"), device.get("attributes") or {}, device.get("capacity") or {}]

@@ -1,4 +1,4 @@
-"""Why: Kubernetes writes amounts as text (`500m`, `2Gi`, `1e3`); they are counted here as whole numbers, and kept.
+"""Parse Kubernetes quantities (`500m`, `2Gi`, `1e3`) to whole numbers, with a cache.
 
 Source: apimachinery's `resource.Quantity`: a decimal number, then a binary or decimal suffix or an exponent.
 """
@@ -20,7 +20,7 @@ CPU: Final = "cpu"
 
 @lru_cache(maxsize=10_000)
 def amount(text: str, per_unit: int = 1) -> int:
-    """How many of 1/`per_unit` the text is, rounded up as Kubernetes does; 0 for what is no quantity."""
+    """Return the quantity in units of 1/`per_unit`, rounded up as Kubernetes does; 0 for invalid text."""
     found = _QUANTITY.fullmatch(text)
     if found is None:
         return 0
@@ -31,5 +31,5 @@ def amount(text: str, per_unit: int = 1) -> int:
 
 
 def count(resource: str, text: str) -> int:
-    """An amount of a resource as Corral counts it: thousandths of processors, bytes, or pieces."""
+    """Return an amount of a resource in Corral's units: millicores, bytes or pieces."""
     return amount(text, 1000 if resource == CPU else 1)

@@ -1,9 +1,9 @@
-"""Why: everything that Corral knows of a cluster comes through here, whatever the API server does in the meantime.
+"""Keep a local copy of one kind of cluster objects by list and watch.
 
-List in pages, watch from there, go on where the connection broke, list again when the server no longer knows that place
-(410, also of a continue token), never say `synced` before a whole list. Nothing here reads a server's clock: resource
-versions are opaque and waits are relative, so skewed clocks change nothing. The pattern is client-go's Reflector
-(tools/cache/reflector.go); what differs is said where it does.
+List in pages, watch from there, and resume where the connection broke. List again when the server no longer knows that
+version (410, also of a continue token). `synced` is set only after a complete list. Resource versions are opaque and
+waits relative, so skewed clocks do not matter. The pattern is client-go's Reflector (tools/cache/reflector.go);
+differences are noted where they occur.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Reflector(Generic[T]):
         pace: Pace | None = None,
         seed: int | str = 0,
     ) -> None:
-        """`labels` and `fields` are selectors as `kubectl` takes them; randomness is drawn from `seed`."""
+        """`labels` and `fields` are selectors in the syntax of `kubectl`; `seed` seeds the random waits."""
         self._source, self._pace, self._seed = source, pace or Pace(), seed
         self._list_call = Call("list", resource, namespace)
         self._watch_call = Call("watch", resource, namespace)
@@ -57,16 +57,16 @@ class Reflector(Generic[T]):
         self._expired_pages = 0
         self._opened_at: float | None = None
         self._warned: set[str] = set()
-        """The keys of objects that are there and could not be read when last told."""
+        """The keys of existing objects whose last state could not be decoded."""
         self._arrived, self._room = asyncio.Event(), asyncio.Event()
         self.synced = asyncio.Event()
-        """Set once a whole list was taken in; then `items` is a state that the cluster once had, or later."""
+        """Set after the first complete list. From then on `items` is a state that the cluster had, or a later one."""
         self.trouble: CorralError | None = None
-        """Why the copy is not followed just now; None while it is."""
+        """Why the copy is not followed at present; None while it is."""
         self.heard_at = 0.0
         """The loop's time when the cluster last answered."""
         self.lists, self.watches, self.unreadable = 0, 0, 0
-        """How often it listed and watched, and how many objects could not be read."""
+        """The numbers of lists, watches, and objects that could not be decoded."""
 
     @property
     def items(self) -> Mapping[str, T]:
@@ -75,12 +75,12 @@ class Reflector(Generic[T]):
 
     @property
     def there(self) -> Collection[str]:
-        """The keys of every object that there is, those among them that could never be read included."""
+        """The keys of all existing objects, including those that could never be decoded."""
         read, unread = self._mirror.items.keys(), self._mirror.unread
         return read | unread if unread else read
 
     async def take(self, most: int = 10_000) -> list[Change[T]]:
-        """Wait for changes and take up to `most`, the latest state of each object, deletions included."""
+        """Wait for changes and take up to `most`: the latest state of each object, deletions included."""
         await self._arrived.wait()
         taken = self._mirror.take(most)
         if not self._mirror:
@@ -89,7 +89,7 @@ class Reflector(Generic[T]):
         return taken
 
     async def run(self) -> None:
-        """Follow the cluster until cancelled; no failure ends it, `trouble` tells of the last one."""
+        """Follow the cluster until cancelled. No failure ends it; `trouble` is the last one."""
         loop = asyncio.get_running_loop()
         while True:
             self._opened_at = None
@@ -111,7 +111,7 @@ class Reflector(Generic[T]):
             await asyncio.sleep(self._backoff.next(_asked(error)))
 
     async def _list(self) -> None:
-        """Take in a whole list; a continue token that expires twice running is answered by a list in one piece."""
+        """Take in a complete list. After two expired continue tokens in a row it is requested in one piece."""
         pace = self._pace
         self.lists += 1
         size = {} if self._expired_pages >= 2 else {"limit": str(pace.page)}
@@ -143,7 +143,7 @@ class Reflector(Generic[T]):
         self.synced.set()
 
     async def _watch(self) -> None:
-        """Take in what a watch tells until the server ends it."""
+        """Take in a watch's events until the server ends it."""
         pace = self._pace
         self.watches += 1
         span = draw_between(pace.watch_shortest, pace.watch_longest, self._seed, self._watch_call.path, self.watches)
@@ -170,7 +170,7 @@ class Reflector(Generic[T]):
                     await self._room.wait()
 
     def _apply(self, event: Any) -> None:
-        """Take in one `WatchEvent[T]`."""
+        """Apply one `WatchEvent[T]`."""
         if isinstance(event, Modified | Added):
             self._mirror.put(event.object)
             if self._warned:
@@ -191,7 +191,7 @@ class Reflector(Generic[T]):
         self._version = event.object.metadata.resource_version or self._version
 
     def _warn(self, bare: Bare, reason: str = "") -> None:
-        """Say once of an object that it cannot be read, until it can, or is gone."""
+        """Log once that an object cannot be decoded, until it can be or is gone."""
         if bare.key not in self._warned:
             self._warned.add(bare.key)
             meta, title = bare.metadata, self._list_call.resource.title
@@ -209,7 +209,7 @@ class Reflector(Generic[T]):
 
 
 def _asked(error: CorralError | None) -> float | None:
-    """The wait that a busy server asked for."""
+    """Return the wait that a busy server requested."""
     seconds = error.details.get("retry_after") if isinstance(error, TooManyRequests) else None
     return seconds if isinstance(seconds, float) else None
 

@@ -1,9 +1,11 @@
-"""Why: an API server refuses in a dozen ways; everybody above reads only the house's errors, one clear sentence each.
+"""Translate an API server's refusals to CorralErrors, with one clear sentence each.
 
-Source of the reasons: apimachinery's `metav1.StatusReason`; of the messages told apart: the RBAC authorizer
-("User … cannot VERB resource …"), the quota admission plug-in ("exceeded quota: NAME") and admission webhooks
-("admission webhook \"NAME\" denied the request: …", with whatever code the webhook likes, and "failed calling webhook
-\"NAME\": …").
+Source of the reasons: apimachinery's `metav1.StatusReason`. Some refusals are distinguished by their messages:
+
+* the RBAC authorizer: "User … cannot VERB resource …"
+* the quota admission plug-in: "exceeded quota: NAME"
+* admission webhooks: "admission webhook "NAME" denied the request: …", with any code
+* unavailable webhooks: "failed calling webhook "NAME": …"
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ from corral.kernel.errors import (
 
 UNDECLARED: Final = "field not declared in schema"
 WEBHOOK: Final = "kubernetes-webhook"
-"""An admission webhook that must be asked does not answer: nothing was done, and it is no use to ask again at once."""
+"""A required admission webhook does not answer: nothing was changed, and an immediate retry would not help."""
 MOST_MESSAGE: Final = 1_000
-"""Characters of the server's own words that are passed on."""
+"""Characters of the server's own message that are passed on."""
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -41,7 +43,7 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
-    """What a refusal is about."""
+    """The object, causes and retry wait of a refusal."""
 
     name: str = ""
     kind: str = ""
@@ -50,7 +52,7 @@ class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """`v1` Status: what the API server says when it does not do what it was asked."""
+    """`v1` Status: the API server's answer when it refuses a call."""
 
     message: str = ""
     reason: str = ""
@@ -63,7 +65,7 @@ class Expired(Conflict):
 
 
 class Silent(Unavailable):
-    """A connection said nothing for longer than it may."""
+    """A connection was silent for longer than allowed."""
 
 
 _DECODER: Final = msgspec.json.Decoder(Status)
@@ -74,7 +76,7 @@ _TOO_NEW: Final = "Too large resource version"
 
 
 def read_status(code: int, body: bytes) -> Status:
-    """The Status in `body`; where there is none (a proxy answered), one with what is there."""
+    """Decode the Status in `body`. If there is none (a proxy answered), build one from the text."""
     try:
         found = _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -83,14 +85,14 @@ def read_status(code: int, body: bytes) -> Status:
 
 
 def refusal(call: Call, status: Status, *, retry_after: float = 1.0) -> CorralError:
-    """The house's error for what the API server answered to `call`."""
+    """Return the CorralError for the API server's answer to `call`."""
     said = _said(status)
     details: dict[str, object] = {"reason": status.reason, "call": str(call)}
     if expired(status):
         return Expired(
             "kubernetes-expired", f"The cluster no longer knows the state from which to {call}{said}", **details
         )
-    if status.code == 500 and UNDECLARED in status.message:  # of an apply; it is no better the next time
+    if status.code == 500 and UNDECLARED in status.message:  # of an apply; repeating it does not help
         return InvalidInput("kubernetes-undeclared", f"The cluster's definition is too old to {call}{said}", **details)
     if _DENIED.match(status.message) and status.code < 500 and status.code != 429:
         return _not_admitted(call, said, details)
@@ -121,7 +123,7 @@ def refusal(call: Call, status: Status, *, retry_after: float = 1.0) -> CorralEr
 
 
 def expired(status: Status) -> bool:
-    """Whether the state that the call went on from must be listed anew (410, or a version from the server's future)."""
+    """Return whether a new list is needed (410, or a version newer than the server's)."""
     if status.code == 410 or status.reason in {"Expired", "Gone"}:
         return True
     causes = (status.details and status.details.causes) or ()
@@ -142,7 +144,7 @@ _PLAIN: Final[dict[int, tuple[type[CorralError], str, str]]] = {
 
 
 def _forbidden(call: Call, status: Status, said: str, details: dict[str, object]) -> Forbidden:
-    """403 has three authors: who may do what (it alone names the user), how much a namespace may have, and admission."""
+    """Classify a 403: permissions (only they name the user), quota, or admission."""
     if user := _USER.search(status.message):
         grant = f"allow its account ({user[1]}) the verb {call.verb} on {call.resource.title}"
         return Forbidden("kubernetes-forbidden", f"Corral may not {call.what}: {grant}.", **details)
@@ -156,6 +158,6 @@ def _not_admitted(call: Call, said: str, details: dict[str, object]) -> Forbidde
 
 
 def _said(status: Status) -> str:
-    """The server's own words as the end of a sentence."""
+    """Return the server's own words as the end of a sentence."""
     words = " ".join(status.message.split())[:MOST_MESSAGE]
     return f": {words.rstrip('.')}." if words else "."

@@ -1,4 +1,4 @@
-"""Why: one place knows the addresses of Kubernetes' resources and how a call on them is said in a sentence."""
+"""The addresses of Kubernetes' resources, and calls on them with their description in words."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ SLICES: Final = Resource("resourceslices", "resource.k8s.io", namespaced=False)
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One verb on one resource; without a name it is about all of them, without a namespace about all namespaces."""
+    """One verb on one resource. Without a name it means all objects, without a namespace all namespaces."""
 
     verb: str
-    """As roles write it: get, list, watch, create, update, patch, delete, deletecollection."""
+    """The verb as roles write it: get, list, watch, create, update, patch, delete, deletecollection."""
     resource: Resource
     namespace: str = ""
     name: str = ""
@@ -51,7 +51,7 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """The path at the API server; every part is quoted."""
+        """The path at the API server, with every part quoted."""
         resource = self.resource
         parts = ["apis", resource.group, resource.version] if resource.group else ["api", resource.version]
         if resource.namespaced and self.namespace:
@@ -64,7 +64,7 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """The verb and its object without a name: `create pods in namespace x`."""
+        """The verb and its resource without a name: `create pods in namespace x`."""
         title = f"{self.resource.title}/{self.subresource}" if self.subresource else self.resource.title
         if not self.resource.namespaced:
             return f"{self.verb} {title}"

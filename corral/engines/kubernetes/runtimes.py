@@ -1,9 +1,9 @@
-"""Why: what a task needs around its command (its peers, code, a barrier) is done inside its container by Corral's runtime.
+"""Add Corral's runtime to pods for a task's peers, code and barrier.
 
-The runtime is one file for any Python 3, the same for all tasks: a ConfigMap that never changes. What only this attempt
-may know (its plan, its token, its code) is a Secret of the pod's name, which the pod owns: it goes when the pod goes. A
-shell copies it into memory of the container, because the runtime removes what it has read. A task that needs none of
-this runs as it is. Where an image of Corral's own is set, the runtime works in a container of it (`beside`).
+The runtime is one file for any Python 3, the same for all tasks, in an immutable ConfigMap. An attempt's own plan,
+token and code are a Secret with the pod's name, owned by the pod and deleted with it. A shell copies the Secret into
+the container's memory, because the runtime removes the files that it has read. A task that needs none of this runs
+unchanged. If an image of Corral's own is set, the runtime works in a sidecar of it (`beside`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from corral.runtime.peers import RUNTIME_WORD
 from corral.storage.blobs import BlobStore
 
 MOST_CODE: Final = 64 * 1024
-"""Bytes of an archive that comes with the task, once for each; a larger one the task fetches from the server."""
+"""Bytes of a code archive that is put in each task's Secret. Tasks fetch a larger one from the server."""
 _PRIVATE: Final = "/run/corral/private"
 _REFERENCES: Final = ("$(peer:", "$(secret:", RUNTIME_WORD)
 _ENTRY: Final = f"""\
@@ -43,10 +43,10 @@ exit 255
 
 
 class Runtimes:
-    """What pods need of Corral's runtime."""
+    """Builds the objects and the pod parts of Corral's runtime."""
 
     def __init__(self, blobs: BlobStore | None, *, image: str = "", places: tuple[str, ...] = ()) -> None:
-        """`blobs` has the archives of code; `image` is Corral's own, and `places` what may be mounted with it."""
+        """`blobs` has the archives of code; `image` is Corral's own, and `places` may be mounted with it."""
         self._blobs = blobs
         self._image, self._places = image, places
         self._program = b""
@@ -54,7 +54,7 @@ class Runtimes:
         """Digests of archives that tasks fetch."""
 
     def config_map(self) -> dict[str, Any]:
-        """The object that holds the runtime; its name tells its content."""
+        """Build the ConfigMap that holds the runtime, named by its content's hash."""
         data = {"runtime.pyz": base64.b64encode(self._built()).decode()}
         return {
             "apiVersion": "v1",
@@ -65,7 +65,7 @@ class Runtimes:
         }
 
     def check(self, launch: TaskLaunch) -> None:
-        """Raise InvalidInput for what cannot be done for a task, before anything is written."""
+        """Raise InvalidInput if this engine cannot prepare the task, before anything is written."""
         if self._image:
             self._beside(launch)
         elif moves_data(launch):
@@ -73,7 +73,7 @@ class Runtimes:
             raise InvalidInput("runtime-image-missing", message)
 
     async def secret(self, launch: TaskLaunch, labels: dict[str, str], variables: Mapping[str, str]) -> dict[str, Any]:
-        """What only this attempt may know; `variables` are those of the task's container.
+        """Build the attempt's own Secret. `variables` are those of the task's container.
 
         Raises NotFound when its code is not in the blob store, Unavailable when that does not answer.
         """
@@ -97,7 +97,7 @@ class Runtimes:
         }
 
     def wrap(self, pod: dict[str, Any], launch: TaskLaunch) -> None:
-        """Have the runtime work around the command of the pod's first container, in it or beside it."""
+        """Wrap the command of the pod's first container with the runtime, in it or in a sidecar."""
         if self._image:
             given, work = pod_name(launch.attempt), _work(launch)
             self._beside(launch).wrap(pod, given=given, runtime=self._name(), work=work)
@@ -120,7 +120,7 @@ class Runtimes:
         return Beside(launch, self._image, self._places)
 
     async def _code(self, plan: RuntimePlan) -> bytes:
-        """The archive when it is small enough to come with the task."""
+        """Return the code archive if it is small enough for the Secret."""
         digest = plan.code_digest
         if not digest or self._blobs is None or digest in self._large:
             return b""
@@ -141,12 +141,12 @@ class Runtimes:
 
 
 def _work(launch: TaskLaunch) -> str:
-    """Where code goes and relative paths begin."""
+    """Return the folder where code is placed and relative paths start."""
     return launch.working_dir if os.path.isabs(launch.working_dir) else WORK
 
 
 def _common(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
-    """What the runtime does in either container."""
+    """Return the part of the plan that is the same in either container."""
     work = _work(launch)
     directory = os.path.normpath(os.path.join(WORK, launch.working_dir))
     return {
@@ -170,7 +170,7 @@ def _common(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
 
 
 def needs_runtime(launch: TaskLaunch) -> bool:
-    """Whether anything is to be done around the command that a pod cannot do by itself; secrets it can."""
+    """Return whether the task needs the runtime. A pod can provide secrets without it."""
     plan = launch.runtime
     if plan is None:
         return False

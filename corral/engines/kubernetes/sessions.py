@@ -1,6 +1,6 @@
-"""Why: people look into a running pod, and copy from it, through one WebSocket that carries five channels.
+"""Run commands in a running pod over one WebSocket with five channels.
 
-Source of the protocol: Kubernetes' remotecommand (`v5.channel.k8s.io`, KEP-4006): the first byte of a message is its
+Source of the protocol: Kubernetes' remotecommand (`v5.channel.k8s.io`, KEP-4006). The first byte of a message is its
 channel: 0 input, 1 output, 2 errors, 3 the end as a Status, 4 the terminal's size, 255 closes the channel that follows.
 """
 
@@ -28,13 +28,13 @@ _PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _INPUT, _OUTPUT, _ERRORS, _END, _SIZE, _CLOSE = 0, 1, 2, 3, 4, 255
 _PIECE: Final = 32 * 1024
 _WAITING: Final = 64
-"""Pieces of output that may wait for a reader; more are left with the cluster."""
+"""Pieces of output that may wait for a reader. More stay with the cluster."""
 LOST: Final = 255
 """The exit code of a session whose end was not seen."""
 
 
 class PodSession:
-    """A command beside a task, with a terminal or without (then its two outputs are one)."""
+    """A command beside a task, with or without a terminal. Standard output and errors are merged."""
 
     def __init__(self, stack: AsyncExitStack, socket: aiohttp.ClientWebSocketResponse, *, tty: bool) -> None:
         self._stack, self._socket, self._tty = stack, socket, tty
@@ -44,7 +44,7 @@ class PodSession:
         self._reading = asyncio.create_task(self._read())
 
     async def send(self, data: bytes) -> None:
-        """Give `data` to the command's standard input; the empty bytes end it (a terminal: as Ctrl-D would).
+        """Write `data` to the command's standard input. Empty bytes end it (on a terminal: Ctrl-D).
 
         Raises Unavailable when the command takes no more.
         """
@@ -64,24 +64,24 @@ class PodSession:
             raise Unavailable("session-over", f"The command takes no more input ({type(error).__name__}).") from None
 
     async def resize(self, rows: int, columns: int) -> None:
-        """Tell the command's terminal its size; without a terminal nothing is told."""
+        """Set the size of the command's terminal; no effect without a terminal."""
         if self._tty and not self._code.done():
             with contextlib.suppress(aiohttp.ClientError, OSError):
                 size = json.dumps({"Width": columns, "Height": rows}).encode()
                 await self._socket.send_bytes(bytes((_SIZE,)) + size)
 
     async def output(self) -> AsyncIterator[bytes]:
-        """What the command prints, until it ends; it waits while nobody reads."""
+        """Yield the command's output until it ends. The command waits while nobody reads."""
         while data := await self._output.get():
             yield data
         self._output.put_nowait(b"")
 
     async def exit_code(self) -> int:
-        """Wait for the command's end; 128 + signal when one ended it, 255 when the connection broke first."""
+        """Wait for the command's exit code: 128 + signal if a signal ended it, 255 if the connection broke first."""
         return await asyncio.shield(self._code)
 
     async def close(self) -> None:
-        """Let the connection go: the kubelet then ends what the command reads and writes."""
+        """Close the connection. The kubelet then closes the command's input and output."""
         self._reading.cancel()
         await asyncio.gather(self._reading, return_exceptions=True)
         if not self._code.done():
@@ -113,7 +113,7 @@ class PodSession:
 async def open_session(
     transport: Transport, namespace: str, attempt: AttemptId, argv: Sequence[str], *, tty: bool
 ) -> PodSession:
-    """Run a command in the attempt's container; raises the house's errors."""
+    """Run a command in the attempt's container. Raises CorralError."""
     call = Call("get", PODS, namespace, pod_name(attempt), "exec")
     flags = {
         "container": TASK,
@@ -129,7 +129,7 @@ async def open_session(
 
 
 def end_of(data: bytes) -> tuple[int, str]:
-    """The exit code that the Status at the end of a session tells, and why the command did not run where it did not."""
+    """Return the exit code from a session's final Status, and why the command did not run, if so."""
     if _succeeded(data):
         return 0, ""
     status = read_status(0, data)

@@ -1,4 +1,4 @@
-"""Why: what an administrator says about a cluster reaches the engine's parts as one value."""
+"""The Kubernetes engine's settings, parsed from an administrator's words."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ class KubernetesSettings(msgspec.Struct, frozen=True):
     """One cluster as Corral uses it."""
 
     server: str
-    """The UID of this Corral, for ever: the label that tells its pods from all others."""
+    """The permanent UID of this Corral server: the label that identifies its pods."""
     name: str = "kubernetes"
     """The engine's name, the first part of its nodes' names."""
     namespace: str = "corral"
-    """Where the pods are made; it must exist."""
+    """The namespace of the pods, which must exist."""
     default_image: str = ""
-    """The image of a job that names none; "" refuses such a job."""
+    """The image of jobs that name none; "" refuses such jobs."""
     image_pull_secrets: tuple[str, ...] = ()
     service_account: str = ""
-    """Of the pods; "" is the namespace's default."""
+    """The pods' service account; "" is the namespace's default."""
     runtime_image: str = ""
-    """Corral's own image, for the containers that work beside tasks; "" has the runtime work in the tasks' own images."""
+    """Corral's own image, for sidecars; with "" the runtime works in the tasks' own images."""
     storage_places: tuple[str, ...] = (ANY_CLAIM,)
-    """What jobs may have mounted to read and write data (`places`)."""
+    """Places that jobs may mount to read and write data (`places`)."""
     log_copying: Literal["follow", "end", "off"] = "follow"
     """When pods' logs are copied."""
     log_limit_bytes: int = 0
-    """Of a log that is copied the last so many bytes are kept; 0: all."""
+    """The last bytes of a copied log that are kept; 0 keeps all."""
     storage_limit_bytes: int = 0
-    """What a pod may write to its node, unless its job reserves more; 0 is no limit."""
+    """Bytes that a pod may write to its node, unless its job reserves more; 0 means no limit."""
     pod_templates: tuple[str, ...] = ()
-    """What roles' podTemplates may have of a node or the namespace (`templatepolicy.WORDS`)."""
+    """The rights that roles' podTemplates may use on a node or in the namespace (`templatepolicy.WORDS`)."""
     first_port: int = 20_000
-    """Tasks are given ports from here on; each pod has an address, and so all ports, of its own."""
+    """The first port for tasks. Each pod has its own address, and so all ports."""
     topology: tuple[tuple[str, str], ...] = TOPOLOGY
     devices: tuple[tuple[str, str], ...] = KINDS
 
@@ -73,9 +73,9 @@ def settings_of(
     topology: str = "",
     devices: str = "",
 ) -> KubernetesSettings:
-    """The settings from words as administrators write them: names separated by commas, pairs as `NAME=VALUE`.
+    """Parse the settings: lists are separated by commas, pairs are `NAME=VALUE`.
 
-    Raises InvalidInput naming what cannot be read.
+    Raises InvalidInput that names the invalid word.
     """
     levels = _pairs("topology_labels", "LEVEL=LABEL", topology)
     for level, _ in levels:

@@ -1,9 +1,9 @@
-"""Why: drivers tell in ResourceSlices which devices a node has; this is what the scheduler sees of them.
+"""Translate the ResourceSlices of drivers to the nodes' devices.
 
-A pool counts when all slices of its newest generation are there; until then the state before stays. A pool that is gone
-(kubelets delete their node's slices at every start) leaves its devices in sight, not to be had, until it is back or its
-node is gone: a moment's absence must not look like devices that were pulled out. Source of the rules: Kubernetes,
-`resource.k8s.io/v1` ResourceSlice.
+A pool counts once all slices of its newest generation exist; until then the previous state stays. Kubelets delete their
+node's slices at every start. So devices of a missing pool stay listed as unavailable until it is back or its node is
+gone, and a short absence does not look like removed devices. Source of the rules: Kubernetes `resource.k8s.io/v1`
+ResourceSlice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PoolName = tuple[str, str, str]
 
 
 class Named(msgspec.Struct, frozen=True):
-    """How a claim names a device."""
+    """A device's name in a claim."""
 
     driver: str
     pool: str
@@ -40,7 +40,7 @@ class Named(msgspec.Struct, frozen=True):
 
 
 class Slices:
-    """All slices of nodes; what follows from them is told node by node."""
+    """The slices of all nodes and the devices derived from them, per node."""
 
     def __init__(self) -> None:
         self._slices: dict[PoolName, dict[str, ResourceSlice]] = defaultdict(dict)
@@ -50,7 +50,7 @@ class Slices:
         self._told: dict[str, tuple[tuple[Device, Named], ...]] = {}
 
     def put(self, found: ResourceSlice) -> str:
-        """There is such a slice; the node whose devices may be others now ("" where it is of no node)."""
+        """Add or replace a slice. Return the node whose devices may have changed, "" if it has no node."""
         name = _pool(found)
         if name[0]:
             self._nodes[name[1:]] = name[0]
@@ -59,7 +59,7 @@ class Slices:
         return name[0]
 
     def drop(self, found: ResourceSlice) -> str:
-        """There is no such slice any more; the node it was of."""
+        """Remove a slice. Return the node whose devices may have changed."""
         name = _pool(found)
         if name[0]:
             self._slices[name].pop(found.key, None)
@@ -67,7 +67,7 @@ class Slices:
         return name[0]
 
     def forget(self, node: str) -> None:
-        """The node is gone: so are devices of it whose driver went first."""
+        """Forget a removed node's devices whose pools were already gone."""
         pools = self._whole.get(node, {})
         self._told.pop(node, None)
         for name in [name for name in pools if name in self._away]:
@@ -75,11 +75,11 @@ class Slices:
             self._away.discard(name)
 
     def node_of(self, device: Named) -> str:
-        """The node that a device is of; "" where nothing was published of it."""
+        """Return the node of a device, "" if nothing about it was published."""
         return self._nodes.get((device.driver, device.pool), "")
 
     def devices(self, node: str) -> tuple[tuple[Device, Named], ...]:
-        """The node's devices in the order of their indexes, each with how a claim names it."""
+        """Return the node's devices in the order of their indexes, each with its name for a claim."""
         if node in self._told:
             return self._told[node]
         seen = [(name, device) for name, devices in sorted(self._whole.get(node, {}).items()) for device in devices]
@@ -111,7 +111,7 @@ def _pool(found: ResourceSlice) -> PoolName:
 
 
 def _numbers(devices: list[SliceDevice]) -> list[int]:
-    """The drivers' own numbers (attribute `index`, or the end of the name) where no two are equal; else their order."""
+    """Return the drivers' own numbers (attribute `index`, or the end of the name) if they are unique, else their order."""
     own = [_own_number(device) for device in devices]
     if None not in own and len(set(own)) == len(own):
         return [number for number in own if number is not None]
@@ -146,7 +146,7 @@ def _translated(index: int, name: PoolName, device: SliceDevice, *, away: bool) 
 
 
 def _cells(device: SliceDevice, driver: str) -> Iterable[tuple[str, str]]:
-    """The levels that the driver lists, or else what other drivers are known to tell: NUMA node and PCIe root."""
+    """Yield the device's cells: the driver's own levels, or else known attributes for NUMA node and PCIe root."""
     levels = [level for level in _attribute(device, driver, "levels").split(",") if level]
     for level in levels:
         first, *others = level.split("-")
@@ -165,7 +165,7 @@ def _first(device: SliceDevice, driver: str, names: Iterable[str]) -> str:
 
 
 def _attribute(device: SliceDevice, driver: str, name: str) -> str:
-    """An attribute as text, "" where there is none; names without a domain are the driver's own."""
+    """Return an attribute as text, "" if it is missing. Names without a domain are the driver's own."""
     found = device.attributes.get(name) or device.attributes.get(f"{driver}/{name}")
     if found is None:
         return ""

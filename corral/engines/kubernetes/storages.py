@@ -1,7 +1,7 @@
-"""Why: what a Storage document declares becomes a volume of the pod: of the kind that Kubernetes has for it, or a claim.
+"""Turn Storage documents into volumes of a pod.
 
-The documents are an administrator's, so their volumes are not held to what podTemplates may have. Data at URIs are copied
-by the container beside the task's, into a folder that both have.
+Administrators write these documents, so the rules for podTemplates do not apply to them. Data at URIs are copied by the
+sidecar into a folder shared with the task's container.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from corral.model.storages import Mount
 
 SMB_DRIVER: Final = "microsoft.com/smb"
 BLOB_DRIVER: Final = "azure/blobfuse"
-"""The drivers of flexVolumes that OpenPAI's clusters have."""
+"""The flexVolume drivers of OpenPAI's clusters."""
 
 
 def storage_volumes(mounts: Sequence[Mount]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The volumes of a pod that has these storages, and what of them its task mounts.
+    """Return the pod's volumes for these storages, and the task's mounts of them.
 
-    Raises InvalidInput for what no volume of a pod can be.
+    Raises InvalidInput for a storage that no pod volume can represent.
     """
     volumes: list[dict[str, Any]] = []
     inside: list[dict[str, Any]] = []
@@ -36,7 +36,7 @@ def storage_volumes(mounts: Sequence[Mount]) -> tuple[list[dict[str, Any]], list
 
 
 def moved(mounts: Sequence[Mount]) -> list[tuple[str, Mount]]:
-    """The storages whose data are copied, with the names of their volumes."""
+    """Return the storages whose data are copied, with the names of their volumes."""
     return [(f"storage-{at}", mount) for at, mount in enumerate(mounts) if mount.is_moved]
 
 

@@ -1,9 +1,9 @@
-"""Why: a podTemplate could take a node, or another's secrets, for its author; an administrator says which of that may be.
+"""Check a podTemplate against the rights that an administrator allows, so that it cannot take over nodes or secrets.
 
-Everything that reaches beyond the pod has a word, and is refused unless the setting `pod_templates` has the word. The
-namespace's Pod Security level judges besides; here it is one rule for all clusters, and the sentence names field and word.
-NFS exports and volume claims are held to the places that data may be mounted from, by whichever way a job names them.
-Secrets of Corral's own (other jobs' values, tasks' tokens) are never to be had.
+Every field that reaches beyond the pod needs a word, and is refused unless the setting `pod_templates` has that word.
+The namespace's Pod Security level applies as well; this rule is the same on all clusters, and its message names field
+and word. NFS exports and volume claims must be in the allowed storage places, however a job names them. Corral's own
+Secrets (other jobs' values, tasks' tokens) are always refused.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ WORDS: Final = (
     "secrets",
     "networkVolumes",
 )
-"""What a template may be allowed, in the fields' own names."""
+"""The rights that a template may be allowed, named like the fields."""
 OURS: Final = "corral-"
-"""How the names of Corral's own Secrets begin."""
+"""The name prefix of Corral's own Secrets."""
 _HOST: Final = ("hostNetwork", "hostPID", "hostIPC")
 _ACCOUNT: Final = ("serviceAccountName", "serviceAccount")
 _OF_THE_POD: Final = frozenset({"name", "emptyDir", "configMap", "downwardAPI", "image", "projected", "secret"})
-"""Volumes that reach nothing but the namespace; what their Secrets and tokens need is judged apart."""
+"""Volumes that stay within the namespace. The Secrets and tokens in them are checked separately."""
 _NODE_VOLUMES: Final = frozenset({"hostPath", "flexVolume", "gitRepo"})
-"""Volumes with which a node's files, or its programs, are reached; whatever else there is goes over the network."""
+"""Volumes that reach a node's files or programs. All other volumes use the network."""
 _APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
-"""How annotations began that named AppArmor profiles before there was a field; kubelets still read them."""
+"""Prefix of the annotations for AppArmor profiles before the field existed. Kubelets still read them."""
 _EPHEMERAL: Final = "make the claim beforehand and name it: kube-scheduler, which would place it, is not asked"
 
 
 def check_words(words: tuple[str, ...]) -> None:
-    """Raise InvalidInput for a word that allows nothing."""
+    """Raise InvalidInput for an unknown right."""
     for word in words:
         if word not in WORDS:
             known = ", ".join(WORDS)
@@ -50,9 +50,9 @@ def check_words(words: tuple[str, ...]) -> None:
 def check_rights(
     template: Mapping[str, Any], allowed: tuple[str, ...], places: tuple[str, ...], path: str = "kubernetes.podTemplate"
 ) -> None:
-    """Raise Forbidden for the first thing in a template that is not allowed, naming it and its word.
+    """Raise Forbidden for the first field of a template that is not allowed, naming the field and its word.
 
-    `places` are those that jobs may have mounted (`places.reach`).
+    `places` are those that jobs may mount (`places.reach`).
     """
     for field, word, why in _wishes(template, places):
         if word and word in allowed:
@@ -62,7 +62,7 @@ def check_rights(
 
 
 def _wishes(template: Mapping[str, Any], places: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
-    """What reaches beyond the pod: the field, the word it needs, and why nobody may have it."""
+    """Yield each field that reaches beyond the pod: the field, the word it needs, and why nobody may set it."""
     metadata, spec = _map(template.get("metadata")), _map(template.get("spec"))
     for name, profile in _map(metadata.get("annotations")).items():
         if str(name).startswith(_APPARMOR) and profile == "unconfined":
@@ -104,7 +104,7 @@ def _of_volume(where: str, volume: Mapping[str, Any], places: tuple[str, ...]) -
 
 
 def _in_no_place(kind: str, source: Mapping[str, Any], places: tuple[str, ...]) -> str:
-    """Why what a volume mounts may not be mounted; "" where jobs' data may be mounted from there, too."""
+    """Return why a volume's source may not be mounted, "" if jobs may mount data from there."""
     if kind == "nfs":
         server, export = str(source.get("server", "")), str(source.get("path", ""))
         if not server or "/" in server or ".." in export.split("/"):
@@ -140,7 +140,7 @@ def _of_container(where: str, container: Mapping[str, Any]) -> Iterator[tuple[st
 
 
 def _unconfined(where: str, context: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """What of a pod's or container's security context takes off what the node confines containers by."""
+    """Yield fields of a security context that lift the node's confinement of containers."""
     for profile in ("appArmorProfile", "seccompProfile"):
         if _map(context.get(profile)).get("type") == "Unconfined":
             yield f"{where}.{profile}", "privileged", ""

@@ -1,9 +1,9 @@
-"""Why: `roles[].kubernetes.podTemplate` lets a person say what Corral has no word for, without undoing what Corral decided.
+"""Check `roles[].kubernetes.podTemplate` and merge it below Corral's own pod.
 
-The template is the lower layer of a strategic merge and Corral's pod the upper one: maps are merged, lists whose elements
-have a name are merged by it, other lists are put together. A template that sets what Corral decides is refused, naming
-the field, since merging it away in silence would leave its author wondering. What a template may ask of the node
-(privileges, host paths) is judged in `templatepolicy`.
+A template may set fields that Corral has no setting for. In the strategic merge it is the lower layer and Corral's pod
+the upper one. Maps are merged, lists of named elements are merged by name, other lists are joined. A template that sets
+a field reserved for Corral is refused with the field's name, because dropping it silently would confuse its author.
+Privileges and host paths are checked in `templatepolicy`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from corral.kernel.errors import InvalidInput
 
 TASK: Final = "task"
-"""The name of the container that runs the task's command; a template's container of this name is merged into it."""
+"""The container that runs the task's command. A template's container of this name is merged into it."""
 
 _PORT: Final = "containerPort"
 _MERGE_KEYS: Final = {
@@ -30,7 +30,7 @@ _MERGE_KEYS: Final = {
     "ports": _PORT,
     "hostAliases": "ip",
 }
-"""Field of a list and what tells its elements apart (`x-kubernetes-patch-merge-key` of Kubernetes' OpenAPI document)."""
+"""The merge key of each list field (`x-kubernetes-patch-merge-key` of Kubernetes' OpenAPI document)."""
 
 _POD_FIELDS: Final = {
     "nodeName": "the scheduler decides the node",
@@ -63,9 +63,9 @@ MOST_DEPTH: Final = 40
 
 
 def check_template(template: Mapping[str, Any], path: str = "kubernetes.podTemplate", *, entry: bool = False) -> None:
-    """Raise InvalidInput for the first field of the template that is Corral's to set, saying what to use instead.
+    """Raise InvalidInput for the first field of the template that Corral sets, saying what to use instead.
 
-    `entry`: the task has no command but its image's own entry point, which may be given arguments.
+    `entry`: the task runs its image's entry point, which may be given arguments.
     """
     for found, why in _problems(template):
         if entry and found.endswith(".args"):
@@ -74,7 +74,7 @@ def check_template(template: Mapping[str, Any], path: str = "kubernetes.podTempl
 
 
 def merged(template: Mapping[str, Any], pod: Mapping[str, Any]) -> dict[str, Any]:
-    """A pod with what the template says and, over it, what `pod` says; neither argument is changed."""
+    """Merge `pod` over the template and return the result. Neither argument is changed."""
     return _merge_maps(template, pod)
 
 
@@ -126,7 +126,7 @@ def _container_problems(field: str, containers: object) -> Iterator[tuple[str, s
 
 
 def _misshapen(where: str, owner: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What of a pod's spec, or of a container, is not of the shape that it is merged in; null is as good as absent."""
+    """Yield fields of a pod's spec or container whose type does not allow merging. Null counts as absent."""
     for field in ("securityContext", "resources"):
         if not isinstance(owner.get(field), Mapping | None):
             yield f"{where}.{field}", "it must be a mapping"
@@ -165,7 +165,7 @@ def _merge_maps(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str,
 
 
 def _merge_lists(lower: list[Any], upper: list[Any], key: str) -> list[Any]:
-    """Corral's elements come first (its container is the one that `kubectl logs` shows), then the template's others."""
+    """Merge two lists. Corral's elements come first, so that `kubectl logs` shows its container."""
     if not key:
         return [*upper, *(_copy(item) for item in lower if item not in upper)]
     below = {str(item[key]): item for item in lower if isinstance(item, Mapping) and key in item}

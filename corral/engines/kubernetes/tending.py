@@ -1,7 +1,8 @@
-"""Why: claims outlive calls that fail and servers that are killed; whatever they lack, or are too many, is put right here.
+"""Reconcile this server's claims after failed calls, crashes and changes by others.
 
-A claim that lacks its allocation or a pod's reservation gets it; one that no pod uses is deleted; one that others gave
-other devices can never be used, so its tasks end as a conflict and are tried again with another. What others did is said.
+A claim without allocation or a pod's reservation gets it. A claim that no pod uses is deleted. A claim with other
+devices than planned can never be used: its tasks end as a conflict and are retried with another claim. Changes by
+others are logged.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from corral.kernel.errors import Conflict, CorralError, NotFound
 from corral.kernel.ids import AttemptId
 
 CLAIM_LOST: Final = 251
-"""The code of the exit table for a conflict over what there is: tried again after a growing wait."""
+"""The exit table's code for a conflict over resources: retried after a growing wait."""
 _LOOK_SECONDS: Final = 0.25
 _MISS_SECONDS: Final = 5.0
 _FAILED: Final = "FailedPrepareDynamicResources"
@@ -39,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class Tending:
-    """Keeps the claims of one server as they should be, while `run` runs."""
+    """Keeps the claims of one server correct while `run` runs."""
 
     def __init__(
         self,
@@ -51,21 +52,21 @@ class Tending:
         fail: Callable[[AttemptId, PodExit], None],
         pods: Callable[[], frozenset[str]],
     ) -> None:
-        """`fail` ends an attempt that cannot start; `pods` tells the UIDs of all pods that are, as last seen."""
+        """`fail` ends an attempt that cannot start; `pods` returns the UIDs of all existing pods, as last seen."""
         self._calls, self._book, self._claiming = calls, book, claiming
         self._namespace, self._fail, self._pods = namespace, fail, pods
         self._nudges = Nudges()
         self.nudged = 0
-        """How many nudges were written."""
+        """The number of nudges written."""
 
     def pod_changed(self, change: Change[Pod]) -> None:
-        """Take in what happened to a pod of this server."""
+        """Fold the change of a pod of this server."""
         now = asyncio.get_running_loop().time()
         self._book.fold_pod(change, now)
         self._nudges.fold(change, now)
 
     async def hear(self, source: Source) -> None:
-        """Until cancelled hear from kubelets that could not prepare a pod's devices."""
+        """Until cancelled, follow kubelets' Events about devices that they could not prepare."""
         said = Reflector(source, EVENTS, Event, namespace=self._namespace, fields=f"reason={_FAILED}")
         async with asyncio.TaskGroup() as group:
             group.create_task(said.run())
@@ -74,7 +75,7 @@ class Tending:
                     self._nudges.failed(change.object.involved_object.uid, asyncio.get_running_loop().time())
 
     async def run(self) -> None:
-        """Look after all claims until cancelled; failures are tried again."""
+        """Reconcile all claims until cancelled. Failures are retried."""
         loop = asyncio.get_running_loop()
         since = loop.time()
         while True:
@@ -129,7 +130,7 @@ class Tending:
         return [self._collect(each) for each in self._book.useless(now)]
 
     async def _collect(self, ours: Ours) -> None:
-        """Delete a claim; its finalizer, which keeps it from going while it is in use, first."""
+        """Delete a claim, after removing the finalizer that protects it while in use."""
         assert ours.claim is not None
         ours.leaving = True
         claim: ResourceClaim = ours.claim
@@ -152,7 +153,7 @@ class Tending:
         return [self._nudge(uid, stuck) for uid, stuck in self._nudges.due(now, self._in_hand)]
 
     def _in_hand(self, stuck: Stuck) -> bool:
-        """Whether the pod's claims are about to be written, so that it would be nudged too early."""
+        """Return whether the pod's claims are about to be written, so that a nudge would be too early."""
         claims = [self._book.ours[name] for name in stuck.claims if name in self._book.ours]
         return not stuck.leaving and any(claim.busy or claim.unsettled for claim in claims)
 

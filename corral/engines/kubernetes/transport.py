@@ -1,8 +1,8 @@
-"""Why: every call to the API server is bounded in time, size and connections, and ends in bytes or in one clear error.
+"""Make calls to the API server, bounded in time, size and connections. Each ends in bytes or one clear error.
 
-Requests go through kubernetes-asyncio's session (TLS, proxies) as raw bytes. A call is repeated when it cannot have had
-an effect (the connection was never made; 429, which priority and fairness answer before any work) or when the caller
-says that a second effect changes nothing; the wait is what Retry-After asks for, else a jittered backoff.
+Requests use kubernetes-asyncio's session (TLS, proxies) with raw bytes. A call is repeated if it cannot have had an
+effect (no connection was made; 429, which priority and fairness answer before any work), or if the caller marks it as
+repeatable. The wait is Retry-After, or else a jittered backoff.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 _NEVER_CONNECTED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _WRITING_SECONDS: Final = 3.0
-"""A busy server takes so long for a write, and to ask it once more before that only makes it busier."""
+"""Least seconds before a write is repeated: a busy server takes that long, and an earlier repeat adds load."""
 _MIXED_UP: Final = "is used by transport"
-"""What event loops say of a new connection whose number an open one has: a file was closed by who did not own it."""
+"""Event loops' message for a new connection whose descriptor an open one has: a file was closed by the wrong owner."""
 _REFUSAL_BYTES: Final = 2**20
 _FRAME_BYTES: Final = 2**22
 
 
 class Transport:
-    """One cluster's API server; safe for any number of concurrent calls."""
+    """One cluster's API server. Safe for any number of concurrent calls."""
 
     def __init__(self, access: Access, limits: Limits | None = None, *, seed: int | str = 0) -> None:
         self._access = access
@@ -45,18 +45,18 @@ class Transport:
         self._mixed_up = asyncio.Event()
 
     async def open(self) -> None:
-        """Read the credentials; raises InvalidInput when they cannot be used."""
+        """Read the credentials. Raises InvalidInput when they cannot be used."""
         await self._access.open()
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         await self._access.close()
 
     async def stays_sound(self) -> None:
-        """Go on for as long as connections can be made; raises RuntimeError when only a new process can make any.
+        """Wait while connections can be made. Raises RuntimeError when only a new process can make any.
 
-        That is so once a file descriptor was closed under a connection: every new one gets its number, and is refused
-        by the event loop (uvloop's issue 653).
+        That happens once a file descriptor was closed under a connection: every new connection gets its number, and the
+        event loop refuses it (uvloop's issue 653).
         """
         await self._mixed_up.wait()
         raise RuntimeError("a new connection has the number of one that was not closed")
@@ -71,11 +71,11 @@ class Transport:
         deadline: float | None = None,
         repeatable: bool | None = None,
     ) -> bytes:
-        """The API server's answer to one call, within `deadline` seconds, waits and repetitions included.
+        """Return the API server's answer to one call within `deadline` seconds, including waits and repeats.
 
-        `repeatable` says that doing it twice is doing it once: reads are, other verbs unless told so are not.
-
-        Raises the house's errors; of Unavailable, `details["sent"]` tells whether the call may have had an effect.
+        `repeatable` means that repeating the call has no further effect. The default is true for reads, false for other
+        verbs.
+        Raises CorralError. For Unavailable, `details["sent"]` says whether the call may have had an effect.
         """
         seconds = self._limits.deadline_seconds if deadline is None else deadline
         repeatable = call.method == "GET" if repeatable is None else repeatable
@@ -107,9 +107,9 @@ class Transport:
     async def stream(
         self, call: Call, *, params: Mapping[str, str] | None = None, idle: float = 90.0
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """An answer that has no end, in chunks as they arrive.
+        """Open an endless answer and yield its chunks as they arrive.
 
-        Raises the house's errors, also out of the iterator; Silent after `idle` seconds without a byte.
+        Raises CorralError, also from the iterator; Silent after `idle` seconds without a byte.
         """
         request = Request(call, dict(params or {}), None, "", idle)
         try:
@@ -129,13 +129,13 @@ class Transport:
     async def websocket(
         self, call: Call, *, params: Sequence[tuple[str, str]], protocols: Sequence[str]
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        """A connection in both directions, under one of the `protocols`; raises the house's errors."""
+        """Open a WebSocket with one of the `protocols`. Raises CorralError."""
         try:
             async with asyncio.timeout(self._limits.deadline_seconds):
                 socket = await self._upgraded(call, params, protocols)
         except aiohttp.WSServerHandshakeError as error:
             if error.status in {403, 404}:
-                # The words of a refusal are in a body that a failed handshake does not show: a plain GET gets the same.
+                # A failed handshake does not show the body with the reason. A plain GET gets the same refusal with it.
                 await self.ask(call, params=dict(params))
             raise refusal(call, Status(error.message, code=error.status)) from None
         except (aiohttp.ClientError, OSError) as error:
@@ -146,7 +146,7 @@ class Transport:
             await socket.close()
 
     async def _once(self, request: Request) -> bytes:
-        """One attempt; raises Again where another might do better."""
+        """Try the call once. Raises Again when a retry may succeed."""
         call = request.call
         request.in_flight = True
         try:
@@ -161,7 +161,7 @@ class Transport:
         raise failure(call, answer, body)
 
     async def _send(self, request: Request, connections: int) -> aiohttp.ClientResponse:
-        """The open answer; credentials that the server no longer accepts are renewed once."""
+        """Send the request and return the open answer. After a 401 the credentials are renewed once."""
         generation = self._access.generation
         answer = await self._signed(request, connections)
         if answer.status != 401:

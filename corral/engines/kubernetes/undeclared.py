@@ -1,7 +1,7 @@
-"""Why: a cluster refuses an apply whole for one field that its definition lacks; an older definition must not stop all.
+"""Leave out fields that the cluster's CustomResourceDefinition lacks, so that an older one does not block every apply.
 
-The refusal names the fields (`.status.retries: field not declared in schema`); they are left out for a while, so that
-they are there soon after the definition was brought up to date.
+A cluster refuses the whole apply for one unknown field. The refusal names the fields (`.status.retries: field not
+declared in schema`). They are left out only for a while, so that they return soon after the definition was updated.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ Path = tuple[str, ...]
 
 
 class Undeclared:
-    """Which fields of which kinds a cluster does not know."""
+    """The fields, by kind, that a cluster does not know."""
 
     def __init__(self, *, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
-        """What is learned is forgotten after so many `seconds`."""
+        """Learned fields are forgotten after `seconds`."""
         self._seconds, self._now = seconds, now
         self._fields: dict[str, dict[Path, float]] = {}
 
     def learn(self, kind: str, message: str) -> bool:
-        """Take in a refusal; whether it named a field that was not known of yet."""
+        """Learn from a refusal. Return whether it named a field that was not left out already."""
         fields = self._fields.setdefault(kind, {})
         named = {_path(found) for found in _NAMED.findall(message)}
         new = {path for path in named if fields.get(path, 0.0) <= self._now()}
@@ -34,7 +34,7 @@ class Undeclared:
         return bool(new)
 
     def without(self, kind: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Fields less those that the cluster does not know."""
+        """Return the fields without those that the cluster does not know."""
         for path, until in self._fields.get(kind, {}).items():
             if until > self._now():
                 fields = _without(fields, path)

@@ -1,4 +1,4 @@
-"""Why: a task finds what Corral knows of it under the same names on every engine."""
+"""The environment variables by which a task learns of its job, node, devices and ports, as on every engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT_NAME: Final = re.compile(r"[^A-Z0-9]+")
 
 
 def task_variables(launch: TaskLaunch, ports: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
-    """Corral's own variables of a task; counted devices are numbered from 0, as the task sees them."""
+    """Return Corral's variables of a task. Devices are numbered from 0, as the task sees them."""
     key = parse_attempt_id(launch.attempt)
     told = {
         "CORRAL_JOB_ID": key.job,

@@ -1,7 +1,7 @@
-"""Why: one copy of the cluster's pods and nodes serves everything: which attempts there are, and what is left of nodes.
+"""Follow the cluster's pods and nodes, and derive attempts' states and nodes' free resources from one copy.
 
-Pods of this server go to the engine, all others count against their nodes. A cluster that is silent for long is told as
-lost, once, and as changed when it is heard again.
+Pods of this server go to the engine; all others count against their nodes. A cluster that is silent for long is
+reported as lost, once, and as changed when it answers again.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from corral.model.launch import EngineEvent, EngineLost, InventoryChanged
 _log = logging.getLogger(__name__)
 OPEN_SECONDS: Final = 60.0
 LOST_SECONDS: Final = 20.0
-"""After so long without a word from the cluster its cells are unknown."""
+"""Seconds without an answer after which the cluster's state counts as unknown."""
 _GATHER_SECONDS: Final = 0.5
-"""What happens to nodes within so short a time is told at once."""
+"""Seconds in which node changes are gathered into one report."""
 _LOOK_SECONDS: Final = 1.0
 
 
 class ClusterView:
-    """The pods and nodes of one cluster, followed while `run` runs."""
+    """The pods and nodes of one cluster, followed while its loops run."""
 
     def __init__(
         self,
@@ -51,7 +51,10 @@ class ClusterView:
         tell: Callable[[EngineEvent], None],
         seed: int | str = 0,
     ) -> None:
-        """`ours` hears of this server's pods, `tell` what control should; `devices_on` a node its own attempts hold."""
+        """`ours` gets changes of this server's pods, `tell` events for control.
+
+        `devices_on` returns a node's held devices.
+        """
         self._settings, self._ours, self._devices_on, self._tell = settings, ours, devices_on, tell
         self._pods = Reflector(source, PODS, Pod, seed=seed)
         self._node_objects = Reflector(source, NODES, kubernetes.Node, seed=seed)
@@ -64,52 +67,55 @@ class ClusterView:
 
     @property
     def trouble(self) -> CorralError | None:
-        """Why the cluster cannot be seen just now; None while it can."""
+        """Why the cluster cannot be read at present; None while it can."""
         return self._pods.trouble or self._node_objects.trouble
 
     def has_node(self, name: str) -> bool:
-        """Whether there is such a node."""
+        """Return whether the node exists."""
         return name in self._nodes
 
     def has_pod(self, uid: str) -> bool:
-        """Whether there is a pod of this UID, as last seen."""
+        """Return whether a pod of this UID exists, as last seen."""
         return uid in self._pods.items
 
     def pod_uids(self) -> frozenset[str]:
-        """The UIDs of all pods, as last seen."""
+        """Return the UIDs of all pods, as last seen."""
         return frozenset(self._pods.items)
 
     def given(self, node: str) -> Given:
-        """How the devices of a node that have names are given to pods."""
+        """Return how a node's named devices are given to pods."""
         return self._nodes.given(node)
 
     def rdma(self, node: str) -> tuple[str, ...]:
-        """What a pod on the node asks for to be given a network with RDMA."""
+        """Return the resources by which a pod on the node gets a network with RDMA."""
         return self._nodes.rdma(node)
 
     def touch(self, node: str) -> None:
-        """Attempts hold other devices of a node now."""
+        """Record that attempts hold other devices of a node now."""
         self._nodes.touch(node)
 
     def run_elsewhere(self, uids: Collection[str]) -> None:
-        """These are the objects whose jobs hold places here while their own controllers run them."""
+        """Set the external jobs: those that hold places here while their own controllers run them."""
         if nodes := self._others.run_elsewhere(uids):
             for node in nodes:
                 self._nodes.touch(node)
             self._changed.set()
 
     def inventory(self) -> Inventory:
-        """All nodes as last seen, less what others hold of them; raises Unavailable while the cluster is lost."""
+        """Return all nodes as last seen, less resources held by others.
+
+        Raises Unavailable while the cluster is lost.
+        """
         if self._lost:
             raise Unavailable("kubernetes-lost", self._lost)
         return self._nodes.inventory(self._others, self._devices_on)
 
     def loops(self) -> tuple[Coroutine[Any, Any, None], ...]:
-        """What keeps the copy up to date; to be run before `fill`."""
+        """Return the coroutines that keep the copy up to date. Run them before `fill`."""
         return self._pods.run(), self._node_objects.run(), self.devices.run(), self._volumes.run()
 
     async def fill(self) -> None:
-        """Wait for a whole copy and take it in; raises the house's errors when there is none within a minute."""
+        """Wait for a complete copy and fold it. Raises CorralError if there is none within a minute."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + OPEN_SECONDS
         for reflector in (self._pods, self._node_objects):
@@ -132,12 +138,12 @@ class ClusterView:
             self._nodes.put(node)
 
     def followers(self) -> tuple[Coroutine[Any, Any, None], ...]:
-        """What takes in and tells every change; to be run after `fill`."""
+        """Return the coroutines that fold and report every change. Run them after `fill`."""
         more = *self.devices.followers(), *self._volumes.followers()
         return self._follow_pods(), self._follow_nodes(), self._tell_changes(), self._look(), *more
 
     def pod_changed(self, change: Change[Pod]) -> None:
-        """Take in what happened to one pod; a pod that cannot be understood costs itself, not the sight of all others."""
+        """Fold one pod's change. A pod that raises is logged and does not affect others."""
         meta = change.object.metadata
         try:
             attempt = attempt_of(change.object, self._settings.server)
@@ -183,7 +189,7 @@ class ClusterView:
                 self._tell(InventoryChanged(self._settings.name))
 
     async def _look(self) -> None:
-        """Tell that the cluster is lost, and that it is back."""
+        """Report when the cluster is lost, and when it is back."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_LOOK_SECONDS)

@@ -1,8 +1,9 @@
-"""Why: a disk is in one zone, or on one machine; a pod that is bound elsewhere waits for it for ever.
+"""Tell which nodes cannot reach the volume of a claim, so that jobs that mount it avoid them.
 
-kube-scheduler would look where a claim's volume can be reached. Here each node tells the scheduler which claims it cannot
-reach, by labels (`model.inventory.ELSEWHERE` and the claim's name), and jobs that mount a claim keep off such nodes.
-Source of the rule: `PersistentVolume.spec.nodeAffinity` (component-helpers, storage/volume, `CheckNodeAffinity`).
+A disk is in one zone or on one machine, and a pod bound elsewhere waits for it forever. Corral bypasses kube-scheduler,
+which would check this. So each node gets a label per claim that it cannot reach (`model.inventory.ELSEWHERE` and the
+claim's name). Source of the rule: `PersistentVolume.spec.nodeAffinity` (component-helpers, storage/volume,
+`CheckNodeAffinity`).
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from corral.model.inventory import ELSEWHERE
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-"""Where a claim without a volume is to get one; a storage class that waits for its first consumer waits for this."""
+"""The annotation with the node where a claim gets its volume. A class with WaitForFirstConsumer waits for it."""
 RESERVED: Final = "corral.dev/reserved"
-"""The label of claims that no job may mount, "true": what the server itself keeps there is everybody's."""
+"""The label of claims that no job may mount, "true": the server keeps its own data there."""
 
 
 class Requirement(Slim, frozen=True):
-    """What a label, or the name, of a node must be."""
+    """A requirement on a label, or on the name, of a node."""
 
     key: str = ""
     operator: str = ""
@@ -32,7 +33,7 @@ class Requirement(Slim, frozen=True):
 
 
 class Term(Slim, frozen=True):
-    """Requirements that hold together."""
+    """Requirements that must all hold."""
 
     match_expressions: tuple[Requirement, ...] | None = None
     match_fields: tuple[Requirement, ...] | None = None
@@ -45,20 +46,20 @@ class Selector(Slim, frozen=True):
 
 
 class Affinity(Slim, frozen=True):
-    """From which nodes a volume can be reached; without `required` from all."""
+    """The nodes from which a volume can be reached; all without `required`."""
 
     required: Selector | None = None
 
 
 class ObjectName(Slim, frozen=True):
-    """Which object another is bound to."""
+    """The claim that a volume is bound to."""
 
     namespace: str = ""
     name: str = ""
 
 
 class VolumeSpec(Slim, frozen=True):
-    """Where a volume is."""
+    """The location of a volume, and its claim."""
 
     node_affinity: Affinity = Affinity()
     claim_ref: ObjectName = ObjectName()
@@ -71,19 +72,19 @@ class Volume(Object, frozen=True):
 
 
 class ClaimMeta(Meta, frozen=True):
-    """Metadata with what storage's components write there."""
+    """`metadata` of a claim. Storage components write annotations there."""
 
     annotations: dict[str, str] = {}
 
 
 class ClaimSpec(Slim, frozen=True):
-    """Which volume a claim has; "" while it has none."""
+    """The volume of a claim; "" while it has none."""
 
     volume_name: str = ""
 
 
 class ClaimStatus(Slim, frozen=True):
-    """How a claim is."""
+    """The phase of a claim."""
 
     phase: str = ""
 
@@ -97,7 +98,7 @@ class VolumeClaim(Slim, frozen=True):
 
 
 class Volumes:
-    """The volumes that not every node reaches, by the claims of one namespace that have them."""
+    """The volumes of one namespace's claims that not every node reaches."""
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
@@ -105,17 +106,17 @@ class Volumes:
         self._terms: dict[str, tuple[Term, ...]] = {}
 
     def put(self, volume: Volume) -> bool:
-        """There is such a volume; whether that changes what any node reaches."""
+        """Add or replace a volume. Return whether that changes the claims that nodes reach."""
         claim, needed = volume.spec.claim_ref, volume.spec.node_affinity.required
         ours = claim.namespace == self._namespace and needed is not None
         return self._set(volume.metadata.name, (claim.name, needed.node_selector_terms) if ours and needed else None)
 
     def drop(self, volume: Volume) -> bool:
-        """There is no such volume any more; whether that changes anything."""
+        """Remove a volume. Return whether that changes anything."""
         return self._set(volume.metadata.name, None)
 
     def out_of_reach(self, labels: Mapping[str, str], node: str) -> dict[str, str]:
-        """What a node of these labels is to be labelled with: the claims that it cannot reach."""
+        """Return the labels of a node for the claims that it cannot reach."""
         return {
             f"{ELSEWHERE}{claim}": "elsewhere"
             for claim, terms in self._terms.items()
@@ -135,13 +136,13 @@ class Volumes:
 
 
 def claims_of(pod: Mapping[str, Any]) -> list[str]:
-    """The names of the claims that a pod mounts."""
+    """Return the names of the volume claims that a pod mounts."""
     sources = (volume.get("persistentVolumeClaim") for volume in pod["spec"].get("volumes", ()))
     return list(dict.fromkeys(source["claimName"] for source in sources if source and source.get("claimName")))
 
 
 def _holds(term: Term, labels: Mapping[str, str], node: str) -> bool:
-    """Whether a node has all that a term requires; an empty term holds nowhere, as in Kubernetes."""
+    """Return whether a node meets all of a term's requirements. An empty term never holds, as in Kubernetes."""
     expressions, fields = term.match_expressions or (), term.match_fields or ()
     if not expressions and not fields:
         return False

@@ -1,7 +1,7 @@
-"""Why: volumes are followed beside nodes where Corral may see them, and a claim is told its node before its pod is made.
+"""Follow volumes where Corral may read them, and choose the node of an unbound claim before its pod is created.
 
-A pod that is made with its node skips kube-scheduler, and so what kube-scheduler says to storage: where a claim without a
-volume is to get one. A server that may not list volumes works as before, and knows of no volume that it is elsewhere.
+A pod created with its node skips kube-scheduler, which would choose the node for a claim without a volume. A server
+that may not list volumes works as before, but knows no volume's location.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from corral.kernel.errors import Forbidden
 _log = logging.getLogger(__name__)
 _OPEN_SECONDS: Final = 60.0
 _BOUND_SECONDS: Final = 60.0
-"""A claim that has its volume keeps it; it is looked at again after so long, should another of its name come."""
+"""Seconds for which a bound claim is not read again. Another claim of its name may replace it."""
 _CLAIM: Final = msgspec.json.Decoder(VolumeClaim)
 
 
 class VolumeView:
-    """Which claims of the namespace which nodes cannot reach, followed while `run` runs."""
+    """The claims of the namespace that each node cannot reach, followed while `run` runs."""
 
     def __init__(self, source: Source, namespace: str, *, changed: Callable[[], None], seed: int | str = 0) -> None:
-        """`changed` hears when nodes reach other claims than before."""
+        """`changed` is called when nodes reach other claims than before."""
         self._source, self._changed, self._seed = source, changed, seed
         self._objects = Reflector(source, PERSISTENT_VOLUMES, Volume, seed=seed)
         self._volumes = Volumes(namespace)
         self._asked = asyncio.Event()
         self.absent = ""
-        """Why volumes cannot be seen; "" where they can."""
+        """Why volumes cannot be read; "" where they can."""
 
     def out_of_reach(self, labels: Mapping[str, str], node: str) -> dict[str, str]:
-        """The labels that tell which claims a node cannot reach."""
+        """Return the labels of a node for the claims that it cannot reach."""
         return self._volumes.out_of_reach(labels, node)
 
     async def run(self) -> None:
-        """Follow the cluster's volumes until cancelled, if they can be seen."""
+        """Follow the cluster's volumes until cancelled, if they can be read."""
         self.absent = await why_not(self._source, (PERSISTENT_VOLUMES,), self._seed)
         self._asked.set()
         if self.absent:
@@ -55,7 +55,10 @@ class VolumeView:
             await self._objects.run()
 
     async def fill(self) -> None:
-        """Wait for a whole copy and take it in; a cluster that does not answer is said by those who follow its pods."""
+        """Wait for a complete copy and fold it.
+
+        On timeout return: the followers of pods report an unreachable cluster.
+        """
         try:
             async with asyncio.timeout(_OPEN_SECONDS):
                 await self._asked.wait()
@@ -68,7 +71,7 @@ class VolumeView:
             self._volumes.put(volume)
 
     def followers(self) -> tuple[Coroutine[Any, Any, None], ...]:
-        """What takes in every change; to be run after `fill`."""
+        """Return the coroutines that fold every change. Run them after `fill`."""
         return (self._follow(),)
 
     async def _follow(self) -> None:
@@ -82,17 +85,17 @@ class VolumeView:
 
 
 class Mounting:
-    """Has the claims of pods get their volumes where the pods are."""
+    """Makes pods' claims get their volumes on the pods' nodes."""
 
     def __init__(self, calls: PodCalls, namespace: str) -> None:
         self._calls, self._namespace = calls, namespace
         self._bound: dict[str, float] = {}
 
     async def prepare(self, claims: Iterable[str], node: str) -> str:
-        """Tell claims without a volume that it is wanted on `node`; why a pod cannot begin there now, "" if it can.
+        """Request volumes on `node` for claims without one. Return why a pod cannot start there now, "" if it can.
 
-        Raises Forbidden for a claim that is not for jobs, NotFound for one that does not exist, and what else the
-        cluster refuses.
+        Raises Forbidden for a claim that jobs may not mount, NotFound for a missing one, and the cluster's other
+        refusals.
         """
         now = asyncio.get_running_loop().time()
         for name in claims:
@@ -111,7 +114,7 @@ class Mounting:
             elif chosen not in ("", node):
                 return f"claim {name} is just getting its volume on node {chosen}"
             elif not chosen:
-                # The version: should somebody else choose a node meanwhile, this is refused, and tried again.
+                # With the version the patch is refused, and retried, if somebody else chose a node meanwhile.
                 metadata = {"annotations": {SELECTED_NODE: node}, "resourceVersion": claim.metadata.resource_version}
                 patch = Call("patch", VOLUME_CLAIMS, self._namespace, name)
                 await self._calls.ask(patch, {"metadata": metadata}, content=MERGE_PATCH)

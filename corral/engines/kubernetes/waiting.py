@@ -1,4 +1,4 @@
-"""Why: a thousand clients that all come back after the same pause are the next outage; every wait here is drawn."""
+"""Jittered exponential backoff and Retry-After, so that many clients do not return at the same moment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from corral.kernel.draw import draw_between
 
 MOST_SECONDS = 300.0
-"""The longest wait that a server may ask for."""
+"""The longest wait in seconds that a server may request."""
 
 
 class Backoff:
@@ -21,19 +21,19 @@ class Backoff:
         self._failures = 0
 
     def next(self, asked: float | None = None) -> float:
-        """Seconds to wait after one more failure; `asked` is what the server said, which is never undercut."""
+        """Return the seconds to wait after one more failure. The wait `asked` by the server is added in full."""
         span = min(self._high, self._low * 2.0 ** min(self._failures, 60))
         self._failures += 1
         self._drawn += 1
         return (asked or 0.0) + draw_between(span / 2, span, self._seed, *self._ids, self._drawn)
 
     def reset(self) -> None:
-        """It works again: the next failure waits shortly."""
+        """Start again at the shortest wait, after a success."""
         self._failures = 0
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that `Retry-After` asks for; a date counts from the server's own `Date`, so that no clock is trusted."""
+    """Return the seconds of `Retry-After`. A date counts from the server's own `Date`, so that no clock is trusted."""
     asked = headers.get("Retry-After", "").strip()
     if not asked:
         return None

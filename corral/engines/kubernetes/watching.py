@@ -1,9 +1,9 @@
-"""Why: what a watch says arrives in pieces of any size, may break off or be nonsense, and must be read at 30,000 events/s.
+"""Decode lists and watch streams of one kind, at 30,000 events/s.
 
-A line is decoded once, straight into the struct that its type calls for (msgspec's tagged union: the object is not
-looked at before its type is known, nor twice). An object that cannot be read costs only itself; a line that is no JSON
-costs the connection, since nobody knows what else it lost. Whoever may write an object may nest it as deeply as the API
-server takes it, ten times deeper than Python's limit lets msgspec read: such an object cannot be read either.
+Chunks may have any size, break off or be invalid. A line is decoded once, straight into its event type's struct
+(msgspec's tagged union). An object that cannot be decoded affects only itself. A line that is not JSON ends the
+connection, since more may be lost. The API server accepts objects nested ten times deeper than Python's recursion limit
+lets msgspec decode; such an object cannot be decoded either.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from corral.kernel.errors import Unavailable
 T = TypeVar("T", bound=Object)
 
 MOST_LINE: Final = 8 * 2**20
-"""Bytes of one event; etcd takes 1.5 MB for an object unless told otherwise."""
+"""Bytes of one event. etcd's default limit for an object is 1.5 MB."""
 _MOST_DEPTH: Final = 10_000
-"""How deeply an object may be nested: the limit of Go's JSON, and of every API server."""
+"""Levels of nesting of an object: the limit of Go's JSON, and of every API server."""
 
 
 class Added(msgspec.Struct, Generic[T], tag_field="type", tag="ADDED", gc=False):
-    """There is a new object."""
+    """An object was created."""
 
     object: T
 
 
 class Modified(msgspec.Struct, Generic[T], tag_field="type", tag="MODIFIED", gc=False):
-    """The object is now so."""
+    """An object was changed."""
 
     object: T
 
 
 class Deleted(msgspec.Struct, Generic[T], tag_field="type", tag="DELETED", gc=False):
-    """The object is gone; this was its final state."""
+    """An object was deleted; this was its final state."""
 
     object: T
 
 
 class Bookmark(msgspec.Struct, tag_field="type", tag="BOOKMARK", gc=False):
-    """Everything up to this version was told."""
+    """All changes up to this version were sent."""
 
     object: Bare
 
@@ -58,7 +58,7 @@ class Failed(msgspec.Struct, tag_field="type", tag="ERROR", gc=False):
 
 
 class Unreadable(msgspec.Struct, gc=False):
-    """The object is not what its kind should be; only its metadata was read."""
+    """An object that could not be decoded as its kind; only its metadata was."""
 
     object: Bare
     deleted: bool
@@ -79,7 +79,7 @@ class Page(msgspec.Struct, Generic[T]):
 
 
 class Reader(Generic[T]):
-    """Turns the pages and watches of one kind into objects of it."""
+    """Decodes the pages and watch streams of one kind."""
 
     def __init__(self, kind: type[T]) -> None:
         events: Any = Added[kind] | Modified[kind] | Deleted[kind] | Bookmark | Failed  # type: ignore[valid-type]
@@ -89,7 +89,7 @@ class Reader(Generic[T]):
         self._tail = b""
 
     def page(self, body: bytes) -> Page[T]:
-        """A page of a list; raises Unavailable when it is none."""
+        """Decode a page of a list. Raises Unavailable for invalid content."""
         unreadable: list[Bare] = []
         try:
             try:
@@ -106,11 +106,14 @@ class Reader(Generic[T]):
         return Page(found.metadata.resource_version, found.metadata.proceed or "", objects, unreadable)
 
     def begin(self) -> None:
-        """A new watch begins: forget the unfinished line of the one before."""
+        """Start a new watch: forget the unfinished line of the previous one."""
         self._tail = b""
 
     def feed(self, chunk: bytes) -> Iterator[Any]:
-        """The events (`WatchEvent[T]`) that `chunk` completes; raises Unavailable for what is no event at all."""
+        """Yield the events (`WatchEvent[T]`) that `chunk` completes.
+
+        Raises Unavailable for content that is no event.
+        """
         data = self._tail + chunk if self._tail else chunk
         view, begin, end = memoryview(data), 0, data.find(b"\n")
         decode = self._event.decode
@@ -164,7 +167,7 @@ _BARE_EVENT: Final = msgspec.json.Decoder(_BareEvent)
 
 @contextmanager
 def _deeply() -> Iterator[None]:
-    """Skip what is nested as deeply as an object may be; what is skipped costs 100 bytes of the stack a level."""
+    """Raise the recursion limit to skip nested parts. A skipped level takes 100 bytes of the stack."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(limit + _MOST_DEPTH)
     try:
@@ -174,7 +177,7 @@ def _deeply() -> Iterator[None]:
 
 
 def metadata_of(body: bytes) -> Meta:
-    """The metadata of one object, however deeply the rest of it is nested; raises Unavailable when it is none."""
+    """Return an object's metadata, however deeply the rest is nested. Raises Unavailable for invalid content."""
     try:
         with _deeply():
             return _BARE.decode(body).metadata

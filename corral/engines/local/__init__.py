@@ -1,1 +1,1 @@
-"""The local engine: tasks are processes on this machine, each under a tiny shim that outlives the server."""
+"""The local engine: tasks are processes on this machine, each under a small shim that outlives the server."""

@@ -1,4 +1,4 @@
-"""Find every attempt of the servers before this one: by its folder, or by its processes where the folder is gone."""
+"""Find the attempts of earlier servers: by their folders, or by their processes if the folder is gone."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from corral.runtime.process import Identity
 
 
 def recover(root: str, trash: str, groups: Mapping[AttemptId, tuple[str, ...]]) -> list[LiveAttempt]:
-    """Every attempt of the engine whose attempts are in `root`; nothing is signalled and nothing watched yet.
+    """Return every attempt of the engine whose folders are in `root`. Nothing is signalled or watched yet.
 
-    `groups` are the control groups of its attempts that are there.
-    An attempt that no shim has, or ever will have, is dropped, so that a repeated start is its first; unless it was to be
-    stopped: then that is its end. One whose record was removed while it ran comes with that as its end.
+    `groups` are the existing control groups of its attempts. An attempt without a shim, now and later, is dropped, so
+    that a repeated start is its first. One that was to be stopped gets that as its end instead. One whose folder was
+    removed while it ran gets that as its end.
     """
     carrying: dict[str, list[int]] = {}
     for pid, attempt in processes.marked():
@@ -40,13 +40,13 @@ def recover(root: str, trash: str, groups: Mapping[AttemptId, tuple[str, ...]]) 
 
 
 def _from_folder(folder: AttemptFolder, trash: str, pids: list[int], groups: tuple[str, ...]) -> LiveAttempt | None:
-    """An attempt as its folder tells it, None for one that is dropped; `pids` are its processes."""
+    """Return the attempt of a folder, None if it is dropped. `pids` are its processes."""
     live = LiveAttempt(folder.attempt, folder, folder.launch() or _record_from(folder.attempt, pids, groups))
     live.process, live.stop, live.end = folder.process(), folder.stop(), folder.ended()
     if live.process is not None or live.end is not None or folder.exit_code() is not None:
         return live
     ours = folder.claim() or folder.claimed()
-    if not ours:  # the shim has taken it since the look above
+    if not ours:  # the shim has claimed it since the check above
         live.process = folder.process() or _owner(folder)
         if live.process is not None:
             return live
@@ -63,12 +63,12 @@ def _from_folder(folder: AttemptFolder, trash: str, pids: list[int], groups: tup
 
 
 def _is_waiting_shim(pid: int, folder: AttemptFolder) -> bool:
-    """Whether a process is the attempt's shim before it took the right to run it: now it never will."""
+    """Return whether a process is the attempt's shim before its claim. It can no longer claim the attempt."""
     return folder.path in processes.arguments(pid) and not processes.first_child(pid)
 
 
 def _owner(folder: AttemptFolder) -> Identity | None:
-    """The attempt's shim where it lives and its record is not complete: it writes it just now."""
+    """Return the attempt's live shim whose record is incomplete because it is just writing it."""
     for pid, attempt in processes.marked():
         shim = processes.stat(pid)
         if attempt == folder.attempt and shim and shim.session == pid and folder.path in processes.arguments(pid):
@@ -77,7 +77,7 @@ def _owner(folder: AttemptFolder) -> Identity | None:
 
 
 def _of_engine(root: str, attempt: str, pids: list[int]) -> bool:
-    """Whether an attempt without a folder is of the engine of `root`, and not of another server on this machine."""
+    """Return whether an attempt without a folder belongs to this engine, and not to another server on this machine."""
     return any(processes.variable(pid, processes.FOLDER) == f"{root}/{attempt}" for pid in pids)
 
 
@@ -87,7 +87,7 @@ def _lost(root: str, attempt: AttemptId, pids: list[int], groups: tuple[str, ...
 
 
 def _record_from(attempt: AttemptId, pids: list[int], groups: tuple[str, ...]) -> LaunchRecord:
-    """What must be known to end an attempt whose record is gone: its groups, and the container that a client names."""
+    """Return the record needed to end an attempt that lost its own: its groups, and its container's name and runtime."""
     name = container_name(attempt)
     for pid in pids:
         words = processes.arguments(pid)

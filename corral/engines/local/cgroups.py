@@ -1,8 +1,8 @@
-"""Control groups: each task's limits of memory, processors and processes, and what it runs, wherever its processes went.
+"""Control groups: limit each task's memory, CPU and process count, and find all its processes.
 
-Version 2 where the server may make groups (root, or a delegated subtree), else version 1's `memory`, `cpu` and `pids`,
-else none: then `watching.py` looks after memory, and the shim after processes. Every task has a group; the shim stays
-outside of it. Groups of one engine are below a parent of its own, so what is found there after a crash is its own.
+Version 2 is used where the server may create groups (root, or a delegated subtree), else version 1's `memory`, `cpu`
+and `pids`. Without either, `watching.py` limits memory and the shim limits processes. Every task has a group; its shim
+stays outside. Each engine's groups are below its own parent, so that it recognises them after a crash.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CgroupsV2:
 
     @property
     def parents(self) -> tuple[Path, ...]:
-        """Where the groups of all attempts are."""
+        """The parent groups of all attempts."""
         return (self._parent,)
 
     @property
@@ -39,11 +39,11 @@ class CgroupsV2:
         return "pids" in (self._parent / "cgroup.subtree_control").read_text().split()
 
     def make(self, attempt: AttemptId, memory_bytes: int, cpu_millis: int, processes: int = 0) -> tuple[str, ...]:
-        """One group with all limits (0: none), to be entered by writing to its `cgroup.procs`.
+        """Create one group with all limits (0: none). Enter it by writing to its `cgroup.procs`.
 
         Raises OSError.
         """
-        if not self._parent.is_dir():  # somebody removed it while it was empty: without it nothing could start any more
+        if not self._parent.is_dir():  # somebody removed it while empty; without it nothing could start
             self._parent.mkdir(exist_ok=True)
             _delegate(self._parent)
         group = self._parent / attempt
@@ -60,7 +60,7 @@ class CgroupsV2:
 
 
 class CgroupsV1:
-    """The `memory`, `cpu` and `pids` hierarchies, each where it can be used; one of them at least."""
+    """The `memory`, `cpu` and `pids` hierarchies, each where usable; at least one."""
 
     version = 1
 
@@ -69,16 +69,16 @@ class CgroupsV1:
 
     @property
     def parents(self) -> tuple[Path, ...]:
-        """Where the groups of all attempts are."""
+        """The parent groups of all attempts."""
         return tuple(each for each in (self._pids, self._memory, self._cpu) if each is not None)
 
     def make(self, attempt: AttemptId, memory_bytes: int, cpu_millis: int, processes: int = 0) -> tuple[str, ...]:
-        """One group a limit (0: none), and one in any case, each to be entered by writing to its `cgroup.procs`.
+        """Create one group per limit (0: none), at least one. Enter each by writing to its `cgroup.procs`.
 
         Raises OSError.
         """
         for parent in self.parents:
-            parent.mkdir(exist_ok=True)  # somebody may have removed it while it was empty
+            parent.mkdir(exist_ok=True)  # somebody may have removed it while empty
         group = self.parents[0] / attempt
         group.mkdir(exist_ok=True)
         made = [str(group)]
@@ -100,19 +100,19 @@ class CgroupsV1:
 
     @property
     def limits_processes(self) -> bool:
-        """Whether the pids hierarchy can be used, and counts."""
+        """Whether the pids hierarchy is usable and counts."""
         return self._pids is not None and (self._pids / "pids.max").exists()
 
     @property
     def limits_memory(self) -> bool:
-        """Whether the memory hierarchy can be used."""
+        """Whether the memory hierarchy is usable."""
         return self._memory is not None
 
 
 def detect(name: str, root: Path = ROOT, own: Path = Path("/proc/self/cgroup")) -> CgroupsV2 | CgroupsV1 | None:
-    """The control groups that this server may use, its own parent group (`name`) made in them; None when there are none."""
+    """Return the control groups that this server may use, None if none. Creates its own parent group `name` in them."""
     places = _own_places(own)
-    is_unified = (root / "cgroup.controllers").exists()  # version 1 has a plain folder there, which would keep ours
+    is_unified = (root / "cgroup.controllers").exists()  # version 1 has a plain folder there, where mkdir would succeed
     unified = _usable(root, places.get("", ""), name) if is_unified else None
     if unified is not None and (unified / "cgroup.controllers").exists() and _delegate(unified):
         return CgroupsV2(unified)
@@ -129,12 +129,12 @@ def detect(name: str, root: Path = ROOT, own: Path = Path("/proc/self/cgroup")) 
 
 
 def parent_name(engine_folder: Path) -> str:
-    """What the parent group of an engine is called: each folder's engine has its own."""
+    """Return the name of an engine's parent group, which is unique per engine folder."""
     return f"corral-{hashlib.sha256(os.fsencode(engine_folder)).hexdigest()[:12]}"
 
 
 def found(parents: Iterable[Path]) -> dict[AttemptId, tuple[str, ...]]:
-    """The groups of every attempt that are there now."""
+    """Return the existing groups of every attempt."""
     known: dict[AttemptId, list[str]] = {}
     for parent in parents:
         for entry in os.scandir(parent):
@@ -147,7 +147,7 @@ def found(parents: Iterable[Path]) -> dict[AttemptId, tuple[str, ...]]:
 
 
 def members(groups: Iterable[str]) -> set[int]:
-    """The processes in some groups, and in those that a task made below them."""
+    """Return the processes in some groups, and in groups that a task created below them."""
     pids: set[int] = set()
     for group in groups:
         for folder, _, _ in os.walk(group):
@@ -160,7 +160,7 @@ def members(groups: Iterable[str]) -> set[int]:
 
 
 def ran_out_of_memory(groups: tuple[str, ...]) -> bool:
-    """Whether the kernel killed something of these groups for want of memory."""
+    """Return whether the kernel killed a process of these groups for lack of memory."""
     for group in groups:
         for file in ("memory.events", "memory.oom_control"):
             try:
@@ -173,7 +173,7 @@ def ran_out_of_memory(groups: tuple[str, ...]) -> bool:
 
 
 def remove(groups: Iterable[str]) -> bool:
-    """Drop groups in which nothing is left, and those below them; False when the kernel still holds one of them."""
+    """Remove empty groups and those below them. False if the kernel still holds one of them."""
     gone = True
     for group in groups:
         for folder, _, _ in os.walk(group, topdown=False):
@@ -187,9 +187,9 @@ def remove(groups: Iterable[str]) -> bool:
 
 
 def leave(parents: Iterable[Path]) -> None:
-    """Drop the groups that held those of all attempts, where none is left.
+    """Remove the parent groups if they contain no attempt's group.
 
-    One that is empty is left alone: its task may be about to enter it.
+    An attempt's empty group is kept: its task may be about to enter it.
     """
     for parent in parents:
         with contextlib.suppress(OSError):
@@ -197,7 +197,7 @@ def leave(parents: Iterable[Path]) -> None:
 
 
 def _own_places(own: Path) -> dict[str, str]:
-    """The path of this process in each hierarchy, by controller ("" is version 2)."""
+    """Return the path of this process in each hierarchy, by controller ("" is version 2)."""
     try:
         lines = own.read_text().splitlines()
     except OSError:
@@ -210,7 +210,7 @@ def _own_places(own: Path) -> dict[str, str]:
 
 
 def _usable(root: Path, place: str, name: str) -> Path | None:
-    """A group of ours below our own place, or below the root where our place is not visible (in a container)."""
+    """Create a group below this process's own, or below the root where that is not visible (in a container)."""
     if not root.is_dir():
         return None
     parent = root / place.lstrip("/")
@@ -225,9 +225,9 @@ def _usable(root: Path, place: str, name: str) -> Path | None:
 
 
 def _delegate(group: Path) -> bool:
-    """Have the groups below `group` limit memory, processors and processes; False when the kernel does not let us.
+    """Enable the memory, CPU and pids controllers below `group`. False if the kernel does not allow it.
 
-    Without the controller of processes the other two do.
+    The pids controller is optional.
     """
     controllers = (group / "cgroup.controllers").read_text().split()
     if not {"memory", "cpu"} <= set(controllers):
@@ -242,7 +242,7 @@ def _delegate(group: Path) -> bool:
 
 
 def _write_if_there(file: Path, text: str) -> None:
-    """Set what some kernels do not have (swap accounting) or refuse."""
+    """Write a setting that some kernels lack (swap accounting) or refuse."""
     if file.exists():
         try:
             file.write_text(text)

@@ -1,8 +1,8 @@
-"""Why: a job may name an image; then the task is one `docker run` (or `podman run`) under the same shim.
+"""Run a task in its image by `docker run` or `podman run`, under the same shim.
 
-The client is the server's own user, so nothing of the job may reach its environment (`LD_PRELOAD`, `DOCKER_CONFIG`): the
-job's variables and secrets are in a private file that the container's `sh` reads before it becomes the command. They are
-on no command line, and not in what `docker inspect` shows.
+The client runs as the server's own user, so nothing of the job may reach its environment (`LD_PRELOAD`,
+`DOCKER_CONFIG`). The job's variables and secrets are in a private file that the container's `sh` reads before it
+becomes the command. They appear on no command line, and not in `docker inspect`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from corral.model.launch import TaskLaunch
 
 RUNTIMES = ("docker", "podman")
 LABEL = "corral.dev/attempts"
-"""The label of a container that names the folder of its engine's attempts."""
+"""The container label with the folder of its engine's attempts."""
 _CLIENT = ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
 _PROBE_SECONDS = 10
 _ANSWER_SECONDS = 20.0
-"""How long one question to the runtime may take: one that hangs holds up the end of its task no longer."""
+"""Seconds for one call to the runtime. A hanging call delays the end of its task no longer."""
 _REMOVE_SECONDS, _REMOVE_PAUSE = 60.0, 0.2
 
 
 class Container(NamedTuple):
-    """How one attempt runs in a container."""
+    """The container of one attempt."""
 
     runtime: str
     name: str
@@ -40,19 +40,19 @@ class Container(NamedTuple):
     """The attempt's folder, mounted at the same path."""
     directory: str
     entry: str
-    """The file that sets the variables, mounted alone."""
+    """The file that sets the variables, mounted separately."""
     volumes: tuple[str, ...] = ()
-    """The options that give it its storages."""
+    """The options that mount its storages."""
     processes: int = 0
-    """How many it may run, 0 for any number."""
+    """The limit on processes, 0 for none."""
     registries: str = ""
-    """The client's `config.json` that opens the registries of the job's own images, in a folder of its own."""
+    """The client's `config.json` with the registry logins of the job's own images, in its own folder."""
     attempts: str = ""
     """The folder of the engine's attempts."""
 
 
 def container_runtime(candidates: Iterable[str] = RUNTIMES) -> str | None:
-    """The path of a container runtime that really answers, None when there is none."""
+    """Return the path of a container runtime that answers, None if there is none."""
     for name in candidates:
         program = shutil.which(name)
         if program is None:
@@ -72,25 +72,25 @@ def container_runtime(candidates: Iterable[str] = RUNTIMES) -> str | None:
 
 
 def container_name(attempt: AttemptId) -> str:
-    """The container's name, unique for ever."""
+    """Return the container's name, never used again."""
     return f"corral-{attempt}"
 
 
 def client_environment(server: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What the server's own settings say about where its container runtime is."""
+    """Return the server's own variables by which the client finds its container runtime."""
     return {
         name: value for name, value in server.items() if name.startswith(("DOCKER_", "CONTAINER_")) or name in _CLIENT
     }
 
 
 def run_command(container: Container, launch: TaskLaunch) -> list[str]:
-    """The command line that runs the task in its image."""
+    """Return the command line that runs the task in its image."""
     argv = [*_client(container), "--init", f"--name={container.name}", "--network=host"]
     argv.append(f"--label={LABEL}={container.attempts}")
     argv += [f"--volume={container.work}:{container.work}", f"--workdir={container.directory}"]
     argv += [f"--volume={container.entry}:{container.entry}:ro", *container.volumes]
     if container.uid >= 0:
-        # What is root in a container could leave programs in the task's folder that make anybody root outside.
+        # A root process could leave setuid programs in the task's folder that make anybody root outside.
         argv += [f"--user={container.uid}:{container.uid}", "--security-opt=no-new-privileges"]
     if launch.memory_bytes:
         argv += [f"--memory={launch.memory_bytes}", f"--memory-swap={launch.memory_bytes}"]
@@ -106,7 +106,7 @@ def run_command(container: Container, launch: TaskLaunch) -> list[str]:
 
 
 def _client(container: Container) -> list[str]:
-    """The words that a run begins with; Docker takes the folder of its settings, Podman the file with logins."""
+    """Return the first words of a run. Docker takes the folder of its settings, Podman the file with logins."""
     if not container.registries:
         return [container.runtime, "run"]
     if os.path.basename(container.runtime) == "podman":
@@ -115,7 +115,7 @@ def _client(container: Container) -> list[str]:
 
 
 def device_options(devices: Sequence[Device]) -> list[str]:
-    """What makes real devices visible inside; described ones exist on paper only."""
+    """Return the options that make real devices visible inside. Described devices get none."""
     real = [device for device in devices if not device.described]
     options: list[str] = []
     nvidia = [device.id for device in real if vendor(device) == "nvidia"]
@@ -132,7 +132,7 @@ def device_options(devices: Sequence[Device]) -> list[str]:
 
 
 async def answer_of(runtime: str, *words: str, seconds: float = _ANSWER_SECONDS) -> bytes | None:
-    """What a container runtime prints for a command; None when it refuses, or does not answer in so many seconds."""
+    """Return a runtime command's output, or None if it fails or takes longer than `seconds`."""
     pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(runtime, *words, stdin=quiet, stdout=pipe, stderr=quiet)
     try:
@@ -145,16 +145,16 @@ async def answer_of(runtime: str, *words: str, seconds: float = _ANSWER_SECONDS)
 
 
 async def ran_out_of_memory(runtime: str, name: str) -> bool:
-    """Whether something in a container that has ended was killed for want of memory."""
+    """Return whether a process of an ended container was killed for lack of memory."""
     said = await answer_of(runtime, "container", "inspect", "--format", "{{.State.OOMKilled}}", name)
     return said is not None and said.strip() == b"true"
 
 
 async def remove(runtime: str, name: str) -> None:
-    """End a container and everything in it, and wait until it is gone; at once when it is gone already.
+    """Remove a container with all its processes and wait until it is gone.
 
-    It may be on its way out already, and a runtime refuses to be asked twice: so it is looked at until it is not
-    there. A runtime that went away meanwhile is asked again for a minute.
+    A runtime refuses a second removal while one is under way. So the container is inspected until it no longer exists.
+    An unavailable runtime is asked again for a minute.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + _REMOVE_SECONDS
@@ -178,5 +178,5 @@ async def _answers(*argv: str) -> bool:
 
 
 def exec_command(container: str, runtime: str, argv: Sequence[str], *, tty: bool) -> list[str]:
-    """Runs a command inside a container that runs."""
+    """Return the command line that runs a command inside a running container."""
     return [runtime, "exec", "--interactive", *(["--tty"] if tty else []), container, *argv]

@@ -1,4 +1,4 @@
-"""How much the working folders of tasks hold; no quota of the file system is needed for that."""
+"""Measure the disk use of tasks' working folders, without a file system quota."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from collections.abc import Generator, Mapping
 
 SECONDS = 30.0
 _ENTRIES = 100_000
-"""So many entries of a folder are looked at before others have their turn, and the rest the next time: a task with
-millions of files costs the server little of its processor, and hides nothing behind them."""
+"""Entries examined per turn of a folder, before other folders have theirs.
+
+So a task with millions of files costs the server little CPU and hides nothing behind them.
+"""
 _PENDING = 100_000
-"""So many folders, and files of several names, are kept in mind: what a task makes more of is not looked into."""
+"""Folders, and files with several names, that are remembered. More of a task's are not examined."""
 _BLOCK = 512
 
 
 class Walk:
-    """Counts what the files of a folder take on its own file system, each once, in as many looks as it needs.
+    """Sums the disk use of a folder's files on its own file system, each once, over several turns.
 
-    A folder that changes meanwhile, or is gone, counts as far as it could be read.
+    A folder that changes or vanishes meanwhile counts as far as it could be read.
     """
 
     def __init__(self, folder: str) -> None:
         self.held = 0
-        """Bytes of the disk that were counted."""
+        """The bytes of disk counted so far."""
         self.over = False
-        """Whether all of it was looked at."""
+        """Whether everything was examined."""
         self._sizes = _sizes(folder)
 
     def look(self, enough: int) -> int:
-        """Go on, at most until `enough` bytes are counted; how many are."""
+        """Go on, at most until `enough` bytes are counted. Return the bytes so far."""
         for _ in range(_ENTRIES):
             size = next(self._sizes, None)
             if size is None:
@@ -41,12 +43,12 @@ class Walk:
         return self.held
 
     def close(self) -> None:
-        """Leave it."""
+        """Stop the walk."""
         self._sizes.close()
 
 
 def over_limit(folders: Mapping[str, str], limit: int, walks: dict[str, Walk]) -> list[str]:
-    """The names of those folders, by path, that hold more than `limit` bytes; `walks` are those that go on."""
+    """Return the names of folders (name to path) that hold more than `limit` bytes. `walks` keeps unfinished walks."""
     for name in walks.keys() - folders.keys():
         walks.pop(name).close()
     over = []
@@ -62,7 +64,7 @@ def over_limit(folders: Mapping[str, str], limit: int, walks: dict[str, Walk]) -
 
 
 def _sizes(folder: str) -> Generator[int]:
-    """What each entry below a folder takes; 0 for what does not count."""
+    """Yield the disk use of each entry below a folder; 0 for entries that do not count."""
     seen, folders = set[int](), [folder]
     try:
         device = os.lstat(folder).st_dev
@@ -75,11 +77,11 @@ def _sizes(folder: str) -> Generator[int]:
 
 
 def _size(entry: os.DirEntry[str], device: int, seen: set[int], folders: list[str]) -> int:
-    """What one entry takes; a folder is added to those that are still to be looked at."""
+    """Return one entry's disk use. A folder is added to `folders`, to be examined later."""
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:
-        return 0  # it is gone already
+        return 0  # already gone
     if status.st_dev != device or (status.st_nlink > 1 and status.st_ino in seen):
         return 0
     if entry.is_dir(follow_symlinks=False):

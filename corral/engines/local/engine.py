@@ -1,7 +1,7 @@
-"""Why: control starts, stops and watches tasks here through one object; the real work is in the room's other files.
+"""The local engine: starts, stops and watches tasks as processes. The work is in the package's other modules.
 
-Guarantees: an attempt runs at most once (its folder is its lock); its end is reported only when nothing of it is left;
-everything is found again by the next server, whenever this one is killed.
+An attempt runs at most once (its folder is its lock). Its end is reported only when none of its processes is left.
+After a crash the next server finds everything again.
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ class LocalEngine:
         folder_limit_bytes: int = 0,
         process_limit: int = 0,
     ) -> None:
-        """`uid_of` maps a user to the uid that the tasks run under; None is the server's own. `blobs` holds code.
+        """`uid_of` maps a user to the uid of the tasks; None is the server's own. `blobs` holds code.
 
-        `use_cgroups` False leaves control groups alone; of a stream's log the last `log_limit_bytes` are kept (0: all).
-        A task may have `process_limit` processes and threads (0: any number; without a controller for them, its user),
-        and `folder_limit_bytes` in its working folder (0: any number).
+        `use_cgroups` False disables control groups. The last `log_limit_bytes` of a stream's log are kept (0: all). A
+        task may have `process_limit` processes and threads (0: no limit; without the pids controller the limit is per
+        user), and `folder_limit_bytes` in its working folder (0: no limit).
         """
         self.name = name
         self._root = root
@@ -125,9 +125,9 @@ class LocalEngine:
     # ---- the protocol
 
     async def open(self) -> None:
-        """Adopt what still runs from before; after it `watch` reports every attempt that is not forgotten.
+        """Adopt attempts that still run. Afterwards `watch` reports every attempt that was not forgotten.
 
-        Raises Unavailable when the folder cannot be used.
+        Raises Unavailable when the engine's folder is unusable.
         """
         try:
             for folder in (self._root, Path(self._attempts_folder), Path(self._trash)):
@@ -152,7 +152,7 @@ class LocalEngine:
         self._sweeper.sweep()
 
     async def close(self) -> None:
-        """Let go of everything without ending a task."""
+        """Release all resources without ending a task."""
         loop = asyncio.get_running_loop()
         self._watch.end()
         for live in self._live.values():
@@ -163,7 +163,7 @@ class LocalEngine:
                 os.close(live.handle)
                 live.handle = -1
             if live.phase is Phase.ENDED:
-                cgroups.remove(live.record.cgroups)  # where the kernel still held one at the end
+                cgroups.remove(live.record.cgroups)  # if the kernel still held one at the end
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -171,23 +171,23 @@ class LocalEngine:
             cgroups.leave(self._cgroups.parents)
 
     async def inventory(self) -> Inventory:
-        """All nodes as last told."""
+        """Return all nodes as last reported."""
         return self._inventory
 
     def _with_ports(self, inventory: Inventory) -> Inventory:
-        """Nodes that say nothing of their ports have those of the engine's range; they share them."""
+        """Give nodes that set no number of ports the engine's port range, which they share."""
         every = {"ports": len(self._ports)}
         nodes = (msgspec.structs.replace(node, resources=every | node.resources) for node in inventory.nodes)
         return msgspec.structs.replace(inventory, nodes=tuple(nodes))
 
     def attempts(self) -> frozenset[AttemptId]:
-        """Every attempt that this machine knows and was not told to forget."""
+        """Return every attempt that this machine knows and has not forgotten."""
         return frozenset(self._live)
 
     def set_inventory(self, inventory: Inventory) -> None:
-        """The machine is not what it was (a device failed, a document describes other nodes): report it.
+        """Report a changed machine, such as a failed device or other nodes in a document.
 
-        Nodes that went keep their tasks, and a start that was decided before they went is still carried out.
+        Removed nodes keep their tasks, and a start that was decided before is still carried out.
         """
         self._nodes |= {node.name: node for node in inventory.nodes}
         inventory = self._with_ports(inventory)
@@ -198,8 +198,8 @@ class LocalEngine:
     async def start(self, launch: TaskLaunch) -> None:
         """Start the attempt unless it was started before.
 
-        Raises Unavailable when the machine cannot now (no disk space, port or process); nothing was started then.
-        Raises InvalidInput when the node is none of this engine's, and for a task that is to be a pod.
+        Raises Unavailable when the machine cannot start it now (no disk space, port or process); nothing was started.
+        Raises InvalidInput when the node is not this engine's, and for a task with a pod template.
         """
         if launch.attempt in self._live:
             return
@@ -238,9 +238,9 @@ class LocalEngine:
         self._watch.begin([live])
 
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
-        """End the attempt: `signal` to its processes, and KILL after the grace; never started, it ends at once, for ever.
+        """End the attempt: send `signal`, then KILL after the grace. One never started ends at once and cannot start.
 
-        A repeated call can only bring the KILL forward. Raises InvalidInput when the signal has no meaning here.
+        A repeated call can only bring the KILL forward. Raises InvalidInput for an unknown signal.
         """
         number = signal_named(signal)
         live = self._live.get(attempt)
@@ -275,17 +275,17 @@ class LocalEngine:
             if live.phase is not Phase.ENDED:
                 raise Conflict("still-running", f"{attempt} still runs; stop it before it can be forgotten.")
             live.folder.discard(self._trash)
-            cgroups.remove(live.record.cgroups)  # where the kernel still held one at the end
+            cgroups.remove(live.record.cgroups)  # if the kernel still held one at the end
             del self._live[attempt]
         self._sweeper.sweep()
 
     async def watch(self) -> AsyncIterator[EngineEvent]:
-        """What happens from now on; one reader at a time."""
+        """Yield events from now on. One reader at a time."""
         while True:
             yield await self._events.get()
 
     async def exec(self, attempt: AttemptId, argv: Sequence[str], *, tty: bool) -> ExecSession:
-        """Run a command beside the task, in its environment and folder; raises NotFound when it is not running here."""
+        """Run a command beside the task, in its environment and folder. Raises NotFound when it is not running here."""
         live = self._running(attempt)
         record = live.record
         env = live.environment() | ({"TERM": "xterm-256color"} if tty else {})
@@ -304,7 +304,7 @@ class LocalEngine:
         return session
 
     async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
-        """A TCP connection to one of the task's ports; raises NotFound when it does not run here, or has no such port."""
+        """Open a TCP connection to one of the task's ports. Raises NotFound if it does not run here or lacks it."""
         return await open_connection(attempt, port, self._running(attempt).record.ports)
 
     def _running_attempts(self) -> list[LiveAttempt]:
@@ -316,7 +316,7 @@ class LocalEngine:
             raise NotFound("not-running", f"{attempt} is not running on this machine.")
         return live
 
-    # ---- beginning
+    # ---- starting
 
     def _record(
         self, launch: TaskLaunch, folder: AttemptFolder, ports: dict[str, tuple[int, ...]], uid: int
@@ -342,7 +342,7 @@ class LocalEngine:
         folder, record = live.folder, live.record
         own_work = bool(launch.image) or not os.path.isabs(launch.working_dir)
         folder.create(record, work=own_work)
-        if own_work and record.uid >= 0 and not launch.image:  # around a container the runtime gives it away, filled
+        if own_work and record.uid >= 0 and not launch.image:  # the runtime does it for a container, files included
             os.chown(f"{folder.path}/work", record.uid, record.uid)
         stdout, stderr = self._logs.prepare(launch.attempt, split=env.get(SPLIT_LOGS) == "split", uid=record.uid)
         task = prepare(launch, folder, record, env, stderr, self._means)
@@ -365,7 +365,7 @@ class LocalEngine:
         asyncio.get_running_loop().add_reader(live.handle, self._shim_died, live)
 
     def _start_failed(self, live: LiveAttempt, error: OSError | Unavailable) -> None:
-        """Undo a start that did not come to a process; only arguments that can never fit end the attempt."""
+        """Undo a failed start. Only arguments that are too long end the attempt."""
         if isinstance(error, OSError) and error.errno == errno.E2BIG:
             self._refuse(live, "the command and its environment are too long to start")
             return
@@ -419,7 +419,7 @@ class LocalEngine:
                 self._shim_died(live)
 
     async def _adopt_containers(self, finding: Coroutine[None, None, list[LiveAttempt]]) -> None:
-        """Take over, to be ended, attempts of which only the container is left."""
+        """Adopt, in order to end them, attempts of which only the container is left."""
         for live in await finding:
             self._live[live.attempt] = live
             self._shim_died(live)
@@ -438,13 +438,13 @@ class LocalEngine:
         live.timer = asyncio.get_running_loop().call_later(delay, self._kill, live, EndRecord(137, GRACE_OVER, 9))
 
     def _kill(self, live: LiveAttempt, end: EndRecord) -> None:
-        """Kill everything of a running attempt but its shim, which then records the true exit code and ends."""
+        """Kill all processes of a running attempt except its shim, which then records the exit code and ends."""
         if live.phase is not Phase.RUNNING or live.process is None:
             return
         live.end = live.end or end
         if live.timer is not None:
             live.timer.cancel()
-        # Whatever is forked while we look is met again; the shim's end stops this.
+        # Processes forked meanwhile are found at the next call. The repetition stops when the shim ends.
         live.timer = asyncio.get_running_loop().call_later(0.5, self._kill, live, end)
         live.folder.write_ended(live.end)
         pid, start = live.process.pid, live.process.start_time
@@ -465,7 +465,7 @@ class LocalEngine:
     # ---- ending
 
     def _shim_died(self, live: LiveAttempt) -> None:
-        """The shim is gone: look after it together with all that ended in this round of the loop."""
+        """Handle the shim's end, in one batch with all others of this round of the loop."""
         loop = asyncio.get_running_loop()
         if live.handle >= 0:
             loop.remove_reader(live.handle)
@@ -478,7 +478,7 @@ class LocalEngine:
 
     @contextlib.contextmanager
     def _trying(self, *lives: LiveAttempt) -> Iterator[None]:
-        """What fails about the end of these is tried again soon: it must be told some time."""
+        """Retry the end of these attempts soon after an OSError: each end must be reported."""
         try:
             yield
         except OSError as error:
@@ -494,7 +494,7 @@ class LocalEngine:
             self._settle(batch)
 
     def _settle(self, batch: Sequence[LiveAttempt]) -> None:
-        """End what can be ended at once; what fails for one attempt holds up no other."""
+        """End attempts that can end at once. A failure of one does not delay the others."""
         coded: list[tuple[LiveAttempt, int | None]] = []
         for live in batch:
             with self._trying(live):
@@ -520,9 +520,9 @@ class LocalEngine:
         self._end_strays(inherited)
 
     def _bury_shim(self, live: LiveAttempt, code: int | None, everything: Iterable[processes.Stat]) -> None:
-        """Kill the rest of the group and, when the shim is our child, reap it; decide why it left no code.
+        """Kill the rest of the group and, if the shim is our child, reap it. Decide why it left no code.
 
-        Tried again, it may be reaped already, and another process have its number.
+        In a retry it may be reaped already, and its pid be another process's.
         """
         outlived = False
         if live.process is not None and code is None:
@@ -577,7 +577,7 @@ class LocalEngine:
         self._events.put_nowait(exited(live, end, at, log_bytes))
 
     def _end_strays(self, inherited: dict[str, list[int]]) -> None:
-        """Processes of attempts that ended before they were seen: end them too."""
+        """End processes of attempts whose end was reported before these were seen."""
         for name in inherited:
             live = self._live.get(AttemptId(name))
             if live is not None and live.phase is Phase.ENDED and live.process is not None:

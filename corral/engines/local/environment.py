@@ -1,6 +1,6 @@
-"""Why: a task sees what its job says and what it was placed on, and nothing of the server's own environment.
+"""Build a task's environment from its job and placement, without the server's own environment.
 
-Vendor variables follow the placement on real devices only; a described device exists on paper and sets none.
+Vendor variables are set for real devices only. A described device sets none.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _LOADED = re.compile(
     r"(LD|GLIBC|MALLOC|RES)_.*|(GCONV|LOC|NLS|NIS)_?PATH|TZDIR|GETCONF_DIR|HOSTALIASES|LOCALDOMAIN|RESOLV_HOST_CONF|"
     r"ENV|BASH_ENV|BASHOPTS|SHELLOPTS|IFS|PS4|CDPATH"
 )
-"""What has a shell, the loader or the C library run or read what a job chose."""
+"""Variables that make a shell, the loader or the C library run or read something that a job chose."""
 
 
 def base_environment(uid: int, server: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What every task of a uid starts from (-1: the server's own uid): where programs, home and language are."""
+    """Return the base variables of every task of a uid (-1: the server's own uid): PATH, home and language."""
     own = uid < 0 or uid == os.getuid()
     names = _KEPT + _KEPT_AS_SELF if own else _KEPT
     env = {name: server[name] for name in names if name in server}
@@ -44,13 +44,13 @@ def base_environment(uid: int, server: Mapping[str, str] = os.environ) -> dict[s
 
 
 def apart(env: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The variables that the server's own programs may be started with, and those that only a task's may."""
+    """Split variables into those allowed for the server's own programs and those only for the task's."""
     own = {name: value for name, value in env.items() if _LOADED.fullmatch(name)}
     return {name: value for name, value in env.items() if name not in own}, own
 
 
 def port_variable(name: str) -> str:
-    """The variable that lists the ports of a name: `CORRAL_PORT_` and the name in capitals."""
+    """Return the variable that lists the ports of a name: `CORRAL_PORT_` and the name in capitals."""
     return "CORRAL_PORT_" + _NOT_NAME.sub("_", name.upper()).strip("_")
 
 
@@ -61,10 +61,7 @@ def task_environment(
     node_devices: Sequence[Device],
     labels: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
-    """The whole environment of one attempt: `base`, the job's own, then what Corral knows of the attempt.
-
-    `labels` are the node's.
-    """
+    """Build the whole environment of one attempt: `base`, the job's own, then Corral's. `labels` are the node's."""
     key = parse_attempt_id(launch.attempt)
     env = {**base, **visible_devices(launch.devices, node_devices), **launch.env, **share_limits(launch, labels)}
     env |= {
@@ -81,10 +78,10 @@ def task_environment(
 
 
 def share_limits(launch: TaskLaunch, labels: Mapping[str, str]) -> dict[str, str]:
-    """What a task that has a part of a device is told of it, and what keeps it to it where the node can do that.
+    """Return the variables that state a task's fraction of a device, and enforce it where the node can.
 
-    NVIDIA's Multi-Process Service limits the threads and the memory of its clients by these variables; they stand after
-    the job's own, so that no job can widen its part.
+    NVIDIA's Multi-Process Service limits its clients' threads and memory by these variables. They come after the job's
+    own, so that no job can widen its fraction.
     """
     if launch.share is None or not launch.devices:
         return {}
@@ -102,9 +99,9 @@ def share_limits(launch: TaskLaunch, labels: Mapping[str, str]) -> dict[str, str
 
 
 def visible_devices(given: Sequence[Device], node_devices: Sequence[Device]) -> dict[str, str]:
-    """The vendors' variables that confine a task to the devices it was given.
+    """Return the vendors' variables that confine a task to its devices.
 
-    A task that was given none on a node that has real ones is confined to none.
+    A task without devices on a node with real ones is confined to none.
     """
     env: dict[str, str] = {}
     vendors = {vendor(device) for device in node_devices if not device.described}
@@ -124,7 +121,7 @@ def visible_devices(given: Sequence[Device], node_devices: Sequence[Device]) -> 
 
 
 def vendor(device: Device) -> str:
-    """`nvidia`, `amd`, `ascend`, or "" when neither the id nor the model tells."""
+    """Return `nvidia`, `amd`, `ascend`, or "" when neither the id nor the model tells."""
     if device.id.startswith(("GPU-", "MIG-")):
         return "nvidia"
     words = f"{device.kind} {device.model}".lower()

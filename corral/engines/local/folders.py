@@ -1,31 +1,32 @@
-"""Why: an attempt's folder is its instance lock and its record; a restarted server learns everything from it.
+"""The folder of an attempt: its lock and its record, from which a restarted server recovers everything.
 
 ```
 ATTEMPT/                 created exclusively before anything is spawned
-  launch.NONCE           what was asked and given (ports, container, cgroups); the nonce binds a shim to this very folder
+  launch.NONCE           the launch record (ports, container, cgroups); the nonce binds a shim to this very folder
   pid                    created exclusively by the shim: boot id and its /proc/self/stat; `-` when a server claimed it
-  stop                   a stop was asked: signal and when to kill, so that escalation survives the server
+  stop                   a requested stop: signal and when to kill, so that escalation survives the server
   ended                  why the engine itself ended the attempt (killed after the grace, out of memory, tombstone)
-  outside                created by the shim when the task could not enter its control group: the command was not begun
+  outside                created by the shim if the task could not enter its control group: the command was not started
   exit.CODE              created by the shim when the command ended
-  mounts                 what is mounted for the task alone, where it has storages
+  mounts                 the mounts of the task alone, where it has storages
   storages/              the storages of the task whose data are copied
-  private/               the task's user's own: plan, token, secrets for the runtime, which removes them, and what it
-                         tells in return, `result`
+  private/               owned by the task's user: plan, token and secrets for the runtime, which removes them, and its
+                         report, `result`
   work/                  the working folder, when the job names none
 ```
-What a folder says, and what it means after a crash of the server (an attempt that is dropped may be started again):
+
+The files of a folder, and their meaning after a crash of the server (a dropped attempt may be started again):
 
 | found | meaning |
 |---|---|
 | `exit.CODE` | ended with that code |
 | `ended`, no process | ended by the engine, for the reason in it |
-| `outside`, no process | never begun, and not to be begun without its limits |
+| `outside`, no process | never started, and not to be started without its limits |
 | `pid` of another boot | the machine restarted |
 | `pid`, process alive | running: adopted |
-| `pid`, process gone | the shim was killed (its group too, if nothing of it is left) |
+| `pid`, process gone | the shim was killed (its group too, if none of its processes is left) |
 | no `pid`, no process | never started: the server claims `pid`, so a late shim gives up, and drops the folder |
-| no `pid`, or no folder, but processes | the record was removed: they are killed, and the end is told |
+| no `pid`, or no folder, but processes | the record was removed: they are killed, and the end is reported |
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _MAX_REASON = 4000
 
 
 class LaunchRecord(msgspec.Struct, frozen=True):
-    """What the engine gave an attempt and must know of it later."""
+    """An attempt's launch, as the engine needs it later: ports, limits, container, control groups and uid."""
 
     node: str
     ports: dict[str, tuple[int, ...]] = {}
@@ -62,26 +63,26 @@ class LaunchRecord(msgspec.Struct, frozen=True):
     """The name of its container, "" for none."""
     container_runtime: str = ""
     cgroups: tuple[str, ...] = ()
-    """The control groups made for it."""
+    """The control groups created for it."""
     uid: int = -1
-    """The uid its processes run under, -1 for the server's own."""
+    """The uid of its processes, -1 for the server's own."""
     directory: str = ""
-    """Where the command runs."""
+    """The folder in which the command runs."""
     runtime: bool = False
-    """Whether the runtime stands between shim and command."""
+    """Whether the runtime runs between shim and command."""
     mounted: bool = False
-    """Whether it has a mount namespace of its own, with its storages."""
+    """Whether it has its own mount namespace, with its storages."""
 
 
 class StopRecord(msgspec.Struct, frozen=True):
-    """A stop that was asked for; `kill_at` is in seconds since boot, so a jumping clock does not move it."""
+    """A requested stop. `kill_at` is in seconds since boot, so that a jumping clock does not move it."""
 
     signal: int
     kill_at: float
 
 
 class EndRecord(msgspec.Struct, frozen=True):
-    """The engine's own verdict, written before it acts on it."""
+    """The engine's own reason for the end, written before the engine acts on it."""
 
     code: int
     reason: str
@@ -89,7 +90,7 @@ class EndRecord(msgspec.Struct, frozen=True):
 
 
 class AttemptFolder:
-    """The files of one attempt; every write is atomic, so a crash leaves a state of the table above."""
+    """The files of one attempt. Every write is atomic, so a crash leaves a state of the table above."""
 
     __slots__ = ("attempt", "nonce", "path")
 
@@ -99,7 +100,7 @@ class AttemptFolder:
         self.nonce = ""
 
     def create(self, record: LaunchRecord, *, work: bool) -> None:
-        """Make the folder and its launch file.
+        """Create the folder and its launch file.
 
         Raises FileExistsError when the attempt has a folder already: it was started or ended before.
         """
@@ -110,7 +111,7 @@ class AttemptFolder:
             os.mkdir(f"{self.path}/work", 0o700)
 
     def bury(self, end: EndRecord) -> None:
-        """Make the tombstone of an attempt that must never start.
+        """Create the tombstone of an attempt that must never start.
 
         Raises FileExistsError when it has a folder already.
         """
@@ -124,7 +125,7 @@ class AttemptFolder:
             raise FileExistsError(self.path) from error
 
     def claim(self) -> bool:
-        """Take the right to run this attempt from a shim that did not get there; False when the shim had it first."""
+        """Claim the attempt before a late shim does. False when the shim was first."""
         try:
             handle = os.open(f"{self.path}/pid", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
@@ -134,15 +135,15 @@ class AttemptFolder:
         return True
 
     def claimed(self) -> bool:
-        """Whether an earlier server took that right."""
+        """Return whether an earlier server claimed the attempt."""
         return Path(self.path, "pid").read_text(errors="replace").strip() == CLAIMED
 
     def process_time(self) -> float:
-        """When the shim recorded itself, in seconds since 1970."""
+        """Return when the shim recorded itself, in seconds since 1970."""
         return os.stat(f"{self.path}/pid").st_mtime
 
     def process(self) -> Identity | None:
-        """The shim as it recorded itself; None when it has not, was killed while it did, or its record is damaged."""
+        """Return the shim as it recorded itself; None if it has not, was killed meanwhile, or its record is damaged."""
         try:
             text = Path(self.path, "pid").read_text(errors="replace")
         except FileNotFoundError:
@@ -157,9 +158,9 @@ class AttemptFolder:
         return Identity(boot, shim.pid, shim.start)
 
     def removed(self) -> bool:
-        """Whether this very folder, or what was written in it at the start, is gone.
+        """Return whether this folder, or its launch file, was removed.
 
-        While the folder of all attempts cannot be seen (a disk that is away), nobody knows.
+        False while the folder of all attempts cannot be read (a disk that is away), since nobody knows then.
         """
         try:
             os.stat(f"{self.path}/launch.{self.nonce}")
@@ -170,7 +171,7 @@ class AttemptFolder:
         return False
 
     def launch(self) -> LaunchRecord | None:
-        """What was written at the start; None when the server was killed before it was."""
+        """Return the launch record, None if the server was killed before it was written."""
         for name in os.listdir(self.path):
             if name.startswith("launch.") and not name.endswith(".new"):
                 self.nonce = name.removeprefix("launch.")
@@ -178,7 +179,7 @@ class AttemptFolder:
         return None
 
     def exit_code(self) -> int | None:
-        """The command's exit code as the shim saw it; None while there is none, and without the folder."""
+        """Return the command's exit code as recorded by the shim, None without one or without the folder."""
         try:
             names = os.listdir(self.path)
         except FileNotFoundError:
@@ -189,16 +190,16 @@ class AttemptFolder:
         return None
 
     def outside(self) -> bool:
-        """Whether the task could not enter its control group: then its command was not begun."""
+        """Return whether the task could not enter its control group, so that its command was not started."""
         return os.path.exists(f"{self.path}/outside")
 
     def exit_time(self, code: int) -> float:
-        """When the command ended, in seconds since 1970."""
+        """Return when the command ended, in seconds since 1970."""
         return os.stat(f"{self.path}/exit.{code}").st_mtime
 
     def result(self) -> str:
-        """What the runtime saw, as one sentence; "" when it had nothing to tell."""
-        # The file is the task's own: it may have been replaced by a link or a pipe.
+        """Return the runtime's report as one sentence, "" if there is none."""
+        # The task can write this file: it may have been replaced by a link or a pipe.
         try:
             handle = os.open(f"{self.path}/private/result", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
@@ -213,11 +214,11 @@ class AttemptFolder:
             return "the task's own report cannot be read"
 
     def stop(self) -> StopRecord | None:
-        """The stop that was asked for."""
+        """Return the requested stop, or None."""
         return _decode(f"{self.path}/stop", StopRecord)
 
     def ended(self) -> EndRecord | None:
-        """The engine's own verdict."""
+        """Return the engine's own reason for the end, or None."""
         return _decode(f"{self.path}/ended", EndRecord)
 
     def write_stop(self, stop: StopRecord) -> None:
@@ -225,9 +226,9 @@ class AttemptFolder:
         self._write("stop", msgspec.json.encode(stop))
 
     def write_ended(self, end: EndRecord) -> None:
-        """Record why the engine ends the attempt; the first reason stays.
+        """Record why the engine ends the attempt. The first reason stays.
 
-        What the disk does not take is only logged: that an attempt is ended, and its end told, matters more.
+        A write error is only logged: ending the attempt and reporting its end matter more.
         """
         try:
             if self.ended() is None:
@@ -236,7 +237,7 @@ class AttemptFolder:
             _log.warning("Why %s ended could not be recorded: %s", self.attempt, error)
 
     def write_private(self, name: str, content: bytes, uid: int) -> str:
-        """A 0600 file that only the task's user can read, and remove; returns its path."""
+        """Write a 0600 file that only the task's user can read and remove. Return its path."""
         folder = f"{self.path}/private"
         if not os.path.isdir(folder):
             os.mkdir(folder, 0o700)
@@ -250,7 +251,10 @@ class AttemptFolder:
         return f"{folder}/{name}"
 
     def write_own(self, name: str, content: bytes) -> str:
-        """A 0600 file of the server's own, which the task's user can neither read nor replace; returns its path."""
+        """Write a 0600 file of the server's own, which the task's user can neither read nor replace.
+
+        Return its path.
+        """
         path = f"{self.path}/{name}"
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
@@ -258,9 +262,9 @@ class AttemptFolder:
         return path
 
     def discard(self, trash: str) -> None:
-        """Take the folder away at once, by renaming; deleting what it holds may take longer and is the caller's.
+        """Move the folder to the trash by renaming. The caller deletes its content, which may take longer.
 
-        A folder that is gone already is none to take.
+        A folder that is already gone is no error.
         """
         with contextlib.suppress(FileNotFoundError):
             os.rename(self.path, f"{trash}/{self.attempt}.{secrets.token_hex(4)}")
@@ -273,7 +277,7 @@ class AttemptFolder:
 
 
 def attempts_in(root: str) -> list[AttemptId]:
-    """The attempts that have a folder, oldest job first; leftovers of interrupted writes are removed."""
+    """Return the attempts that have a folder, oldest job first. Removes leftovers of interrupted writes."""
     found = []
     for name in sorted(os.listdir(root)):
         if name.endswith(".new"):
@@ -296,7 +300,7 @@ def _write(path: str, content: bytes) -> None:
 
 
 def _decode(path: str, kind: type[T]) -> T | None:
-    """What a record says; None when there is none, or when a power cut took what was in it."""
+    """Decode a record; None if it is missing, or a power cut emptied it."""
     try:
         with open(path, "rb") as file:
             return msgspec.json.decode(file.read(), type=kind)
@@ -308,6 +312,6 @@ def _decode(path: str, kind: type[T]) -> T | None:
 
 
 def empty(folder: str) -> None:
-    """Remove what is in a folder, as far as that can be removed."""
+    """Remove everything in a folder, as far as possible."""
     for name in os.listdir(folder):
         shutil.rmtree(f"{folder}/{name}", ignore_errors=True)

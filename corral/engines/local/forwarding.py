@@ -1,4 +1,4 @@
-"""Why: a browser elsewhere reaches a notebook of this machine's through the server, for tasks listen on loopback only."""
+"""Forward connections to a task's port through the server, since tasks listen on loopback only."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _PIECE: Final = 64 * 1024
 
 
 class LocalConnection:
-    """A TCP connection to a port of this machine; an `ExecSession` that nothing is told of its size."""
+    """A TCP connection to a port of this machine, as an `ExecSession` without a terminal."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         self._over = asyncio.Event()
 
     async def send(self, data: bytes) -> None:
-        """Send bytes; the empty bytes say that there will be no more. Raises Unavailable when the other side has gone."""
+        """Send bytes; empty bytes close the sending side. Raises Unavailable when the other side has gone."""
         try:
             if not data:
                 self._writer.write_eof()
@@ -31,10 +31,10 @@ class LocalConnection:
             raise Unavailable("connection-over", f"The task takes no more: {error.strerror}.") from None
 
     async def resize(self, rows: int, columns: int) -> None:
-        """Nothing: there is no terminal."""
+        """Do nothing: there is no terminal."""
 
     async def output(self) -> AsyncIterator[bytes]:
-        """What the task sends, until it closes the connection."""
+        """Yield the task's data until it closes the connection."""
         try:
             while data := await self._reader.read(_PIECE):
                 yield data
@@ -44,18 +44,18 @@ class LocalConnection:
             self._over.set()
 
     async def exit_code(self) -> int:
-        """Wait for the end of the connection."""
+        """Wait for the connection to end and return 0."""
         await self._over.wait()
         return 0
 
     async def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         self._over.set()
         self._writer.close()
 
 
 async def open_connection(attempt: AttemptId, port: int, given: Mapping[str, tuple[int, ...]]) -> LocalConnection:
-    """Connect to a port of an attempt that was `given` these: it can be had of no other port of this machine.
+    """Connect to one of the ports `given` to an attempt. Other ports of this machine are not allowed.
 
     Raises NotFound for another port, Unavailable when nothing listens there.
     """

@@ -1,7 +1,7 @@
-"""Whose tasks a database has: those of one local engine, known by its machine and its data folder.
+"""Identify the local engine that holds the tasks of a database, by its machine and data folder.
 
-A local engine finds its tasks in its folder and among the processes of its machine. Another one, which took the lead on
-the same database, would find none of them and start them all again.
+A local engine finds its tasks in its folder and among its machine's processes. Another engine that took the lead on the
+same database would find none of them and start them all again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MACHINE_ID = Path("/etc/machine-id")
 
 
 def home_of(folder: Path) -> EngineHome:
-    """The home of the engine whose records are in `folder`; its name is made once and stays in the folder.
+    """Return the home of the engine whose records are in `folder`. Its name is created once and stays in the folder.
 
     Raises OSError.
     """
@@ -28,7 +28,7 @@ def home_of(folder: Path) -> EngineHome:
         fresh.write_text(secrets.token_hex(16))
         try:
             os.link(fresh, folder / "name")
-        except FileExistsError:  # the other process of this server was faster
+        except FileExistsError:  # another process of this server was faster
             pass
         finally:
             fresh.unlink()
@@ -37,14 +37,14 @@ def home_of(folder: Path) -> EngineHome:
 
 
 def is_same(before: EngineHome, now: EngineHome) -> bool:
-    """Whether the home that is recorded is the one that is here now, moved within its machine perhaps."""
+    """Return whether the recorded home is the present one, possibly moved within its machine."""
     if before.name != now.name or not _same_machine(before, now):
         return False
     return before.folder == now.folder or _name_in(Path(before.folder)) != now.name
 
 
 def elsewhere(other: EngineHome) -> str:
-    """Why a server is refused while the tasks of its database may run in another home, and what to do."""
+    """Describe why a server is refused while its database's tasks may run in another home, and what to do."""
     if not other.folder:
         where, back = f"on the engine {other.name}", f"Start it with CORRAL_ENGINE={other.name}"
     else:

@@ -1,10 +1,11 @@
-"""Why: from what control asks to a command line: user, runtime and container are layers around the job's own command.
+"""Compose a task's command line from layers for user, runtime and container around the job's command.
 
 ```
 shim → [setpriv: the user] → [runtime: code, barrier, secrets] → [docker run: the image] → command
 ```
-A layer that a task does not need is not there. With an image the client must be the server's own user, so the user is
-set inside the container instead.
+
+Layers that a task does not need are left out. With an image the client must run as the server's own user, so the user
+is set inside the container instead.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ _SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 
 @dataclass
 class Means:
-    """What this server can run tasks with."""
+    """The programs and stores with which this server runs tasks."""
 
     root: Path
     blobs: BlobStore | None = None
     find_container_runtime: Callable[[], str | None] = lambda: None
     process_limit: int = 0
-    """How many processes and threads a task may have, 0 for any number."""
+    """The limit of processes and threads per task, 0 for none."""
     storages: LocalStorages = field(default_factory=LocalStorages, init=False)
     _runtime: str = field(default="", init=False)
     _container_runtime: str | None = field(default=None, init=False)
 
     def runtime(self) -> str:
-        """The runtime's zipapp, built when first needed.
+        """Return the path of the runtime's zipapp, built when first needed.
 
         Raises OSError.
         """
@@ -58,7 +59,7 @@ class Means:
         return self._runtime
 
     async def bring_code(self, launch: TaskLaunch) -> None:
-        """Have the archive of a task's code on this machine; one that is nowhere is told of by `prepare`.
+        """Fetch the archive of a task's code to this machine. If it is missing, `prepare` reports it.
 
         Raises Unavailable when the blob store does not answer.
         """
@@ -68,7 +69,7 @@ class Means:
                 await self.blobs.fetch(digest)
 
     def python(self, uid: int) -> str:
-        """A Python that the uid (-1: the server's own) can run: the server's, else the system's.
+        """Return a Python that the uid (-1: the server's own) can run: the server's, else the system's.
 
         Raises Unavailable when there is none.
         """
@@ -79,7 +80,7 @@ class Means:
         raise Unavailable("no-python-for-users", message, retry_after=60)
 
     def container_runtime(self) -> str:
-        """The program that runs images.
+        """Return the program that runs images.
 
         Raises Unavailable when none answers.
         """
@@ -94,7 +95,7 @@ class Means:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What the shim is to start: the words, the environment, where, and the code archive to hand over."""
+    """The arguments, environment and folder with which the shim starts, and the code archive to pass on."""
 
     argv: list[str]
     env: dict[str, str]
@@ -103,20 +104,20 @@ class Prepared:
 
 
 def needs_runtime(launch: TaskLaunch) -> bool:
-    """Whether anything is to be done around the command."""
+    """Return whether the task's command needs the runtime around it."""
     return launch.runtime is not None or bool(launch.secrets) or bool(launch.image)
 
 
 def base_folder(launch: TaskLaunch, folder: AttemptFolder) -> str:
-    """Where code goes and relative paths begin: an absolute working directory of the job, else the attempt's own.
+    """Return the base folder for code and relative paths: the job's absolute working directory, else the attempt's.
 
-    In a container an absolute one is the image's: of this machine's files a task in a container sees its folder alone.
+    With an image an absolute directory is inside the image: the container sees only its own folder of this machine.
     """
     return launch.working_dir if os.path.isabs(launch.working_dir) and not launch.image else f"{folder.path}/work"
 
 
 def session_folder(launch: TaskLaunch, folder: AttemptFolder) -> str:
-    """Where sessions in the task begin; those in a container begin inside."""
+    """Return the folder in which sessions of the task start. Sessions in a container start inside it."""
     base = base_folder(launch, folder)
     return base if launch.image else os.path.normpath(os.path.join(base, launch.working_dir))
 
@@ -124,9 +125,9 @@ def session_folder(launch: TaskLaunch, folder: AttemptFolder) -> str:
 def session_command(
     argv: Sequence[str], env: Mapping[str, str], record: LaunchRecord, inside: int, means: Means, *, tty: bool
 ) -> tuple[list[str], dict[str, str]]:
-    """The words, and the environment, that run a command as a task, beside it.
+    """Return the command line and environment that run a command as the task, beside it.
 
-    `inside` is the task's process where it has a namespace of its own.
+    `inside` is the task's process if it has its own mount namespace.
     """
     if record.container:
         return exec_command(record.container, record.container_runtime, argv, tty=tty), dict(env)
@@ -139,7 +140,7 @@ def session_command(
 def prepare(
     launch: TaskLaunch, folder: AttemptFolder, record: LaunchRecord, env: Mapping[str, str], log: str, means: Means
 ) -> Prepared:
-    """Write the attempt's private files and compose its command line; the folder is there already.
+    """Write the attempt's private files and compose its command line. The folder must exist.
 
     Raises OSError, and NotFound when the code archive is not in the blob store.
     """
@@ -150,7 +151,7 @@ def prepare(
     bound = means.storages.bind(launch.storages, folder.path, record.uid)
     code = entry = ""
     if launch.image:
-        entry = folder.write_private("entry", b"", -1)  # their folder stays the server's, whose own programs read it
+        entry = folder.write_private("entry", b"", -1)  # the folder stays the server's: its programs read it
         if record.uid >= 0:
             os.chown(entry, record.uid, -1)
         logins = folder.write_private("config.json", launch.registries.encode(), -1) if launch.registries else ""
@@ -173,8 +174,8 @@ def prepare(
     if not words:
         argv, env = _for_user(record.uid, argv, env)
         return Prepared(argv, env, directory, code)
-    # The runtime enters the working folder, which may be in a storage, and becomes the user: among what a job mounted
-    # where it liked, not even `setpriv` is to be found as root.
+    # The runtime enters the working folder, which may be in a storage, and then becomes the user. As root, no program
+    # (not even `setpriv`) may be looked up among mounts that a job chose.
     argv, env = _loading(record.uid, argv, env)
     spec = folder.write_own("mounts", spec_of(bound, directory, record.uid))
     argv = [*words, means.python(-1), "-I", "-S", means.runtime(), "mount", spec, *argv]
@@ -182,16 +183,17 @@ def prepare(
 
 
 def _for_user(uid: int, argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """The words that run a command under a uid (-1: the server's own), and the environment to begin with.
+    """Return the command line that runs a command under a uid (-1: the server's own), and its first environment.
 
-    Until they have given up the server's rights, programs get nothing that would have them run what the job chose.
+    Until a program has given up the server's rights, it gets no variable that makes it run something that the job
+    chose.
     """
     words, env = _loading(uid, argv, env)
     return [*(as_user(uid) if uid >= 0 else ()), *words], env
 
 
 def _loading(uid: int, argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """The words that a uid's process begins with, which sets what must not be set before it is the uid's; and the rest."""
+    """Return the command line that sets unsafe variables once the process is the uid's, and the other variables."""
     if uid < 0:
         return list(argv), dict(env)
     safe, own = apart(env)
@@ -200,22 +202,25 @@ def _loading(uid: int, argv: Sequence[str], env: Mapping[str, str]) -> tuple[lis
 
 
 def as_user(uid: int) -> tuple[str, ...]:
-    """The words that run what follows under a uid, without any group of the server; a job's PATH is no matter to them."""
+    """Return the command prefix to run under a uid, without any of the server's groups.
+
+    A job's PATH does not affect it.
+    """
     return (shutil.which("setpriv") or "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--")
 
 
 def closed_folder(folder: Path) -> Path | None:
-    """The first folder on the way that other users cannot pass, None when the way is open."""
+    """Return the first folder on the path that other users cannot enter, None if all are open."""
     return next((place for place in (folder, *folder.parents)[::-1] if not os.stat(place).st_mode & 0o001), None)
 
 
 def container_of(launch: TaskLaunch) -> str:
-    """The name of the attempt's container, "" without an image."""
+    """Return the name of the attempt's container, "" without an image."""
     return container_name(launch.attempt) if launch.image else ""
 
 
 class _Around(NamedTuple):
-    """What the runtime is put around."""
+    """The command and paths that the runtime wraps."""
 
     argv: list[str]
     base: str
@@ -268,7 +273,7 @@ def _write_plan(
 
 
 def _checkpoint(launch: TaskLaunch, plan: RuntimePlan, around: _Around) -> str:
-    """Where checkpoints are written, as the runtime sees it; of what is in a container only the work folder is there."""
+    """Return the checkpoint folder as the runtime sees it. With an image only paths in the work folder are visible."""
     if not plan.checkpoint:
         return ""
     path = os.path.normpath(os.path.join(around.directory, plan.checkpoint))
@@ -276,7 +281,10 @@ def _checkpoint(launch: TaskLaunch, plan: RuntimePlan, around: _Around) -> str:
 
 
 def _moved(launch: TaskLaunch, bound: Sequence[Bound]) -> list[tuple[str, str, bool]]:
-    """The storages whose data are copied, and where: around a container only the folders outside are to be had."""
+    """Return the storages whose data are copied, and where to.
+
+    With an image the runtime sees only the folders outside.
+    """
     return [
         (mount.uri, place.source if launch.image else place.path, mount.read_only)
         for mount, place in zip(launch.storages, bound, strict=True)
@@ -289,9 +297,9 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def _stage_command(runtime: int, user: int) -> tuple[str, ...]:
-    """What moves data for a user, told to a runtime under another uid perhaps; empty when the user cannot run it.
+    """Return the command that moves data as a user, possibly from another uid; empty if the user cannot run it.
 
-    Around a container the runtime is the server's own, which may read and write what the user may not.
+    With an image the runtime runs as the server, which may read and write more than the user.
     """
     if user >= 0 and not _open_to_all(sys.executable):
         return ()
@@ -300,7 +308,7 @@ def _stage_command(runtime: int, user: int) -> tuple[str, ...]:
 
 @functools.cache
 def _open_to_all(program: str) -> bool:
-    """Whether every user may run a program: itself and all folders to it, with links followed."""
+    """Return whether every user may run a program: the file and all its parent folders, with links resolved."""
     path = Path(os.path.realpath(program))
     try:
         return all(os.stat(place).st_mode & 0o001 for place in (path, *path.parents, *Path(program).parents))

@@ -1,4 +1,4 @@
-"""Why: what the engine keeps in memory of an attempt is an index over its folder, rebuilt from it at any time."""
+"""The engine's state of a live attempt in memory: an index of its folder, from which it can be rebuilt."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ STOP_REQUESTED = -210
 NODE_LOST = -1001
 OUT_OF_MEMORY = -1200
 USER_ERROR = 220
-"""OpenPAI's exit codes (its job exit specification), as far as the engine itself gives them."""
+"""OpenPAI's exit codes (its job exit specification) that the engine itself sets."""
 
 
 class Phase(Enum):
-    """Where an attempt stands on this machine."""
+    """The phase of an attempt on this machine."""
 
     RUNNING = "running"
     """Its shim lives. -> CLOSING"""
     CLOSING = "closing"
-    """Its shim is gone; what else is left of it is being ended. -> ENDED"""
+    """Its shim is gone; its remaining processes are being ended. -> ENDED"""
     ENDED = "ended"
-    """Nothing of it is left and its end was reported. -> (forgotten)"""
+    """None of its processes is left and its end was reported. -> (forgotten)"""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class LiveAttempt:
     process: Identity | None = None
     phase: Phase = Phase.RUNNING
     own: bool = False
-    """Whether the shim is this server's child: then its pid is ours until we reap it."""
+    """Whether the shim is this server's child: then its pid cannot be reused until it is reaped."""
     handle: int = -1
     """The shim's pidfd while it runs."""
     stop: StopRecord | None = None
@@ -70,10 +70,10 @@ class LiveAttempt:
     sessions: set[int] = field(default_factory=set)
     """The pids of commands that run beside it."""
     shim_code: int | None = None
-    """The shim's own exit code, when we were its parent and it was not killed."""
+    """The shim's own exit code, if it was our child and was not killed."""
 
     def started(self, host: str) -> Started:
-        """The event that tells of its begin."""
+        """Return the event that reports its start."""
         return Started(
             attempt=self.attempt,
             at=self.started_at,
@@ -83,7 +83,7 @@ class LiveAttempt:
         )
 
     def environment(self) -> dict[str, str]:
-        """What the task's own command was started with; the shim's while there is no command yet."""
+        """Return the environment of the task's command, or the shim's before the command runs."""
         assert self.process is not None
         pid, env = self.process.pid, processes.environment(self.process.pid)
         for _ in range(2 if self.record.runtime else 1):
@@ -92,7 +92,7 @@ class LiveAttempt:
         return env
 
     def find_shim(self) -> bool:
-        """Whether its shim runs, of whichever server it was the child; then `handle` is the shim's."""
+        """Return whether its shim runs, of whichever server it is the child. If so, sets `handle` to its pidfd."""
         if self.process is None or self.process.boot_id != boot_id():
             return False
         try:
@@ -107,7 +107,10 @@ class LiveAttempt:
         return True
 
     def group_left(self, everything: Iterable[processes.Stat]) -> bool:
-        """Whether its process group has somebody still; `everything` is what runs, where it is not our own child."""
+        """Return whether its process group still has members.
+
+        `everything` lists all processes; unused for our own child.
+        """
         if self.process is None or self.process.boot_id != boot_id():
             return False
         if self.own:
@@ -116,9 +119,9 @@ class LiveAttempt:
 
 
 def verdict(live: LiveAttempt, code: int | None, *, survivors: bool) -> EndRecord:
-    """How an attempt ended, from the exit code its shim left (None: none) and whether anything outlived the shim."""
+    """Return an attempt's end, from its shim's recorded exit code (None: none) and whether processes outlived it."""
     if live.end is not None:
-        told = code is not None and live.end.reason == GRACE_OVER  # it may still have ended in its own way
+        told = code is not None and live.end.reason == GRACE_OVER  # it may still have ended by itself
         return EndRecord(code or 0, live.end.reason, signal_of(code or 0)) if told else live.end
     if code is not None:
         return EndRecord(code, "", signal_of(code))
@@ -134,12 +137,12 @@ def verdict(live: LiveAttempt, code: int | None, *, survivors: bool) -> EndRecor
 
 
 def signal_of(code: int) -> int:
-    """The signal that a shell's exit code tells of, 0 for none."""
+    """Return the signal of a shell's exit code, 0 for none."""
     return code - 128 if 128 < code <= 128 + 64 else 0
 
 
 def signal_named(name: str) -> int:
-    """The number of a signal; raises InvalidInput when it has no meaning here."""
+    """Return the number of a signal. Raises InvalidInput for an unknown name."""
     try:
         number = signals.Signals[name if name.startswith("SIG") else f"SIG{name}"]
     except KeyError:
@@ -148,7 +151,7 @@ def signal_named(name: str) -> int:
 
 
 def exited(live: LiveAttempt, end: EndRecord, at: float, log_bytes: int) -> Exited:
-    """The event that tells of its end."""
+    """Return the event that reports its end."""
     return Exited(
         attempt=live.attempt,
         at=max(at, live.started_at),
@@ -160,7 +163,7 @@ def exited(live: LiveAttempt, end: EndRecord, at: float, log_bytes: int) -> Exit
 
 
 def _shim_verdict(code: int) -> EndRecord:
-    """The shim ended by itself but left no file: its disk was full, or the attempt was not its to run."""
+    """Return the end of a shim that exited without a record: its disk was full, or it did not own the attempt."""
     if code == NOT_OWNER:
         return EndRecord(POD_CREATION_TRANSIENT_ERROR, NOT_RECORDED)
     return EndRecord(code, "", signal_of(code))

@@ -1,7 +1,7 @@
 """Find containers of a killed server whose attempt has neither a folder nor a client process any more.
 
-A container names the folder of its engine's attempts in a label, so those of another server on the machine are left
-alone. The runtime is asked once, and only where the engine has ever begun a container.
+A label of each container names the folder of its engine's attempts, so that containers of another server on the machine
+are left alone. The runtime is asked once, and only if the engine has ever started a container.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from corral.kernel.ids import AttemptId, parse_attempt_id
 _log = logging.getLogger(__name__)
 _ANSWER_SECONDS: Final = 30.0
 _AGAIN_SECONDS: Final = 5.0
-"""After a runtime that did not answer."""
+"""Seconds until the next try after a runtime did not answer."""
 
 
 class LostContainers:
-    """The containers of earlier servers that nothing else tells of; `root` is the engine's folder."""
+    """The containers of earlier servers that have no other record. `root` is the engine's folder."""
 
     def __init__(self, root: Path, attempts: str) -> None:
         self._attempts = attempts
         self._used = root / "containers"
-        """Empty; it is there from the first container on."""
+        """An empty file that exists from the first container on."""
         self._found = asyncio.Event()
         self._one = asyncio.Lock()
 
     def use(self) -> None:
-        """A container is about to begin; raises OSError."""
+        """Record that a container is about to start. Raises OSError."""
         self._used.touch(mode=0o600)
 
     async def find(self, known: Collection[AttemptId]) -> list[LiveAttempt]:
-        """The lost attempts, on the first call that is answered; `known` have their folder, or processes.
+        """Return the lost attempts, on the first answered call only. `known` have a folder or processes.
 
-        Raises Unavailable when a runtime that is there does not answer.
+        Raises Unavailable when an installed runtime does not answer.
         """
         async with self._one:
             if self._found.is_set() or not self._used.exists():
@@ -55,7 +55,7 @@ class LostContainers:
         return [self._lost(attempt, program) for attempt, program in found.items() if attempt not in known]
 
     async def find_some_time(self, known: Collection[AttemptId]) -> list[LiveAttempt]:
-        """As `find`, asked again until it is answered."""
+        """Do the same as `find`, repeated until it is answered."""
         while True:
             try:
                 return await self.find(known)
@@ -79,7 +79,7 @@ class LostContainers:
 
 
 def _attempt_in(name: str) -> AttemptId | None:
-    """The attempt whose container has this name."""
+    """Return the attempt whose container has this name, or None."""
     attempt = AttemptId(name.removeprefix(container_name(AttemptId(""))))
     try:
         parse_attempt_id(attempt)

@@ -1,7 +1,7 @@
-"""Why: without control groups nobody stops a task that eats the machine; then its memory is looked at, twice a second.
+"""Measure tasks' memory twice a second, where no control groups limit it.
 
-Only tasks with a memory limit are looked at. Resident sizes are summed first, since they are cheap and never less than the
-proportional ones; only above the limit are shared pages divided among those who share them.
+Only tasks with a memory limit are measured. Resident sizes are summed first: they are cheap and never below the
+proportional ones. Only above the limit are shared pages divided among their processes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def over_limit(limits: Mapping[str, int]) -> dict[str, int]:
-    """The attempts (id: bytes allowed) whose processes take more, and how much they take; one pass over `/proc`."""
+    """Return the attempts (id: allowed bytes) above their limit, with the bytes they use; one pass over `/proc`."""
     members: dict[str, list[int]] = {}
     for pid, attempt in processes.marked():
         if attempt in limits:
@@ -30,7 +30,7 @@ def over_limit(limits: Mapping[str, int]) -> dict[str, int]:
 
 
 def resident(pid: int) -> int:
-    """Bytes of a process that are in memory, shared ones in full; 0 when it is gone."""
+    """Return a process's resident bytes, shared pages in full; 0 when it is gone."""
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * _PAGE
@@ -39,7 +39,7 @@ def resident(pid: int) -> int:
 
 
 def proportional(pids: Iterable[int]) -> int:
-    """Bytes of some processes together, pages divided by how many processes share them (PSS)."""
+    """Return the memory of some processes in bytes, each page divided by its number of sharers (PSS)."""
     total = 0
     for pid in pids:
         try:

@@ -1,4 +1,4 @@
-"""Why: two tasks on one machine must never be given the same port, nor one that the kernel may hand to a client socket."""
+"""Allocate distinct ports of one machine to tasks, by default outside the kernel's range for client sockets."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from corral.kernel.errors import InvalidInput, Unavailable
 from corral.model.launch import PortRequest
 
 DEFAULT_RANGE = (20_000, 29_999)
-"""Below Linux's default ephemeral range (32768–60999)."""
+"""The default port range, below Linux's default ephemeral range (32768–60999)."""
 
 
 class PortLedger:
-    """Which ports of the range live attempts hold; the truth is in the attempts' launch files, this is its index."""
+    """The ports that live attempts hold: an in-memory index of the attempts' launch files."""
 
     def __init__(self, first: int = DEFAULT_RANGE[0], last: int = DEFAULT_RANGE[1]) -> None:
         if not 1024 <= first <= last <= 65_535:
@@ -24,17 +24,17 @@ class PortLedger:
             )
         self._first, self._last = first, last
         self._next = random.randint(first, last)
-        """Somewhere: a second server on this machine would see a port as free that a task has not bound yet."""
+        """A random start: a second server on this machine would see a port as free that a task has not bound yet."""
         self._held: set[int] = set()
 
     def __len__(self) -> int:
-        """How many ports the range has."""
+        """Return the number of ports in the range."""
         return self._last - self._first + 1
 
     def take(self, requests: Sequence[PortRequest]) -> dict[str, tuple[int, ...]]:
-        """Ports for all requests, each bound once to see that nothing else on the machine has it.
+        """Allocate ports for all requests. Each is bound once to check that nothing else on the machine uses it.
 
-        Raises Unavailable when the range has too few free ones, or one that was named is taken; then nothing is taken.
+        Raises Unavailable, with nothing allocated, when the range has too few free ports or a requested one is taken.
         """
         taken: dict[str, tuple[int, ...]] = {}
         try:
@@ -48,12 +48,12 @@ class PortLedger:
         return taken
 
     def hold(self, ports: Mapping[str, Iterable[int]]) -> None:
-        """Enter the ports of an adopted attempt."""
+        """Record the ports of an adopted attempt."""
         for numbers in ports.values():
             self._held.update(numbers)
 
     def release(self, ports: Mapping[str, Iterable[int]]) -> None:
-        """The attempt is over: its ports may be given again."""
+        """Free the ports of an ended attempt."""
         for numbers in ports.values():
             self._held.difference_update(numbers)
 
@@ -71,7 +71,7 @@ class PortLedger:
         )
 
     def _this(self, port: int) -> int:
-        """A port that was asked for by its number, of the range or not."""
+        """Allocate the port of this number, in the range or not."""
         if port in self._held or not _free(port):
             raise Unavailable(
                 "port-taken", f"Port {port}, which the task asks for, is in use on this machine.", retry_after=5
@@ -81,13 +81,13 @@ class PortLedger:
 
 
 def ephemeral_range() -> tuple[int, int]:
-    """The ports that the kernel gives to client sockets; a task's port in it may be lost to one."""
+    """Return the range of ports for client sockets. A task's port in it may be lost to such a socket."""
     low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
     return int(low), int(high)
 
 
 def _free(port: int) -> bool:
-    """Whether it can be bound on every address (so by no one on any)."""
+    """Return whether the port can be bound on all addresses, so that nothing uses it on any."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,4 +1,4 @@
-"""Why: a device fails while the server runs; the machine is looked at again and again, beside the event loop."""
+"""Look at the machine's devices periodically in a thread, since a device may fail while the server runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class Presence:
-    """Tells an engine what its machine is, now and whenever that changed."""
+    """Reports the machine's inventory to an engine, now and whenever it changes."""
 
     def __init__(self, tell: Callable[[Inventory], None], *, seconds: float = LOOK_SECONDS) -> None:
         self._tell = tell
@@ -23,18 +23,18 @@ class Presence:
         self._told: Inventory | None = None
 
     def follow(self, look: Callable[[], Inventory], *, again: bool = True) -> None:
-        """Tell what `look` sees, and with `again` from now on every change of it."""
+        """Report the result of `look`, and with `again` every later change."""
         self._look = look if again else None
         self._say(look())
 
     async def run(self) -> None:
-        """Look again every so often, until cancelled."""
+        """Look again periodically, until cancelled."""
         while True:
             await asyncio.sleep(self._seconds)
             await self.look_again()
 
     async def look_again(self) -> None:
-        """Look once; a look that fails is logged, and what was told before holds."""
+        """Look once. A failure is logged, and the last report stays."""
         look = self._look
         if look is None:
             return

@@ -1,6 +1,6 @@
-"""Why: pids are reused and children run away, so a process is known by boot id + pid + start time and found by its marker.
+"""Read processes from `/proc`. A process is identified by boot id, pid and start time, and found by its marker.
 
-Everything here reads `/proc`; nothing keeps state.
+Pids are reused, and children may leave their parents. Nothing here keeps state.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Final, NamedTuple
 from corral.runtime import process
 
 MARKER = "CORRAL_ATTEMPT"
-"""The variable that every process of an attempt inherits: its value is the attempt id."""
+"""The variable with the attempt id that every process of an attempt inherits."""
 
 FOLDER = "CORRAL_ATTEMPT_FOLDER"
-"""The variable beside it: the attempt's folder, so that an engine knows its own processes when the folder is gone."""
+"""The variable with the attempt's folder, by which an engine knows its own processes when the folder is gone."""
 
 _PF_EXITING = 0x4
 
 
 class Stat(NamedTuple):
-    """What `/proc/PID/stat` says."""
+    """The fields of `/proc/PID/stat`."""
 
     pid: int
     state: str
@@ -37,7 +37,7 @@ class Stat(NamedTuple):
 
     @property
     def alive(self) -> bool:
-        """Whether it may still run code of its own: not dead, not a zombie, not on its way out."""
+        """Whether it may still run code of its own: it is not dead, a zombie or exiting."""
         return self.present and not self.flags & _PF_EXITING
 
     @property
@@ -47,11 +47,11 @@ class Stat(NamedTuple):
 
 
 boot_id = functools.cache(process.boot_id)
-"""This boot of this machine."""
+"""The id of this boot of this machine."""
 
 
 def parse_stat(text: str) -> Stat:
-    """The fields of a line of `/proc/PID/stat`; the name in parentheses may hold anything.
+    """Parse a line of `/proc/PID/stat`. The name in parentheses may contain anything.
 
     Raises ValueError when the line is cut short.
     """
@@ -71,7 +71,7 @@ def parse_stat(text: str) -> Stat:
 
 
 def stat(pid: int) -> Stat | None:
-    """What is known of a process now; None when there is none of this pid."""
+    """Return the current state of a process, None if the pid does not exist."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return parse_stat(file.read())
@@ -80,11 +80,11 @@ def stat(pid: int) -> Stat | None:
 
 
 _TRIES: Final = 500
-"""A program that is being replaced by another one (`exec`) has no environment for a moment: it is looked at again."""
+"""Reads of an environment: it is empty for a moment while a process replaces its program (`exec`)."""
 
 
 def environment(pid: int) -> dict[str, str]:
-    """The environment that a process was started with; empty when it is gone, a zombie, or not ours to read."""
+    """Return a process's initial environment; empty if it is gone, a zombie, or not readable."""
     raw = b""
     for _ in range(_TRIES):
         try:
@@ -100,12 +100,12 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def marker(pid: int) -> str:
-    """The attempt that a process belongs to, "" for none."""
+    """Return the attempt of a process, "" for none."""
     return variable(pid, MARKER)
 
 
 def variable(pid: int, name: str) -> str:
-    """A variable that a process was started with; "" without it, and for a process that is gone or not ours to read."""
+    """Return a variable of a process's initial environment; "" if unset, or if the process is gone or not readable."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             raw = file.read()
@@ -115,7 +115,7 @@ def variable(pid: int, name: str) -> str:
 
 
 def folder_in(pid: int, folder: str) -> str:
-    """The entry of `folder` that a process runs in or below; "" when it runs elsewhere, or is not ours to look at."""
+    """Return the entry of `folder` in or below which a process runs; "" if elsewhere or not readable."""
     try:
         place = os.readlink(f"/proc/{pid}/cwd")
     except OSError:
@@ -125,7 +125,7 @@ def folder_in(pid: int, folder: str) -> str:
 
 
 def arguments(pid: int) -> list[str]:
-    """The words that a process was started with; none when it is gone or a zombie."""
+    """Return the arguments with which a process was started; none if it is gone or a zombie."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return os.fsdecode(file.read()).split("\0")[:-1]
@@ -134,14 +134,14 @@ def arguments(pid: int) -> list[str]:
 
 
 def marked() -> Iterator[tuple[int, str]]:
-    """(pid, attempt id) of every process on the machine that carries a marker; one pass over `/proc`."""
+    """Yield (pid, attempt id) of every process on the machine that has a marker; one pass over `/proc`."""
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and (attempt := marker(int(entry.name))):
             yield int(entry.name), attempt
 
 
 def doomed(pid: int) -> bool:
-    """Whether a process has been sent SIGKILL and is only waiting for its turn to die (or is gone)."""
+    """Return whether a process has a pending SIGKILL, or is gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -151,13 +151,13 @@ def doomed(pid: int) -> bool:
 
 
 def everything() -> list[Stat]:
-    """Every process on the machine, zombies included; one pass over `/proc`."""
+    """Return every process on the machine, zombies included; one pass over `/proc`."""
     found = (stat(int(entry.name)) for entry in os.scandir("/proc") if entry.name.isdigit())
     return [process for process in found if process]
 
 
 def children() -> set[int]:
-    """The pids of this process's children, those that it inherited as subreaper included."""
+    """Return the pids of this process's children, including those that it inherited as subreaper."""
     found: set[int] = set()
     for task in os.scandir("/proc/self/task"):
         try:
@@ -169,7 +169,7 @@ def children() -> set[int]:
 
 
 def first_child(pid: int) -> int:
-    """The oldest child of a process, 0 when it has none (any more)."""
+    """Return the oldest child of a process, 0 if it has none."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             found = file.read().split()
@@ -179,7 +179,7 @@ def first_child(pid: int) -> int:
 
 
 def kill(pid: int, start: int, number: int) -> bool:
-    """Signal exactly this process; False when it is gone (another one of its pid is left alone)."""
+    """Signal exactly this process. False when it is gone; another process with its pid is left alone."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -197,7 +197,7 @@ def kill(pid: int, start: int, number: int) -> bool:
 
 
 def kill_group(group: int, number: int) -> bool:
-    """Signal every process of a group; False when the group has none."""
+    """Signal every process of a group. False when the group is empty."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:

@@ -1,10 +1,11 @@
-"""Find and end what is left of an attempt: processes hide in other groups and sessions, under init, without variables.
+"""Find and end all processes of an attempt, also in other groups or sessions, under init, or without variables.
 
-Four nets, cheapest first. The process group is killed while the shim's zombie still holds its number. The attempt's
-control group has everything that it ever started; where there are none, the shim is a subreaper and ends what it
-inherits itself. The server is a *subreaper* too, so what left a session, or a killed shim, becomes its child: one read
-of `children` a batch of exits finds it by its marker, or by the attempt's folder that it runs in. What a killed server
-left behind carries the attempt's marker in its environment: one pass over `/proc` a batch, only for adopted attempts.
+Four searches, cheapest first. The process group is killed while the shim's zombie still holds its number. The attempt's
+control group has every process that it started; without control groups the shim is a subreaper and ends the processes
+it inherits. The server is a *subreaper* too, so orphans of a session or of a killed shim become its children. One read
+of `children` per batch of exits finds them by their marker, or by the attempt's folder in which they run. Processes
+left by a killed server have the attempt's marker in their environment: one pass over `/proc` per batch, for adopted
+attempts only.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def become_subreaper() -> None:
-    """Have orphans of our descendants become our children.
+    """Make orphaned descendants our children.
 
     Raises OSError when the kernel refuses.
     """
@@ -32,18 +33,21 @@ def become_subreaper() -> None:
 
 
 class Orphans:
-    """The children that this process inherited: which attempt each belongs to, and the zombies nobody else reaps."""
+    """The children that this process inherited: the attempt of each, and the zombies that nobody else reaps."""
 
     def __init__(self, attempts: str) -> None:
-        """`attempts` is the folder of the engine's attempts: who runs in one of theirs, and shows no marker, is of that."""
+        """`attempts` is the folder of the engine's attempts.
+
+        A child without a marker belongs to the one in whose folder it runs.
+        """
         self._attempts = attempts
         self._session = os.getsid(0)
         self._seen: dict[tuple[int, int], str] = {}
 
     def find(self, known: Collection[int]) -> dict[str, list[int]]:
-        """Living inherited children by attempt id; `known` are the children that this process spawned itself.
+        """Return living inherited children by attempt id. `known` are the children that this process spawned itself.
 
-        A zombie that was met before, is not of our own session and still not reaped, is reaped here.
+        A zombie of another session that was already seen in the previous call is reaped here.
         """
         found: dict[str, list[int]] = {}
         seen: dict[tuple[int, int], str] = {}
@@ -67,15 +71,15 @@ class Orphans:
 
     @property
     def waiting(self) -> bool:
-        """Whether some were met that will have to be looked at again."""
+        """Whether some inherited children have to be looked at again."""
         return bool(self._seen)
 
 
 def survivors(group: int, start: int, everything: Iterable[Stat]) -> list[Stat]:
-    """What of a shim's group and session is still there, the shim itself left out.
+    """Return the remaining processes of a shim's group and session, without the shim itself.
 
-    A number is not given again while a group or session of it exists: so when another process has it, ours is empty.
-    Number 0 is that of no shim, but of the kernel's own processes.
+    A number is not reused while a group or session of it exists. So if another process has it, our group is empty.
+    Number 0 belongs to the kernel's own processes, not to a shim.
     """
     if not group:
         return []
@@ -86,7 +90,7 @@ def survivors(group: int, start: int, everything: Iterable[Stat]) -> list[Stat]:
 
 
 def of_attempt(attempt: str, group: int, start: int, control_groups: Iterable[str] = ()) -> list[Stat]:
-    """Everything that an attempt still runs, wherever it hides, its shim (`group`, `start`) left out; one pass."""
+    """Return every process of an attempt, wherever it is, except its shim (`group`, `start`); one pass over `/proc`."""
     inside = cgroups.members(control_groups)
     everything = processes.everything()
     found = {process.pid: process for process in survivors(group, start, everything)}
@@ -101,9 +105,9 @@ def of_attempt(attempt: str, group: int, start: int, control_groups: Iterable[st
 async def end_all(
     attempt: str, group: int, start: int, sessions: Iterable[int] = (), control_groups: Iterable[str] = ()
 ) -> None:
-    """Kill what is left of an attempt whose shim is gone, and wait until all of it is dead.
+    """Kill the remaining processes of an attempt whose shim is gone, and wait until all are dead.
 
-    `sessions` are process groups of it that may show no marker: without variables, or becoming another program just now.
+    `sessions` are its process groups that may show no marker: without variables, or in the middle of an exec.
     """
     for session in sessions:
         processes.kill_group(session, signal.SIGKILL)
@@ -112,16 +116,16 @@ async def end_all(
 
 
 async def end_inherited(find: Callable[[], Collection[int]]) -> None:
-    """Kill what this process has inherited of an attempt, and what it inherits by that, until `find` finds no more.
+    """Kill this process's inherited children of an attempt, and those inherited thereby, until `find` finds none.
 
-    Its children only: they may show no marker, so that no look at all processes finds them.
+    They may show no marker, so a search over all processes does not find them.
     """
     while left := [found for pid in find() if (found := processes.stat(pid)) is not None and found.present]:
         await asyncio.gather(*(_kill_and_wait(process) for process in left))
 
 
 def reap(pid: int) -> int | None:
-    """Collect a dead child of ours: its exit code, negative for a signal; None when someone else has."""
+    """Reap a dead child and return its exit code, negative for a signal; None if it lives or was reaped elsewhere."""
     try:
         done, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -130,7 +134,7 @@ def reap(pid: int) -> int | None:
 
 
 async def gone(handle: int) -> None:
-    """Wait until the process behind a pidfd is dead, and close it."""
+    """Wait until the process of a pidfd is dead, and close the pidfd."""
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
     loop.add_reader(handle, over.set)

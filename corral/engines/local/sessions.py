@@ -1,4 +1,4 @@
-"""Why: people look into a running task, and copy from it, as the task itself: its user, folder, environment and limits."""
+"""Run commands beside a running task, with the task's user, folder, environment and limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ for group in $1; do echo 0 >"$group" || exit 126; done; cd -- "$2" && shift 3 &&
 
 
 class LocalSession:
-    """A command beside a task, with a terminal or with pipes (then its two outputs are one)."""
+    """A command beside a task, with a terminal or with pipes. Standard output and errors are merged."""
 
     def __init__(self, pid: int, reader: int, writer: int, *, tty: bool, ended: Callable[[int], None]) -> None:
         self.pid = pid
@@ -34,7 +34,7 @@ class LocalSession:
         asyncio.get_running_loop().add_reader(self._handle, self._died)
 
     async def send(self, data: bytes) -> None:
-        """Give `data` to the command's standard input; the empty bytes end it (a terminal: as Ctrl-D would).
+        """Write `data` to the command's standard input. Empty bytes end it (on a terminal: Ctrl-D).
 
         Raises Unavailable when the command takes no more.
         """
@@ -56,12 +56,12 @@ class LocalSession:
                 raise Unavailable("session-over", f"The command takes no more input: {error.strerror}.") from error
 
     async def resize(self, rows: int, columns: int) -> None:
-        """Tell the command's terminal its size; without a terminal nothing is told."""
+        """Set the size of the command's terminal; no effect without a terminal."""
         if self._tty and self._reader >= 0:
             fcntl.ioctl(self._reader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     async def output(self) -> AsyncIterator[bytes]:
-        """What the command prints, until it ends; it waits while nobody reads."""
+        """Yield the command's output until it ends. The command waits while nobody reads."""
         while self._reader >= 0:
             try:
                 data = os.read(self._reader, _CHUNK)
@@ -75,11 +75,11 @@ class LocalSession:
             yield data
 
     async def exit_code(self) -> int:
-        """Wait for the command's end; 128 + signal when one ended it."""
+        """Wait for the command's exit code: 128 + signal if a signal ended it."""
         return await asyncio.shield(self._code)
 
     async def close(self) -> None:
-        """End the command if it still runs, and what it started in its session."""
+        """End the command if it still runs, with its process group."""
         if not self._code.done():
             processes.kill_group(self.pid, signal.SIGHUP)
             processes.kill_group(self.pid, signal.SIGKILL)
@@ -88,7 +88,10 @@ class LocalSession:
         self._let_go(self._reader)
 
     def _let_go(self, handle: int) -> None:
-        """Close a file, and wake who waits for it: the loop must not know the number when another file has it."""
+        """Close a file and wake its waiters.
+
+        The loop must forget the descriptor before another file gets its number.
+        """
         if handle < 0:
             return
         loop = asyncio.get_running_loop()
@@ -131,10 +134,9 @@ def spawn_session(
     ended: Callable[[int], None],
     nproc: str = "",
 ) -> tuple[LocalSession, int]:
-    """Start a command in a session of its own, and its pid; `ended` is called with that when it is gone.
+    """Start a command in its own session. Return it and its pid; `ended` is called with the pid when it ends.
 
-    `nproc` is how many processes its user may have, "" for any number.
-
+    `nproc` is its user's limit of processes, "" for none.
     Raises Unavailable when it cannot be started.
     """
     groups = " ".join(f"{group}/cgroup.procs" for group in cgroups)
@@ -151,7 +153,7 @@ def _with_terminal(words: list[str], env: Mapping[str, str], ended: Callable[[in
     master, slave = os.openpty()
     try:
         name = os.ttyname(slave)
-        # Opened by the leader of a fresh session, it becomes that session's controlling terminal.
+        # Opened by the leader of a new session, it becomes that session's controlling terminal.
         actions = [(os.POSIX_SPAWN_OPEN, 0, name, os.O_RDWR, 0), *((os.POSIX_SPAWN_DUP2, 0, to) for to in (1, 2))]
         pid = os.posix_spawn(
             words[0], words, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULTED

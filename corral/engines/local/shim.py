@@ -1,23 +1,26 @@
-"""Why: something tiny must outlive the server, be a task's parent and leave its exit code where nothing can half-write it.
+"""The shim: a small parent of a task that outlives the server and records the exit code atomically.
 
-The shim is POSIX shell: 0.6 MB and under a millisecond, where a Python one costs 10 MB and 20 ms. It leads a session of
-its own. Three files that it may create in the attempt's folder are the protocol:
+The shim is POSIX shell: 0.6 MB and under a millisecond, where a Python one costs 10 MB and 20 ms. It leads its own
+session. Its protocol is three files that it may create in the attempt's folder:
 
-* `pid`, created exclusively (`set -C`): whoever creates it owns the attempt. A server that finds a folder without it
-  creates it itself, and a shim that arrives late then gives up, so the task can never run twice.
-* `outside`, empty: the task could not enter its control group, without whose limits it must not run, and was not begun.
-* `exit.CODE`, empty: the code is in the name, so the record is there or not, even on a full disk. Where it cannot be
-  made, the shim's own exit code is the command's: `true`, since a failed redirection of `:` ends a POSIX shell with 2.
+* `pid`, created exclusively (`set -C`): its creator owns the attempt. A server that finds a folder without it creates
+  it itself, and a shim that arrives late then gives up, so the task can never run twice.
+* `outside`, empty: the task could not enter its control group. It must not run without those limits and was not
+  started.
+* `exit.CODE`, empty: the code is in the name, so the record exists or not, even on a full disk. If it cannot be
+  created, the shim's own exit code is the command's. It uses `true`, since a failed redirection of `:` ends a POSIX
+  shell with 2.
 
-The folder is entered before anything else and the launch file's nonce checked inside it, so a late shim is bound to the
-folder that it was started for, not to one of the same name made since.
+The shim first enters the folder and checks the launch file's nonce in it. So a late shim is bound to the folder for
+which it was started, not to a later one of the same name.
 
-Without control groups the shim is started as a *subreaper*, which costs 10 ms of Python before it: what the command
-left in any session becomes its child, and it kills that, round by round, after the code is recorded. A subshell reaps the
-dead; what may not be killed (another user's) is given up after a minute.
+Without control groups the shim is started as a *subreaper*, which costs 10 ms of Python before it. Processes that the
+command left in any session become its children. It kills them, round by round, after the code is recorded. A subshell
+reaps the dead. Processes that may not be killed (another user's) are given up after a minute.
 
-The shim survives every signal that a stop may send to its group. One that comes while only the shim is there would be
-lost on the task: so a stop is written down before it is sent, and the child looks for it when it can take signals itself.
+The shim survives every signal that a stop may send to its group. A signal sent while only the shim exists would not
+reach the task. So a stop is recorded before it is sent, and the child checks for the record when it can take signals
+itself.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 NOT_OWNER = 125
-"""The shim's own exit code when the attempt was not its to run (or its folder is gone)."""
+"""The shim's own exit code if it did not own the attempt (or its folder is gone)."""
 
 SHIM = r"""# FOLDER NONCE BOOT_ID NOFILE NPROC WORK_DIR CGROUP_FILES COMMAND...
 cd -- "$1" 2>/dev/null && [ -e "launch.$2" ] && read -r stat </proc/self/stat || exit 125
@@ -75,16 +78,20 @@ except BaseException as error:
     print(f"corral: the shim could not be started: {error}", file=sys.stderr)
     os._exit(125)
 """
-"""Makes this process a subreaper, which a program stays when it becomes another one, and becomes the shim. Python
-changes the environment and signals as it starts, so both are put back."""
+"""Makes this process a subreaper, which survives exec, and executes the shim.
+
+Python changes the environment and signals when it starts, so both are restored.
+"""
 
 DEFAULTED = tuple(sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}))
-"""What Python ignores, a server may handle, or a shell that started it in the background ignored (SIGINT, SIGQUIT): a task
-finds every signal as the system has it."""
+"""Signals reset to their defaults for a task.
+
+Python ignores some, a server may handle some, and a shell that starts it in the background ignores SIGINT and SIGQUIT.
+"""
 
 
 def install(target: Path) -> str:
-    """Write the shim to `target` (replaced as a whole) and return its path."""
+    """Write the shim to `target`, replacing it atomically, and return its path."""
     temporary = target.with_suffix(f".{os.getpid()}")
     temporary.write_text(SHIM.replace("-NPROC", nproc_option()))
     os.replace(temporary, target)
@@ -93,13 +100,13 @@ def install(target: Path) -> str:
 
 @functools.cache
 def nproc_option() -> str:
-    """How this machine's shell calls the limit of a user's processes: dash says -p, others -u."""
+    """Return the option of this machine's `ulimit` for a user's processes: -p in dash, -u in others."""
     asked = subprocess.run(["/bin/sh", "-c", "ulimit -u"], capture_output=True, check=False)
     return "-u" if asked.returncode == 0 else "-p"
 
 
 def process_limit(wanted: int) -> str:
-    """The limit of processes that a task's user gets: `wanted`, or less where the server has less; "" for none."""
+    """Return the process limit of a task's user: `wanted`, or the server's if lower; "" for none."""
     _, most = resource.getrlimit(resource.RLIMIT_NPROC)
     return str(min(wanted, most) if most != resource.RLIM_INFINITY else wanted) if wanted else ""
 
@@ -113,11 +120,11 @@ def spawn(
     code: str = "",
     adopts: bool = False,
 ) -> int:
-    """Start `argv` as leader of a new session with its output appended to the two files; returns its pid.
+    """Start `argv` as leader of a new session with its output appended to the two files. Return its pid.
 
-    `stderr` equal to `stdout` gives one open file to both, so their lines keep the order of writing. `code` is opened as
-    handle 3, with the server's rights, when there is one. `adopts`: it is a subreaper.
-    Raises OSError (E2BIG: arguments and environment too long; EAGAIN: no process to be had; ENOSPC, EROFS, …).
+    `stderr` equal to `stdout` gives both one open file, so that their lines keep their order. `code`, if set, is opened
+    as handle 3 with the server's rights. `adopts`: start it as a subreaper.
+    Raises OSError (E2BIG: arguments and environment too long; EAGAIN: no process available; ENOSPC, EROFS, …).
     """
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     actions: list[tuple[int, int, str, int, int] | tuple[int, int, int]] = [
@@ -133,5 +140,5 @@ def spawn(
     mask: Iterable[int] = ()
     if adopts:
         argv = [sys.executable, "-I", "-S", "-c", SUBREAPER, *argv]
-        mask = signal.valid_signals()  # until Python can handle none any more
+        mask = signal.valid_signals()  # until Python can no longer handle any
     return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigmask=mask, setsigdef=DEFAULTED)

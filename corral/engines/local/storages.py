@@ -1,9 +1,9 @@
-"""Why: tasks of this machine get their storages at paths of their own: bound, as a volume of their container, or linked.
+"""Give tasks of this machine their storages at their paths: as bind mounts, container volumes or symbolic links.
 
-What a machine can mount itself (NFS, and SMB shares with a file of credentials) is mounted once, where nobody cleans up
-(what deletes the server's own folder shall not get at a file server), and bound for each task. Everything else is a
-folder that is there already. Where tasks may have no mount namespace of their own, a storage is a symbolic link, if one
-can be made at its path.
+Sources that this machine can mount itself (NFS, and SMB shares with a credentials file) are mounted once and bound for
+each task. Their mount point is outside the server's own folder, since deleting that must not reach a file server. All
+others are existing folders. Where tasks cannot have their own mount namespace, a storage is a symbolic link, if one can
+be created at its path.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from corral.model.storages import Mount
 from corral.spec.storage import DEFAULT_PLACE
 
 MOUNTS = Path("/run/corral/storages")
-"""Below it is what this machine has mounted."""
+"""The folder below which this machine mounts storages."""
 _MOUNT_SECONDS: Final = 30
 _LOOK_SECONDS: Final = 10.0
-"""How long a folder may take to answer: one of a file server that is away holds up who looks, for ever perhaps."""
+"""Seconds for a folder to answer. A folder of an unreachable file server may block its reader forever."""
 _DEATH_SECONDS: Final = 5.0
-"""How long a killed mount is waited for: one that hangs in the kernel may never die."""
+"""Seconds to wait for a killed mount. One that hangs in the kernel may never die."""
 _KINDS: Final = {"nfs": "nfs", "samba": "cifs", "azureFile": "cifs"}
-"""What this machine can mount itself, and what the kernel calls it."""
+"""The storage types that this machine can mount itself, with the kernel's file system types."""
 _NOT_HERE: Final = ("unknown filesystem type", "unsupported", "No such device", "bad option; for several filesystems")
 _AS_ROOT: Final = ("--mount", "--propagation", "slave")
 _AS_USER: Final = ("--user", "--map-current-user", "--keep-caps", *_AS_ROOT)
 
 
 class Bound(NamedTuple):
-    """A storage as it is there for one attempt: a folder of this machine, and where the task finds it."""
+    """A storage of one attempt: a folder of this machine, and its path in the task."""
 
     name: str
     source: str
@@ -61,16 +61,16 @@ class LocalStorages:
     def __init__(self) -> None:
         self._locks: dict[str, asyncio.Lock] = {}
         self._looks: dict[str, asyncio.Event] = {}
-        """By folder, the looks that nobody has seen the end of."""
+        """Unfinished checks, by folder."""
         self._undead: dict[str, asyncio.subprocess.Process] = {}
-        """By target, mounts that were killed and have not died yet: they may mount there after all."""
+        """Killed mounts that have not died yet, by target. They may still mount there."""
         self._namespaces: bool | None = None
 
     async def bring(self, mounts: Sequence[Mount]) -> None:
-        """Have everything mounted on this machine that these are of, and know that it answers.
+        """Mount all storages that these are of, and check that they answer.
 
-        Raises Unavailable while it cannot be mounted, or does not answer, InvalidInput for what this machine can never
-        mount.
+        Raises Unavailable while one cannot be mounted or does not answer, InvalidInput for one that this machine can
+        never mount.
         """
         await self._mount(mounts)
         for mount in mounts:
@@ -78,7 +78,7 @@ class LocalStorages:
                 await self._reach(mount, self._source(mount))
 
     async def _reach(self, mount: Mount, source: str) -> None:
-        """Look at a folder in a thread of its own, one for each folder: it may never come back."""
+        """Check a folder in a thread of its own, one per folder, as the call may never return."""
         if source not in self._looks:
             loop = asyncio.get_running_loop()
             self._looks[source] = done = asyncio.Event()
@@ -117,7 +117,7 @@ class LocalStorages:
             )
             raise InvalidInput("storage-not-mountable", message)
         os.makedirs(MOUNTS, exist_ok=True)
-        os.chmod(MOUNTS, 0o700)  # whoever may have a storage has it bound, and nobody else gets here
+        os.chmod(MOUNTS, 0o700)  # tasks get storages by bind mounts only; nobody else may enter
         os.makedirs(target, mode=0o711, exist_ok=True)
         process = await _started(mount_command(mount, target))
         try:
@@ -125,7 +125,7 @@ class LocalStorages:
         except TimeoutError:
             raise _away(mount, f"nothing came of it in {_MOUNT_SECONDS} seconds") from None
         finally:
-            if process.returncode is None:  # without the lock, it and its helper would mount beside the next one
+            if process.returncode is None:  # the next mount must not run beside it or its helper
                 processes.kill_group(process.pid, signal.SIGKILL)
                 if not await _died(process):
                     self._undead[target] = process
@@ -138,9 +138,9 @@ class LocalStorages:
         raise _away(mount, words)
 
     def bind(self, mounts: Sequence[Mount], attempt: str, uid: int) -> list[Bound]:
-        """The folders of these storages for one attempt, whose folder is `attempt`; made where they are a user's own.
+        """Return the folders of these storages for one attempt, whose folder is `attempt`. Creates users' own folders.
 
-        Raises NotFound for one that is not there, OSError for one that cannot be made.
+        Raises NotFound for a missing storage, OSError if a folder cannot be created.
         """
         return [self._bound(mount, attempt, uid) for mount in mounts]
 
@@ -160,20 +160,20 @@ class LocalStorages:
         return Bound(mount.name, source, mount.path, mount.read_only, bool(mount.folder))
 
     def _source(self, mount: Mount) -> str:
-        """Where a storage is on this machine, unless its data are moved."""
+        """Return the path of a storage on this machine, unless its data are moved."""
         return mount.host_path or (mount.source if mount.type == "folder" else self._mounted_at(mount))
 
     def namespace(self) -> tuple[str, ...]:
-        """The words that run a command in a mount namespace of its own; none where that cannot be."""
+        """Return the command prefix for a new mount namespace, empty where none can be created."""
         if self._namespaces is None:
             words = self._words()
             self._namespaces = bool(words) and _answers((*words, "true"))
         return self._words() if self._namespaces else ()
 
     def entering(self, pid: int, directory: str, uid: int) -> list[str]:
-        """The words that run a command in the namespace of a task's process, as its user.
+        """Return the command prefix to run in the namespace of a task's process, as its user.
 
-        What is found there may be the job's, `/etc` too, so nobody comes in with more rights or gets any there.
+        Files there may be the job's, even `/etc`, so nobody enters with more rights or gains any there.
         """
         words = [shutil.which("nsenter") or "nsenter", f"--target={pid}", "--mount", f"--wdns={directory}"]
         if os.geteuid() != 0:
@@ -184,33 +184,36 @@ class LocalStorages:
         return [*alone, *words, f"--setuid={uid}", f"--setgid={uid}", "--"]
 
     def _words(self) -> tuple[str, ...]:
-        """By its whole name: the job chooses its own PATH."""
+        """Return the words of `unshare`, by its full path because the job chooses its own PATH."""
         program = shutil.which("unshare")
         return (program, *(_AS_ROOT if os.geteuid() == 0 else _AS_USER)) if program else ()
 
     def _mounted_at(self, mount: Mount) -> str:
-        """One place for each thing that is mounted in one way: a document that changes gets another."""
+        """Return the mount point for a source with its options. A changed document gets another one."""
         said = (mount.type, mount.server, mount.source, mount.account, mount.credentials_file, *mount.options)
         told = hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:12]
         return str(MOUNTS / f"{mount.name}-{told}")
 
 
 def _look(source: str, loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> None:
-    """Ask the kernel about a folder, whatever it says: what matters is that it does."""
+    """Ask the kernel about a folder. Only the fact that it answers matters."""
     os.path.isdir(source)
     with contextlib.suppress(RuntimeError):  # the server has ended meanwhile
         loop.call_soon_threadsafe(done.set)
 
 
 def is_mounted(path: str) -> bool:
-    """Whether something is mounted just there; asked of the kernel, since a server that is away holds up who looks."""
+    """Return whether something is mounted exactly there.
+
+    Reads mountinfo, since a stat could block on an unreachable server.
+    """
     told = path.replace("\\", "\\134").replace(" ", "\\040")
     with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
         return any(line.split(" ", 5)[4] == told for line in mounts)
 
 
 def mount_command(mount: Mount, target: str) -> list[str]:
-    """The command that mounts a storage at `target`."""
+    """Return the command that mounts a storage at `target`."""
     options = list(mount.options)
     if mount.type == "nfs":
         source = f"{mount.server}:{mount.source}"
@@ -223,9 +226,9 @@ def mount_command(mount: Mount, target: str) -> list[str]:
 
 
 def link_all(bound: Sequence[Bound], uid: int) -> None:
-    """Make each storage a symbolic link at its path; for another user (`uid`) only at `/mnt/NAME`, for all to see.
+    """Create a symbolic link at each storage's path; for another user (`uid`) only at `/mnt/NAME`, visible to all.
 
-    Raises NotFound where there is something else at the path, or none can be made.
+    Raises NotFound if the path is taken, or no link can be created.
     """
     for each in bound:
         if uid >= 0 and each.path != f"{DEFAULT_PLACE}/{each.name}":
@@ -249,25 +252,25 @@ def link_all(bound: Sequence[Bound], uid: int) -> None:
 
 
 def volumes(bound: Sequence[Bound]) -> list[str]:
-    """The options that give storages to a container."""
+    """Return the options that give storages to a container."""
     return [f"--volume={each.source}:{each.path}{':ro' if each.read_only else ''}" for each in bound]
 
 
 def spec_of(bound: Sequence[Bound], directory: str, uid: int) -> bytes:
-    """What the runtime is told to mount before it becomes the command (`runtime.mounting`)."""
+    """Return the runtime's mount instructions, carried out before it becomes the command (`runtime.mounting`)."""
     mounts = [each._asdict() for each in bound]
     return json.dumps({"mounts": mounts, "directory": directory, "uid": uid, "drop": os.geteuid() != 0}).encode()
 
 
 async def _started(argv: Sequence[str]) -> asyncio.subprocess.Process:
-    """A process in a group of its own. A caller that is cancelled meanwhile leaves neither it nor a helper of its."""
+    """Start a process in its own group. If the caller is cancelled, neither it nor its helper is left running."""
     pipe, quiet = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(*argv, stdin=quiet, stdout=quiet, stderr=pipe, start_new_session=True)
     )
     try:
         return await asyncio.shield(starting)
-    except asyncio.CancelledError:  # asyncio would kill the process alone, which may have started its helper
+    except asyncio.CancelledError:  # asyncio would kill only the process, which may have started its helper
         process = await starting
         processes.kill_group(process.pid, signal.SIGKILL)
         await _died(process)
@@ -275,7 +278,7 @@ async def _started(argv: Sequence[str]) -> asyncio.subprocess.Process:
 
 
 async def _died(process: asyncio.subprocess.Process) -> bool:
-    """Whether a process that was killed is dead, after a while at most."""
+    """Return whether a killed process is dead within `_DEATH_SECONDS`."""
     try:
         async with asyncio.timeout(_DEATH_SECONDS):
             await process.wait()
@@ -285,7 +288,7 @@ async def _died(process: asyncio.subprocess.Process) -> bool:
 
 
 def _own_folder(source: str, mount: Mount, uid: int) -> str:
-    """A user's own folder in a storage, made when it is first wanted."""
+    """Return a user's own folder in a storage, created at the first use."""
     if mount.folder in (".", ".."):
         raise NotFound(
             "storage-not-here", f"Nobody called {mount.folder} can have a folder in the storage {mount.name}."
@@ -295,7 +298,7 @@ def _own_folder(source: str, mount: Mount, uid: int) -> str:
         if not _has_folder(place, mount):
             try:
                 os.mkdir(mount.folder, 0o700, dir_fd=place)
-            except FileExistsError:  # made meanwhile, for another task of the same user
+            except FileExistsError:  # created meanwhile, for another task of the same user
                 _has_folder(place, mount)
             else:
                 if uid >= 0:
@@ -306,9 +309,9 @@ def _own_folder(source: str, mount: Mount, uid: int) -> str:
 
 
 def _has_folder(place: int, mount: Mount) -> bool:
-    """Whether a user's own folder is in the storage that is open.
+    """Return whether the open storage has the user's own folder.
 
-    Raises NotFound where something else has its name.
+    Raises NotFound if the name is taken by something else.
     """
     try:
         found = os.stat(mount.folder, dir_fd=place, follow_symlinks=False)
@@ -320,9 +323,9 @@ def _has_folder(place: int, mount: Mount) -> bool:
 
 
 def _give(place: int, mount: Mount, uid: int) -> None:
-    """Make the folder that was just made the user's: that one, whatever somebody has put in its place meanwhile.
+    """Give the folder just created to the user, but not anything that somebody put in its place meanwhile.
 
-    Raises NotFound for what cannot be it.
+    Raises NotFound if it cannot be that folder.
     """
     try:
         own = os.open(mount.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place)
@@ -331,7 +334,7 @@ def _give(place: int, mount: Mount, uid: int) -> None:
             raise _no_folder(mount) from None
         raise
     try:
-        makers = (os.geteuid(), uid, os.fstat(place).st_uid)  # file servers may say that whose all is made it
+        makers = (os.geteuid(), uid, os.fstat(place).st_uid)  # a file server may report the share's owner as creator
         if os.fstat(own).st_uid not in makers or os.listdir(own):
             raise _no_folder(mount)
         os.fchown(own, uid, uid)

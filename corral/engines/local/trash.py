@@ -1,4 +1,4 @@
-"""Empty the folder of what was thrown away in a thread: a task may leave a million files, and nobody waits for them."""
+"""Empty the trash folder in a thread, since a task may leave a million files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 from corral.engines.local.folders import empty
 
 _SWEEP_SECONDS: Final = 0.5
-"""How long more is waited for that may be thrown away too."""
+"""Seconds to wait for further discarded folders before emptying."""
 
 
 class Sweeper:
-    """Empties a folder; `spawn` begins a task that ends with the engine."""
+    """Empties a folder. `spawn` starts a task that ends with the engine."""
 
     def __init__(self, folder: str, spawn: Callable[[Coroutine[None, None, None]], None]) -> None:
         self._folder = folder
@@ -21,7 +21,7 @@ class Sweeper:
         self._waiting = False
 
     def sweep(self) -> None:
-        """Have the folder emptied soon; what is thrown away until then goes with it."""
+        """Empty the folder soon, with everything discarded until then."""
         if not self._waiting:
             self._waiting = True
             self._spawn(self._empty())

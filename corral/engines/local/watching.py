@@ -1,4 +1,4 @@
-"""Look at running attempts again and again: folders, memory without control groups, logs, room on the disk."""
+"""Check running attempts periodically: their folders, logs and disk use, and memory without control groups."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Watch:
-    """Timers that go on for as long as there is an attempt that they are for; a look that fails is not the last."""
+    """Timers that run while an attempt needs them. A failed check is logged, and the timer goes on."""
 
     def __init__(
         self,
@@ -36,12 +36,12 @@ class Watch:
         log_limit: int,
         folder_limit: int,
     ) -> None:
-        """`kill` ends a running attempt for a reason; of a stream's log the last `log_limit` bytes are kept (0: all).
+        """`kill` ends a running attempt for a reason; the last `log_limit` bytes of a stream's log are kept (0: all).
 
-        A working folder may hold `folder_limit` bytes (0: any number).
+        A working folder may hold `folder_limit` bytes (0: no limit).
         """
         self.memory_is_limited = False
-        """Whether control groups limit it."""
+        """Whether control groups limit memory."""
         self._running = running
         self._kill = kill
         self._logs = logs
@@ -52,7 +52,7 @@ class Watch:
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def begin(self, attempts: Collection[LiveAttempt]) -> None:
-        """Look from now on after what these running attempts need to be looked at."""
+        """Start the timers that these running attempts need."""
         if attempts:
             self._soon("folders", FOLDER_SECONDS, self._look_at_folders)
         if attempts and self._log_limit:
@@ -63,7 +63,7 @@ class Watch:
             self._soon("memory", memory.SECONDS, self._look_at_memory)
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop all timers."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -84,7 +84,7 @@ class Watch:
             self.begin(self._running())
 
     def _look_at_folders(self) -> None:
-        """End each attempt whose folder, or the record in it, was removed: the next server could not know it."""
+        """End each attempt whose folder or launch record was removed, since the next server would not find it."""
         for live in self._running():
             if live.folder.removed():
                 self._kill(live, EndRecord(POD_EXTERNAL_DELETED, FOLDER_GONE))
@@ -101,7 +101,7 @@ class Watch:
         self._measuring = asyncio.create_task(self._measure())
 
     async def _measure(self) -> None:
-        """End each attempt whose working folder holds too much; files are counted in a thread."""
+        """End each attempt whose working folder holds too much. Files are counted in a thread."""
         working = {live.attempt: live for live in self._running() if _has_work(live)}
         folders = {str(attempt): f"{live.folder.path}/work" for attempt, live in working.items()}
         for attempt in await asyncio.to_thread(disk.over_limit, folders, self._folder_limit, self._walks):
@@ -120,5 +120,5 @@ class Watch:
 
 
 def _has_work(live: LiveAttempt) -> bool:
-    """Whether it was given a working folder."""
+    """Return whether it was given a working folder."""
     return live.record.directory == f"{live.folder.path}/work"

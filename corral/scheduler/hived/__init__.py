@@ -1,4 +1,4 @@
-"""HiveD's algorithm in full: virtual clusters that own cells of the topology, guaranteed by buddy allocation."""
+"""HiveD's complete algorithm: virtual clusters own cells of the topology, guaranteed by buddy allocation."""
 
 from corral.scheduler.hived import annotations, inspecting
 from corral.scheduler.hived.algorithm import HivedAlgorithm

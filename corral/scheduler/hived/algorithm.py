@@ -1,9 +1,9 @@
-"""Why: HiveD as one object: events in, decisions out; the same events always give the same decisions and the same state.
+"""HiveD's scheduling algorithm as one deterministic object: events in, decisions out.
 
-Source: HiveD (Zhao et al., OSDI'20) and microsoft/hivedscheduler's pkg/algorithm, whose tie-breaks are kept. What differs
-on purpose: lists are kept in the configuration's order instead of history's, victims are not drawn by chance, doomed
-cells are settled once after each event and never at the cost of a guarantee, and a preemption's group ignores suggested
-nodes when its request says so (HiveD forgets it).
+Source: HiveD (Zhao et al., OSDI'20) and microsoft/hivedscheduler's pkg/algorithm, including its tie-breaks. Deliberate
+differences: lists keep the order of the configuration instead of history, victims are not drawn at random, doomed cells
+are settled once after each event and never at the cost of a guarantee, and a preempting group ignores suggested nodes
+when its request says so (HiveD forgets that).
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Peek(NamedTuple):
 
     decision: Decision
     demoted: tuple[str, ...] = ()
-    """The groups that would lose their guarantee and run on."""
+    """The groups that would lose their guarantee and keep running."""
     ending: tuple[str, ...] = ()
     """The groups that would be ended in cells guaranteed to them."""
 
 
 class HivedAlgorithm:
-    """Cells, virtual clusters and gangs of one cluster. One caller at a time; every event either happens whole or not.
+    """The cells, virtual clusters and gangs of one cluster, for one caller at a time; every event is atomic.
 
-    A pod is *allocated* once `add_allocated` told so; `schedule` alone reserves nothing, except that in the preempting
-    phase a group that needs victims has its cells from then on.
+    A pod is *allocated* only after `add_allocated`. `schedule` alone reserves nothing, except that in the preempting
+    phase a group that needs victims reserves its cells at once.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class HivedAlgorithm:
         order: Order = Order.CONFIGURATION,
         bad_nodes: Iterable[str] = (),
     ) -> None:
-        """Start with nothing running and all nodes but `bad_nodes` healthy.
+        """Start with nothing running and all nodes healthy except `bad_nodes`.
 
-        Chains are tried in document order, or as `chain_order` says; `order` is that of the free lists.
+        Chains are tried in document order, or in `chain_order`. `order` is the order of the free lists.
 
-        Raises InvalidInput with the numbers when what the virtual clusters own does not fit into the cluster.
+        Raises InvalidInput with the numbers when the cells of the virtual clusters do not fit into the cluster.
         """
         self.cluster = cluster
         self.chain_order = None if chain_order is None else list(chain_order)
@@ -79,12 +79,12 @@ class HivedAlgorithm:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Every node of the cluster in the order of its devices."""
+        """Return every node of the cluster in the order of its devices."""
         return tuple(self.state.forest.on_node)
 
     @property
     def groups(self) -> dict[str, Group]:
-        """The groups that hold or have reserved devices, by name; not to be changed."""
+        """Return the groups that hold or have reserved devices, by name; read-only."""
         return self.state.groups
 
     def schedule(
@@ -96,11 +96,11 @@ class HivedAlgorithm:
         now: float = 0.0,
         keep: bool = False,
     ) -> Decision:
-        """What to do with a pod now: bind it, end victims first, or wait.
+        """Decide about a pod: bind it, preempt victims first, or wait.
 
-        A pod of a group that has its place gets its own; else a place is sought for the whole group. `suggested` are
-        the nodes that the caller would accept. In the preempting phase `keep` reserves a new group's cells though all of
-        them are free. Raises InvalidInput when the request cannot be meant or met by anyone.
+        A pod of a placed group gets its own place; otherwise a place is sought for the whole group. `suggested` are the
+        nodes that the caller would accept. In the preempting phase `keep` reserves a new group's cells even if all of
+        them are free. Raises InvalidInput when the request is invalid or names something that does not exist.
         """
         self.state.now = now
         group = self.state.groups.get(request.group)
@@ -120,7 +120,7 @@ class HivedAlgorithm:
         return decision
 
     def peek(self, request: PodRequest, suggested: Set[str]) -> Peek:
-        """What to do with a group that holds nothing, and at whose cost; everything stays as it is.
+        """Decide about a group that holds nothing, and list the groups it would cost, without changing anything.
 
         Raises InvalidInput as `schedule` does.
         """
@@ -135,14 +135,14 @@ class HivedAlgorithm:
         return Peek(decision, tuple(group.name for group, _ in demoted), ending)
 
     def demote(self, name: str, by: str, *, now: float = 0.0) -> None:
-        """Lazy preemption: a group keeps running without its guarantee; nothing happens to one that has none."""
+        """Preempt a group lazily: it keeps running without its guarantee. A group without one is left alone."""
         group = self.state.groups.get(name)
         if group is not None and group.guaranteed and group.state is not GroupState.PREEMPTING:
             self.state.now = now
             self.state.demote(group, by)
 
     def cancel(self, name: str) -> bool:
-        """End the preemption of a group; whether it had one."""
+        """Cancel the preemption by a group; return whether it had one."""
         group = self.state.groups.get(name)
         if group is None or group.state is not GroupState.PREEMPTING:
             return False
@@ -151,7 +151,7 @@ class HivedAlgorithm:
         return True
 
     def copy(self) -> HivedAlgorithm:
-        """An independent copy that decides as this one does: O(cells)."""
+        """Return an independent copy that makes the same decisions: O(cells)."""
         return copied(self)
 
     def _next_pod(self, group: Group, request: PodRequest) -> Decision:
@@ -181,7 +181,7 @@ class HivedAlgorithm:
         return self._preempt_or_bind(found.slots, found.chain, _slot_of(found.slots, request))
 
     def _preempt_or_bind(self, slots: list[Slot], chain: str, slot: Slot) -> Decision:
-        """Whoever still uses a device of the placement has to end, whole groups at a time; one node's pods per answer."""
+        """Preempt the groups that still use the placement's devices, one node's pods per answer, or bind the pod."""
         users = dict.fromkeys(cell.user for each in slots for cell, _ in each.held() if cell.user is not None)
         running = [(each.node, each.pod.pod) for user in users for each in user.slots if each.pod is not None]
         if users and not running:
@@ -192,7 +192,7 @@ class HivedAlgorithm:
         return Bind(slot.node, slot.devices, slot.chain(chain), placements_of(slots))
 
     def delete_unallocated(self, request: PodRequest) -> None:
-        """A waiting pod is gone; a preemption ends with the last pod that waited for it."""
+        """Remove a waiting pod; the preemption ends with the last pod waiting for it."""
         group = self.state.groups.get(request.group)
         if group is None or group.state is not GroupState.PREEMPTING:
             return
@@ -202,9 +202,10 @@ class HivedAlgorithm:
             self.state.settle()
 
     def add_allocated(self, request: PodRequest, bound: Bind, *, now: float = 0.0) -> None:
-        """A pod was bound, just now or (after a restart) before; the first pod of a group allocates all of it.
+        """Account for a pod that was bound now or before a restart; the first pod of a group allocates the whole group.
 
-        Raises Conflict, and changes nothing, when a device is in use by another group or the group's place is another.
+        Raises Conflict, and changes nothing, when a device is in use by another group or the pod is not at its group's
+        place.
         """
         self.state.now = now
         place = _place_of(bound, request)
@@ -233,7 +234,7 @@ class HivedAlgorithm:
         group.preempting.clear()
 
     def delete_allocated(self, request: PodRequest) -> None:
-        """A bound pod has ended; with the last one its group is gone and its devices are free."""
+        """Remove a bound pod that ended; with its last pod the group is gone and its devices are free."""
         group = self.state.groups.get(request.group)
         if group is None:
             return
@@ -245,14 +246,14 @@ class HivedAlgorithm:
             self.state.settle()
 
     def set_node_health(self, node: str, *, healthy: bool) -> None:
-        """A node went bad, or came back; a node that the configuration does not have is nobody's business."""
+        """Record that a node became bad or healthy; a node outside the configuration has no effect."""
         if healthy == (node not in self.state.bad_nodes):
             return
         (self.state.bad_nodes.discard if healthy else self.state.bad_nodes.add)(node)
         self._set_health(self.state.forest.on_node.get(node, ()))
 
     def set_device_health(self, node: str, device: int, *, healthy: bool) -> None:
-        """A device went bad, or came back, on a node that may be healthy; every cell that it is in is as bad as it is."""
+        """Record that a device became bad or healthy; every cell that contains a bad device is bad."""
         if healthy == ((node, device) not in self.state.bad_devices):
             return
         (self.state.bad_devices.discard if healthy else self.state.bad_devices.add)((node, device))
@@ -268,9 +269,9 @@ class HivedAlgorithm:
     def reconfigured(
         self, cluster: HivedCluster, *, chain_order: Iterable[str] | None = None, now: float = 0.0
     ) -> tuple[HivedAlgorithm, Changes]:
-        """A new algorithm on another configuration, with all that runs, and what that did to it; this one stays.
+        """Return an algorithm on another configuration with all running groups, and how it changed them.
 
-        Raises InvalidInput as the constructor does.
+        This one is not changed. Raises InvalidInput as the constructor does.
         """
         fresh = HivedAlgorithm(
             cluster, chain_order=chain_order, order=self.order, bad_nodes=sorted(self.state.bad_nodes)
@@ -281,19 +282,19 @@ class HivedAlgorithm:
         return fresh, move_groups(self.state, fresh.state)
 
     def broken_guarantees(self) -> list[str]:
-        """Where less is left than the virtual clusters have free, with the numbers; always empty."""
+        """Describe where fewer cells are left than the virtual clusters own and do not use; always empty."""
         return checking.broken_guarantees(self.state)
 
     def differences(self) -> list[str]:
-        """Every way in which what is kept differs from the same counted anew; always empty."""
+        """Describe every difference between the kept state and a recount; always empty."""
         return checking.differences(self.state)
 
     def consistent(self) -> bool:
-        """Whether everything kept (free lists, counts, bindings) equals the same counted anew (for tests and audits)."""
+        """Return whether free lists, counts and bindings equal a recount, for tests and audits."""
         return not self.differences()
 
     def digest(self) -> str:
-        """A hash of all that later decisions depend on: the same events give the same hash."""
+        """Return a hash of everything that later decisions depend on; equal events give equal hashes."""
         return checking.digest(self.state)
 
 
@@ -305,7 +306,7 @@ def _preempting(request: PodRequest, found: Found) -> Group:
 
 
 def _slot_of(slots: list[Slot], request: PodRequest) -> Slot:
-    """The first slot of the pod's size."""
+    """Return the first slot of the pod's size."""
     for slot in slots:
         if slot.size == request.leaves:
             return slot
@@ -314,7 +315,7 @@ def _slot_of(slots: list[Slot], request: PodRequest) -> Slot:
 
 
 def _place_of(bound: Bind, request: PodRequest) -> int:
-    """Which of the group's placements is the pod's own."""
+    """Return the index of the pod's own placement in its group."""
     for index, place in enumerate(bound.group):
         mine = len(place.devices) == request.leaves and place.node == bound.node
         if mine and bound.devices and bound.devices[0] in place.devices:

@@ -1,7 +1,8 @@
-"""Why: pods that OpenPAI and HiveD made carry HiveD's own words; a request is read from them, a binding written and read.
+"""Read and write HiveD's pod annotations, as pods of OpenPAI and HiveD carry them.
 
-`hivedscheduler.microsoft.com/pod-scheduling-spec` is what a pod asks for, `.../pod-bind-info` where it and its group are:
-all that HiveD keeps. The names of older versions (`gpuType`, `gpuNumber`, ...) are read too. Source: HiveD, pkg/api.
+`hivedscheduler.microsoft.com/pod-scheduling-spec` is the request of a pod, `.../pod-bind-info` the placement of the pod
+and its group; HiveD keeps nothing else. Older field names (`gpuType`, `gpuNumber`, ...) are read too. Source: HiveD,
+pkg/api.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from corral.spec.go_json import field_of
 SCHEDULING_SPEC: Final = "hivedscheduler.microsoft.com/pod-scheduling-spec"
 BIND_INFO: Final = "hivedscheduler.microsoft.com/pod-bind-info"
 _MOST: Final = 100_000
-"""The longest list in an annotation."""
+"""The longest list accepted in an annotation."""
 
 
 def read_request(data: object, pod: str) -> PodRequest:
-    """What a parsed scheduling spec asks for; a pod that names no group is a group of one, under the pod's own name.
+    """Read a parsed scheduling spec; a pod that names no group forms a group of one under its own name.
 
-    Raises InvalidInput with the field that is wrong.
+    Raises InvalidInput naming the wrong field.
     """
     spec = _Fields(data, SCHEDULING_SPEC)
     leaves = spec.number("leafCellNumber", "gpuNumber")
@@ -50,7 +51,7 @@ def read_request(data: object, pod: str) -> PodRequest:
 
 
 def bind_document(bound: Bind) -> dict[str, Any]:
-    """The bind info of a pod, as HiveD writes it: the members of its group by size."""
+    """Return the bind info of a pod in HiveD's format, with the members of its group by size."""
     by_size: dict[int, list[dict[str, Any]]] = {}
     for place in bound.group:
         by_size.setdefault(len(place.devices), []).append(
@@ -69,7 +70,7 @@ def bind_document(bound: Bind) -> dict[str, Any]:
 
 
 def read_bind(data: object) -> Bind:
-    """The binding in a parsed bind info; raises InvalidInput with the field that is wrong."""
+    """Read the binding in a parsed bind info; raises InvalidInput naming the wrong field."""
     info = _Fields(data, BIND_INFO)
     places = []
     for member in info.items("affinityGroupBindInfo"):
@@ -85,7 +86,7 @@ def read_bind(data: object) -> Bind:
 
 
 class _Fields:
-    """A mapping whose fields are read with one sentence for whatever is wrong."""
+    """A mapping whose typed accessors all report wrong fields in the same form."""
 
     def __init__(self, data: object, where: str) -> None:
         if not isinstance(data, Mapping):
@@ -94,7 +95,7 @@ class _Fields:
         self.where = where
 
     def get(self, *names: str) -> object:
-        """The first of these fields that is there, its key in any case as Go reads it; None when none is."""
+        """Return the first of these fields that is present, matching keys in any case as Go does; None if none is."""
         said = (value for name in names for key, value in self.data.items() if field_of(str(key), (name,)) is not None)
         return next((value for value in said if value is not None), None)
 

@@ -1,9 +1,9 @@
-"""Why: a virtual placement becomes a physical one here: owned cells that are not bound yet get a physical cell.
+"""Map a virtual placement to physical devices, allocating physical cells for unbound owned cells.
 
-Buddy allocation takes from the lowest level that has a free cell and splits it down, so that large cells stay whole for
-those who own large cells; it goes back and tries the next when a candidate turns out bad or not suggested. When only that
-stands in the way, cells above are split too, as many as nobody needs (*safe relaxed* splitting). Source: HiveD. Ours
-counts what may be split at every level between, so that one split cannot take a cell of a level in the middle.
+Buddy allocation takes a cell from the lowest level that has a free one and splits it down, so that large cells stay
+whole for their owners. It backtracks when a candidate is bad or not suggested. If only that stands in the way, it also
+splits higher cells, as many as no owner needs (*safe relaxed* splitting). Source: HiveD. Unlike HiveD, this counts the
+splittable cells at every level in between, so that one split cannot take a cell of a middle level.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from corral.scheduler.hived.freelist import FreeList
 from corral.scheduler.hived.ledger import Ledger
 
 Placement = dict[VirtualCell, PhysicalCell]
-"""What each device of a virtual placement becomes."""
+"""The physical device for each virtual one."""
 
 
 @dataclass(slots=True)
 class _Branch:
-    """An unbound virtual cell, and which of its children have to be mapped with it."""
+    """An unbound virtual cell, and its children that must be mapped with it."""
 
     cell: VirtualCell
     below: list[_Branch] = field(default_factory=list)
 
 
 def to_physical(leaves: Iterable[VirtualCell], ledger: Ledger, suggested: Set[str] | None) -> Placement | None:
-    """A physical device for each virtual one; None when a bad node, or one not suggested, would be needed."""
+    """Return a physical device for each virtual one; None if that would need a bad or non-suggested node."""
     placement: Placement = {}
     owned, inside = _branches(leaves, placement)
     search = _Search(ledger, suggested, placement)
@@ -46,7 +46,7 @@ def to_physical(leaves: Iterable[VirtualCell], ledger: Ledger, suggested: Set[st
 def _branches(
     leaves: Iterable[VirtualCell], placement: Placement
 ) -> tuple[list[_Branch], dict[VirtualCell, list[_Branch]]]:
-    """The trees of what is not bound yet: below nothing (owned cells), and by the bound cell they are in."""
+    """Return the trees of unbound cells: those of owned cells, and the others by the bound cell that contains them."""
     owned: list[_Branch] = []
     inside: dict[VirtualCell, list[_Branch]] = {}
     known: dict[VirtualCell, _Branch] = {}
@@ -76,7 +76,7 @@ def _branches(
 
 @dataclass(slots=True)
 class _Search:
-    """One mapping: changes nothing but `placement`; a free list is copied before the first cell is taken from it."""
+    """One mapping attempt; it changes only `placement`, and copies a free list before taking the first cell from it."""
 
     ledger: Ledger
     suggested: Set[str] | None
@@ -90,7 +90,7 @@ class _Search:
         self.needed = list(self.ledger.needed)
 
     def allocate(self, branch: _Branch) -> bool:
-        """Find a physical cell for an owned one, and take it off the free lists."""
+        """Find a physical cell for an owned cell and take it off the free lists."""
         level, top = branch.cell.level, self.ledger.chain.top
         start = next((at for at in range(level, top + 1) if self.free[at]), 0)
         if start == level:
@@ -109,7 +109,7 @@ class _Search:
         return picked[0] if picked else None
 
     def _below(self, branch: _Branch, cells: Iterable[PhysicalCell], level: int) -> PhysicalCell | None:
-        """Depth first through the usable cells: the first that has a fitting cell of the wanted level inside."""
+        """Search depth first for the first usable cell that contains a fitting cell of the wanted level."""
         for cell in self._usable(cells):
             if level - 1 == branch.cell.level:
                 found = self._among(branch, cell.children)
@@ -120,7 +120,7 @@ class _Search:
         return None
 
     def _relaxed(self, branch: _Branch) -> PhysicalCell | None:
-        """Split cells of higher levels, of each as many as can be spared there and at every level between."""
+        """Split cells of higher levels, as many as each level down to the wanted one can spare."""
         level = branch.cell.level
         spare = self.ledger.spare([len(cells) for cells in self.free], self.needed)
         for upto in range(level + 1, self.ledger.chain.top + 1):
@@ -151,9 +151,10 @@ class _Search:
             self.free[level] = self.free[level].copy()
 
     def _usable(self, cells: Iterable[PhysicalCell]) -> Iterator[PhysicalCell]:
-        """What may be bound, fewest opportunistic devices first: not bound, no bad node, not all outside `suggested`.
+        """Yield the cells that may be bound, fewest opportunistic devices first.
 
-        The first are told before the last are looked at: there can be thousands, and the first mostly fits.
+        A cell is left out if it is bound, is a bad cell on one node, or has no suggested node. Cells without
+        opportunistic devices come lazily: there can be thousands, and the first usually fits.
         """
         shared = []
         for cell in cells:
@@ -168,7 +169,10 @@ class _Search:
         yield from sorted(shared, key=lambda cell: cell.used[OPPORTUNISTIC])
 
     def map_all(self, branches: list[_Branch], cells: Iterable[PhysicalCell]) -> list[PhysicalCell] | None:
-        """A cell of its own for every branch, and so below; the first in order, None when there is no such choice."""
+        """Find a distinct cell for every branch, recursively.
+
+        Returns the first choice in order, or None if there is none.
+        """
         if len(branches) == 1:
             fitting = next((cell for cell in self._usable(cells) if self._fits(branches[0], cell)), None)
             return None if fitting is None else [fitting]
@@ -184,14 +188,14 @@ class _Search:
         return picked
 
     def _fits(self, branch: _Branch, cell: PhysicalCell) -> bool:
-        """Whether `branch` can be `cell`; if so, its devices are placed there."""
+        """Return whether `branch` can be mapped to `cell`; if so, its devices are placed there."""
         if not branch.below:
             self.placement[branch.cell] = cell
             return True
         return self.map_all(branch.below, cell.children) is not None
 
     def _first_matching(self, branches: list[_Branch], candidates: list[PhysicalCell]) -> list[PhysicalCell] | None:
-        """The first choice in order in which all branches fit; found by augmenting paths, so never exponential."""
+        """Return the first choice in order that fits all branches; augmenting paths keep it polynomial."""
         fits = [[at for at, cell in enumerate(candidates) if self._fits(branch, cell)] for branch in branches]
         fixed: list[int] = []
         if not _matchable(fits):
@@ -207,7 +211,7 @@ class _Search:
 
 
 def _matchable(fits: list[list[int]]) -> bool:
-    """Whether each row can have a number of its own out of those it lists (Kuhn's algorithm)."""
+    """Return whether each row can get a distinct number out of those it lists (Kuhn's algorithm)."""
     taken: dict[int, int] = {}
 
     def augment(row: int, tried: set[int]) -> bool:

@@ -1,7 +1,7 @@
-"""Why: from the description to two forests of cells, every address and index as HiveD would give it.
+"""Build the physical and virtual cell forests from a description, with HiveD's addresses and indexes.
 
-A physical address is the path of its parts (`3/1.0.0.2/0/1`), a virtual one the virtual cluster, the number of the
-owned cell, and in each level the number inside that owned cell (`VC1/0/1/3`).
+A physical address is the path of its parts (`3/1.0.0.2/0/1`). A virtual one is the virtual cluster, the number of the
+owned cell, and for each level the number inside that owned cell (`VC1/0/1/3`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from corral.spec.hived_rules import types_below
 
 @dataclass
 class Chain:
-    """All cells under one top type: `levels` and `cells` by level number, place 0 of both is nobody's."""
+    """All cells under one top type; `levels` and `cells` are indexed by level number, and index 0 is unused."""
 
     name: str
     levels: list[Level]
@@ -25,49 +25,49 @@ class Chain:
 
     @property
     def top(self) -> int:
-        """The number of the highest level."""
+        """Return the number of the highest level."""
         return len(self.levels) - 1
 
     @property
     def leaf_type(self) -> str:
-        """The type of its devices."""
+        """Return the cell type of its devices."""
         return self.levels[LEAF].type
 
     def level_of(self, cell_type: str) -> int:
-        """The level whose cells are of this type, 0 when none is."""
+        """Return the level whose cells are of this type, or 0 if none is."""
         return next((level.number for level in self.levels[LEAF:] if level.type == cell_type), 0)
 
 
 @dataclass
 class Tenant:
-    """A virtual cluster's cells: what it owns by chain and level, and by pinned id."""
+    """The cells that a virtual cluster owns, by chain and level, and by pinned id."""
 
     name: str
     roots: dict[str, list[VirtualCell]] = field(default_factory=dict)
     """Its owned cells by chain, in the order of the configuration."""
     owned: dict[str, list[list[VirtualCell]]] = field(default_factory=dict)
-    """The same by chain and level."""
+    """The same cells by chain and level."""
     pinned: dict[str, VirtualCell] = field(default_factory=dict)
 
 
 @dataclass
 class Forest:
-    """Everything that is built once: the chains in the order to be tried, the tenants, where devices are."""
+    """The parts that are built once: the chains in the order of search, the tenants, and the devices."""
 
     chains: dict[str, Chain]
     tenants: dict[str, Tenant]
     pins: dict[str, PhysicalCell]
     devices: dict[tuple[str, int], PhysicalCell]
     on_node: dict[str, list[PhysicalCell]]
-    """The devices of each node, of every chain."""
+    """The devices of each node, over all chains."""
     chains_of: dict[str, list[str]]
-    """The chains of each leaf type, in the order to be tried."""
+    """The chains of each leaf type, in the order of search."""
 
 
 def build(cluster: HivedCluster, chain_order: Iterable[str] | None = None) -> Forest:
-    """The forests that `cluster` describes; chains are tried as `chain_order` says, else in document order.
+    """Build the forests that `cluster` describes; chains are tried in `chain_order`, else in document order.
 
-    Raises InvalidInput when `chain_order` does not name every chain once.
+    Raises InvalidInput when `chain_order` does not name every chain exactly once.
     """
     names = dict.fromkeys(cell.cell_type for cell in cluster.physical_cluster.physical_cells)
     order = list(names) if chain_order is None else list(chain_order)

@@ -1,7 +1,7 @@
-"""Why: HiveD decides on two forests at once, the cells that exist and the cells that are owned; this is their vocabulary.
+"""The two kinds of cells that HiveD works on: physical cells that exist and virtual cells that are owned.
 
-A *physical cell* is a device or a set of near ones; a *virtual cell* is one that a virtual cluster owns without saying
-which. Binding a virtual cell to a physical one keeps the shape: children are bound to children. Source: HiveD (OSDI'20).
+A *physical cell* is a device or a set of nearby ones. A *virtual cell* is owned by a virtual cluster without saying
+which physical cell it is. Binding keeps the tree shape: children are bound to children. Source: HiveD (OSDI'20).
 """
 
 from __future__ import annotations
@@ -16,37 +16,40 @@ if TYPE_CHECKING:
     from corral.scheduler.hived.groups import Group
 
 FREE: Final = -2
-"""The priority of a cell that nobody uses."""
+"""The priority of an unused cell."""
 OPPORTUNISTIC: Final = -1
-"""The priority of what runs on cells of no or of any virtual cluster, and yields to everybody else."""
+"""The priority of opportunistic groups, which use any cell and yield to all others."""
 GUARANTEED: Final = 0
 """The lowest priority that uses a virtual cluster's own cells."""
 HIGHEST: Final = 1000
-"""The highest priority there is."""
+"""The highest priority."""
 LEAF: Final = 1
-"""The level of a device."""
+"""The level number of a device."""
 
 
 class CellState(StrEnum):
-    """Who has a physical cell. A preemptor reserves cells at once, so that two preemptors never want the same ones."""
+    """The state of a physical cell.
+
+    A preemptor reserves cells at once, so that two preemptors never want the same cells.
+    """
 
     FREE = "Free"
-    """Nobody uses it and nobody waits for it.
+    """No group uses it and none waits for it.
 
     -> USED | RESERVED
     """
     USED = "Used"
-    """A group runs on it and nobody waits for it.
+    """A group runs on it and none waits for it.
 
     -> FREE | RESERVING
     """
     RESERVING = "Reserving"
-    """A group still runs on it, and a preemptor has it for the time after.
+    """A group still runs on it, and a preemptor has reserved it.
 
     -> USED | RESERVED
     """
     RESERVED = "Reserved"
-    """Nobody runs on it any more, and a preemptor has it.
+    """No group runs on it any more, and a preemptor has reserved it.
 
     -> FREE | USED
     """
@@ -54,7 +57,7 @@ class CellState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of a chain: `number` counts from 1 (devices), `leaves` is the number of devices in such a cell."""
+    """One level of a chain: `number` counts from 1 (devices), `leaves` is the number of devices per cell."""
 
     chain: str
     number: int
@@ -66,7 +69,7 @@ class Level:
 
     @property
     def reaches_node(self) -> bool:
-        """Whether such a cell is a node or more."""
+        """Return whether such a cell is a node or larger."""
         return self.at_node or self.above_node
 
 
@@ -84,15 +87,15 @@ class Cell:
         self.used: dict[int, int] = {}
         self.busy = 0
         self.watchers: tuple[set[Cell], ...] = ()
-        """Sets that this cell puts itself into when its counts change."""
+        """Sets that this cell adds itself to when its counts change."""
 
     @property
     def priority(self) -> int:
-        """The highest priority in use inside it, FREE when there is none."""
+        """Return the highest priority in use inside it, or FREE."""
         return max(self.used) if self.used else FREE
 
     def charge(self, priority: int, change: int) -> None:
-        """Count `change` devices at `priority` here and in every cell above."""
+        """Add `change` devices at `priority` here and in every ancestor."""
         cell: Cell | None = self
         while cell is not None:
             left = cell.used.get(priority, 0) + change
@@ -107,7 +110,7 @@ class Cell:
 
 
 class PhysicalCell(Cell):
-    """A cell that exists. `free` says that it stands in the free list, `split` that a part of it is taken."""
+    """A cell that exists; `free` means it is in the free list, `split` that a part of it is taken."""
 
     __slots__ = ("address", "device", "free", "healthy", "nodes", "pinned", "reserver", "split", "user", "virtual")
     parent: PhysicalCell | None
@@ -128,7 +131,10 @@ class PhysicalCell(Cell):
 
     @property
     def state(self) -> CellState:
-        """A device's own state; above, used when any part is used, else what all parts are."""
+        """Return a device's own state, or the state of a larger cell derived from its parts.
+
+        Parts of equal state pass it on. Of mixed parts, a used or reserving one makes the cell USED; else it is FREE.
+        """
         if not self.children:
             if self.user is None:
                 return CellState.FREE if self.reserver is None else CellState.RESERVED
@@ -139,7 +145,7 @@ class PhysicalCell(Cell):
         return CellState.USED if states & {CellState.USED, CellState.RESERVING} else CellState.FREE
 
     def leaves(self) -> Iterator[PhysicalCell]:
-        """Its devices in the order of the configuration."""
+        """Yield its devices in the order of the configuration."""
         if not self.children:
             yield self
         for child in self.children:
@@ -163,16 +169,16 @@ class VirtualCell(Cell):
 
     @property
     def healthy(self) -> bool:
-        """A bound cell is as healthy as what it is bound to."""
+        """Return whether the physical cell it is bound to is healthy; True if unbound."""
         return self.physical is None or self.physical.healthy
 
     @property
     def state(self) -> CellState:
-        """A bound cell is in the state of what it is bound to."""
+        """Return the state of the physical cell it is bound to; FREE if unbound."""
         return CellState.FREE if self.physical is None else self.physical.state
 
     def leaves(self) -> Iterator[VirtualCell]:
-        """Its devices in order."""
+        """Yield its devices in order."""
         if not self.children:
             yield self
         for child in self.children:
@@ -180,24 +186,24 @@ class VirtualCell(Cell):
 
 
 def bind(physical: PhysicalCell, virtual: VirtualCell) -> None:
-    """Let `virtual` be `physical` from now on."""
+    """Bind `virtual` to `physical`."""
     physical.virtual, virtual.physical = virtual, physical
 
 
 def unbind(physical: PhysicalCell) -> None:
-    """End the binding of `physical`, if there is one."""
+    """Unbind `physical` if it is bound."""
     if physical.virtual is not None:
         physical.virtual.physical = None
         physical.virtual = None
 
 
 def first_unbound(cells: tuple[VirtualCell, ...] | list[VirtualCell]) -> VirtualCell | None:
-    """The first of `cells` that is not bound."""
+    """Return the first of `cells` that is not bound."""
     return next((cell for cell in cells if cell.physical is None), None)
 
 
 def bind_bad(physical: PhysicalCell) -> None:
-    """Show what is bad inside a bound cell to its owner: each bad child is bound to an unbound child of the owner's."""
+    """Show the bad parts of a bound cell to its owner by binding each bad child to an unbound virtual child."""
     assert physical.virtual is not None
     for child in physical.children:
         if not child.healthy:
@@ -209,7 +215,7 @@ def bind_bad(physical: PhysicalCell) -> None:
 
 
 def unbind_all(physical: PhysicalCell) -> None:
-    """End the binding of a cell that nobody uses, and of what is bad inside it."""
+    """Unbind an unused cell and the bad cells inside it."""
     unbind(physical)
     for child in physical.children:
         if child.virtual is not None:

@@ -1,4 +1,4 @@
-"""Why: whatever is kept can drift; everything that is kept here can be counted anew, compared and hashed."""
+"""Recount, compare and hash the kept HiveD state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from corral.scheduler.hived.state import State
 
 
 def broken_guarantees(state: State) -> list[str]:
-    """Where less is left than the virtual clusters have free, or splitting would leave somebody short; with numbers."""
+    """Describe, with numbers, where a guarantee is broken.
+
+    A guarantee is broken where fewer cells are left than the virtual clusters own and do not use, or where splitting
+    would leave one of them short.
+    """
     found = []
     for name, ledger in state.ledgers.items():
         spare = ledger.spare(ledger.free_counts(), ledger.needed)
@@ -26,7 +30,7 @@ def broken_guarantees(state: State) -> list[str]:
 
 
 def differences(state: State) -> list[str]:
-    """Every way in which what is kept differs from the same counted anew; empty when all is well."""
+    """Describe every difference between the kept state and a recount; empty if there is none."""
     found = list(_groups(state))
     leaves = {cell: (group, owned) for group in state.groups.values() for cell, owned in _current(group)}
     found += _devices(state, leaves)
@@ -40,7 +44,7 @@ def differences(state: State) -> list[str]:
 
 
 def digest(state: State) -> str:
-    """A hash of all that later decisions depend on."""
+    """Return a hash of everything that later decisions depend on."""
     hashed = blake2b(digest_size=16)
     for line in _lines(state):
         hashed.update(line.encode() + b"\n")
@@ -60,7 +64,7 @@ def _lines(state: State) -> Iterator[str]:
 
 
 def _current(group: Group) -> Iterator[tuple[PhysicalCell, VirtualCell | None]]:
-    """The devices that are charged to a group: not those that its preemptor has already."""
+    """Yield the devices charged to a group, without those that a preemptor has already taken over."""
     for cell, owned in group.held():
         if cell.reserver is None or cell.reserver is group:
             yield cell, owned
@@ -96,7 +100,7 @@ def _devices(state: State, leaves: dict[PhysicalCell, tuple[Group, VirtualCell |
 
 
 def _miscounted(cell: Cell) -> bool:
-    """Whether a cell's counts are not those of its children together."""
+    """Return whether a cell's counts differ from the sum over its children."""
     if cell.children:
         total: dict[int, int] = {}
         for child in cell.children:
@@ -164,7 +168,7 @@ def _accounts(ledger: Ledger) -> Iterator[str]:
 
 
 def _walk(cell: PhysicalCell, free: list[set[int]], left: list[set[int]], unused: dict[str, list[int]]) -> bool:
-    """Count what is free in a cell of which nothing above is; whether the whole of it is."""
+    """Record the free cells inside a cell with nothing free above it; return whether the whole cell is free."""
     if cell.virtual is not None:
         unused[cell.virtual.vc][cell.level] -= 1
         return False

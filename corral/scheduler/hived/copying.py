@@ -1,7 +1,7 @@
-"""Why: plans and questions are tried on a copy; the forests refer to themselves everywhere, so it is made cell by cell.
+"""Copy HiveD's whole state cell by cell, for plans and questions that are tried on a copy.
 
-Every cell and group gets an empty twin first, and is filled in then: no recursion is deeper than one object. There are
-hundreds of thousands of cells: theirs are written out field by field, and only what is left goes through `deepcopy`.
+Every cell and group first gets an empty twin, which is filled in afterwards, so that recursion stays one object deep.
+There are hundreds of thousands of cells: their fields are copied explicitly, and `deepcopy` handles only the rest.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from corral.scheduler.hived.algorithm import HivedAlgorithm
 
 _Twins = dict[Any, Any]
-"""By cell or group its twin; None is its own."""
+"""The twin of each cell or group; None maps to itself."""
 
 
 def copied(algorithm: HivedAlgorithm) -> HivedAlgorithm:
-    """An independent copy; what never changes (the configuration, the levels, requests) is shared: O(cells)."""
+    """Return an independent copy: O(cells). The configuration, levels and requests, which never change, are shared."""
     state, new = algorithm.state, object.__new__
     physical, virtual = list(_physical(state.forest)), list(_virtual(state.forest))
     twins: _Twins = {None: None}
@@ -71,7 +71,7 @@ def _fill_virtual(cell: VirtualCell, twins: _Twins, memo: dict[int, Any]) -> Non
 
 
 def _watched(cell: Cell, memo: dict[int, Any]) -> tuple[set[Cell], ...]:
-    """The sets of its views; what they hold is in the memo."""
+    """Return the copies of the view sets that a cell reports its changes to."""
     found = []
     for changed in cell.watchers:
         twin = memo.get(id(changed))
@@ -107,7 +107,7 @@ def _fill_group(group: Group, twins: _Twins) -> None:
 
 
 def _copy_forest(forest: Forest, twins: _Twins, memo: dict[int, Any]) -> None:
-    """The twin of everything that only finds cells, in the memo; ledgers know chains and owned cells by identity."""
+    """Add copies of the chains, tenants and forest to the memo, since ledgers refer to them by identity."""
     for chain in forest.chains.values():
         cells = [[twins[cell] for cell in level] for level in chain.cells]
         memo[id(chain)] = Chain(chain.name, chain.levels, cells)

@@ -1,8 +1,8 @@
-"""Why: which of several equal cells is taken follows from the order of the free list; there are two orders to choose from.
+"""The free list of one cell level, in one of two orders that decide which of several equal cells is taken.
 
-In the *configuration*'s order the list does not depend on what came and went before, so a state rebuilt after a crash
-decides as the old one would have. In *history* order it is HiveD's own list: what is freed goes to the end, and the last
-takes the place of what is removed; HiveD's published decisions come out only so.
+In *configuration* order the list does not depend on earlier events, so a state rebuilt after a crash makes the same
+decisions. *History* order is HiveD's own: a freed cell goes to the end, and the last cell takes the place of a removed
+one. Only it reproduces HiveD's published decisions.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class FreeList:
         self._cells = list(cells)
 
     def copy(self) -> FreeList:
-        """The same list, to be tried on."""
+        """Return an independent copy of the list."""
         return FreeList(Order.HISTORY if self._by_history else Order.CONFIGURATION, self._cells)
 
     def twin(self, twins: Mapping[PhysicalCell, PhysicalCell]) -> FreeList:
-        """The same list of other cells."""
+        """Return the same list of the twin cells."""
         order = Order.HISTORY if self._by_history else Order.CONFIGURATION
         return FreeList(order, [twins[cell] for cell in self._cells])
 
@@ -56,14 +56,14 @@ class FreeList:
         return at < len(self._cells) and self._cells[at] is cell
 
     def add(self, cell: PhysicalCell) -> None:
-        """A cell is free."""
+        """Add a cell that became free."""
         if self._by_history:
             self._cells.append(cell)
         else:
             insort(self._cells, cell, key=_ordinal)
 
     def remove(self, cell: PhysicalCell) -> None:
-        """A cell, which is in the list, is not free any more."""
+        """Remove a cell, which must be in the list."""
         if self._by_history:
             last = self._cells.pop()
             if last is not cell:
@@ -72,7 +72,7 @@ class FreeList:
             self._cells.pop(bisect_left(self._cells, cell.ordinal, key=_ordinal))
 
     def first(self, count: int) -> list[PhysicalCell]:
-        """The `count` cells that would go if the first were removed so often."""
+        """Return the `count` cells that repeatedly removing the first one would take, in that order."""
         if not self._by_history or count < 1:
             return self._cells[: max(count, 0)]
         return self._cells[:1] + self._cells[:0:-1][: count - 1]

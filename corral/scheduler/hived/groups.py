@@ -1,4 +1,7 @@
-"""Why: HiveD schedules affinity groups (gangs) and never a part of one; what a group asks, holds and becomes is here."""
+"""HiveD's affinity groups (gangs): their requests, states, placements and decisions.
+
+HiveD schedules a group as a whole, never a part of it.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,17 @@ from corral.kernel.errors import InvalidInput
 from corral.scheduler.hived.cells import HIGHEST, OPPORTUNISTIC, PhysicalCell, VirtualCell
 
 MOST_PODS: Final = 100_000
-"""A group may not have more pods than this."""
+"""The most pods in one group."""
 
 
 class GroupState(StrEnum):
-    """Where a group stands; a group that waits, or is gone, is not kept.
+    """The state of a kept group; waiting and deleted groups are not kept.
 
-    Source: HiveD, doc/design/state-machine.md (Pending and Deleted are our *not kept*).
+    Source: HiveD, doc/design/state-machine.md (its Pending and Deleted are *not kept* here).
     """
 
     ALLOCATED = "Allocated"
-    """Each of its devices is used by it, and no preemptor wants any.
+    """It uses each of its devices, and no preemptor wants any of them.
 
     -> BEING_PREEMPTED | gone
     """
@@ -31,14 +34,14 @@ class GroupState(StrEnum):
     -> ALLOCATED | gone
     """
     BEING_PREEMPTED = "BeingPreempted"
-    """It uses its devices, and a preemptor has reserved at least one of them; it is told so even if that one gives up.
+    """It uses its devices, and a preemptor has reserved some; the state stays even if the preemptor gives up.
 
     -> gone
     """
 
 
 class Phase(StrEnum):
-    """What the caller can do with a decision: only in the second may victims be named and cells reserved."""
+    """The caller's scheduling phase; only in PREEMPTING can it preempt victims and have cells reserved."""
 
     FILTERING = "Filtering"
     PREEMPTING = "Preempting"
@@ -46,7 +49,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """So many equal pods of a group, with so many devices each."""
+    """`pods` equal pods of a group, with `leaves` devices each."""
 
     pods: int
     leaves: int
@@ -54,7 +57,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """What one pod asks for, and the group it is part of; `pod` is unique in the cluster."""
+    """The request of one pod, with its group; `pod` is unique in the cluster."""
 
     pod: str
     vc: str
@@ -63,21 +66,21 @@ class PodRequest:
     group: str
     members: tuple[Member, ...]
     leaf_type: str = ""
-    """The type of the devices; any type when empty."""
+    """The type of the devices; empty means any."""
     pinned_cell: str = ""
     lazy_preemption: bool = False
     """Whether it may lose its guarantee and keep running, instead of being ended by a preemptor of its own VC."""
     ignore_suggested: bool = True
-    """Whether the nodes that the caller suggests may be passed over."""
+    """Whether nodes outside the caller's suggestion may be used."""
     span_chains: bool = False
-    """Whether the group may be parted between chains when none has room for all of it (HiveD never does)."""
+    """Whether the group may be split over chains when none has room for all of it (HiveD never does this)."""
 
     def sizes(self) -> list[int]:
-        """The devices of each pod of the group, smallest first."""
+        """Return the devices of each pod of the group, smallest first."""
         return sorted(member.leaves for member in self.members for _ in range(member.pods))
 
     def check(self) -> None:
-        """Raise InvalidInput when the request cannot be meant, whatever the cluster is."""
+        """Raise InvalidInput when the request is invalid on any cluster."""
         if not self.group or not self.vc:
             raise InvalidInput("bad-request", f'Pod "{self.pod}" names no {"group" if self.vc else "virtual cluster"}.')
         if not OPPORTUNISTIC <= self.priority <= HIGHEST:
@@ -94,9 +97,9 @@ class PodRequest:
 
 @dataclass(frozen=True, slots=True)
 class PodPlacement:
-    """Where one pod of a group is: its node and devices, and for each device the type of the owned cell it is in.
+    """The node and devices of one pod of a group, and the type of the owned cell that contains each device.
 
-    The types are "" for what runs opportunistically.
+    The types are "" for opportunistic pods.
     """
 
     node: str
@@ -106,7 +109,7 @@ class PodPlacement:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Start the pod on these devices. It, with its request, is all that has to be kept to recover after a crash."""
+    """Start the pod on these devices. With the request, this is everything that recovery after a crash needs."""
 
     node: str
     devices: tuple[int, ...]
@@ -117,7 +120,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """The pod's cells are in use: these pods, all on `node`, have to end first."""
+    """The pod's cells are in use; these pods, all on `node`, must end first."""
 
     node: str
     victims: tuple[str, ...]
@@ -125,7 +128,7 @@ class Preempt:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing can be done for the group now."""
+    """The group cannot be placed now."""
 
     reason: str
 
@@ -135,7 +138,7 @@ Decision = Bind | Preempt | Wait
 
 @dataclass(slots=True)
 class Slot:
-    """The place of one pod of a group; `cells` has None where the configuration has lost the device."""
+    """The place of one pod of a group; `cells` has None where the configuration no longer has the device."""
 
     size: int
     node: str
@@ -143,21 +146,21 @@ class Slot:
     cells: list[PhysicalCell | None]
     owned: list[VirtualCell | None]
     told: tuple[str, ...] = ()
-    """The types of the owned cells when it was bound, for the devices that are lost."""
+    """The types of the owned cells when the pod was bound, for devices that the configuration has lost."""
     pod: PodRequest | None = None
 
     def held(self) -> Iterator[tuple[PhysicalCell, VirtualCell | None]]:
-        """Its devices that exist, each with the virtual cell it stands for."""
+        """Yield its devices that still exist, each with its virtual cell."""
         for cell, owned in zip(self.cells, self.owned, strict=True):
             if cell is not None:
                 yield cell, owned
 
     def chain(self, told: str) -> str:
-        """The chain it is in; `told` where the configuration has lost it."""
+        """Return the chain it is in, or `told` where the configuration has lost its devices."""
         return next((cell.kind.chain for cell, _ in self.held()), told)
 
     def types(self) -> Iterator[str]:
-        """For each device the type of the owned cell it is in, "" where it runs opportunistically."""
+        """Yield for each device the type of the owned cell that contains it, "" if it is used opportunistically."""
         for at, (cell, owned) in enumerate(zip(self.cells, self.owned, strict=True)):
             if owned is not None:
                 yield owned.root.kind.type
@@ -167,7 +170,7 @@ class Slot:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """An affinity group that holds or has reserved its devices; `guaranteed` says that it holds virtual cells."""
+    """An affinity group that holds or has reserved its devices; `guaranteed` means that it holds virtual cells."""
 
     name: str
     vc: str
@@ -180,39 +183,39 @@ class Group:
     slots: list[Slot]
     guaranteed: bool
     preempting: dict[str, PodRequest] = field(default_factory=dict)
-    """The pods that wait for the preemption to end, by name."""
+    """The pods waiting for the preemption to end, by name."""
     lazily_preempted_by: str = ""
     lazily_preempted_at: float = 0.0
     """Seconds since the epoch."""
 
     def held(self) -> Iterator[tuple[PhysicalCell, VirtualCell | None]]:
-        """Its devices that exist, each with the virtual cell it stands for."""
+        """Yield its devices that still exist, each with its virtual cell."""
         for slot in self.slots:
             yield from slot.held()
 
     @property
     def pods(self) -> list[PodRequest]:
-        """The pods that run."""
+        """Return the running pods."""
         return [slot.pod for slot in self.slots if slot.pod is not None]
 
     @property
     def label(self) -> str:
-        """The state as HiveD's own tests write it."""
+        """Return the state in the notation of HiveD's own tests."""
         lost = self.priority > OPPORTUNISTIC and not self.guaranteed
         return f"{self.state.value}+LazyPreempted" if lost else self.state.value
 
     def placements(self) -> tuple[PodPlacement, ...]:
-        """Where every pod of it is, as a bound pod keeps it."""
+        """Return the placement of each of its pods, as stored with a bound pod."""
         return placements_of(self.slots)
 
 
 def placements_of(slots: Iterable[Slot]) -> tuple[PodPlacement, ...]:
-    """Where the pods of these slots are, as a bound pod keeps it."""
+    """Return the placements of the pods of these slots, as stored with a bound pod."""
     return tuple(PodPlacement(slot.node, slot.devices, tuple(slot.types())) for slot in slots)
 
 
 def new_slots(sizes: list[int], cells: list[list[PhysicalCell]], owned: list[list[VirtualCell]] | None) -> list[Slot]:
-    """The slots of a placement, in the order of `sizes`."""
+    """Return the slots of a placement, in the order of `sizes`."""
     return [
         Slot(
             size,

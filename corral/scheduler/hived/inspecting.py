@@ -1,4 +1,4 @@
-"""Why: HiveD's pages and OpenPAI's portal read HiveD's JSON; these are its documents, field by field.
+"""HiveD's inspection documents in JSON, as HiveD's pages and OpenPAI's portal read them.
 
 `GET /v1/inspect/affinitygroups[/name]` and `GET /v1/inspect/clusterstatus[/physicalcluster|/virtualclusters[/vc]]`.
 Source: HiveD, pkg/api types. An empty field is left out where HiveD leaves it out.
@@ -18,7 +18,10 @@ Document = dict[str, Any]
 
 
 def inspected(state: State, what: str) -> Document | list[Document]:
-    """The document at an address below `/v1/inspect/`; raises InvalidInput where HiveD answers 400, NotFound where 404."""
+    """Return the document at a path below `/v1/inspect/`.
+
+    Raises InvalidInput where HiveD answers 400, NotFound where it answers 404.
+    """
     match what.rstrip("/").split("/"):
         case ["affinitygroups"]:
             return affinity_groups(state)
@@ -36,35 +39,35 @@ def inspected(state: State, what: str) -> Document | list[Document]:
 
 
 def affinity_groups(state: State) -> Document:
-    """All groups: `{"items": [...]}`."""
+    """Return all groups: `{"items": [...]}`."""
     return {"items": [_group(group) for group in state.groups.values()]}
 
 
 def affinity_group(state: State, name: str) -> Document:
-    """One group; raises InvalidInput (HiveD's 400) when it neither holds nor reserves anything."""
+    """Return one group; raises InvalidInput (HiveD's 400) if it neither holds nor reserves devices."""
     if name not in state.groups:
         raise InvalidInput("unknown-group", f"Affinity group {name} is neither allocated nor preempting.")
     return _group(state.groups[name])
 
 
 def cluster_status(state: State) -> Document:
-    """The physical cells and those of every virtual cluster."""
+    """Return the physical cells and those of every virtual cluster."""
     return {"physicalCluster": physical_cluster(state), "virtualClusters": virtual_clusters(state)}
 
 
 def physical_cluster(state: State) -> list[Document]:
-    """Every cell at the top with all below it."""
+    """Return every top-level cell with all cells below it."""
     return [_physical(cell) for chain in state.forest.chains.values() for cell in chain.cells[chain.top]]
 
 
 def virtual_clusters(state: State) -> dict[str, list[Document]]:
-    """By virtual cluster, its owned cells with all below them, then what it uses opportunistically."""
+    """Return for each virtual cluster its owned cells with all cells below, then its opportunistic devices."""
     scavenged = _scavenged(state)
     return {name: _tenant(state, name, scavenged.get(name, [])) for name in state.forest.tenants}
 
 
 def virtual_cluster(state: State, name: str) -> list[Document]:
-    """The same of one virtual cluster; raises InvalidInput (HiveD's 400) when there is none of that name."""
+    """Return the cells of one virtual cluster; raises InvalidInput (HiveD's 400) if it does not exist."""
     if name not in state.forest.tenants:
         raise InvalidInput("unknown-virtual-cluster", f"VC {name} not found.")
     return _tenant(state, name, _scavenged(state).get(name, []))
@@ -124,7 +127,7 @@ def _cell(cell: Cell, address: str, state: CellState, *, healthy: bool, leaf_typ
 
 
 def _leaf_type(cell: Cell) -> str:
-    """HiveD names the leaf type of the cells at the top, and of no other."""
+    """Return the leaf type of a top-level cell, and "" for all others, as HiveD does."""
     if cell.parent is not None:
         return ""
     while cell.children:
@@ -163,6 +166,6 @@ def _virtual(cell: VirtualCell) -> Document:
 
 
 def _opportunistic(cell: PhysicalCell) -> Document:
-    """A device that a virtual cluster uses beyond its own, shown among its cells as HiveD does."""
+    """Return a device that a virtual cluster uses opportunistically, listed among its cells as HiveD does."""
     document = _cell(cell, f"{cell.address}-opp", CellState.USED, healthy=cell.healthy)
     return document | {"cellPriority": OPPORTUNISTIC, "physicalCell": _physical_alone(cell)}

@@ -1,9 +1,9 @@
-"""Why: HiveD's promise is arithmetic: per chain and level, what is left is never less than what is owned and not used.
+"""Account for the cells of one chain, so that never fewer are left than are owned and unused, per level.
 
-The ledger keeps that arithmetic for one chain: the free list, in which buddies merge and larger cells are split; what is
-left; what every virtual cluster has not taken yet; what of the free is bad; and the *doomed* cells: when a virtual
-cluster has more free cells than healthy ones are left, some are bound to bad cells at once, so that its owner sees them
-and is not sent there. Source: HiveD (OSDI'20), sections 3-4, and pkg/algorithm.
+The ledger keeps the free list, in which buddies merge and larger cells are split; the cells that are left; the cells
+that each virtual cluster has not taken yet; and the bad cells among the free ones. It also keeps the *doomed* cells. If
+a virtual cluster has more unused cells than healthy ones are left, some are bound to bad cells at once. Its owner then
+sees them, and no group is sent there. Source: HiveD (OSDI'20), sections 3-4, and pkg/algorithm.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from corral.scheduler.hived.freelist import FreeList, Order
 
 
 class Ledger:
-    """The accounts of one chain. Lists by level have nobody's place 0; cells in `bad` and `doomed` are ordinals."""
+    """The accounts of one chain; index 0 of lists by level is unused, and `bad` and `doomed` hold cell ordinals."""
 
     def __init__(self, chain: Chain, tenants: dict[str, Tenant], order: Order) -> None:
         self.chain = chain
@@ -37,7 +37,7 @@ class Ledger:
         self.owned: dict[str, list[list[VirtualCell]]] = {}
         self._owns: dict[str, list[int]] = {}
         self.unused: dict[str, list[int]] = {}
-        """By virtual cluster and level: the cells that it owns, pinned ones included, and that are not bound."""
+        """For each virtual cluster and level: its owned cells, pinned ones included, that are not bound."""
         self.needed = [0] * (chain.top + 1)
         """The sum of `unused` over the virtual clusters."""
         self.doomed: dict[str, list[list[int]]] = {}
@@ -65,11 +65,11 @@ class Ledger:
             self.needed[level] += counts[level]
 
     def owns(self) -> dict[str, list[int]]:
-        """By virtual cluster and level: how many cells it owns, pinned ones included."""
+        """Return the number of cells that each virtual cluster owns per level, pinned ones included."""
         return self._owns
 
     def safe_to_take(self, cell: PhysicalCell) -> bool:
-        """Whether every virtual cluster could still have all it owns if `cell` went to one that owns such a cell."""
+        """Return whether an owner of such a cell may take `cell` without breaking another guarantee."""
         upto = cell.level
         parent = cell.parent
         while parent is not None and not parent.split:
@@ -81,11 +81,14 @@ class Ledger:
         return all(spare[each] > 0 for each in range(level + 1, upto + 1))
 
     def free_counts(self) -> list[int]:
-        """How many cells of each level stand in the free list."""
+        """Return the number of cells of each level in the free list."""
         return [len(cells) for cells in self.free]
 
     def spare(self, free: list[int], needed: list[int]) -> list[int]:
-        """Per level, how many cells can be split without anybody missing one, when the levels above split all theirs."""
+        """Return per level how many cells can be split without a shortage.
+
+        It assumes that the levels above split all their spare cells.
+        """
         spare, above = [0] * len(free), 0
         for level in reversed(self.levels):
             spare[level] = above + free[level] - needed[level]
@@ -93,7 +96,7 @@ class Ledger:
         return spare
 
     def take(self, cell: PhysicalCell, vc: str) -> None:
-        """Give `cell`, bound already, to `vc`: it leaves the free list, and cells above it are split as need be."""
+        """Give an already bound `cell` to `vc`: remove it from the free list, splitting larger cells as needed."""
         self.unsettled = True
         level = cell.level
         self.unused[vc][level] -= 1
@@ -112,7 +115,7 @@ class Ledger:
         bind_bad(cell)
 
     def give_back(self, cell: PhysicalCell, vc: str) -> None:
-        """Take `cell` back from `vc`: its bindings end, and it merges with its buddies as far as all are free."""
+        """Take `cell` back from `vc`: end its bindings and merge it with its free buddies."""
         self.unsettled = True
         unbind_all(cell)
         level = cell.level
@@ -155,7 +158,7 @@ class Ledger:
         self.free[cell.level].remove(cell)
 
     def is_left(self, cell: PhysicalCell) -> bool:
-        """Whether `cell` is in the free list, or inside a cell that is."""
+        """Return whether `cell` is in the free list or inside a cell that is."""
         at: PhysicalCell | None = cell
         while at is not None:
             if at.free:
@@ -166,7 +169,7 @@ class Ledger:
         return False
 
     def set_bad(self, leaf: PhysicalCell) -> None:
-        """A device went bad, and so did every cell that it is in; an owner of one of them is shown it."""
+        """Mark a device and every cell that contains it as bad, and show the bad cells to their owners."""
         self.unsettled = True
         gone = []
         at: PhysicalCell | None = leaf
@@ -184,7 +187,7 @@ class Ledger:
                 bind(cell, virtual)
 
     def set_healthy(self, leaf: PhysicalCell) -> None:
-        """A device came back, and with it every cell above that has nothing bad left; what nobody uses is unbound."""
+        """Mark a device, and each ancestor without bad parts, as healthy; unbind those that are unused."""
         self.unsettled = True
         at: PhysicalCell | None = leaf
         while at is not None and not at.healthy and all(child.healthy for child in at.children):
@@ -200,7 +203,7 @@ class Ledger:
             at = at.parent
 
     def promote(self, root: VirtualCell) -> None:
-        """A doomed cell is used after all (a part of it is healthy): from now on it is taken, and not doomed."""
+        """Turn a doomed cell into a taken one, because a healthy part of it is used."""
         if root.physical is not None and not root.pinned_id:
             cells = self.doomed[root.vc][root.level]
             if root.physical.ordinal in cells:
@@ -208,7 +211,7 @@ class Ledger:
                 self.unsettled = True
 
     def settle(self) -> None:
-        """Doom what must be bad and reprieve what need not be; from the top, since that only changes levels below."""
+        """Doom and release cells as the counts require, from the top level down: a change affects only lower levels."""
         if not self.unsettled:
             return
         for level in reversed(self.levels):
@@ -238,7 +241,7 @@ class Ledger:
         self.give_back(cell, vc)
 
     def _bad_cell(self, level: int) -> PhysicalCell | None:
-        """A bad cell that is left, split off the smallest free cell; None when splitting would break a guarantee."""
+        """Return a bad cell that is left, inside the smallest free cell; None if splitting would break a guarantee."""
         for upto in range(level, self.chain.top + 1):
             if not self._safe_to_split(level, upto):
                 return None

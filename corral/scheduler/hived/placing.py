@@ -1,4 +1,4 @@
-"""Why: how a new gang finds its place: in which chains, at which priority, first virtual, then physical."""
+"""Find a place for a new group: choose chain and priority, place it on virtual cells, then map it to physical ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from corral.scheduler.hived.state import State
 from corral.scheduler.hived.topology import View
 
 Demoted = tuple[Group, list[list[VirtualCell | None]]]
-"""A group that lost its guarantee, and what its devices stood for."""
+"""A group that lost its guarantee, and the virtual cells that its devices had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class Found:
 def find_placement(
     state: State, request: PodRequest, suggested: Set[str], demoted: list[Demoted] | None = None
 ) -> tuple[Found | None, str]:
-    """A placement for the group of `request`, or None and why there is none now.
+    """Find a placement for the group of `request`, or return None and the reason.
 
-    Groups of the same virtual cluster that allow it lose their guarantee here if the placement needs their cells; they
-    are added to `demoted`.
-    Raises InvalidInput when the virtual cluster, its pinned cell or its devices of that type do not exist.
+    Groups of the same virtual cluster that allow it lose their guarantee here if the placement needs their cells. They
+    are added to `demoted`. Raises InvalidInput when the virtual cluster, its pinned cell or its devices of that type do
+    not exist.
     """
     request.check()
     tenant = state.forest.tenants.get(request.vc)
@@ -62,7 +62,7 @@ def find_placement(
 def _parted(
     state: State, request: PodRequest, chains: list[str], nodes: Set[str] | None, told: list[Demoted] | None
 ) -> tuple[Found | None, str]:
-    """The group in several chains: each in turn takes what it can of the largest pods that are left, all or nothing."""
+    """Place the group over several chains, all or nothing; each chain takes the largest remaining pods that fit."""
     left, slots = request.sizes(), list[Slot]()
     demoted: list[Demoted] = []
     for chain in chains:
@@ -84,7 +84,7 @@ def _parted(
 def _most(
     view: View[PhysicalCell] | View[VirtualCell], left: list[int], priority: int, nodes: Set[str] | None
 ) -> list[int]:
-    """As many of the pods as these nodes have room for, larger ones first."""
+    """Return the pods that fit on these nodes, larger ones first."""
     part: list[int] = []
     for size, count in sorted(Counter(left).items(), reverse=True):
         least, most = 0, count
@@ -97,7 +97,7 @@ def _most(
 
 
 def _chains(state: State, request: PodRequest) -> list[str]:
-    """The chains to be tried, in order: of the leaf type asked for or of all, and owned if the request is guaranteed."""
+    """Return the chains to try, in order: those of the requested leaf type, and owned if the request is guaranteed."""
     by_type = state.forest.chains_of
     if request.leaf_type and request.leaf_type not in by_type:
         raise InvalidInput("unknown-device-type", f'The cluster has no devices of type "{request.leaf_type}".')
@@ -115,7 +115,7 @@ def _chains(state: State, request: PodRequest) -> list[str]:
 
 
 def _view(state: State, request: PodRequest, chain: str) -> View[PhysicalCell] | View[VirtualCell]:
-    """The nodes among which to choose: all of the chain, or those that the virtual cluster owns."""
+    """Return the nodes to choose from: all of the chain, or those that the virtual cluster owns."""
     if request.priority < GUARANTEED:
         return state.physical_views[chain]
     if request.pinned_cell:
@@ -131,7 +131,7 @@ def _in_chain(
     suggested: Set[str] | None,
     demoted: list[Demoted] | None = None,
 ) -> tuple[Found | None, str]:
-    """Pods of these sizes in one chain; groups that lose their guarantee for it are added to `demoted`."""
+    """Place pods of these sizes in one chain; groups that lose their guarantee for it are added to `demoted`."""
     view = _view(state, request, chain)
     if request.priority < GUARANTEED:
         cells, reason = cast("View[PhysicalCell]", view).place(sizes, request.priority, suggested)
@@ -167,6 +167,6 @@ def _demote_on(state: State, owned: list[list[VirtualCell]], by: str) -> list[De
 
 
 def undo(state: State, demoted: list[Demoted]) -> None:
-    """Give the guarantees back."""
+    """Restore the guarantees that these groups lost."""
     for group, before in reversed(demoted):
         state.promote(group, before)

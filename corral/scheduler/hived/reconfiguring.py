@@ -1,4 +1,4 @@
-"""Why: HiveD restarts to change its cells or virtual clusters; here the running groups are moved to a new state on line."""
+"""Move the running groups to a state with another configuration, without the restart that HiveD needs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from corral.scheduler.hived.state import State
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a new configuration did to the groups; no running pod was touched."""
+    """The effects of a new configuration on the groups; no running pod is touched."""
 
     lazily_preempted: tuple[str, ...]
-    """Groups that ran on owned cells and now run opportunistically."""
+    """Groups that used owned cells and now run opportunistically."""
     ignored: tuple[tuple[str, str, tuple[int, ...]], ...]
-    """Group, node and devices that run and are not in the configuration any more."""
+    """Group, node and devices that still run but are not in the configuration any more."""
     cancelled: tuple[str, ...]
-    """Groups whose preemption ended; their pods are to be scheduled anew."""
+    """Groups whose preemption was cancelled; their pods must be scheduled again."""
 
 
 def move_groups(old: State, new: State) -> Changes:
-    """Account in `new` for everything that runs in `old`, in the order in which it was allocated there."""
+    """Account in `new` for everything that runs in `old`, in its order of allocation."""
     lost, ignored = [], []
     waiting = tuple(group.name for group in old.groups.values() if group.state is GroupState.PREEMPTING)
     for group in old.groups.values():

@@ -1,7 +1,8 @@
-"""Why: a running pod's place is a fact; after a crash or a new configuration it is accounted for as well as it can be.
+"""Account for pods that already run, after a crash or a new configuration.
 
-Source: HiveD's work-preserving reconfiguration. A device that is gone from the configuration is not accounted for. If the
-owned cell is gone, or counting it as owned would break another's guarantee, the group keeps running opportunistically.
+Source: HiveD's work-preserving reconfiguration. A device that the configuration no longer has is not accounted for. If
+the owned cell is gone, or counting it as owned would break another guarantee, the group keeps running
+opportunistically.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from corral.scheduler.hived.state import State
 
 
 def find_device(state: State, node: str, index: int) -> PhysicalCell | None:
-    """The cell of a device, None when the configuration does not have it (any more)."""
+    """Return the cell of a device, or None if the configuration does not have it (any more)."""
     return state.forest.devices.get((node, index))
 
 
 def restore(state: State, request: PodRequest, bound: Bind) -> Group:
-    """Account for a group that was not known, from the request and the binding of one of its pods.
+    """Account for an unknown group, from the request and the binding of one of its pods.
 
     Raises Conflict, and changes nothing, when another group uses one of its devices.
     """
@@ -65,7 +66,7 @@ def _refuse_overlap(group: Group) -> None:
 
 
 def _account(state: State, group: Group, types: Sequence[Sequence[str]]) -> bool:
-    """Occupy the group's devices as owned as far as possible; False when its guarantee is lost."""
+    """Occupy the group's devices as owned where possible; False when its guarantee is lost."""
     kept = True
     for slot, owned_types in zip(group.slots, types, strict=True):
         for at, cell in enumerate(slot.cells):
@@ -84,7 +85,7 @@ def _account(state: State, group: Group, types: Sequence[Sequence[str]]) -> bool
 
 
 def _owned_for(state: State, group: Group, leaf: PhysicalCell, owned_type: str) -> VirtualCell | None:
-    """The virtual device that `leaf` stands for, made free if need be; None when there is none or it is not safe."""
+    """Return the virtual device for `leaf`, freeing it if needed; None if there is none or taking it is not safe."""
     level = state.forest.chains[leaf.kind.chain].level_of(owned_type)
     virtual = _owner_of(state, group, leaf, level) if level else None
     if virtual is None or virtual.vc != group.vc or virtual.root.pinned_id != group.pinned_cell:
@@ -106,7 +107,7 @@ def _owned_for(state: State, group: Group, leaf: PhysicalCell, owned_type: str) 
 
 
 def _inside(leaf: PhysicalCell, cell: PhysicalCell) -> bool:
-    """Whether `leaf` is `cell` or in it."""
+    """Return whether `leaf` is `cell` or inside it."""
     at: PhysicalCell | None = leaf
     while at is not None and at is not cell:
         at = at.parent
@@ -114,7 +115,10 @@ def _inside(leaf: PhysicalCell, cell: PhysicalCell) -> bool:
 
 
 def _owner_of(state: State, group: Group, cell: PhysicalCell, level: int) -> VirtualCell | None:
-    """The virtual cell that `cell` is bound to, or would be: from the owned cell down, the least used each time."""
+    """Return the virtual cell that `cell` is bound to or would get.
+
+    An unbound one gets the least used virtual cell at each level, from the owned cell down.
+    """
     if cell.virtual is not None:
         return cell.virtual
     if cell.level == level:
@@ -132,7 +136,7 @@ def _owner_of(state: State, group: Group, cell: PhysicalCell, level: int) -> Vir
 
 
 def _least_used(cells: Sequence[VirtualCell], priority: int) -> VirtualCell | None:
-    """The first free and unbound of `cells`, else that of the lowest priority below `priority`."""
+    """Return the first unused and unbound of `cells`, else the one with the lowest priority below `priority`."""
     best: VirtualCell | None = None
     for cell in cells:
         if not cell.busy:

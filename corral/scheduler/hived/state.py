@@ -1,4 +1,4 @@
-"""Why: everything HiveD knows at one moment, and the two moves all events are made of: occupy devices, vacate devices."""
+"""HiveD's complete state, and its two basic moves: occupy devices and vacate devices."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from corral.scheduler.hived.ledger import Ledger
 from corral.scheduler.hived.topology import View
 
 Pair = tuple[PhysicalCell, VirtualCell | None]
-"""A device, and the virtual one it stands for; None when it is used opportunistically."""
+"""A device and its virtual device; None if it is used opportunistically."""
 
 
 class State:
-    """The forests, the accounts of each chain, the groups, and the nodes among which searches choose."""
+    """The forests, the ledger of each chain, the groups, and the views that searches choose nodes from."""
 
     def __init__(self, forest: Forest, order: Order) -> None:
         self.forest = forest
@@ -25,7 +25,7 @@ class State:
         self.bad_nodes: set[str] = set()
         self.bad_devices: set[tuple[str, int]] = set()
         self.now = 0.0
-        """When the event under way happened, in seconds since the epoch."""
+        """The time of the current event, in seconds since the epoch."""
         self.owned_views = {
             (tenant.name, chain): View(roots, pack_all=True)
             for tenant in forest.tenants.values()
@@ -46,22 +46,22 @@ class State:
                 self.ledger_of(cell).take(cell, tenant.name)
 
     def ledger_of(self, cell: PhysicalCell | VirtualCell) -> Ledger:
-        """The accounts of the chain that `cell` is in."""
+        """Return the ledger of the chain that `cell` is in."""
         return self.ledgers[cell.kind.chain]
 
     def is_healthy(self, leaf: PhysicalCell) -> bool:
-        """Whether neither the device nor its node is known to be bad."""
+        """Return whether neither the device nor its node is known to be bad."""
         return leaf.nodes[0] not in self.bad_nodes and (leaf.nodes[0], leaf.device) not in self.bad_devices
 
     def settle(self) -> None:
-        """After an event: bring the doomed cells of every chain that changed up to date."""
+        """Update the doomed cells of every chain that the last event changed."""
         for ledger in self.ledgers.values():
             ledger.settle()
 
     def occupy(self, pairs: Iterable[Pair], priority: int) -> None:
-        """Charge devices to the priority of their group, bind what stands for them, take owned cells newly bound.
+        """Charge devices to their group's priority, bind their virtual cells, and take newly bound owned cells.
 
-        All are bound before any owned cell is taken: taking binds what is bad inside it to virtual cells left over.
+        All are bound before any owned cell is taken, because taking binds bad parts to the remaining virtual cells.
         """
         taken: list[VirtualCell] = []
         for physical, virtual in pairs:
@@ -83,7 +83,7 @@ class State:
             self.ledger_of(root).take(root.physical, root.vc)
 
     def vacate(self, cells: Iterable[PhysicalCell]) -> None:
-        """Undo `occupy`; what is bad stays bound while its owned cell is in use, so that the owner sees it."""
+        """Undo `occupy`; bad parts stay bound while their owned cell is in use, so that the owner sees them."""
         roots: dict[VirtualCell, PhysicalCell] = {}
         for physical in cells:
             virtual = physical.virtual
@@ -100,7 +100,7 @@ class State:
                 self.ledger_of(cell).give_back(cell, root.vc)
 
     def reserve(self, group: Group) -> None:
-        """Let a preemptor have its devices at once; groups that still run there are being preempted."""
+        """Give a preemptor its devices at once; groups that still run there are being preempted."""
         for cell, _ in group.held():
             if cell.user is not None:
                 cell.user.state = GroupState.BEING_PREEMPTED
@@ -110,7 +110,7 @@ class State:
         self.groups[group.name] = group
 
     def cancel(self, group: Group) -> None:
-        """End a preemption: devices that others still use go back to them, with what they stood for."""
+        """Cancel a preemption: devices that other groups still use go back to them with their virtual cells."""
         cells = [cell for cell, _ in group.held()]
         self.vacate(cells)
         back: dict[Group, list[PhysicalCell]] = {}
@@ -124,7 +124,7 @@ class State:
         del self.groups[group.name]
 
     def release(self, group: Group) -> None:
-        """A group is gone: its devices are free, or their preemptor's alone."""
+        """Remove a group: its devices become free, or belong to their preemptor alone."""
         cells = [cell for cell, _ in group.held()]
         self.vacate([cell for cell in cells if cell.reserver is None])
         for cell in cells:
@@ -132,9 +132,9 @@ class State:
         del self.groups[group.name]
 
     def demote(self, group: Group, by: str) -> list[list[VirtualCell | None]]:
-        """Lazy preemption: the group keeps running, opportunistically, and its virtual cells are free again.
+        """Preempt a group lazily: it keeps running opportunistically, and its virtual cells become free.
 
-        Returns what its devices stood for, which `promote` takes.
+        Returns the virtual cells of its devices, which `promote` takes.
         """
         mine = [cell for cell, owned in group.held() if owned is not None and cell.reserver is None]
         self.vacate(mine)
@@ -157,7 +157,7 @@ class State:
         group.lazily_preempted_by, group.lazily_preempted_at = "", 0.0
 
     def evict(self, root: VirtualCell, by: str) -> None:
-        """Free an owned cell of whoever uses it or waits for it: preemptors give up, groups are demoted."""
+        """Free an owned cell: its preemptors are cancelled and its groups demoted."""
         for leaf in root.leaves():
             cell = leaf.physical
             if cell is not None and leaf.busy and cell.reserver is not None:
@@ -169,7 +169,7 @@ class State:
 
 
 def _unbind_upwards(physical: PhysicalCell) -> None:
-    """End a device's binding, and those above it that were only there because of it."""
+    """Unbind a device, and those ancestors that were bound only because of it."""
     at: PhysicalCell | None = physical
     while at is not None and at.virtual is not None and not at.pinned:
         parent = at.virtual.parent

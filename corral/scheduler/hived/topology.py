@@ -1,9 +1,9 @@
-"""Why: which nodes a gang gets, and which devices of them: packed onto as few nodes, as near together as can be.
+"""Choose the nodes and devices of a gang, packed onto few nodes and close together.
 
-The same search runs on a virtual cluster's cells (pack all priorities together, because a high one can preempt without
-loss of place) and on all physical cells for opportunistic gangs (pack them together, away from what is guaranteed).
-Source: HiveD's topology-aware intra-VC scheduler. It searches device sets by backtracking; the set it ends with is the
-first, in the order of the devices, among those of the lowest common ancestor, which counting finds in one pass.
+The same search runs on a virtual cluster's cells (packing all priorities together, because a high one can preempt
+without losing locality) and on all physical cells for opportunistic gangs (packing them together, away from guaranteed
+ones). Source: HiveD's topology-aware intra-VC scheduler. HiveD searches device sets by backtracking. It ends with the
+first set, in device order, among those of the lowest common ancestor; counting finds that set in one pass.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from corral.scheduler.hived.cells import FREE, LEAF, OPPORTUNISTIC, Cell, Physic
 
 C = TypeVar("C", bound=PhysicalCell | VirtualCell)
 Rank = tuple[int, int, int]
-"""The sort key of a node: the smallest is tried first; its last part is the node's place in the configuration."""
+"""The sort key of a node, tried smallest first; the last item is the node's position in the configuration."""
 
 
 class View(Generic[C]):
-    """The nodes among which one search chooses; an owned cell smaller than a node counts as a node of its own.
+    """The nodes that one search chooses from; an owned cell smaller than a node counts as a node of its own.
 
-    They are kept ranked: nodes tell when their counts change, and only those are ranked anew.
+    The nodes are kept ranked: they report when their counts change, and only those are ranked again.
     """
 
     def __init__(self, roots: Sequence[C], *, pack_all: bool) -> None:
@@ -43,7 +43,7 @@ class View(Generic[C]):
             node.watchers = (*node.watchers, self._changed)
 
     def twin(self, twins: Mapping[Cell, C], changed: set[Cell]) -> View[C]:
-        """The same view of other cells, which `changed` watches."""
+        """Return the same view of the twin cells, which report to `changed`."""
         made: View[C] = object.__new__(type(self))
         made.nodes = [twins[node] for node in self.nodes]
         made._rank, made._largest = self._rank, self._largest
@@ -53,13 +53,14 @@ class View(Generic[C]):
 
     @property
     def changed(self) -> set[Cell]:
-        """The nodes that have not been ranked since their counts changed."""
+        """Return the nodes whose counts changed since they were last ranked."""
         return self._changed
 
     def place(self, sizes: list[int], priority: int, suggested: Set[str] | None) -> tuple[list[list[C]] | None, str]:
-        """The devices of each pod (`sizes` ascending), or None and the reason; `suggested` None is every node.
+        """Return the devices of each pod (`sizes` ascending), or None and the reason.
 
-        Nobody is preempted if it can be so; else whatever has a lower priority counts as free.
+        `suggested` None means every node. The first try is without preemption; in the second, devices used at a lower
+        priority count as free.
         """
         self._rank_changed()
         chosen, reason = self._choose(sizes, OPPORTUNISTIC, suggested)
@@ -91,7 +92,7 @@ class View(Generic[C]):
         self._changed.clear()
 
     def _choose(self, sizes: list[int], priority: int, suggested: Set[str] | None) -> tuple[list[C] | None, str]:
-        """A node for each pod in one pass over the nodes, fullest first; a node is never returned to."""
+        """Choose a node for each pod in one pass over the nodes, fullest first, without returning to a node."""
         chosen: list[C] = []
         unusable: C | None = None
         for at in range(self._first_with_room(sizes[0], priority), len(self._ranked)):
@@ -112,7 +113,7 @@ class View(Generic[C]):
         return None, "insufficient capacity"
 
     def _first_with_room(self, size: int, priority: int) -> int:
-        """Where to begin: when nobody is preempted, nodes that are too full for the smallest pod come first."""
+        """Return the first rank to look at; without preemption, nodes too full for the smallest pod are skipped."""
         if self._rank is not _packing or priority > OPPORTUNISTIC:
             return 0
         return bisect_left(self._ranked, (size - self._largest, 0, 0))
@@ -136,7 +137,7 @@ def _separating(node: Cell) -> tuple[int, int]:
 
 
 def _used_from(node: Cell, priority: int) -> int:
-    """The devices in use at `priority` or above."""
+    """Return the number of devices in use at `priority` or above."""
     if priority <= OPPORTUNISTIC:
         return node.busy
     return sum(count for at, count in node.used.items() if at >= priority)
@@ -158,13 +159,13 @@ def _unusable(node: PhysicalCell | VirtualCell) -> str:
 
 
 def _available(node: C, priority: int) -> list[C]:
-    """The devices of a node that may be used at `priority`: the free ones first, then those to be preempted."""
+    """Return the devices of a node that `priority` may use: free ones first, then those to preempt."""
     leaves = cast(list[C], list(node.leaves()))
     return [leaf for leaf in leaves if not leaf.busy] + [leaf for leaf in leaves if FREE < leaf.priority < priority]
 
 
 def nearest(available: list[C], size: int) -> list[C]:
-    """The first `size` of `available` that are inside a cell of the lowest level that has so many of them."""
+    """Return the first `size` of `available` inside one cell of the lowest level that contains that many."""
     if size == 1:
         return available[:1]
     above: list[Cell] = list(available)

@@ -1,4 +1,4 @@
-"""Shows what the scheduler knows: queues and what they are owed, the line in order, the cells and their owners."""
+"""Views of the scheduler's state: queues and their shares, the waiting list, cells and their owners."""
 
 from corral.scheduler.overview.cells import CellTreeView
 from corral.scheduler.overview.line import ahead_of, in_line, waiting_line

@@ -1,4 +1,4 @@
-"""Why: who owns and who uses what is a tree of cells; it is shown in parts, so that no answer grows with the cluster."""
+"""Show the tree of cells with owners and users, in pages, so that no answer grows with the cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = "root"
 
 
 class CellTreeView:
-    """The cells of a cluster as it is now; to be made anew when it has changed."""
+    """The cells of a cluster as it is now; build a new view after a change."""
 
     def __init__(self, cluster: Cluster, name_of: Callable[[JobId], str]) -> None:
         self._cluster = cluster
@@ -33,11 +33,11 @@ class CellTreeView:
         }
 
     def show(self, now: float, *, under: str = "", depth: int = 2, limit: int = 1000, after: int = 0) -> CellTree:
-        """The cell of id `under` (""; the cluster) with `depth` levels of what is in it.
+        """Return the cell with id `under` ("": the cluster) and `depth` levels of cells inside it.
 
-        At most `limit` cells and devices, the wider ones first; `after` leaves out so many of what is directly in it.
+        At most `limit` cells and devices are shown, wider cells first. `after` skips that many of its direct parts.
 
-        Raises NotFound for a cell that is not there.
+        Raises NotFound for an unknown cell.
         """
         engine, place = self._find(under)
         top = _Shown(engine, place, self._state(engine, place))
@@ -94,7 +94,7 @@ class CellTreeView:
 
 
 class _Shown:
-    """A cell while its answer is put together."""
+    """A cell while the answer is built."""
 
     def __init__(self, engine: EngineCells | None, place: Place | None, state: CellState) -> None:
         self.engine = engine

@@ -1,4 +1,4 @@
-"""Why: a rack that is owed and the nodes in it, owed too, are the same devices: they must not be shown to both owners."""
+"""Deal whole cells out to their owners without counting a device twice, when owned cells of several types overlap."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from msgspec import structs
 from corral.model.overview import CellShare
 
 Parts = tuple[tuple[int | str, int], ...]
-"""A cell's devices: node (as its owner calls it) and mask."""
+"""A cell's devices: pairs of node (named as its owner names it) and mask."""
 
 
 class Whole(NamedTuple):
-    """A cell of which no part is bound; `held` of its devices are in use, by guests then, and `lacking` cannot be given."""
+    """A cell without bound parts; guests use `held` of its devices, and `lacking` devices cannot be given."""
 
     held: int
     parts: Parts
@@ -22,7 +22,7 @@ class Whole(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """How many cells of a type a queue owns, and how many of them are not bound yet."""
+    """How many cells of a type a queue owns, and how many of these are not bound yet."""
 
     owner: str
     owned: int
@@ -30,7 +30,7 @@ class Claim(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A type of cells; `share` says what such a cell is."""
+    """A type of cells; `share` describes one cell of the type."""
 
     share: CellShare
     claims: Sequence[Claim]
@@ -38,10 +38,10 @@ class Kind(NamedTuple):
 
 
 def dealt(kinds: Iterable[Kind]) -> Iterator[tuple[str, CellShare]]:
-    """Whole cells serve owners in order, the emptiest first; those with guests in them are lent.
+    """Deal whole cells to owners in order, emptiest first; a cell used by guests counts as lent.
 
-    Wider types come first, and with each cell its devices are taken from narrower types, as placement keeps cells for
-    those that are owed them; for a cell that is missing it keeps one that could be whole again, the worst.
+    Wider types come first, and the devices of a dealt cell are not dealt again for narrower types, just as placement
+    keeps owed cells free. For a missing cell, the worst cell that could become whole again is kept back.
     """
     taken: dict[int | str, int] = {}
     for kind in kinds:

@@ -1,4 +1,4 @@
-"""Why: people ask who is before them; the answer is the order in which the next cycle looks at what waits."""
+"""Show the waiting list in the order in which the next cycle handles it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def waiting_line(
     limit: int = 100,
     after: int = 0,
 ) -> WaitingLine:
-    """Up to `limit` jobs of the line behind position `after`; `only` leaves out other queues than it and those below.
+    """Return up to `limit` waiting jobs behind position `after`, optionally `only` of one queue and those below it.
 
-    A job stands where the first of its gangs does, once, whatever its tasks wait for apart from each other.
+    A job is listed once, at the position of its first gang, even if several of its gangs wait.
     """
     rows: dict[JobId, list[tuple[Group, Entry]]] = {}
     for group, entry in in_line(queues, queue, policy, now):
@@ -51,11 +51,11 @@ def waiting_line(
 
 
 def in_line(queues: QueueTree, queue: Queue, policy: Policy, now: float) -> Iterator[tuple[Group, Entry]]:
-    """Every waiting gang with its group in the order of the next cycle: O(n log n) in the gangs that wait.
+    """Yield every waiting gang with its group in the order of the next cycle: O(n log n) in the waiting gangs.
 
-    First those for which others were told to end; then all that wait to start, of queues that share fairly the most
-    wronged queue first and in it the gangs of users by turns, opportunists (priority below 0) after all others; last those
-    that want to grow.
+    Nominated gangs come first, then all gangs that wait to start, then growth. Under a fair policy, queues follow their
+    standing and users take turns in each queue; opportunistic gangs (priority below 0) come after all others that
+    start.
     """
     groups = list(queue.groups.values())
     first = {key for group in groups for key, entry in group.entries.items() if entry.request.job in queue.nominated}
@@ -73,7 +73,7 @@ def in_line(queues: QueueTree, queue: Queue, policy: Policy, now: float) -> Iter
 
 
 def ahead_of(queues: QueueTree, queue: Queue, policy: Policy, now: float, job: JobId) -> list[JobId]:
-    """The jobs that the next cycle looks at before the first gang of a job, in order; none when it does not wait."""
+    """Return the jobs ahead of a job's first gang in the next cycle, in order; empty if it does not wait."""
     found: list[JobId] = []
     for _, entry in in_line(queues, queue, policy, now):
         if entry.request.job == job:
@@ -83,7 +83,7 @@ def ahead_of(queues: QueueTree, queue: Queue, policy: Policy, now: float, job: J
 
 
 def _merged(groups: list[Group], wanted: Callable[[object], bool]) -> Iterator[tuple[Group, Entry]]:
-    """The gangs of some groups in order."""
+    """Yield the gangs of some groups in order."""
     for key, at in sorted((key, at) for at, group in enumerate(groups) for key in group.keys if wanted(key)):
         yield groups[at], groups[at].entries[key]
 
@@ -91,7 +91,10 @@ def _merged(groups: list[Group], wanted: Callable[[object], bool]) -> Iterator[t
 def _taking_turns(
     queues: QueueTree, groups: list[Group], wanted: Callable[[object], bool], now: float
 ) -> list[tuple[Group, Entry]]:
-    """The gangs of a queue's users: of equal gangs, the one whose user would hold least by then."""
+    """Return the gangs of a queue in order, with users taking turns.
+
+    Of equal gangs, the next one belongs to the user who would hold least by then.
+    """
     asks = [asked(next(iter(group.entries.values())).request, queues) for group in groups]
     keys = [[key for key in group.keys if wanted(key)] for group in groups]
     found: list[tuple[int, Entry]] = []
@@ -122,7 +125,7 @@ def _taking_turns(
 
 
 def _by_turn(queues: QueueTree, groups: list[Group], now: float) -> Iterator[list[Group]]:
-    """The groups of one queue after the other, from the top of the tree down, the most wronged queue first."""
+    """Yield the groups queue by queue, from the top of the tree down, the lowest standing first."""
     members: dict[str, list[Group]] = {}
     for group in groups:
         members.setdefault(group.queue, []).append(group)
@@ -149,7 +152,7 @@ def _below(node: QueueNode) -> Iterator[QueueNode]:
 def _entry(
     queues: QueueTree, position: int, parts: list[tuple[Group, Entry]], name_of: Callable[[JobId], str]
 ) -> LineEntry:
-    """The row of a job: what all that it has in the line asks for; of one that runs already, what it could still get."""
+    """Build the row of a job: its total waiting request, or for a running job its possible growth."""
     group, entry = parts[0]
     request, told = entry.request, entry.told or group.told
     grows = not any(each.starts for each, _ in parts)

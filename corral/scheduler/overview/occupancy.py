@@ -1,4 +1,4 @@
-"""Why: the tree of cells asks of thousands of devices who is on them; one pass over what is held answers for all."""
+"""Index which tasks hold devices, by node, in one pass over all holdings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corral.scheduler.tree import Tree
 
 
 class Use(NamedTuple):
-    """What one task holds of the devices of a node."""
+    """The devices of a node that one task holds."""
 
     gang: Running
     task: TaskKey
@@ -24,11 +24,11 @@ class Use(NamedTuple):
     leaving: bool
 
     def percent(self, device: int) -> int:
-        """How much of a device's computing power it has."""
+        """Return the percentage of a device's compute that it holds."""
         return next((round(part.compute / 10_000) for part in self._shares if part.device == device), 100)
 
     def thousandths(self, tree: Tree, at: int, mask: int) -> int:
-        """What it has of the devices of a mask, which are among its own, counts for."""
+        """Return the thousandths that its devices in `mask` count for."""
         if not self._shares and at not in tree.rivals:
             return DEVICE * mask.bit_count()
         return held(tree.nodes[at].devices, mask, self._shares, ("devices",))[0]
@@ -39,7 +39,7 @@ class Use(NamedTuple):
 
 
 class Occupancy:
-    """Who uses which devices, by node: O(tasks) to make, and good until the cluster changes."""
+    """The tasks that use devices, by node; O(tasks) to build, and valid until the cluster changes."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._by_node: dict[str, list[tuple[Running, TaskKey, Hold]]] = defaultdict(list)
@@ -49,7 +49,7 @@ class Occupancy:
                 by_node[hold.node].append((gang, task, hold))
 
     def uses(self, node: str) -> Iterator[Use]:
-        """The tasks on a node that hold devices."""
+        """Yield the tasks on a node that hold devices."""
         for gang, task, hold in self._by_node.get(node, ()):
             if hold.devices:
                 yield Use(gang, task, hold, task in gang.leaving)

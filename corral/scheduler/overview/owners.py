@@ -1,4 +1,4 @@
-"""Why: cells are owned by the queues' own rules or, under its preset, by HiveD's: both are shown in the same words."""
+"""The owners of an engine's cells, by queue quotas or by HiveD, behind one interface."""
 
 from __future__ import annotations
 
@@ -21,33 +21,36 @@ from corral.scheduler.structure import CellType
 
 
 class Owners(Protocol):
-    """Whose the devices of one engine are."""
+    """The owners of one engine's devices."""
 
     @property
     def bound(self) -> Mapping[str, list[int]]:
-        """By queue and position the devices in cells that are bound to it."""
+        """Return by queue and node position the devices in cells bound to the queue."""
         ...
 
     @property
     def pinned(self) -> Mapping[int, int]:
-        """By position the devices in pinned cells."""
+        """Return by node position the devices in pinned cells."""
         ...
 
     def guaranteed(self, gang: Running, task: TaskKey, hold: Hold) -> bool:
-        """Whether a task is in cells of its queue."""
+        """Return whether a task is in cells of its queue."""
         ...
 
     def shares(self) -> Iterator[tuple[str, CellShare]]:
-        """The cells that each queue owns, by type."""
+        """Yield the cells that each queue owns, by type."""
         ...
 
     def is_whole(self, depth: int, number: int, at: int) -> bool:
-        """Whether a cell (below the node: its number there) could be bound to somebody who owns such."""
+        """Return whether a cell could be bound to an owner of its type.
+
+        Below the node, `number` counts within the node at position `at`.
+        """
         ...
 
 
 def owners_of(cluster: Cluster, engine: str) -> Owners | None:
-    """Who owns cells of an engine; None when nobody does."""
+    """Return the owners of an engine's cells, or None if there are none."""
     index = cluster.engines[engine]
     if cluster.hived is not None and cluster.hived.engine == engine:
         return HivedOwners(cluster.hived, index)
@@ -71,11 +74,11 @@ class QuotaOwners:
                     self.pinned[at] = self.pinned.get(at, 0) | mask
 
     def guaranteed(self, gang: Running, task: TaskKey, hold: Hold) -> bool:
-        """Its cells are named with its place."""
+        """Return whether the task's cells are named with its place."""
         return task in gang.cells
 
     def is_whole(self, depth: int, number: int, at: int) -> bool:
-        """Nothing bound overlaps it."""
+        """Return whether no bound cell overlaps it."""
         structure = self._cells.structure
         if depth > structure.node_depth:
             number += structure.at_node(depth, at)[0][0]
@@ -83,7 +86,7 @@ class QuotaOwners:
         return self._cells.kind(cell) in self._cells.types and self._cells.is_whole(cell)
 
     def shares(self) -> Iterator[tuple[str, CellShare]]:
-        """By type, the widest first."""
+        """Yield the cells that each queue owns, by type, widest type first."""
         return dealt(self._kinds())
 
     def _kinds(self) -> Iterator[Kind]:
@@ -100,7 +103,7 @@ class QuotaOwners:
             yield Kind(CellShare(self._engine, level, model, size, 0), claims, self._whole(kind))
 
     def _whole(self, kind: CellType) -> Iterator[Whole]:
-        """The whole cells of a type."""
+        """Yield the whole cells of a type."""
         index, structure = self._cells.index, self._cells.structure
         for number in structure.cells(kind):
             if self._cells.is_whole(Cell(kind.depth, number)):
@@ -112,7 +115,7 @@ class QuotaOwners:
 
 
 class HivedOwners:
-    """Owners as HiveD binds their virtual cells: a device is its nearest bound cell's."""
+    """Owners by HiveD's bound virtual cells; a device belongs to its nearest bound cell."""
 
     def __init__(self, hived: Hived, index: EngineIndex) -> None:
         self._hived = hived
@@ -129,17 +132,17 @@ class HivedOwners:
                 self.pinned[at] = self.pinned.get(at, 0) | 1 << device
 
     def guaranteed(self, gang: Running, task: TaskKey, hold: Hold) -> bool:
-        """All of its devices are bound."""
+        """Return whether all of its devices are bound."""
         node = hold.node.removeprefix(f"{self._hived.engine}/")
         leaves = (self._forest.devices.get((node, device)) for device in indexes(hold.devices))
         return all(leaf is not None and leaf.virtual is not None for leaf in leaves)
 
     def is_whole(self, depth: int, number: int, at: int) -> bool:
-        """HiveD's levels are not the tree's: it says so of none."""
+        """Return False, because HiveD's levels are not those of the tree."""
         return False
 
     def shares(self) -> Iterator[tuple[str, CellShare]]:
-        """By chain and level, the widest first; what is pinned counts among its level's."""
+        """Yield owned cells by chain and level, widest first; pinned cells count among their level's."""
         return dealt(self._kinds())
 
     def _kinds(self) -> Iterator[Kind]:
@@ -174,10 +177,10 @@ def _upwards(cell: PhysicalCell) -> Iterator[PhysicalCell]:
 
 
 def _owner(cell: PhysicalCell) -> str:
-    """The virtual cluster that a cell, or one that it is in, is bound to."""
+    """Return the virtual cluster that a cell, or its nearest bound ancestor, is bound to; "" for none."""
     return next((each.virtual.vc for each in _upwards(cell) if each.virtual is not None), "")
 
 
 def _split(cell: PhysicalCell) -> bool:
-    """Whether anything in a cell is bound."""
+    """Return whether any part of a cell is bound."""
     return any(child.virtual is not None or _split(child) for child in cell.children)

@@ -1,4 +1,4 @@
-"""Why: an engine's tree is a few columns; this finds a cell in them by its id, and says what it has and whose it is."""
+"""Find a cell of an engine by its id, and describe its devices, usage and owner."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from corral.scheduler.ownership import SEPARATOR
 
 
 class Place(NamedTuple):
-    """A cell by where it is: nodes `first` to `last`, and of a part of one node the `mask` of its devices (else 0)."""
+    """The position of a cell: nodes from `first` up to `last`, and inside one node the device `mask` (else 0)."""
 
     depth: int
     number: int
-    """Among the cells of its depth; below the node among those of its node."""
+    """Its number among the cells of its depth; below the node, among those of its node."""
     first: int
     last: int
     mask: int
     same: tuple[tuple[int, int], ...]
-    """Depth and number of the cells of levels that are not named here, which are this same cell."""
+    """Depth and number of wider cells that this same cell stands for, because their levels are not named here."""
 
 
 class Sums(NamedTuple):
-    """Devices that are summed up over what a cell is made of; named as in `CellState`."""
+    """Device counts summed over the parts of a cell; named as in `CellState`."""
 
     devices: int = 0
     free: int = 0
@@ -42,14 +42,14 @@ class Sums(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What is to be said of some devices together."""
+    """The counts for a set of devices."""
 
     sums: Sums
     pinned: int
     owners: dict[str, int]
-    """By queue, how many of the devices are bound to it."""
+    """For each queue, how many of the devices are bound to it."""
     queues: dict[str, int]
-    """By queue the thousandths that it uses."""
+    """For each queue, the thousandths of devices that it uses."""
 
 
 class EngineCells:
@@ -67,15 +67,15 @@ class EngineCells:
         self._of_node: dict[int, Counts] = {}
         self.top = Place(0, 0, 0, self.nodes, 0, ())
 
-    # -- the tree -----------------------------------------------------------------------------------------------------
+    # -- tree ---------------------------------------------------------------------------------------------------------
 
     def parts(self, place: Place) -> Iterator[tuple[int, int]]:
-        """Positions and devices of a cell."""
+        """Yield the node positions and device masks of a cell."""
         for at in range(place.first, place.last):
             yield at, place.mask or self.tree.layouts[at].all
 
     def inside(self, place: Place) -> Iterator[Place]:
-        """The cells directly in a cell; none when only devices are."""
+        """Yield the cells directly inside a cell; none if it contains only devices."""
         node_depth = self.tree.node_depth
         if place.depth >= node_depth:
             yield from self._within_node(place, place.depth + 1, place.mask or self.tree.layouts[place.first].all, ())
@@ -90,7 +90,7 @@ class EngineCells:
             at = end
 
     def _named_from(self, depth: int, number: int, first: int, last: int) -> Place:
-        """The cell, or the one in it that it is the same as because nobody named it."""
+        """Return the cell, or the narrower cell that stands for it when its own level is not named."""
         same: list[tuple[int, int]] = []
         while depth < self.tree.node_depth and self.tree.levels[depth] not in dict(self.tree.nodes[first].cells):
             same.append((depth, number))
@@ -99,7 +99,7 @@ class EngineCells:
         return Place(depth, number, first, last, 0, tuple(same))
 
     def _within_node(self, place: Place, depth: int, wanted: int, same: tuple[tuple[int, int], ...]) -> Iterator[Place]:
-        """The first level below, named by some device there, whose cells are in `wanted`."""
+        """Yield the cells in `wanted` of the first level below that some device of the node names."""
         layout = self.tree.layouts[place.first]
         levels = self.tree.levels
         devices = {device.index: dict(device.cells) for device in self.tree.nodes[place.first].devices}
@@ -111,7 +111,7 @@ class EngineCells:
                 return
 
     def named(self, name: str) -> Place | None:
-        """The cell of an id without its engine."""
+        """Return the cell with this id (without the engine prefix), or None."""
         level, _, rest = name.partition(":")
         if level not in self.tree.levels:
             return None
@@ -135,10 +135,10 @@ class EngineCells:
             return None
         return Place(depth, int(offset), at, at + 1, masks[int(offset)], ())
 
-    # -- what is shown ------------------------------------------------------------------------------------------------
+    # -- documents ----------------------------------------------------------------------------------------------------
 
     def state(self, place: Place) -> CellState:
-        """A cell without what is in it."""
+        """Return the state of a cell without its parts."""
         level, name = self._name(place)
         counts = self._total(place)
         devices, owners = counts.sums.devices, counts.owners
@@ -172,7 +172,7 @@ class EngineCells:
         return Counts(Sums(*map(sum, columns)), sum(each.pinned for each in found), owners, queues)
 
     def _counts(self, at: int, mask: int) -> Counts:
-        """What is to be said of some devices of a node; of all of them it is kept."""
+        """Return the counts for some devices of a node, cached for the whole node."""
         whole = mask == self.tree.layouts[at].all
         found = self._of_node.get(at) if whole else None
         if found is None:
@@ -218,7 +218,7 @@ class EngineCells:
         return self._owners is not None and not self._owners.guaranteed(use.gang, use.task, use.hold)
 
     def _name(self, place: Place) -> tuple[str, str]:
-        """Level and name of a cell, as people call it."""
+        """Return the level and the display name of a cell."""
         level = self.tree.levels[place.depth]
         if place.depth <= self.tree.node_depth:
             name = self.tree.cells[place.depth].names[place.number]
@@ -233,7 +233,7 @@ class EngineCells:
         return f"{self.tree.nodes[place.first].name}/{place.number}"
 
     def device(self, at: int, index: int, name_of: Callable[[JobId], str]) -> CellDevice:
-        """One device of a node."""
+        """Return the state of one device of a node."""
         node = self.tree.nodes[at]
         device = next(each for each in node.devices if each.index == index)
         uses = [use for use in self._occupancy.uses(node.name) if use.hold.devices >> index & 1]

@@ -1,4 +1,4 @@
-"""Why: a team that waits asks what it is owed, what it holds and who has the rest: one line a queue answers all three."""
+"""Show the shares, usage, lending and borrowing of every queue."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from corral.scheduler.queues import QueueNode, QueueTree, shown
 
 
 def queue_standings(cluster: Cluster, queue: Queue, now: float) -> list[QueueStanding]:
-    """Every queue in tree order (parents before their children, siblings by name) with what it is owed and holds."""
+    """Return the standing of every queue in tree order: parents before children, siblings by name."""
     return _Standings(cluster, queue, now).all()
 
 
 class _Tally:
-    """What stands in one queue itself, not below it."""
+    """The counts of one queue itself, without the queues below it."""
 
     __slots__ = ("guests", "running", "waiting", "wanted")
 
@@ -57,12 +57,12 @@ class _Standings:
             name: sum(round(each.owned * each.devices * DEVICE) for each in shares)
             for name, shares in self.cells.items()
         }
-        """In thousandths, as everything of the tree."""
+        """For each queue, the devices of its owned cells, in thousandths."""
         self.lending = lending(self.tree, self.owned)
         deserved = (node.deserved for node in self.tree.nodes.values())
         self.deserved = [any(amounts) for amounts in zip(*deserved, strict=True)] or [False] * len(self.tree.names)
         self.deserved[0] |= bool(self.owned)
-        """Whether anybody deserves any of a resource: else nobody borrows it."""
+        """For each resource, whether any queue deserves some of it; otherwise no queue borrows it."""
         self.tallies = {name: _Tally(len(self.tree.names)) for name in self.tree.nodes}
         self._count_running()
         self._count_waiting(queue)
@@ -75,7 +75,7 @@ class _Standings:
                 tally.guests += owns and self._is_guest(gang)
 
     def _is_guest(self, gang: Running) -> bool:
-        """Whether some task of it holds devices outside of its queue's cells, where somebody owns such."""
+        """Return whether some task of it holds devices outside its queue's cells, on an engine with owners."""
         for task, hold in self.cluster.holds(gang.job).items():
             owners = self.owners.get(hold.node.partition("/")[0])
             if hold.devices and owners is not None and not owners.guaranteed(gang, task, hold):
@@ -137,7 +137,7 @@ class _Standings:
         )
 
     def _borrowed(self, node: QueueNode) -> Amounts:
-        """Beyond what it deserves, and the devices of its cells; of what nobody deserves nothing is borrowed."""
+        """Return its usage beyond its deserved and owned amounts, for resources that some queue deserves."""
         own = [node.deserved[0] + self.owned.get(node.name, 0), *node.deserved[1:]]
         amounts = zip(node.used, own, self.deserved, strict=True)
         return self._named([max(0, used - mine) if counts else 0 for used, mine, counts in amounts])

@@ -1,4 +1,4 @@
-"""OpenID Connect: people sign in where their organisation keeps its accounts."""
+"""Sign-in with OpenID Connect at an external provider."""
 
 from corral.service.openid.claims import Person
 from corral.service.openid.flow import Begun, OpenId

@@ -1,4 +1,4 @@
-"""Why: every provider says who somebody is in claims of its own; here they become a name and groups, and nothing else."""
+"""Turn a provider's claims into an account name and groups."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _MAX_SUBJECT: Final = 255
 
 
 class Person(msgspec.Struct, frozen=True):
-    """Who the provider says has signed in."""
+    """A person who signed in, as described by the provider."""
 
     issuer: str
     subject: str
-    """What never changes of them there."""
+    """Identifies the person at the issuer and never changes."""
     name: str
-    """What the account of theirs is called here, unless they have one."""
+    """The name for a new account of the person here."""
     groups: tuple[str, ...] | None = None
-    """What they are in there; None when the provider is not asked."""
+    """The person's groups at the provider; None when the provider is not asked."""
     session: str = ""
-    """The provider's own name of the session, for when it ends."""
+    """The provider's id of the session, to end it here when it ends there."""
     email: str = ""
 
 
 def person_of(claims: Mapping[str, Any], settings: OpenIdSettings) -> Person:
-    """Who these claims, already verified, tell of.
+    """The person described by these claims, which must be verified.
 
-    Raises Forbidden without a name that can be one here, or without any of the groups that are let in.
+    Raises Forbidden without a usable user name, or without any of the allowed groups.
     """
     told = find(claims, settings.user_claim)
     name = account_name(told) if isinstance(told, str) else ""
@@ -60,13 +60,13 @@ def person_of(claims: Mapping[str, Any], settings: OpenIdSettings) -> Person:
 
 
 def account_name(told: str) -> str:
-    """A user name as accounts here have it, without an address's domain; "" when nothing is left."""
+    """The name made valid for an account, without an address's domain; "" when nothing is left."""
     name = _UNFIT.sub("-", told.strip().partition("@")[0]).strip("-")[:_LONGEST_NAME]
     return "" if name in (".", "..") else name
 
 
 def find(claims: Mapping[str, Any], path: str) -> Any:
-    """The claim of that name, else what the dots of the name lead to; None when there is nothing.
+    """The claim of that name, else the value that the name's dots lead to; None when there is none.
 
     Some claims have dots and slashes in their names (`https://example.org/groups`), so every way to split is tried.
     """
@@ -86,7 +86,7 @@ def _splits(path: str) -> Iterator[tuple[str, str]]:
 
 
 def _groups(told: Any) -> tuple[str, ...]:
-    """A claim that is not there says that there are none: some providers leave it out then."""
+    """Group names in a claim; a missing claim means no groups, because some providers leave it out then."""
     if isinstance(told, str):
         told = re.split(r"[,\s]+", told.strip())
     if not isinstance(told, list):

@@ -1,7 +1,7 @@
-"""Why: a sign-in leaves this server and comes back through the browser; only what left here may come back, and once.
+"""The OpenID Connect sign-in: authorization code flow with PKCE, and sign-out at the provider.
 
-What has to be remembered meanwhile (state, nonce, PKCE verifier, where to go afterwards) is sealed in a cookie of the
-browser that began, so that any replica can go on and a link that somebody else sent signs nobody in.
+The state of a sign-in (state, nonce, PKCE verifier, where to go afterwards) is sealed in a cookie of the browser that
+began it. So any replica can finish it, and a link from somebody else signs nobody in.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from corral.service.openid.settings import OpenIdSettings
 from corral.service.seal import Sealer
 
 MINUTES: Final = 10
-"""How long a person may take at the provider."""
+"""Minutes that a person may take at the provider."""
 _OWNER: Final = "openid"
 _LONGEST: Final = 4096
 _MOST_SEALED: Final = _LONGEST - 128
-"""So long is what a browser keeps in one cookie, less the cookie's name and attributes; longer ones it drops unsaid."""
+"""Most characters of the sealed cookie: browsers silently drop one above 4096, name and attributes included."""
 
 
 class Going(msgspec.Struct, frozen=True):
-    """What is remembered of a sign-in on its way."""
+    """The state of a sign-in under way."""
 
     nonce: str
     verifier: str
     redirect_uri: str
     expires_at: float
     next: dict[str, str]
-    """Where whoever began wants to go on, in that route's own words."""
+    """Where to go afterwards, in the format of the route that began the sign-in."""
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """Where to send the browser, and what it has to keep."""
+    """The address to send the browser to, and the state for its cookie."""
 
     address: str
     state: str
@@ -61,13 +61,13 @@ class OpenId:
         self._clock = clock
 
     async def close(self) -> None:
-        """Let go of the provider's connections."""
+        """Close the connections to the provider."""
         await self.provider.close()
 
     async def begin(self, redirect_uri: str, next: Mapping[str, str]) -> Begun:
-        """A sign-in that comes back to `redirect_uri`.
+        """Begin a sign-in that returns to `redirect_uri`.
 
-        Raises Unavailable when the provider does not answer, InvalidInput for a `next` that no cookie could hold.
+        Raises Unavailable when the provider does not answer, InvalidInput for a `next` that does not fit a cookie.
         """
         metadata = await self.provider.metadata()
         state, verifier = secrets.token_urlsafe(24), secrets.token_urlsafe(48)
@@ -94,9 +94,9 @@ class OpenId:
         return Begun(f"{metadata.authorization_endpoint}{joint}{urlencode(query)}", state, sealed)
 
     async def finish(self, answer: Mapping[str, str], sealed: str) -> tuple[Person, Mapping[str, str]]:
-        """Who came back with `answer` (the query of the return), and where they want to go on.
+        """Finish a sign-in; return the person and the `next` given at its beginning.
 
-        Raises Unauthenticated, Forbidden, Unavailable.
+        `answer` is the query of the return. Raises Unauthenticated, Forbidden, Unavailable.
         """
         going = self._opened(answer.get("state", ""), sealed)
         metadata = await self.provider.metadata()
@@ -116,7 +116,7 @@ class OpenId:
         return person_of(claims, self.settings), going.next
 
     async def leave(self, after: str) -> str:
-        """Where the browser goes so that the session at the provider ends, too; `after` when that has no such page."""
+        """The address that also ends the session at the provider; `after` when the provider has no such page."""
         metadata = await self.provider.metadata()
         if not metadata.end_session_endpoint:
             return after

@@ -1,6 +1,7 @@
-"""Why: everything that is believed of a provider is asked of it by TLS or verified by its keys; this is the one place.
+"""Client of an OpenID Connect provider: discovery, code exchange, token verification.
 
-The algorithms are those with which only the provider can sign: never `none`, and never HMAC, whose key is the client's.
+Everything from the provider comes over TLS or is verified with its keys. Accepted are only algorithms with which the
+provider alone can sign: never `none`, and never HMAC, whose key the client has too.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ ALGORITHMS: Final = (
 _SECONDS: Final = 10.0
 _BYTES: Final = 1024 * 1024
 _FRESH: Final = 3600.0
-"""How long what the provider says of itself is believed."""
+"""Seconds for which the provider's metadata and keys are cached."""
 _KEYS_AGAIN: Final = 30.0
-"""How soon its keys are asked for again when a token names one that is not among them."""
+"""Least seconds between two requests for its keys when a token names an unknown key."""
 _LEEWAY: Final = 60
-"""How many seconds the clocks may differ."""
+"""Seconds by which the clocks may differ."""
 _LOGOUT: Final = "http://schemas.openid.net/event/backchannel-logout"
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """What a provider says of itself (OpenID Connect Discovery 1.0, 3)."""
+    """A provider's metadata (OpenID Connect Discovery 1.0, 3)."""
 
     issuer: str
     authorization_endpoint: str
@@ -50,7 +51,7 @@ class Metadata(msgspec.Struct, frozen=True):
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """What a code was worth."""
+    """The tokens received for an authorization code."""
 
     id_token: str
     access_token: str = ""
@@ -60,7 +61,7 @@ class Tokens(msgspec.Struct, frozen=True):
 
 
 class Provider:
-    """One provider over HTTP."""
+    """Client of one provider over HTTP."""
 
     def __init__(
         self, settings: OpenIdSettings, clock: Clock, *, transport: httpx2.AsyncBaseTransport | None = None
@@ -77,9 +78,9 @@ class Provider:
         await self._http.aclose()
 
     async def metadata(self) -> Metadata:
-        """What it says of itself.
+        """The provider's metadata, from the cache or from the provider.
 
-        Raises Unavailable when it does not answer, or not for this issuer.
+        Raises Unavailable when it does not answer, or names another issuer.
         """
         async with self._turn:
             return await self._own_words()
@@ -102,9 +103,9 @@ class Provider:
         return self._metadata[1]
 
     async def exchange(self, code: str, verifier: str, redirect_uri: str) -> Tokens:
-        """What a code is worth.
+        """Exchange an authorization code for tokens.
 
-        Raises Unauthenticated when it is worth nothing, Unavailable.
+        Raises Unauthenticated when the provider refuses the code, Unavailable.
         """
         metadata = await self.metadata()
         form = {
@@ -133,14 +134,14 @@ class Provider:
             raise Unauthenticated("sign-in-refused", "The provider gave no ID token; try again.") from None
 
     async def verified(self, id_token: str, nonce: str) -> dict[str, Any]:
-        """The claims of an ID token that is the provider's, for this server, of now and of this very sign-in.
+        """Verify that an ID token is from the provider, current, for this client and this sign-in; return its claims.
 
         Raises Unauthenticated, Unavailable.
         """
         return await self._claims(id_token, nonce={"essential": True, "value": nonce}, exp={"essential": True})
 
     async def ended(self, logout_token: str) -> tuple[str, str]:
-        """The subject and the session that a logout token says are over; one of them may be "".
+        """Verify a logout token; return the subject and the session that ended, one of which may be "".
 
         Raises Unauthenticated, Unavailable.
         """
@@ -169,7 +170,7 @@ class Provider:
         return read.claims
 
     async def user_info(self, tokens: Tokens, subject: str) -> Mapping[str, Any]:
-        """The claims at the provider's userinfo endpoint; empty where it has none, or they are somebody else's.
+        """The claims of the provider's userinfo endpoint; empty without one, or when they have another subject.
 
         Raises Unavailable.
         """
@@ -234,14 +235,17 @@ def _registry(settings: OpenIdSettings, now: float, **expected: Any) -> JWTClaim
 
 
 def _check_party(claims: Mapping[str, Any], client_id: str) -> None:
-    """OpenID Connect Core 1.0, 3.1.3.7: with several audiences the token says to which it was given."""
+    """Check that a token with several audiences was issued to this client (OpenID Connect Core 1.0, 3.1.3.7).
+
+    Raises ValueError.
+    """
     audience, party = claims["aud"], claims.get("azp")
     if (isinstance(audience, list) and len(audience) > 1 and party is None) or party not in (None, client_id):
         raise ValueError("it was given to another client")
 
 
 def _reason(answer: httpx2.Response) -> str:
-    """The short word that the provider gives for a refusal."""
+    """The provider's error code for a refusal, else the HTTP status."""
     try:
         told = msgspec.json.decode(answer.content, type=dict[str, Any]).get("error")
     except msgspec.MsgspecError:

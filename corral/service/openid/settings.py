@@ -1,4 +1,4 @@
-"""Why: what an administrator says of the provider is one value that is checked before the first person needs it."""
+"""The settings of an OpenID Connect provider, checked before the first sign-in."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class OpenIdSettings(msgspec.Struct, frozen=True):
-    """The provider, what this server is there, and how its claims become accounts here."""
+    """The provider, this server's registration there, and how its claims become accounts here."""
 
     issuer: str
     client_id: str
     client_secret: str = ""
-    """Empty: a public client, which proves itself by PKCE alone."""
+    """Empty for a public client, which relies on PKCE alone."""
     scopes: str = "openid profile email"
     user_claim: str = "preferred_username"
-    """Where the account's name is; a dot goes into an object."""
+    """The claim with the account's name; a dot leads into an object."""
     groups_claim: str = ""
-    """Where the groups are; empty: the provider says nothing of groups. Where it is not in a token, there are none."""
+    """The claim with the groups. Empty: the provider manages no groups. A token without it means no groups."""
     admin_groups: tuple[str, ...] = ()
-    """Whoever is in one of them administers, and nobody else; empty: the provider says nothing about that."""
+    """Members of these groups are administrators, and nobody else is. Empty: the provider does not decide it."""
     allowed_groups: tuple[str, ...] = ()
-    """Whoever is in none of them is refused; empty: everybody may come in."""
+    """Only members of these groups may sign in. Empty: everybody may."""
     link_by_name: bool = False
-    """Whether an account of the same name that nobody has signed in to is given to them."""
+    """Whether a person gets an unlinked account of the same name that has no password and is no administrator's."""
     label: str = ""
-    """What the portal's button says."""
+    """The text of the portal's sign-in button."""
 
     def __repr__(self) -> str:
         return f"OpenIdSettings({self.issuer}, {self.client_id})"
 
     def checked(self) -> OpenIdSettings:
-        """Itself.
+        """Return these settings if they can be used.
 
-        Raises InvalidInput where it cannot be used: whoever answers for the provider decides who comes in.
+        The issuer must be HTTPS, because it decides who signs in. Raises InvalidInput `invalid-setting`.
         """
         check_address(self.issuer, "oidc_issuer")
         if not self.client_id:
@@ -51,9 +51,9 @@ class OpenIdSettings(msgspec.Struct, frozen=True):
 
 
 def check_address(url: str, what: str) -> str:
-    """The address.
+    """Return the address if it can be used.
 
-    Raises InvalidInput for one that is not HTTPS (but for this very machine), or has a user or a fragment in it.
+    Raises InvalidInput unless it is HTTPS (HTTP only on loopback), or if it has a user or a fragment.
     """
     parts = urlsplit(url)
     plain = parts.scheme == "http" and parts.hostname in _LOOPBACK

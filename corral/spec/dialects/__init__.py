@@ -1,4 +1,4 @@
-"""Job documents of other systems, each translated into the canonical one field by field, or refused where it cannot be."""
+"""Job documents of other systems, translated to the canonical document field by field, or refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def object_kinds() -> tuple[ObjectKind, ...]:
-    """Every foreign sort of object that a cluster may have jobs as."""
+    """The kinds of Kubernetes objects of other systems that can become jobs."""
     from corral.spec.dialects.alnair_object import AlnairKind
     from corral.spec.dialects.framework_object import FrameworkKind
 

@@ -1,4 +1,4 @@
-"""Why: a pod asks for an accelerator by its plugin's resource name, a job for a device of some kind; here is which."""
+"""Map device-plugin resource names, as pods request them, to kinds of devices."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ KINDS: Final = (
     ("google.com/tpu", "tpu"),
     ("aws.amazon.com/neuron*", "npu"),
 )
-"""Device-plugin resources (with `*`) whose units are devices, and the kind of each; any other is a plain resource."""
+"""Resource patterns (with `*`) whose units are devices, and the kind of each; any other name is a plain resource."""
 
 
 @lru_cache(maxsize=1_000)
 def kind_of(resource: str, kinds: tuple[tuple[str, str], ...] = KINDS) -> str:
-    """The kind of device that a resource counts; "" when it counts none."""
+    """The kind of device that a resource counts; "" for a plain resource."""
     return next((kind for pattern, kind in kinds if fnmatchcase(resource, pattern)), "")

@@ -1,7 +1,8 @@
-"""Why: Alnair's users keep their documents: a `UnifiedJob` that says an image, arguments and between how many devices.
+"""Translate Alnair's `UnifiedJob`: an image, arguments, and bounds on the number of devices.
 
-In them a replica is one device. Elastic jobs (EHJob, EPJob) become elastic roles of one device a task, which Corral
-starts under `horovodrun` and `torchrun` itself; a BaseJob is one task. Source: CentaurusInfra/alnair, unified-training.
+In Alnair a replica is one device. Elastic jobs (EHJob, EPJob) become elastic roles with one device per task, which
+Corral starts under `horovodrun` and `torchrun` itself. A BaseJob is one task. Source: CentaurusInfra/alnair,
+unified-training.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ API_VERSION: Final = "ai.centauruscloud.io/v1alpha1"
 KIND: Final = "UnifiedJob"
 BASE, ELASTIC_HOROVOD, ELASTIC_PYTORCH, HOROVOD = "BaseJob", "EHJob", "EPJob", "HJob"
 JOB_TYPES: Final = {BASE: "shell", ELASTIC_HOROVOD: "horovod", ELASTIC_PYTORCH: "pytorch", HOROVOD: "horovod"}
-"""Alnair's job types, and the framework that starts each."""
+"""The framework that starts each of Alnair's job types."""
 ROLE: Final = "worker"
 _COUNT: Final = re.compile("[0-9]{1,9}")
 DEVICE_KIND: Final = "gpu"
-"""Alnair gives `nvidia.com/gpu`, and nothing else."""
+"""The kind of Alnair's devices, which are always `nvidia.com/gpu`."""
 
 
 def translate(fields: Fields, translation: Translation) -> None:
@@ -59,7 +60,7 @@ def translate(fields: Fields, translation: Translation) -> None:
 
 
 def _reschedulable(given: Fields, work: Fields) -> bool:
-    """Alnair's schema has it under spec, its guide under jobSpec."""
+    """Read `reschedulable`; Alnair's schema has it under spec, its guide under jobSpec."""
     outer, inner = "reschedulable" in given, "reschedulable" in work
     if outer and inner:
         work.problem(("reschedulable",), "spec.reschedulable says it already; give one of the two", at_key=True)
@@ -67,7 +68,7 @@ def _reschedulable(given: Fields, work: Fields) -> bool:
 
 
 def _asked_for(fields: Fields) -> dict[str, int]:
-    """The number between the bounds that an annotation asks for; none asks for the most."""
+    """The number of replicas that an annotation requests; {} without one, which requests the maximum."""
     annotations = fields.inner("metadata").inner("annotations")
     text = annotations.text(REPLICAS_ANNOTATION)
     if text and not _COUNT.fullmatch(text):
@@ -77,7 +78,7 @@ def _asked_for(fields: Fields) -> dict[str, int]:
 
 
 def _command(work: Fields, kind: str) -> list[str]:
-    """Alnair joins the arguments with blanks and hands them to a shell, after its launcher of their kind."""
+    """The command line: Alnair joins the arguments with blanks and runs them in a shell after its launcher."""
     words = work.words("unifiedArgs")
     line = " ".join(words).strip()
     if not line:
@@ -91,7 +92,7 @@ def _command(work: Fields, kind: str) -> list[str]:
 
 
 def _bounds(counts: Fields, kind: str) -> tuple[int, int]:
-    """The fewest and the most devices; what the scheduler wrote is not read."""
+    """The minimum and maximum number of devices; `targetReplicas`, which the scheduler writes, is ignored."""
     counts.ignore(("targetReplicas",))
     known = len(counts.problems)
     least, most = counts.whole("minReplicas", most=10_000), counts.whole("maxReplicas", most=10_000)

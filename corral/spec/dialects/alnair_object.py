@@ -1,4 +1,4 @@
-"""Why: who watches Alnair's UnifiedJobs reads their targets and one word of status; here the job is told in these.
+"""Alnair's UnifiedJobs as Kubernetes objects: read the job, and write targets and status as Alnair's clients expect.
 
 Source: CentaurusInfra/alnair, unified-training/api/v1alpha1.
 """
@@ -33,22 +33,25 @@ class AlnairKind(ObjectKind):
         return load_job(document, filename="")
 
     def lasting(self, document: Document) -> Any:
-        """All that Alnair's users write; the targets are the scheduler's."""
+        """All fields that Alnair's users write; the scheduler writes the targets."""
         return {"jobType": document.get("jobType"), "spec": super().lasting(document)}
 
     def scaled(self, document: Document, replicas: int) -> dict[str, Any]:
-        """Alnair's objects have bounds only; what is asked for between them stands in an annotation."""
+        """Request the replicas in an annotation, because Alnair's objects have bounds only."""
         return {"metadata": {"annotations": {REPLICAS_ANNOTATION: str(replicas)}}}
 
     def targets(self, document: Document, targets: Mapping[str, int]) -> dict[str, Any] | None:
-        """Devices by bare node name: a replica of Alnair's is one device; told also of what is no job any more."""
+        """Devices by bare node name, as one Alnair replica is one device.
+
+        Also applies to an object that no longer describes a valid job.
+        """
         devices = _devices(document)
         return {
             "spec": {"replicaSpec": {"targetReplicas": {node_name(node): n * devices for node, n in targets.items()}}}
         }
 
     def status(self, state: ObjectState, document: Document) -> dict[str, Any]:
-        """Alnair's word for where the job stands, and beside it what Corral has to say."""
+        """Alnair's job status, and the fields that Corral adds."""
         known = document.get("status")
         before = known.get("jobStatus", "") if isinstance(known, dict) else ""
         found: dict[str, Any] = {
@@ -60,7 +63,7 @@ class AlnairKind(ObjectKind):
 
 
 def _devices(document: Document) -> int:
-    """How many devices a task has: all of a BaseJob's, one of an elastic job's."""
+    """Devices of one task: all of a BaseJob's, one of an elastic job's."""
     spec = document.get("spec")
     counts = spec.get("replicaSpec") if isinstance(spec, dict) else None
     least = counts.get("minReplicas") if isinstance(counts, dict) and document.get("jobType") == BASE else 1
@@ -68,7 +71,10 @@ def _devices(document: Document) -> int:
 
 
 def _word(state: ObjectState, before: str) -> str:
-    """A job that had begun, and has no place or another one now, migrates; one that was refused has failed."""
+    """Alnair's word for the state of the job.
+
+    A refused job is Failed. A job that had started, and now has no place or a new one, is Migrating.
+    """
     if not state.job:
         refused = any(each.type == "Accepted" and each.status == "False" for each in state.conditions)
         return FAILED if refused else WAITING

@@ -1,7 +1,7 @@
-"""Why: a pod's containers ask each for themselves, a task asks once; here their sum becomes the task's resources.
+"""Sum the resource requests of a pod's containers into the resources of one task.
 
-A job file has one figure where Kubernetes has a request and a limit: it is what a task is promised and cannot pass. So
-the limit counts where there is one. What nobody asked for is `0`: neither reserved nor limited, as in Kubernetes.
+A job file has one amount where Kubernetes has a request and a limit: it is both reserved and the upper bound. So the
+limit is used where there is one. A resource that no container requests is `0`: neither reserved nor limited.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from corral.spec.dialects.quantities import cpu_text, memory_text, quantity, who
 from corral.spec.scalars import written
 
 HIVED_ENABLE: Final = "hivedscheduler.microsoft.com/pod-scheduling-enable"
-"""How pods tell that HiveD schedules them: nothing that a node has."""
+"""Resource that marks pods for HiveD; no node has it."""
 _RDMA: Final = ("rdma/", "openib.org/", "smarter-devices/rdma")
 
 Amounts = dict[str, Decimal]
 
 
 def asked(container: Fields) -> Amounts:
-    """What one container asks for, by resource name."""
+    """The amounts that one container requests, by resource name."""
     given = container.inner("resources")
     given.refuse("claims", "Corral claims devices itself; ask for them by count, such as nvidia.com/gpu: 1")
     amounts: Amounts = {}
-    for field in ("requests", "limits"):  # the limit is written over the request
+    for field in ("requests", "limits"):  # the limit overrides the request
         inner = given.inner(field)
         for name in inner.data:
             text = written(inner.take(name))
@@ -40,7 +40,7 @@ def asked(container: Fields) -> Amounts:
 
 
 def together(work: Iterable[Amounts], before: Iterable[Amounts]) -> Amounts:
-    """What a pod needs: its containers run at once, those that begin it one after the other."""
+    """The amounts that a pod needs: containers run at once, init containers one after the other."""
     total: Amounts = {}
     for each in work:
         for name, amount in each.items():
@@ -52,7 +52,7 @@ def together(work: Iterable[Amounts], before: Iterable[Amounts]) -> Amounts:
 
 
 def resources(amounts: Amounts, place: Fields) -> tuple[dict[str, Any], bool]:
-    """The resources of a task, and whether it has to be on a node with RDMA."""
+    """The resources of a task, and whether it needs a node with RDMA."""
     said: dict[str, Any] = {"cpu": cpu_text(amounts.pop("cpu", Decimal(0)))}
     said["memory"] = memory_text(amounts.pop("memory", Decimal(0)))
     if disk := amounts.pop("ephemeral-storage", None):

@@ -1,8 +1,7 @@
-"""Why: Frameworks meet at a barrier that is an init container of FrameworkController's; a job meets at Corral's own.
+"""Translate FrameworkController's barrier, an init container, to Corral's own barrier.
 
-That container asked the API server every few seconds until every task had an address. Corral knows: it starts the
-command then, and leaves the same files (`injector.sh`, `framework.json`) in the same folder.
-Source: FrameworkController, pkg/barrier.
+That container polls the API server until every task has an address. Corral starts the command then, and leaves the same
+files (`injector.sh`, `framework.json`) in the same folder. Source: FrameworkController, pkg/barrier.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Final
 from corral.spec.dialects.fields import Fields
 
 FOLDER: Final = "/mnt/frameworkbarrier"
-"""Where the container of the barrier leaves its files."""
+"""Folder in which the barrier's container leaves its files."""
 _IMAGE: Final = re.compile(r"(?:.*/)?frameworkbarrier(?:[:@].*)?")
 _SECONDS: Final = re.compile("[0-9]{1,4}")
 _TIMEOUT: Final = "BARRIER_CHECK_TIMEOUT_SEC"
@@ -23,11 +22,11 @@ _KNOWN: Final = frozenset({_TIMEOUT, "BARRIER_CHECK_INTERVAL_SEC", "KUBE_APISERV
 
 @dataclass(frozen=True)
 class Barrier:
-    """How a role's tasks wait for the others."""
+    """Timeout (seconds) and folder of a role's barrier."""
 
     timeout: int
     folder: str
-    """Where the task finds the files; "" where it does not mount them."""
+    """Folder of the files in the task; "" when the task does not mount them."""
 
 
 def is_barrier(container: Fields) -> bool:
@@ -37,7 +36,7 @@ def is_barrier(container: Fields) -> bool:
 
 
 def barrier_of(container: Fields, task: Fields) -> Barrier:
-    """The barrier that an init container is, for the container of the task."""
+    """The barrier that an init container describes, for the container of the task."""
     timeout = 600
     for at, variable in enumerate(container.items("env")):
         name, value = variable.text("name", None), variable.text("value")
@@ -52,7 +51,7 @@ def barrier_of(container: Fields, task: Fields) -> Barrier:
 
 
 def _shared(container: Fields, task: Fields) -> str:
-    """The path in the task of the volume that the barrier writes to."""
+    """The task's mount path of the volume that the barrier writes to."""
     volumes = {
         str(mount.get("name")) for mount in _mounts(container) if str(mount.get("mountPath", "")).rstrip("/") == FOLDER
     }

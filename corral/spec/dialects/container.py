@@ -1,4 +1,7 @@
-"""Why: of a pod's containers one is the task; what a job file has words for is said in them, the rest stays Kubernetes'."""
+"""Translate the containers of a pod template; the first one is the task.
+
+Fields that a role has go into the role; the others stay in its pod template.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ from corral.spec.dialects.hived_pod import PREFIX as HIVED
 from corral.spec.scalars import written
 
 TASK: Final = "task"
-"""What the container of a task's command is called in Corral's pods."""
+"""Name of the container with the task's command in Corral's pods."""
 _FILLED_IN: Final = re.compile(r"(?<!\$)\$\(([-._a-zA-Z0-9]+)\)", re.ASCII)
 _ENV_NAME: Final = re.compile(ENV_NAME, re.ASCII)
 
 
 def task_container(container: Fields) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a role says of its program, and what is left of the container for the pod template."""
+    """Split the task's container into fields of the role and the remainder for the pod template."""
     container.ignore(("name",))
     container.refuse("restartPolicy", "say when a task is tried again in task.retryPolicy")
     role: dict[str, Any] = {"image": container.text("image", None), "command": container.words("command")}
@@ -40,7 +43,7 @@ def task_container(container: Fields) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def side_container(container: Fields) -> dict[str, Any]:
-    """A container beside the task or before it, less the resources that are the task's now."""
+    """A sidecar or init container for the pod template, without the resources, which count for the task."""
     name = container.text("name", None)
     if name == TASK:
         container.problem(("name",), f"Corral calls the container of the task's command {TASK}; use another name")
@@ -51,7 +54,7 @@ def side_container(container: Fields) -> dict[str, Any]:
 
 
 def _environment(container: Fields) -> tuple[dict[str, str], list[Any]]:
-    """The plain variables, and those that only Kubernetes knows the value of."""
+    """Split the variables into plain ones and those whose value only Kubernetes knows."""
     plain: dict[str, str] = {}
     left: list[Any] = []
     for at, variable in enumerate(container.array("env")):
@@ -71,7 +74,10 @@ def _environment(container: Fields) -> tuple[dict[str, str], list[Any]]:
 
 
 def _only_known(container: Fields, role: Mapping[str, Any], unknown: set[str]) -> None:
-    """Kubernetes fills `$(NAME)` in with any variable; Corral, which fills them in before, with those that it knows."""
+    """Refuse `$(NAME)` of a variable whose value only the pod knows.
+
+    Kubernetes expands any variable; Corral expands earlier, and only variables with a plain value.
+    """
     for text in (*role["command"], *role["env"].values()):
         for name in _FILLED_IN.findall(text):
             if name in unknown:
@@ -81,14 +87,14 @@ def _only_known(container: Fields, role: Mapping[str, Any], unknown: set[str]) -
 
 
 def _is_hiveds(variable: Mapping[str, Any]) -> bool:
-    """Whether it only passes on which devices HiveD chose: Corral tells its tasks itself."""
+    """Whether the variable only passes on HiveD's choice of devices, which Corral tells its tasks itself."""
     source = variable.get("valueFrom")
     field = source.get("fieldRef") if isinstance(source, dict) else None
     return isinstance(field, dict) and f"['{HIVED}" in str(field.get("fieldPath"))
 
 
 def _ports(container: Fields) -> list[Any]:
-    """Ports that have a name, which probes and services know; others say nothing that the pod would not do anyway."""
+    """The named ports, which probes and services refer to; others are dropped, and a hostPort is refused."""
     named = []
     for at, port in enumerate(container.array("ports")):
         if isinstance(port, dict) and port.get("hostPort"):

@@ -1,8 +1,8 @@
-"""Why: a cluster takes objects of a sort only if it has the definition; the sorts that others made are defined here again.
+"""CustomResourceDefinitions of the object kinds of Alnair and FrameworkController.
 
-Alnair's own definition is of an API that Kubernetes no longer serves (v1beta1); FrameworkController's was written by its
-controller when it started, and lets everybody write the status, as this one does not. Fields and bounds are theirs. What
-Corral adds to the status is `jobId`, `server`, `phase`, `message`, `attempt`, `observedGeneration` and `conditions`.
+Alnair's own definition uses an API that Kubernetes no longer serves (v1beta1). FrameworkController's is written by its
+controller at start and lets everybody write the status; this one does not. Fields and bounds are theirs. Corral adds
+`jobId`, `server`, `phase`, `message`, `attempt`, `observedGeneration` and `conditions` to the status.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEPT: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields"
 
 
 def definitions() -> dict[str, Schema]:
-    """The definition of every foreign sort of object, by the word that `corral crd` knows it by."""
+    """The definition of each foreign kind, by the name that `corral crd` uses."""
     return {"alnair": _alnair(), "framework": _framework()}
 
 
@@ -51,7 +51,7 @@ def _object(*needed: str, **properties: Schema) -> Schema:
 
 
 def _added() -> dict[str, Schema]:
-    """What Corral adds to a status."""
+    """The fields that Corral adds to a status."""
     condition = structural(ObjectCondition)
     keys = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
     conditions = {"type": "array", "items": condition, **keys}

@@ -1,4 +1,4 @@
-"""Why: whoever reads a job need not know whose language it is in; here the document's own word for that is looked up."""
+"""Detect the dialect of a job document by apiVersion and kind, and translate it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def is_foreign(data: Any) -> bool:
 
 
 def translated(source: Source) -> Translation:
-    """The canonical document that the foreign one in `source` stands for, to be checked as one of ours.
+    """The canonical document of the foreign one in `source`, not yet validated.
 
-    Raises SpecError with every field that has no place in a job.
+    Raises SpecError with every field that a job cannot express.
     """
     data = source.data
     fields, translation = Fields(source, data), Translation()

@@ -1,4 +1,4 @@
-"""Why: a field of a foreign document that nobody read would be a promise silently broken; here it becomes a problem."""
+"""Read the fields of a foreign document one by one, and report every field that was not read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corral.spec.source import Source
 
 
 class Fields:
-    """A mapping of a foreign document that is read field by field; all that were not read are problems in the end."""
+    """A mapping that records which of its fields were read; `done` reports the others as unknown."""
 
     def __init__(self, source: Source, data: Any, path: Path = (), problems: list[Problem] | None = None) -> None:
         self.source = source
@@ -24,28 +24,28 @@ class Fields:
         self.data: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
 
     def __contains__(self, name: str) -> bool:
-        """Whether the field has a value; null has none, and is no unknown field either."""
+        """Whether the field is set and not null; marks it as read."""
         self._read.add(name)
         return self.data.get(name) is not None
 
     def problem(self, path: Path, message: str, *, at_key: bool = False) -> None:
-        """Something is wrong at `path`, seen from here."""
+        """Add an error at `path`, relative to this mapping."""
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(self.source.problem((*self.path, *path), message, at_key=at_key))
 
     def refuse(self, name: str, why: str) -> None:
-        """The field `name`, if it is there, cannot be had, for this reason."""
+        """Report the field `name`, if it is set, as unsupported for the reason `why`."""
         self._read.add(name)
         if self.data.get(name) not in (None, [], {}):
             self.problem((name,), why, at_key=True)
 
     def take(self, name: str) -> Any:
-        """The value of `name` as it is; None where it is not there."""
+        """The value of `name` unchanged; None when it is absent."""
         self._read.add(name)
         return self.data.get(name)
 
     def text(self, name: str, default: str | None = "", *, choices: Collection[str] = ()) -> str:
-        """The text of `name`; without a default it has to be there."""
+        """The text of `name`; required when the default is None."""
         value = written(self.take(name))
         if value is None:
             if default is None:
@@ -62,7 +62,7 @@ class Fields:
         return value
 
     def whole(self, name: str, default: int | None = None, *, least: int = 0, most: int = 2**31 - 1) -> int:
-        """The whole number of `name`; without a default it has to be there."""
+        """The whole number of `name`; required when the default is None."""
         value = self.take(name)
         if value is None:
             if default is None:
@@ -74,7 +74,7 @@ class Fields:
         return int(value)
 
     def flag(self, name: str, default: bool | None = None) -> bool:
-        """The yes or no of `name`; without a default it has to be there."""
+        """The boolean of `name`; required when the default is None."""
         value = self.take(name)
         if isinstance(value, bool):
             return value
@@ -85,19 +85,19 @@ class Fields:
         return bool(default)
 
     def inner(self, name: str, *, needed: bool = False) -> Fields:
-        """The mapping of `name`; an empty one where it is not there."""
+        """The mapping of `name`; an empty one when it is absent."""
         value = self.take(name)
         if value is None and needed:
             self.problem((name,), "missing")
         return Fields(self.source, value, (*self.path, name), self.problems)
 
     def items(self, name: str) -> list[Fields]:
-        """The mappings in the list of `name`; none where it is not there."""
+        """The mappings in the list of `name`; [] when it is absent."""
         base = (*self.path, name)
         return [Fields(self.source, each, (*base, at), self.problems) for at, each in enumerate(self.array(name))]
 
     def array(self, name: str) -> list[Any]:
-        """The list of `name` as it is; empty where it is not there."""
+        """The list of `name` unchanged; [] when it is absent."""
         value = self.take(name)
         if value is not None and not isinstance(value, list):
             self.problem((name,), f"expected a list, got {describe(value)}")
@@ -112,29 +112,29 @@ class Fields:
         return [word for word in found if isinstance(word, str)]
 
     def texts(self, name: str) -> dict[str, str]:
-        """The mapping of texts of `name`."""
+        """The mapping of `name`, with text values."""
         inner = self.inner(name)
         return {key: inner.text(key) for key in inner.data}
 
     def rest(self) -> dict[str, Any]:
-        """What was not read and is not null, now read: for parts that go on as they are."""
+        """The unread fields that are not null, for parts passed on unchanged; marks them as read."""
         left = {key: value for key, value in self.data.items() if key not in self._read}
         self._read |= left.keys()
         return {key: value for key, value in left.items() if value is not None}
 
     def ignore(self, names: Iterable[str]) -> None:
-        """These fields mean nothing to a job: an API server or a controller wrote them."""
+        """Mark fields as read that an API server or controller writes, and that mean nothing to a job."""
         self._read |= set(names)
 
     def done(self) -> None:
-        """Whatever was not read is unknown."""
+        """Report every unread field as unknown."""
         for name in self.data:
             if name not in self._read:
                 near = did_you_mean(name, self._read)
                 self.problem((name,), f"unknown field{near}", at_key=True)
 
     def matches(self, name: str, pattern: re.Pattern[str], meaning: str) -> str:
-        """The text of `name`, which has to be there and to be as `meaning` says."""
+        """The required text of `name`, which must match `pattern`; `meaning` describes it in the error."""
         found = self.text(name, None)
         if found and not pattern.fullmatch(found):
             self.problem((name,), f"expected {meaning}, got {describe(found)}")

@@ -1,9 +1,8 @@
-"""Why: FrameworkController's users keep their documents: a `Framework` of task roles, each a pod template with policies.
+"""Translate FrameworkController's `Framework`: task roles, each a pod template with policies.
 
-Retry and completion policies are the same words in a job, since Corral's launcher follows FrameworkController's rules;
-its exit codes are read by FrameworkController's table. A Framework is a gang, all tasks of which get their places at once,
-unless its pods ask HiveD for devices and name no affinity group.
-Source: microsoft/frameworkcontroller, pkg/apis/frameworkcontroller/v1.
+Corral's launcher follows FrameworkController's rules, so retry and completion policies carry over unchanged, and exit
+codes are read by FrameworkController's table. A Framework is a gang, unless its pods ask HiveD for devices and name no
+affinity group. Source: microsoft/frameworkcontroller, pkg/apis/frameworkcontroller/v1.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from corral.spec.parts import MAX_REPLICAS
 API_VERSION: Final = "frameworkcontroller.microsoft.com/v1"
 KIND: Final = "Framework"
 JOB_TYPE: Final = FRAMEWORK_CONTROLLER
-"""The framework that tells tasks what FrameworkController tells them."""
+"""The framework that gives tasks FrameworkController's environment."""
 BARRIER_FOLDER: Final = "FRAMEWORKBARRIER_DIR"
-"""The variable with the folder that the barrier's files are left in."""
+"""Variable with the folder of the barrier's files."""
 FORCED_AFTER: Final = "podGracefulDeletionTimeoutSec"
 CREATE, START, STOP = "Create", "Start", "Stop"
 _NAME: Final = re.compile("[a-z0-9]{1,63}", re.ASCII)
@@ -71,7 +70,7 @@ def translate(fields: Fields, translation: Translation) -> None:
 
 
 def execution_type(document: Mapping[str, Any]) -> str:
-    """Whether a Framework is to be run: Create, Start or Stop."""
+    """The executionType of a Framework: Create, Start or Stop; Start by default."""
     spec = document.get("spec")
     said = spec.get("executionType") if isinstance(spec, dict) else None
     return said if isinstance(said, str) and said in (CREATE, START, STOP) else START
@@ -128,7 +127,7 @@ def _role(given: Fields) -> tuple[dict[str, Any], Pod]:
 
 
 def _place(given: Fields, role: dict[str, Any], metadata: dict[str, Any]) -> None:
-    """Fill in, where a job takes no more than text, the placeholders that are the same for all tasks of a role."""
+    """Fill in FrameworkController's placeholders in image and workingDir; refuse those that differ per task."""
     told = {
         "FC_FRAMEWORK_NAMESPACE": metadata["annotations"].get(NAMESPACE_ANNOTATION, "default"),
         "FC_FRAMEWORK_NAME": metadata["name"],
@@ -145,12 +144,12 @@ def _place(given: Fields, role: dict[str, Any], metadata: dict[str, Any]) -> Non
 
 
 def _reachable(count: int) -> int:
-    """A number of tasks that no role has is no condition."""
+    """Disable a completion condition whose number of tasks no role can reach."""
     return -1 if count < 1 or count > MAX_REPLICAS else count
 
 
 def _agree(spec: dict[str, Any], pods: list[tuple[Fields, Pod]], translation: Translation) -> None:
-    """What the pods say that a job has once: the longest grace, one standing, one barrier."""
+    """Merge the fields that a job has once: the longest grace, queue and priority, one barrier, RDMA."""
     for key in _JOB_WIDE:
         said = [(task, pod.job[key]) for task, pod in pods if key in pod.job and key not in spec]
         if not said:
@@ -174,9 +173,10 @@ def _agree(spec: dict[str, Any], pods: list[tuple[Fields, Pod]], translation: Tr
 def _cells(
     spec: dict[str, Any], roles: list[dict[str, Any]], pods: list[tuple[Fields, Pod]], translation: Translation
 ) -> None:
-    """The pinned cells and affinity groups of roles that differ; else the cell is the job's, and all of it one group.
+    """Set pinned cells and affinity groups: per role where roles differ.
 
-    Pods that ask HiveD for devices and name no group are placed one by one: such a Framework is no gang.
+    Otherwise the job has the cell, and all of it is one group. Pods that ask HiveD for devices and name no group are
+    placed one by one, so such a Framework is no gang.
     """
     for key in ("pinnedCell", "affinityGroup"):
         said = {at: pod.cells[key] for at, (_, pod) in enumerate(pods) if key in pod.cells}
@@ -193,7 +193,7 @@ def _cells(
 
 
 def _origins(translation: Translation, at: int) -> None:
-    """Where each field of a role was said."""
+    """Record the foreign path of each field of a role."""
     role, task = ("spec", "roles", at), ("spec", "taskRoles", at)
     pod = (*task, "task", "pod")
     container = (*pod, "spec", "containers", 0)

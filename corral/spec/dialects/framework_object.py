@@ -1,7 +1,7 @@
-"""Why: who watches Frameworks reads every attempt of every task in their status; here the job is told in these fields.
+"""Frameworks as Kubernetes objects: read the job, and write FrameworkController's status of every task attempt.
 
-The launcher's states are FrameworkController's, so each has its word. What was an object of its own there (the ConfigMap
-of an attempt) is told by Corral's ids. Source: FrameworkController, pkg/apis/frameworkcontroller/v1/types.go.
+The launcher's states are FrameworkController's, so each has a name there. Corral's ids stand in for the ConfigMap of an
+attempt. Source: FrameworkController, pkg/apis/frameworkcontroller/v1/types.go.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _OF_PHASE: Final = {
 }  # fmt: skip
 COMPLETED: Final = "Completed"
 MOST_PLAIN_TASKS: Final = 500
-"""The tasks of a job that stand in its object one by one: an API server takes a megabyte and a half of an object."""
+"""Maximum tasks listed uncompressed in an object's status.
+
+An API server accepts objects of at most 1.5 MB.
+"""
 _ATTRIBUTES: Final = {
     "transient": ["Transient"], "conflict": ["Transient", "Conflict"], "permanent": ["Permanent"],
 }  # fmt: skip
@@ -40,18 +43,18 @@ class FrameworkKind(ObjectKind):
     wants_tasks = True
 
     def job(self, document: Document) -> UnifiedJob:
-        """The job that a Framework describes; when it runs is its wish."""
+        """The job that a Framework describes, whatever its executionType."""
         spec = document.get("spec")
         if isinstance(spec, dict) and spec.get("executionType") in _WISHES:
             document = {**document, "spec": {**spec, "executionType": START}}
         return load_job(document, filename="")
 
     def wish(self, document: Document) -> Wish:
-        """What `executionType` says."""
+        """The state that `executionType` requests."""
         return _WISHES[execution_type(document)]
 
     def lasting(self, document: Document) -> Any:
-        """All but the wish, the words for people, and how many tasks the first role has."""
+        """All fields but executionType, description, and the number of tasks of the first role."""
         spec = document.get("spec")
         if not isinstance(spec, dict):
             return spec
@@ -63,20 +66,20 @@ class FrameworkKind(ObjectKind):
         return kept
 
     def scaled(self, document: Document, replicas: int) -> dict[str, Any]:
-        """The roles with another number of tasks in the first: a merge patch knows lists as a whole only."""
+        """All roles, the first with another number of tasks, because a merge patch replaces whole lists."""
         roles = document["spec"]["taskRoles"]
         return {"spec": {"taskRoles": [{**roles[0], "taskNumber": replicas}, *roles[1:]]}}
 
     def targets(self, document: Document, targets: Mapping[str, int]) -> dict[str, Any] | None:
-        """A Framework says nothing of nodes before its pods are there."""
+        """None: a Framework has no field for nodes of pods that do not exist yet."""
         return None
 
     def targets_in(self, document: Document) -> Mapping[str, int]:
-        """None."""
+        """Always empty."""
         return {}
 
     def status(self, state: ObjectState, document: Document) -> dict[str, Any]:
-        """FrameworkController's status, with Corral's conditions beside it."""
+        """FrameworkController's status, with the fields that Corral adds."""
         known = document.get("status")
         before = known if isinstance(known, dict) else {}
         conditions = conditions_of(state, document)
@@ -98,7 +101,7 @@ class FrameworkKind(ObjectKind):
 
 
 def _state(state: str) -> str:
-    """FrameworkController's word for a state of the launcher: all but the last begin with Attempt."""
+    """FrameworkController's name for a state of the launcher: all but Completed begin with Attempt."""
     word = "".join(part.capitalize() for part in state.split("-"))
     return word if word in (COMPLETED, "AttemptCompleted") else f"Attempt{word}"
 
@@ -145,7 +148,7 @@ def _attempt(state: ObjectState, document: Document) -> dict[str, Any]:
 
 
 def _told(roles: list[dict[str, Any]]) -> dict[str, Any]:
-    """The tasks; so many that a cluster would not take them as they are, as FrameworkController packs them."""
+    """The tasks' statuses; above MOST_PLAIN_TASKS they are compressed as FrameworkController does."""
     if sum(len(role["taskStatuses"]) for role in roles) <= MOST_PLAIN_TASKS:
         return {"taskRoleStatuses": roles}
     packed = gzip.compress(json.dumps(roles, separators=(",", ":")).encode(), mtime=0)

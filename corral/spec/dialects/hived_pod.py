@@ -1,7 +1,7 @@
-"""Why: Frameworks of OpenPAI's clusters ask HiveD for their devices in an annotation of the pod; a job asks in its fields.
+"""Translate the annotation by which a pod asks HiveD for devices to fields of the job and its role.
 
-Source: HiveD, pkg/api (`pod-scheduling-spec`, with the names of its older versions). Members of an affinity group need no
-word: they are the tasks of the roles that name it. HiveD reads the annotation's keys in any case.
+The members of an affinity group are not read: they are the tasks of the roles that name it. HiveD reads the
+annotation's keys in any case. Source: HiveD, pkg/api (`pod-scheduling-spec`, with the names of its older versions).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _ASK: Final[Shape] = {
 
 @dataclass
 class HivedAsk:
-    """What a pod asks of HiveD."""
+    """The request of a pod to HiveD."""
 
     devices: dict[str, Any]
     job: dict[str, Any]
-    """Fields of the job's spec; all of its pods have to say the same."""
+    """Fields of the job's spec; all its pods must agree on them."""
     cells: dict[str, str]
-    """Fields of the role: which cell, and together with which pods ("" is an affinity group of its own for each)."""
+    """Fields of the role: pinned cell and affinity group; group "" places each pod on its own."""
 
 
 def hived_ask(annotations: Fields) -> HivedAsk | None:
-    """What the annotations of a pod ask of HiveD; None where they ask nothing."""
+    """The request in a pod's annotations; None when there is none."""
     text = annotations.text(SCHEDULING_SPEC)
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""Why: where a pod may go is said in a dozen fields of its spec; here they become a role's rules about nodes."""
+"""Translate the node selection of a pod spec (nodeName, node affinity, tolerations) to a role's node rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _EFFECTS: Final = ("NoSchedule", "NoExecute", "PreferNoSchedule")
 
 
 def node_rules(pod: Fields) -> dict[str, Any]:
-    """What `nodeName`, node affinity and tolerations of a pod ask, as a role's `nodes`."""
+    """A role's `nodes`, from `nodeName`, node affinity and tolerations of a pod."""
     include: list[str] = []
     if name := pod.text("nodeName"):
         include.append(name)

@@ -1,6 +1,6 @@
-"""Why: a Framework's role is a pod template; what a job has words for becomes fields of the role, the rest its podTemplate.
+"""Translate the pod template of a role: fields that a job file has become the role's, the rest its podTemplate.
 
-Fields that other schedulers and controllers would act on, and that Corral cannot keep, are refused, each with a sentence.
+Fields for other schedulers and controllers that Corral cannot honour are refused, each with a reason.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _REFUSED: Final = {
     "preemptionPolicy": "who yields to whom is a matter of priorities and queues",
 }
 RESTARTS: Final = {"Always": -2, "OnFailure": -1, "Never": None}
-"""A pod's restart policy, and the retries of a task that mean the same; None: those that the task says."""
+"""A pod's restart policy to the equivalent maxRetries of a task; None keeps the task's own policy."""
 _BARRIERS_ACCOUNT: Final = "frameworkbarrier"
 _PRIORITY_END: Final = "-priority"
 
 
 @dataclass
 class Pod:
-    """What the pod template of a role says."""
+    """The contents of a role's pod template."""
 
     role: dict[str, Any]
     job: dict[str, Any] = field(default_factory=dict)
-    """Fields of the job's spec, on which all roles have to agree."""
+    """Fields of the job's spec, on which all roles must agree."""
     cells: dict[str, str] = field(default_factory=dict)
-    """What HiveD is told of the cells of its tasks: `pinnedCell`, `affinityGroup`."""
+    """The tasks' cells, as requested of HiveD: `pinnedCell`, `affinityGroup`."""
     barrier: Barrier | None = None
     rdma: bool = False
     restart: str = "Never"
@@ -50,7 +50,7 @@ class Pod:
 
 
 def read_pod(pod: Fields) -> Pod:
-    """What a pod template says, in a job's words."""
+    """Translate a pod template."""
     metadata, spec = pod.inner("metadata"), pod.inner("spec", needed=True)
     metadata.ignore(("name", "namespace", "creationTimestamp"))
     labels, notes = metadata.texts("labels"), metadata.inner("annotations")
@@ -88,7 +88,7 @@ def read_pod(pod: Fields) -> Pod:
 
 
 def _settle(spec: Fields, pod: Pod) -> None:
-    """The fields of a pod's spec that a job has words for, or cannot have."""
+    """Read the fields of a pod's spec that a job has, and refuse those that it cannot have."""
     for name, why in _REFUSED.items():
         spec.refuse(name, why)
     spec.ignore(("schedulerName", "shareProcessNamespace"))
@@ -106,7 +106,7 @@ def _settle(spec: Fields, pod: Pod) -> None:
 
 
 def _priority(spec: Fields, pod: Pod) -> None:
-    """HiveD's word for it counts before the number, and that before the class."""
+    """Set the priority: HiveD's annotation first, then the number, then the class."""
     name, number = spec.text("priorityClassName"), spec.take("priority")
     if "priority" in pod.job:
         return

@@ -1,4 +1,4 @@
-"""Why: Kubernetes writes amounts in more ways (`1e3`, `500m` bytes) than a job file does; each becomes one of ours."""
+"""Parse Kubernetes quantities (`1e3`, `500m`, `1Gi`) and format them as amounts of a job file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MOST: Final = 2**62
 
 
 def quantity(text: str) -> Decimal:
-    """The amount that a Kubernetes quantity says.
+    """Parse a Kubernetes quantity.
 
-    Raises ValueError when it is none.
+    Raises ValueError for other text and for amounts above 2^62.
     """
     match = _QUANTITY.fullmatch(text)
     if match is None:
@@ -30,18 +30,18 @@ def quantity(text: str) -> Decimal:
 
 
 def whole(value: Decimal) -> int:
-    """The least whole number that is not below."""
+    """Round up to a whole number."""
     return int(value.to_integral_value(ROUND_CEILING))
 
 
 def cpu_text(value: Decimal) -> str:
-    """Processors as a job file writes them."""
+    """Format processors for a job file."""
     millis = whole(value * 1000)
     return str(millis // 1000) if millis % 1000 == 0 else f"{millis}m"
 
 
 def memory_text(value: Decimal) -> str:
-    """Bytes as a job file writes them, with the largest unit that says them exactly."""
+    """Format bytes for a job file, with the largest unit that is exact."""
     size = whole(value)
     for power, unit in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
         if size and size % 1024**power == 0:

@@ -1,4 +1,4 @@
-"""Why: a translated document is checked as ours, and its problems are told where the author wrote what caused them."""
+"""A translated document, with the origin of each part, so that errors name the author's fields."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from corral.spec.dialects.fields import Fields
 from corral.spec.errors import Path, did_you_mean
 
 QUEUE_ANNOTATION: Final = "corral.dev/queue"
-"""In foreign documents, which have no word for it, the queue that the job is of."""
+"""Annotation that gives the queue in foreign documents, which have no field for it."""
 PRIORITY_ANNOTATION: Final = "corral.dev/priority"
-"""Likewise its priority: a class or a number."""
+"""Annotation that gives the priority, a class or a number, in foreign documents."""
 REPLICAS_ANNOTATION: Final = "corral.dev/replicas"
-"""Likewise how many replicas an elastic one asks for now, between its bounds."""
+"""Annotation with the number of replicas that an elastic job requests now, between its bounds."""
 ORIGIN_ANNOTATION: Final = "corral.dev/translated-from"
 NAMESPACE_ANNOTATION: Final = "corral.dev/namespace"
 _SERVERS_OWN: Final = (
@@ -26,14 +26,14 @@ _KUBECTL: Final = "kubectl.kubernetes.io/"
 
 @dataclass
 class Translation:
-    """The canonical document that a foreign one becomes, and where in the foreign one each part was said."""
+    """The canonical document of a foreign one, and the foreign path of each part."""
 
     document: dict[str, Any] = field(default_factory=dict)
     origins: dict[Path, Path] = field(default_factory=dict)
-    """By canonical path the foreign one; what is below a path that is here was said at the same place or below it."""
+    """Canonical path to foreign path; a path below an entry maps below that entry's foreign path."""
 
     def said_at(self, path: Path) -> Path:
-        """Where the foreign document says what the canonical one says at `path`."""
+        """The path in the foreign document of the canonical `path`."""
         for end in range(len(path), 0, -1):
             origin = self.origins.get(path[:end])
             if origin is not None:
@@ -45,7 +45,10 @@ Translate = Callable[[Fields, Translation], None]
 
 
 def head(fields: Fields, translation: Translation, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The canonical metadata of a foreign document, and the spec that its annotations say; both go on to be filled."""
+    """The canonical metadata of a foreign document, and a spec with the fields from its annotations.
+
+    The caller completes both.
+    """
     metadata = fields.inner("metadata", needed=True)
     name = metadata.text("name", None)
     metadata.refuse("generateName", "a job has a name; write it as metadata.name")

@@ -1,1 +1,1 @@
-"""OpenPAI's job files, protocol v2 and v1: checked as OpenPAI checks them, and translated into the canonical document."""
+"""OpenPAI's job files, protocol v2 and v1: validated as OpenPAI does, and translated to the canonical document."""

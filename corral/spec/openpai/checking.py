@@ -1,7 +1,7 @@
-"""Why: OpenPAI's clients show its validator's list of errors as it is; here a document is checked in the same words.
+"""Validate data against a JSON Schema with the same errors as OpenPAI's validator, which its clients show as they are.
 
-A rule is plain data in JSON Schema's words, of which only those are known that OpenPAI's description uses. All errors are
-found, not only the first. An error's `dataPath` and `schemaPath` are written as Ajv 6 writes them.
+Only the keywords that OpenPAI's schema uses are supported. All errors are found, not only the first. `dataPath` and
+`schemaPath` are written as Ajv 6 writes them.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from corral.spec.errors import Path
 
 Rule = Mapping[str, Any]
 _MOST: Final = 1000
-"""So many violations are told: a small file may have a hundred thousand, and each is told at length."""
+"""Maximum violations reported; a small file may have a hundred thousand, each with a long message."""
 ELSEWHERE: Final = "$elsewhere"
-"""In a rule: where OpenPAI has it, if that is not below the rule that refers to it."""
+"""In a rule: OpenPAI's schema path of it, when it is outside the rule that refers to it."""
 NOTHING: Final[Rule] = {"false schema": True}
-"""No value fits it: a field that may not be there."""
+"""A rule that no value matches: a field that must be absent."""
 MERGED: Final = "$merged"
-"""In an alternative: that OpenPAI makes it of two, so that its failure is told once more."""
+"""In an alternative: OpenPAI builds it with `$merge`, so its failure is reported once more."""
 _UNESCAPED: Final = "-_.!~*'()"
-"""What JavaScript leaves as it is in a part of a URI, besides letters and digits."""
+"""Characters besides letters and digits that JavaScript does not escape in a URI component."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One rule that a document breaks."""
+    """One rule that a document violates."""
 
     keyword: str
     path: Path
@@ -41,7 +41,7 @@ class Violation:
     message: str
 
     def to_document(self) -> dict[str, Any]:
-        """The error as OpenPAI tells it."""
+        """The error in OpenPAI's form."""
         return {
             "keyword": self.keyword,
             "dataPath": self.data_path,
@@ -52,7 +52,7 @@ class Violation:
 
 
 def told(violations: Iterable[Violation]) -> str:
-    """The errors in the text that OpenPAI answers with."""
+    """The errors as the JSON text that OpenPAI answers."""
     return json.dumps([each.to_document() for each in violations], separators=(",", ":"), ensure_ascii=False)
 
 
@@ -80,7 +80,7 @@ class _Place:
 
 
 def violations(rule: Rule, value: Any) -> list[Violation]:
-    """What in `value` breaks `rule`, in the order in which OpenPAI tells it; no more than anybody reads."""
+    """The violations of `rule` in `value`, in OpenPAI's order; at most _MOST."""
     return list(islice(_check(rule, value, _Place((), "", "#")), _MOST))
 
 
@@ -168,7 +168,7 @@ def _mapping(rule: Rule, value: dict[str, Any], at: _Place) -> Iterator[Violatio
                 yield at.broken("additionalProperties", {"additionalProperty": name}, message, (name,))
     for name, inner in known.items():
         if name in required and name not in value:
-            yield _lacking(name, at)  # Ajv looks for it where it would have checked its value
+            yield _lacking(name, at)  # Ajv reports it where it would check the value
         elif name in value:
             yield from _check(inner, value[name], at.field(name, f"properties/{name}"))
     for pattern, inner in patterns.items():
@@ -183,7 +183,7 @@ def _lacking(name: str, at: _Place) -> Violation:
 
 
 def _one_of(rules: Iterable[Rule], value: Any, at: _Place) -> Iterator[Violation]:
-    """What breaks each alternative, unless just one is kept."""
+    """The violations of every alternative, unless exactly one matches."""
     told_here: list[Violation] = []
     passing = []
     for index, rule in enumerate(rules):
@@ -201,5 +201,5 @@ def _one_of(rules: Iterable[Rule], value: Any, at: _Place) -> Iterator[Violation
 
 
 def _matches(pattern: str, text: str) -> bool:
-    """Whether all of the text matches; patterns here are anchored at both ends."""
+    """Whether the whole text matches; patterns here are anchored at both ends."""
     return re.fullmatch(pattern.removeprefix("^").removesuffix("$"), text, re.ASCII) is not None

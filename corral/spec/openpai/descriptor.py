@@ -1,7 +1,7 @@
-"""Why: FrameworkLauncher's clients PUT a descriptor; here one is checked as the launcher did, and given its defaults.
+"""Validate FrameworkLauncher's descriptors and requests, and fill in defaults.
 
-Bounds are FrameworkLauncher's. What Corral bounds more narrowly is refused where the job is made (`launcher`).
-Source: FrameworkLauncher, common/model and its validation.
+Bounds are FrameworkLauncher's; `launcher` refuses values that exceed Corral's narrower ones. Source: FrameworkLauncher,
+common/model and its validation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_WORDS: Final = 1024
 def read_descriptor(data: Any) -> dict[str, Any]:
     """A FrameworkDescriptor with its defaults.
 
-    Raises SpecError with everything that is wrong.
+    Raises SpecError with every problem.
     """
     fields = Fields(Source("FrameworkDescriptor", data), data)
     found: dict[str, Any] = {
@@ -48,16 +48,16 @@ def read_descriptor(data: Any) -> dict[str, Any]:
 
 
 def task_number(data: Any) -> int:
-    """The number of tasks that an UpdateTaskNumberRequest asks for.
+    """The number of tasks in an UpdateTaskNumberRequest.
 
-    Raises SpecError when it is none.
+    Raises SpecError when it is invalid.
     """
     fields = Fields(Source("UpdateTaskNumberRequest", data), data)
     return int(_single(fields, fields.whole("taskNumber", most=MOST_TASKS)))
 
 
 def execution_type(data: Any) -> str:
-    """What an UpdateExecutionTypeRequest asks for.
+    """The execution type in an UpdateExecutionTypeRequest.
 
     Raises SpecError when it is neither START nor STOP.
     """
@@ -68,9 +68,9 @@ def execution_type(data: Any) -> str:
 
 
 def application_progress(data: Any) -> float:
-    """The progress that an OverrideApplicationProgressRequest tells: from 0 to 1.
+    """The progress in an OverrideApplicationProgressRequest: from 0 to 1.
 
-    Raises SpecError when it is none.
+    Raises SpecError when it is invalid.
     """
     fields = Fields(Source("OverrideApplicationProgressRequest", data), data)
     value = fields.take("applicationProgress")
@@ -83,7 +83,7 @@ def application_progress(data: Any) -> float:
 def migrate_request(data: Any) -> dict[str, Any]:
     """A MigrateTaskRequest with its default.
 
-    Raises SpecError when it is none.
+    Raises SpecError when it is invalid.
     """
     fields = Fields(Source("MigrateTaskRequest", data), data)
     level = fields.text("antiAffinityLevel", "ANY", choices=("ANY",))
@@ -91,9 +91,9 @@ def migrate_request(data: Any) -> dict[str, Any]:
 
 
 def cluster_configuration(data: Any) -> dict[str, Any]:
-    """A ClusterConfiguration: by node what sort of GPU it has.
+    """A ClusterConfiguration: the GPU type of each node.
 
-    Raises SpecError when it is none.
+    Raises SpecError when it is invalid.
     """
     fields = Fields(Source("ClusterConfiguration", data), data)
     nodes = fields.inner("nodes")
@@ -106,9 +106,9 @@ def cluster_configuration(data: Any) -> dict[str, Any]:
 
 
 def acl_configuration(data: Any) -> dict[str, Any]:
-    """An AclConfiguration: by namespace who else may write into it.
+    """An AclConfiguration: additional users with write access, by namespace.
 
-    Raises SpecError when it is none.
+    Raises SpecError when it is invalid.
     """
     fields = Fields(Source("AclConfiguration", data), data)
     spaces = fields.inner("namespaceAcls")
@@ -126,7 +126,7 @@ def acl_configuration(data: Any) -> dict[str, Any]:
 
 
 def total_tasks(descriptor: Mapping[str, Any]) -> int:
-    """How many tasks a checked descriptor asks for."""
+    """The total number of tasks in a validated descriptor."""
     return sum(role["taskNumber"] for role in descriptor["taskRoles"].values())
 
 
@@ -211,7 +211,7 @@ def _role(fields: Fields) -> dict[str, Any]:
 
 
 def _count(fields: Fields, name: str, default: int | None) -> int | None:
-    """A number of tasks; null is no condition."""
+    """A number of tasks; null disables the condition."""
     if name not in fields:
         fields.ignore((name,))
         return None if name in fields.data else default
@@ -253,7 +253,7 @@ def _resource(fields: Fields, cpu: int | None = None, memory: int | None = None)
 
 
 def _disk(fields: Fields) -> str:
-    """The sort of disk, by its word or its number."""
+    """The disk type, given by name or number."""
     value = fields.take("diskType")
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(DISKS):
         return DISKS[value]

@@ -1,6 +1,6 @@
-"""Why: whoever takes job files takes OpenPAI's too, without asking which version one is of; here that is found out.
+"""Read a job file of OpenPAI of either version.
 
-A file of OpenPAI becomes a job by way of its own language, so what is wrong is told where its author wrote it.
+The file is validated as OpenPAI's own format before it becomes a job, so errors name the fields that its author wrote.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _ROLE_FIELDS: Final[dict[str, Path]] = {
     "replicas": ("instances",),
 }
 _ROLE_CELLS: Final = {"pinnedCell": "pinnedCellId", "affinityGroup": "affinityGroupName"}
-"""What a role is told by the job's extras."""
+"""Fields of a role that the job's extras set."""
 
 
 def readable(text: str | bytes) -> str | bytes:
-    """The text with blanks for the comments that files of protocol v1 may have, and no other language has."""
-    if isinstance(text, bytes) and _V1_MARK.encode() not in text:  # before it costs a copy
+    """The text with its comments blanked out, if it is a file of protocol v1, whose JSON may have comments."""
+    if isinstance(text, bytes) and _V1_MARK.encode() not in text:  # avoids a decoded copy of large files
         return text
     told = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     if _V1_MARK not in told:
@@ -55,7 +55,7 @@ def readable(text: str | bytes) -> str | bytes:
 
 
 def is_openpai(data: Any) -> bool:
-    """Whether data is meant as a job of OpenPAI, of either version, right or wrong."""
+    """Whether data is meant as a job of OpenPAI, of either version, valid or not."""
     return is_protocol(data) or is_v1(data)
 
 
@@ -70,16 +70,16 @@ def read_openpai(
     folder: str = "",
     sealed: Mapping[str, str] = {},
 ) -> tuple[OpenPaiJob, Source]:
-    """The job of `user` that a file of OpenPAI describes, and where each part of it was written.
+    """The job of `user` in a file of OpenPAI, and the source positions of its parts.
 
-    `parameters` override the protocol's own; `folder` is the user's own on storages; `sealed` are the secrets that
-    placeholders stand for (`own_file`). Raises SpecError with what is wrong.
+    `parameters` override the protocol's own, `folder` is the user's own on storages, and `sealed` has the secrets of
+    placeholders (`own_file`). Raises SpecError for an invalid file.
     """
     if isinstance(document, Mapping):
         source = Source(filename, dict(document))
     else:
         source = parse_source(readable(document), filename)
-        if is_v1(source.data):  # variables are text, however they are written
+        if is_v1(source.data):  # parsed again, so that variables keep their source text
             source = parse_source(readable(document), filename, TEXT_UNDER)
     old = is_v1(source.data)
     if not old:
@@ -99,7 +99,7 @@ def read_openpai(
 
 
 def said_at(document: Mapping[str, Any], path: Path) -> Path:
-    """Where a file of OpenPAI says what the canonical document that was made of it says at `path`."""
+    """The path in a file of OpenPAI of `path` in the canonical document made of it."""
     match path:
         case ("metadata", "name", *_):
             return ("name",)
@@ -128,5 +128,5 @@ def _set(source: Source, parameters: Mapping[str, str], *, old: bool) -> None:
 
 
 def _placed(problem: Problem, source: Source) -> Problem:
-    """The problem with the place where it was written, if it has none yet."""
+    """The problem with its position in the source, unless it has one."""
     return problem if problem.line or not source.values else source.problem(problem.path, problem.message)

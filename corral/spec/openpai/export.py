@@ -1,7 +1,7 @@
-"""Why: what an OpenPAI cluster can be asked for comes in files of many shapes; each is known by what is in it.
+"""Recognise the files of an OpenPAI cluster's export by their content, under any name.
 
-`kubectl get secrets -n pai-user-v2 -o yaml` and its kin, answers of the REST API saved as they came, and the files that
-`paictl` takes, with whatever names people gave them. What is none of these is named, so that nothing is left unseen.
+They are lists of Kubernetes objects (`kubectl get secrets -n pai-user-v2 -o yaml`), saved answers of the REST API, and
+`paictl`'s files. Unrecognised files are listed, so that none is overlooked.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class ExportedUser:
     groups: tuple[str, ...] = ()
     admin: bool = False
     password_hash: str = ""
-    """The 64 bytes in hex that OpenPAI derived, "" where they were not exported."""
+    """The 64-byte hash that OpenPAI derived, in hex; "" when it was not exported."""
     extension: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class ExportedGroup:
-    """A group and what it grants."""
+    """A group and its grants."""
 
     name: str
     description: str = ""
@@ -55,18 +55,18 @@ class ExportedGroup:
 
 @dataclass(slots=True)
 class ExportedJob:
-    """A job: its file, and how it stood."""
+    """A job: its file and its state."""
 
     user: str
     name: str
     text: str
     state: str = ""
-    """Of OpenPAI's states in capitals; "" where no list of jobs says it."""
+    """OpenPAI's state in capitals; "" when no list of jobs has it."""
 
 
 @dataclass(slots=True)
 class Export:
-    """Everything that was found, by what it is."""
+    """All recognised contents of the export, by type."""
 
     layout: dict[str, Any] | None = None
     services: dict[str, Any] | None = None
@@ -74,23 +74,23 @@ class Export:
     users: dict[str, ExportedUser] = field(default_factory=dict)
     groups: dict[str, ExportedGroup] = field(default_factory=dict)
     tokens: list[tuple[str, str]] = field(default_factory=list)
-    """Users and the texts of their tokens."""
+    """(user, token text)."""
     tokens_exported: bool = False
     volumes: dict[str, dict[str, Any]] = field(default_factory=dict)
     claims: dict[str, dict[str, Any]] = field(default_factory=dict)
     storages: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """As the REST API answers them, by name."""
+    """Storages in the REST API's form, by name."""
     jobs: list[ExportedJob] = field(default_factory=list)
     states: dict[tuple[str, str], str] = field(default_factory=dict)
-    """How jobs stood, by user and name."""
+    """States of jobs, by user and name."""
     unknown: list[tuple[str, str]] = field(default_factory=list)
-    """Files that are nothing known, each with why."""
+    """Unrecognised files, each with the reason."""
 
 
 def read_export(files: Mapping[str, bytes]) -> Export:
-    """What the files of a folder are, by their paths within it.
+    """Recognise the files of a folder, given by their paths within it.
 
-    Raises SpecError when there are too many.
+    Raises SpecError for more than 200,000 files.
     """
     if len(files) > _MOST_FILES:
         raise SpecError([Problem(f"there are {len(files)} files; {_MOST_FILES} can be taken at once")])
@@ -112,7 +112,7 @@ def read_export(files: Mapping[str, bytes]) -> Export:
 
 
 class _Malformed(Exception):
-    """A part of a file is not what it looks like."""
+    """A part of a file does not have the form that its type has."""
 
 
 def _read(found: Export, path: str, text: bytes) -> bool:
@@ -123,7 +123,7 @@ def _read(found: Export, path: str, text: bytes) -> bool:
 
 
 def _parsed(path: str, text: bytes) -> list[Any]:
-    """What is written in a file; lists of thousands come as JSON, which may be as long as it is."""
+    """The documents of a file; JSON is read without bounds, because lists of thousands of jobs come as JSON."""
     if path.endswith(".json"):
         try:
             return [json.loads(text)]
@@ -165,7 +165,7 @@ def _take(found: Export, path: str, data: Any, text: bytes) -> bool:
 
 
 def _take_answer(found: Export, data: dict[str, Any]) -> bool:
-    """One thing as the REST API shows it."""
+    """Take one item in the REST API's form."""
     if isinstance(data.get("groupname"), str):
         extension = data.get("extension") if isinstance(data.get("extension"), dict) else {}
         _add_group(found, data["groupname"], data, extension or {})
@@ -181,7 +181,7 @@ def _take_answer(found: Export, data: dict[str, Any]) -> bool:
 
 
 def _take_object(found: Export, data: dict[str, Any]) -> bool:
-    """One object of Kubernetes."""
+    """Take one Kubernetes object."""
     meta = data.get("metadata")
     kind, meta = data.get("kind"), meta if isinstance(meta, dict) else {}
     name, namespace = str(meta.get("name", "")), meta.get("namespace")
@@ -219,7 +219,7 @@ def _add_user(found: Export, data: Mapping[str, Any], *, admin: bool) -> None:
     before = found.users.get(name) or ExportedUser(name)
     groups = data.get("grouplist")
     clusters = data.get("virtualCluster")
-    if not isinstance(groups, list):  # the accounts of the YARN era name virtual clusters
+    if not isinstance(groups, list):  # accounts of YARN releases list virtual clusters
         groups = [each for each in clusters.split(",") if each] if isinstance(clusters, str) else []
         for group in groups:
             found.groups.setdefault(group, ExportedGroup(group, queues=(group,)))
@@ -259,7 +259,7 @@ def group_of(data: Mapping[str, Any]) -> ExportedGroup | None:
 
 
 def _whose(path: str, data: Mapping[str, Any]) -> tuple[str, str]:
-    """The user and the name of a job: of `USER~NAME.yaml`, of `USER/NAME.yaml`, or the name in the file alone."""
+    """User and name of a job: from `USER~NAME.yaml` or `USER/NAME.yaml`, else the name in the file alone."""
     stem = posixpath.splitext(posixpath.basename(path))[0]
     name = str(data.get("name") or data.get("jobName") or stem)
     user, mark, rest = stem.partition("~")
@@ -300,12 +300,12 @@ def _json(text: str) -> Any:
 
 
 def finished(state: str) -> bool:
-    """Whether a job is over, by its state as OpenPAI names it."""
+    """Whether a job has ended, by OpenPAI's name of its state."""
     return state in ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 def lines(found: Export) -> Iterator[str]:
-    """What was found, in a few words each."""
+    """The counts of users, groups, tokens, storages and jobs found, one line each."""
     counted = (
         ("users", len(found.users)),
         ("groups", len(found.groups)),

@@ -1,4 +1,4 @@
-"""Why: what a job of OpenPAI asks of HiveD stands in its extras; here it is read and checked as OpenPAI checks it."""
+"""Read and validate the HiveD options in a job's extras, as OpenPAI does."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from corral.spec.errors import Path, Problem, describe
 from corral.spec.openpai.protocol import ProtocolError
 
 PRIORITIES: Final = {"prod": 100, "test": 10, "oppo": -1}
-"""The classes that OpenPAI takes; its description also has `crit`, which it refuses."""
+"""The priority classes that OpenPAI accepts; its schema also lists `crit`, which its server refuses."""
 DEFAULT_PRIORITY: Final = "test"
 _HOME: Final[Path] = ("extras", "hivedScheduler")
 
 
 @dataclass(frozen=True, slots=True)
 class RoleTerms:
-    """Which cells the tasks of one role are to have."""
+    """The cells that the tasks of one role request."""
 
     sku_type: str = ""
     sku_count: int = 0
-    """SKUs of one task; 0 is as many as its resources need."""
+    """SKUs of one task; 0 derives them from its resources."""
     pinned_cell: str = ""
     affinity_group: str = ""
 
@@ -31,14 +31,14 @@ _NOTHING: Final = RoleTerms()
 
 @dataclass(frozen=True, slots=True)
 class HivedTerms:
-    """What a job asks of HiveD."""
+    """The HiveD options of a job."""
 
     priority: str = DEFAULT_PRIORITY
     lazy_preemption: bool = False
     gang_release: bool = False
     ignore_suggested_nodes: bool = True
     roles: Mapping[str, RoleTerms] = field(default_factory=dict)
-    """By task role; a role that nothing is said of is not there."""
+    """By task role; roles without options are absent."""
 
     @property
     def pinned_cells(self) -> set[str]:
@@ -46,14 +46,14 @@ class HivedTerms:
         return {role.pinned_cell for role in self.roles.values() if role.pinned_cell}
 
     def of(self, name: str) -> RoleTerms:
-        """What is said of a task role."""
+        """The options of a task role."""
         return self.roles.get(name, _NOTHING)
 
 
 def hived_terms(protocol: Mapping[str, Any]) -> HivedTerms:
-    """What the protocol asks of HiveD.
+    """The HiveD options of a protocol.
 
-    Raises ProtocolError where OpenPAI would refuse it.
+    Raises ProtocolError where OpenPAI would refuse them.
     """
     extras = protocol.get("extras", {})
     if "hivedScheduler" in extras and extras["hivedScheduler"] is None:
@@ -83,9 +83,9 @@ def hived_terms(protocol: Mapping[str, Any]) -> HivedTerms:
 
 
 def job_cell(protocol: Mapping[str, Any], terms: HivedTerms) -> str:
-    """The pinned cell that is the whole job's: the only one named, and by every role that asks for GPUs or SKUs.
+    """The pinned cell of the whole job: the only one named, and named by every role that requests GPUs or SKUs.
 
-    "" where none is named, and where each role has to be told its own.
+    "" when there is none; each role then gets its own.
     """
     named = terms.pinned_cells
     if len(named) != 1:
@@ -115,7 +115,7 @@ def _role(name: str, given: Mapping[str, Any], path: Path) -> RoleTerms:
 
 
 def _agree(roles: Mapping[str, RoleTerms]) -> None:
-    """Roles of one affinity group are placed together: so they ask for the same kind of cells."""
+    """Require the roles of one affinity group to request the same kind of cells, as they are placed together."""
     first: dict[str, RoleTerms] = {}
     for name, terms in roles.items():
         if not terms.affinity_group:
@@ -144,7 +144,7 @@ def _word(given: Mapping[str, Any], name: str, path: Path) -> str:
 
 
 _QUOTED: Final = {"true": True, "false": False}
-"""What OpenPAI's validator lets through where a truth is meant."""
+"""Texts that OpenPAI's validator accepts as booleans."""
 
 
 def _flag(given: Mapping[str, Any], name: str, default: bool) -> bool:

@@ -1,6 +1,6 @@
-"""Why: what a Framework of FrameworkLauncher asks of YARN is said here in a job's words, so that the same rules run it.
+"""Translate a Framework of FrameworkLauncher, which ran on YARN, to a canonical job.
 
-There is no application master, so what the descriptor says of one counts for nothing.
+There is no application master, so the descriptor's fields about it are ignored.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ _OF_LAUNCHER: Final = "launcher.corral.dev/"
 DESCRIPTOR: Final = f"{_OF_LAUNCHER}descriptor"
 """The whole FrameworkDescriptor as JSON text."""
 ADDRESS: Final = f"{_OF_LAUNCHER}address"
-"""Where the launcher's REST answers, as the tasks are told it."""
+"""The address of the launcher's REST API that tasks are given."""
 ROOT: Final = "/Launcher"
-"""The folder of the default file system that FrameworkLauncher kept its own in."""
+"""The folder of FrameworkLauncher's own files on the default file system."""
 _ZIP: Final = ".zip"
 _THIS_MACHINE: Final = "file://"
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a Framework's job depends on besides its descriptor."""
+    """Inputs of the translation besides the descriptor."""
 
     fs_uri: str = ""
     """The file system of locations that name none."""
     address: str = ""
     gpu_types: Mapping[str, str] = field(default_factory=dict)
-    """By node the sort of GPU that an administrator said it has."""
+    """The GPU type of each node, as an administrator configured it."""
 
 
 def launcher_job(name: str, descriptor: Mapping[str, Any], user: str, cluster: Cluster) -> dict[str, Any]:
-    """The canonical document of the job that the Framework `name`, with its checked descriptor, is for `user`.
+    """The canonical document of the Framework `name` of `user`, from its validated descriptor.
 
-    Raises SpecError for what no job can be made of.
+    Raises SpecError when no job can express it.
     """
     platform = descriptor["platformSpecificParameters"]
     wanted = {role: said for role, said in descriptor["taskRoles"].items() if said["taskNumber"]}
@@ -118,7 +118,7 @@ def _role(
 
 
 def _on_gpus_of(role: dict[str, Any], sort: str, cluster: Cluster) -> None:
-    """Keep a role to GPUs of one sort: on the nodes that are said to have it, else by the model of the devices."""
+    """Restrict a role to one type of GPU: by configured nodes if any have it, else by device model."""
     known = [node for node, has in cluster.gpu_types.items() if has in sort.split(",")]
     if known:
         role.setdefault("nodes", {})["include"] = known
@@ -131,7 +131,7 @@ def _retries(policy: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _script(service: Mapping[str, Any]) -> str:
-    """The entry point, after its zipped sources became the folders that it expects."""
+    """The entry point, preceded by commands that unpack its zipped sources into folders of the same name."""
     lines = []
     for place in service["sourceLocations"]:
         name = posixpath.basename(place.rstrip("/"))
@@ -148,7 +148,7 @@ def _unpacked(name: str) -> str:
 
 
 def _inputs(roles: Mapping[str, Any], fs_uri: str) -> list[dict[str, str]]:
-    """The sources of all services; each is found under its own name where tasks begin."""
+    """The sources of all services; each is fetched under its own name into the working folder."""
     found: dict[str, str] = {}
     for role, said in roles.items():
         for at, place in enumerate(said["taskService"]["sourceLocations"]):
@@ -171,7 +171,7 @@ def _uri(path: Path, place: str, fs_uri: str) -> str:
 
 
 def _fixed_ports_twice(roles: Mapping[str, Any]) -> bool:
-    """Whether two tasks ask for the same number, so that they have to be on different nodes."""
+    """Whether two tasks need the same port number, and therefore different nodes."""
     taken: set[int] = set()
     for said in roles.values():
         for port in said["taskService"]["resource"]["portDefinitions"].values():

@@ -1,6 +1,6 @@
-"""Finds which of many strings stand in a text, at a cost that grows with the length of the text alone.
+"""Search a text for many strings, in time that grows with the text's length alone.
 
-Whitespace is compared folded: a run of it, of any sort, is one space. What a text is compared with is counted and bounded.
+Whitespace is folded before comparing: a run of any kind equals one space. Comparisons are counted and bounded.
 """
 
 from __future__ import annotations
@@ -10,34 +10,37 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 WHOLE_WORD: Final = 8
-"""A secret with fewer characters is only found as a whole word: as a part of others it says nothing."""
+"""Characters from which a secret is also found inside longer words.
+
+A shorter secret is found only as a whole word, because a match inside one proves nothing.
+"""
 _BLANK: Final = re.compile(r"\s+")
 _LINE: Final = re.compile(r"[^\S\n]+")
 _COMPARED: Final = 256
-"""So many characters are compared at the cost of one look."""
+"""Characters of a string that count as one comparison."""
 
 
 class TooMuchWork(Exception):
-    """A text takes more comparisons than are made."""
+    """The text needs more comparisons than allowed."""
 
 
 def folded(text: str) -> str:
-    """The text with each run of whitespace as one space, and none around it."""
+    """The text with each run of whitespace as one space, and none at the ends."""
     return _BLANK.sub(" ", text).strip()
 
 
 def folded_comments(text: str) -> str:
-    """The text folded, where comments in lines that follow each other are one text."""
+    """The folded text, with comments of consecutive lines joined."""
     return folded(" ".join(line.lstrip("# \t") for line in text.splitlines()))
 
 
 class Needles:
-    """Folded texts that are looked for, found by how they begin."""
+    """Folded strings to search for, indexed by their first WHOLE_WORD characters."""
 
     def __init__(self, needles: Iterable[str], most_work: int) -> None:
-        """Look for these, with at most so many comparisons in all."""
+        """Search for `needles` with at most `most_work` comparisons in total."""
         self.work = 0
-        """How many comparisons were made."""
+        """The comparisons made so far."""
         self._most = most_work
         self._begun: dict[str, list[str]] = {}
         words: dict[int, set[str]] = {}
@@ -49,13 +52,13 @@ class Needles:
         self._words = [(_words_of(size), size, found) for size, found in sorted(words.items())]
 
     def stand_in(self, text: str) -> bool:
-        """Whether one of them stands in a folded text. Raises TooMuchWork."""
+        """Whether any of them occurs in a folded text. Raises TooMuchWork."""
         return any(self._sizes(text))
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where they stand in the lines of a text, each with any whitespace; of several in one place the longest.
+        """The (begin, end) of each occurrence in the lines of a text, with any whitespace between its words.
 
-        Raises TooMuchWork.
+        Of overlapping occurrences the first counts, and the longest at one place. Raises TooMuchWork.
         """
         line, begins = _folded_line(text)
         found, last = [], 0
@@ -66,7 +69,7 @@ class Needles:
         return found
 
     def _sizes(self, text: str) -> Iterator[tuple[int, int]]:
-        """Every place at which one of them stands, with how long the longest is."""
+        """Every position at which one of them occurs, with the length of the longest."""
         short: dict[int, int] = {}
         for pattern, size, words in self._words:
             ends = ((found.start(), found.start() + size) for found in pattern.finditer(text))
@@ -80,7 +83,7 @@ class Needles:
         yield from short.items()
 
     def _longest(self, needles: Iterable[str], text: str, at: int) -> int:
-        """How long the first is that stands at a place; 0 for none."""
+        """The length of the first needle that occurs at a position; 0 for none."""
         for needle in needles:
             self.work += 1 + len(needle) // _COMPARED
             if self.work > self._most:
@@ -91,12 +94,12 @@ class Needles:
 
 
 def _words_of(size: int) -> re.Pattern[str]:
-    """What finds every place at which so many characters begin and end as a word does."""
+    """A pattern that matches at every position where `size` characters begin and end at word boundaries."""
     return re.compile(rf"(?<!\w)(?=.{{{size}}}(?!\w))", re.DOTALL)
 
 
 def _folded_line(text: str) -> tuple[str, range | list[int]]:
-    """The text with each run of whitespace within a line as one space, and where each character of that stands."""
+    """The text with runs of whitespace within a line folded, and the original offset of each character."""
     parts, begins, last = [], list[int](), 0
     for run in _LINE.finditer(text):
         if run[0] == " ":

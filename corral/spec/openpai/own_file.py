@@ -1,7 +1,7 @@
-"""The text of a file of OpenPAI without its secrets: each is replaced where it stands by a placeholder.
+"""Replace the secrets in the text of an OpenPAI file by placeholders.
 
-People get back the file that they wrote, with its comments, so the text is edited at the places that the parser tells and
-never written anew. The result is parsed again: a text in which a secret may still stand is not kept at all.
+People get back the file that they wrote, with its comments, so the text is edited in place at the parser's positions.
+The result is parsed again, and a text that may still contain a secret is not kept.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from corral.spec.source import Source, decoded, parse_source
 _QUOTED: Final = f'"{MASK}"'
 _BOM: Final = "\ufeff"
 _LEAST: Final = 4
-"""A secret with fewer characters may be a value of another field by chance."""
+"""Characters below which a secret may equal a value of another field by chance."""
 _LEAST_WORK, _MOST_WORK = 10_000, 8
-"""So many comparisons with secrets are made for any text, and so many for each character of a long one."""
+"""Maximum comparisons with secrets for any text, plus those per character of the text."""
 _COMMENT: Final = re.compile(r"(?:(?<=\s)|^)#[^\n]*", re.MULTILINE)
 _ANCHOR: Final = re.compile(r"&\S+\s+")
 
 
 def secret_places(data: Any) -> dict[Path, str]:
-    """Where a protocol that was parsed, right or wrong, has secrets; each with the name that it is sealed under.
+    """Paths of the secrets in a parsed protocol, valid or not, each with the name that it is sealed under.
 
-    The name of a registry's password has the registry in it: the password is good for no other one.
+    The name of a registry's password includes the registry, so that it is never used for another one.
     """
     if not isinstance(data, dict):
         return {}
@@ -52,9 +52,9 @@ def secret_places(data: Any) -> dict[Path, str]:
 
 
 def fill_in(source: Source, sealed: Mapping[str, str]) -> None:
-    """Put the secrets of the job that a text came from in the places of its placeholders.
+    """Put the secrets of the job that a text came from in place of its placeholders.
 
-    Raises SpecError for each that `sealed` does not have.
+    Raises SpecError with a problem for each that `sealed` lacks.
     """
     problems = []
     for path, name in secret_places(source.data).items():
@@ -72,19 +72,19 @@ NO_SECRET: Final = (
     f"{MASK} stands for a secret that is not known here; write the secret itself, or name your own job that the file came "
     "from (`corral submit FILE --from JOB`)"
 )
-"""What is said of a placeholder whose secret is not there."""
+"""Message for a placeholder whose secret is unknown."""
 
 
 def no_secret_because(error: SpecError, why: str) -> SpecError:
-    """The refusal of a document that also says why the job that was named has no secret for its placeholders."""
+    """The error with the reason why the named job has no secret for its placeholders."""
     told = NO_SECRET.replace(" here;", f" here: {why};")
     return SpecError([replace(each, message=told) if each.message == NO_SECRET else each for each in error.problems])
 
 
 def without_secrets(text: str, filled: Mapping[str, Any], filename: str) -> tuple[str, dict[str, str]] | None:
-    """The text with placeholders, and its secrets by the names that they are sealed under; None if one may be left.
+    """The text with placeholders, and its secrets by the names they are sealed under; None if one may remain.
 
-    `filled` is what was parsed of the text, with no placeholder left.
+    `filled` is the data parsed from the text, without placeholders.
     """
     places = secret_places(filled)
     secrets = {name: as_text(_at(filled, path)) for path, name in places.items()}
@@ -114,7 +114,7 @@ class _Span(NamedTuple):
 
 
 def _masked(text: str, places: Collection[Path]) -> str:
-    """The text with a placeholder at each of the places, where there is none."""
+    """The text with a placeholder at each of `places` that has none yet."""
     parts, last = [], 0
     for span in _spans(text):
         if span.path not in places or span.value == MASK:
@@ -150,7 +150,10 @@ def _looking_for(needles: Iterable[str], text: str) -> Needles:
 
 
 def _is_proved(text: str, masked: str, places: Collection[Path], needles: Collection[str], filename: str) -> bool:
-    """Whether the masked text says what the text says but for its secrets, and has none of them anywhere."""
+    """Whether the masked text has the same data except for its secrets, and contains none of them.
+
+    Secrets shorter than _LEAST are searched for only outside keys and values.
+    """
     expected = copy.deepcopy(parse_source(text, filename).data)
     for path in places:
         _put(expected, path, MASK)
@@ -166,7 +169,7 @@ def _is_proved(text: str, masked: str, places: Collection[Path], needles: Collec
 
 
 def _written(value: str) -> Iterator[str]:
-    """The ways in which a text may have a secret, but for escapes that nobody writes; all of them folded."""
+    """The ways in which a text may write a secret, except for unusual escapes; all folded."""
     if value == MASK:
         return
     for each in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], value.replace("'", "''")):
@@ -176,7 +179,7 @@ def _written(value: str) -> Iterator[str]:
 
 
 def _written_in(text: str, places: Collection[Path]) -> Iterator[str]:
-    """The ways in which a text has its secrets, escapes, lines and all; all of them folded."""
+    """The secrets as the text writes them, with escapes and line breaks; all folded."""
     for span in _spans(text):
         if span.path not in places or span.value in (None, MASK):
             continue
@@ -190,13 +193,13 @@ def _written_in(text: str, places: Collection[Path]) -> Iterator[str]:
 
 
 def _long_lines(text: str) -> Iterator[str]:
-    """Each line that says something on its own, without what joins it to the next one."""
+    """Each line of at least WHOLE_WORD characters, without the backslash that joins it to the next."""
     lines = (folded(line.rstrip().removesuffix("\\")) for line in text.splitlines())
     return (line for line in lines if len(line) >= WHOLE_WORD)
 
 
 def _gaps(text: str) -> list[tuple[int, int]]:
-    """What of the text is no part of a key or value; the first line of a block scalar, where a comment may be, is."""
+    """Ranges of the text outside keys and values; includes a block scalar's first line, which may have a comment."""
     gaps, last = [], 0
     for span in _spans(text):
         begin = span.begin
@@ -210,7 +213,7 @@ def _gaps(text: str) -> list[tuple[int, int]]:
 
 
 def _spans(text: str) -> Iterator[_Span]:
-    """Every key and value of the text that is no collection, in order, without its anchor."""
+    """Every scalar and alias of the text, keys included, in order, without its anchor."""
     events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):

@@ -1,7 +1,6 @@
-"""Why: a job file of OpenPAI's protocol v2 is taken, or refused, exactly where OpenPAI takes or refuses it.
+"""Validate job files of OpenPAI's protocol v2, accepting and refusing exactly those that OpenPAI does.
 
-What OpenPAI's own validator lets through, though no job can be made of it (`gpu: -3`), is let through here too, and
-refused by `translation`.
+Files that OpenPAI's validator accepts but that describe no job (`gpu: -3`) pass here too; `translation` refuses them.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from corral.spec.source import Source, parse_source
 
 PREREQUISITE_TYPES: Final = ("script", "output", "data", "dockerimage")
 _REFERENCES: Final = ("script", "output", "data", "dockerImage")
-"""The fields of a task role that name one prerequisite of the type that is called like it."""
+"""Fields of a task role that name one prerequisite of the type of the same name."""
 _NAMED: Final = "^[a-zA-Z0-9_-]+$"
 _VARIABLE: Final = "^[a-zA-Z_][a-zA-Z0-9_]*$"
 _TEXT: Final[Rule] = {"type": "string"}
@@ -162,7 +161,7 @@ _JOB: Final[Rule] = {
 
 
 class ProtocolError(SpecError):
-    """A job file that OpenPAI refuses; `wire` is what it answers with as the message."""
+    """A job file that OpenPAI refuses; `wire` is the message that OpenPAI answers."""
 
     def __init__(self, problems: list[Problem], wire: str) -> None:
         super().__init__(problems)
@@ -170,20 +169,20 @@ class ProtocolError(SpecError):
 
 
 def is_protocol(data: Any) -> bool:
-    """Whether data is meant as a job of protocol v2, right or wrong."""
+    """Whether data is meant as a job of protocol v2, valid or not."""
     return isinstance(data, dict) and "protocolVersion" in data and not data.keys() & {"apiVersion", "kind"}
 
 
 def read_protocol(text: bytes | str, filename: str = "job.yaml") -> dict[str, Any]:
-    """The job of a protocol v2 file, checked and with its defaults.
+    """The job of a protocol v2 file, validated and with its defaults.
 
-    Raises SpecError where it is not YAML within the bounds, ProtocolError where OpenPAI would not take it.
+    Raises SpecError for text that is not YAML within the bounds, ProtocolError for a job that OpenPAI refuses.
     """
     return checked(parse_source(text, filename))
 
 
 def checked(source: Source) -> dict[str, Any]:
-    """The job of protocol v2 in a document that was parsed; see `read_protocol`."""
+    """The job of protocol v2 in a parsed document; see `read_protocol`."""
     protocol: Any = plain(source.data, source.grouped)
     broken = violations(_JOB, protocol)
     if broken:
@@ -198,9 +197,9 @@ def checked(source: Source) -> dict[str, Any]:
 
 
 def plain(value: Any, grouped: Mapping[Path, int] | None = None, path: Path = ()) -> Any:
-    """A document's value with numbers as JavaScript has them: those without a fraction are whole.
+    """A document's value with numbers as in JavaScript: a float without a fraction is an integer.
 
-    `grouped` are the numbers by path that are written as `1_000`.
+    `grouped` has the numbers written as `1_000`, by path.
     """
     if isinstance(value, dict):
         return {key: plain(inner, grouped, (*path, key)) for key, inner in value.items()}
@@ -216,14 +215,14 @@ def plain(value: Any, grouped: Mapping[Path, int] | None = None, path: Path = ()
 
 
 def by_name(items: Any) -> dict[str, Any]:
-    """A list of mappings by their names; a mapping already is."""
+    """A list of mappings keyed by their names; a mapping is returned unchanged."""
     if isinstance(items, dict):
         return items
     return {each["name"]: each for each in items or ()}
 
 
 def _faults(protocol: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    """What fits the description and still makes no job, in the order in which OpenPAI looks."""
+    """Errors beyond the schema, in the order in which OpenPAI checks them."""
     there: dict[str, set[str]] = {kind: set() for kind in PREREQUISITE_TYPES}
     for index, item in enumerate(protocol.get("prerequisites", ())):
         name, kind = item["name"], item["type"]
@@ -252,7 +251,7 @@ def _faults(protocol: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
 
 
 def _missing(path: Path, role: Mapping[str, Any], there: Mapping[str, set[str]]) -> Iterator[tuple[Path, str]]:
-    """The prerequisites that a task role names and that are not there."""
+    """References of a task role to prerequisites that do not exist."""
     for field in _REFERENCES:
         if field in role and role[field] not in there[field.lower()]:
             yield (*path, field), f"Prerequisite {role[field]} does not exist."

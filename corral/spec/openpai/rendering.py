@@ -1,7 +1,7 @@
-"""Why: what a task of OpenPAI runs is put together by the server: the chosen deployment's commands, templates filled in.
+"""Assemble the command of an OpenPAI task: add the chosen deployment's commands and fill in templates.
 
-Secrets are no part of it, so that a stored job never has one: `<% $secrets.NAME %>` stays as it is, to be filled in inside
-the task. So does whatever names nothing.
+Secrets are not filled in, so that a stored job never has one: `<% $secrets.NAME %>` is filled in inside the task.
+Templates that name nothing stay as they are too.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, Final
 from corral.spec.openpai.protocol import PREREQUISITE_TYPES, by_name
 
 _TEMPLATE: Final = re.compile(r"<%\s*(\$[A-Za-z_](?:[^%<>]*[^%<>\s])?)\s*%>", re.ASCII)
-"""The name ends with no blank, so that a long run of blanks is looked through once."""
+"""The name does not end with a blank, so that a long run of blanks is scanned only once."""
 _INDEX: Final = re.compile(r"\[\s*(\d{1,9})\s*\]", re.ASCII)
 _LEAST_POWER: Final = -6
 _MOST_POWER: Final = 21
-"""Between these powers of ten JavaScript writes a number without one."""
+"""JavaScript writes numbers between these powers of ten without an exponent."""
 
 
 def render(protocol: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def render(protocol: Mapping[str, Any]) -> dict[str, Any]:
     prerequisites = rendered["prerequisites"] = _grouped(protocol.get("prerequisites"))
     deployments = rendered["deployments"] = by_name(protocol.get("deployments"))
     chosen = deployments.get(protocol.get("defaults", {}).get("deployment"), {}).get("taskRoles", {})
-    chosen = chosen if isinstance(chosen, dict) else {}  # a list has no role
+    chosen = chosen if isinstance(chosen, dict) else {}  # OpenPAI accepts a list here; it names no role
     roles = protocol["taskRoles"]
     rendered["taskRoles"] = {
         name: {**role, "entrypoint": _entrypoint(protocol, role, chosen.get(name, {}), prerequisites)}
@@ -59,9 +59,9 @@ def _entrypoint(
 
 
 def fill(text: str, values: Mapping[str, Any]) -> str:
-    """The text with every `<% $name.of[0].value %>` filled in that `values` has.
+    """Fill in every `<% $name.of[0].value %>` that `values` defines.
 
-    What it does not have stays, as OpenPAI writes it: `<%$name.of[0]%>` is `<% $name.of.0 %>`.
+    An undefined one stays, in OpenPAI's dotted form: `<%$name.of[0]%>` becomes `<% $name.of.0 %>`.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -72,12 +72,12 @@ def fill(text: str, values: Mapping[str, Any]) -> str:
 
 
 def _dotted(name: str) -> str:
-    """A name with its indexes as OpenPAI looks them up: `$data.uri.0`."""
+    """A name with its indexes in OpenPAI's dotted form: `$data.uri.0`."""
     return _INDEX.sub(r".\1", name)
 
 
 def names_used(text: str, root: str) -> set[str]:
-    """What the templates in the text name below `root`: of `$secrets`, `a` and `b.c`."""
+    """Names below `root` that the text's templates use: `a` and `b.c` for `$secrets.a` and `$secrets.b.c`."""
     used = set()
     for match in _TEMPLATE.finditer(text):
         first, _, rest = _dotted(match[1]).partition(".")
@@ -87,12 +87,12 @@ def names_used(text: str, root: str) -> set[str]:
 
 
 def unfilled(text: str) -> list[str]:
-    """What the templates in the text name, in order."""
+    """The names in the text's templates, in order."""
     return list(dict.fromkeys(match[1] for match in _TEMPLATE.finditer(text)))
 
 
 def look_up(values: Mapping[str, Any], name: str) -> Any:
-    """What `name` (`$data.uri[0]`) names in `values`; None for what is not there."""
+    """The value of `name` (`$data.uri[0]`) in `values`; None when there is none."""
     here: Any = values
     for part in _dotted(name).split("."):
         if isinstance(here, Mapping):
@@ -105,7 +105,7 @@ def look_up(values: Mapping[str, Any], name: str) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """A value as JavaScript writes it into text: lists joined by commas, numbers without needless digits."""
+    """A value as JavaScript converts it to text: lists joined by commas, numbers in their shortest form."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

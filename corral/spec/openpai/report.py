@@ -1,7 +1,7 @@
-"""Why: who brings a job file from OpenPAI wants to know, before it runs, what of it means something here, and what.
+"""Report how a job file from OpenPAI will run here: one line for each feature that the file uses.
 
-A report has one line for each thing that the file uses. Lines are about the file alone: whether a queue or a storage is
-there, and whether the job would start now, only a server knows (`--dry-run`).
+The report covers the file alone. Only a server knows whether a queue or a storage exists and whether the job would
+start now (`--dry-run`).
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ _KNOWN_EXTRAS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One thing that a job file uses."""
+    """One feature that a job file uses."""
 
     field: str
-    """Where the file says it."""
+    """The field of the file."""
     state: str
-    """`same`: as in OpenPAI; `differs`: in another way, which `here` tells; `ignored`: it has no effect here."""
+    """`same`: as in OpenPAI; `differs`: differently, as `here` explains; `ignored`: without effect here."""
     here: str
-    """What it does here."""
+    """Its effect here."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleReport:
-    """One task role and what a task of it gets."""
+    """One task role and the resources of its tasks."""
 
     name: str
     role: str
-    """What it is called here."""
+    """Its name here."""
     tasks: int
     image: str
     cpu: str
@@ -72,13 +72,13 @@ class RoleReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a job file of OpenPAI uses, and how it will run here."""
+    """The features that a job file of OpenPAI uses, and how it will run here."""
 
     protocol: str
     """The version: "1" or "2"."""
     name: str
     job: str
-    """What the job is called here."""
+    """The job's name here."""
     queue: str
     priority: int
     retries: int
@@ -91,9 +91,9 @@ class Report:
 
 
 def report(job: UnifiedJob) -> Report:
-    """The report on a job that was read from a file of OpenPAI.
+    """Report on a job that was read from a file of OpenPAI.
 
-    Raises SpecError where it was read from another.
+    Raises SpecError for a job from another source.
     """
     document = job.to_document()
     protocol, notes = to_protocol(document), job.metadata.annotations
@@ -131,7 +131,7 @@ def _roles(job: UnifiedJob, protocol: Mapping[str, Any]) -> Iterator[RoleReport]
 
 
 def _completion(failed: int, succeeded: int, tasks: int) -> str:
-    """What the role's ends mean for the job, as the rest of a sentence."""
+    """How ended tasks of the role end the job, as the rest of a sentence."""
     after = {1: "at the first task that fails", -1: "by no failed task"}.get(failed, f"when {failed} tasks have failed")
     if succeeded < 1 or succeeded > tasks:
         return f"fails {after}; it goes on until all tasks of this role have ended"
@@ -257,7 +257,7 @@ def _of_templates(job: UnifiedJob, protocol: Mapping[str, Any]) -> Iterator[Use]
 
 
 def _uses_of_v1(v1: Mapping[str, Any]) -> Iterator[Use]:
-    """What only a file of protocol 1 has."""
+    """Features that only protocol 1 has."""
     told = {
         "authFile": (DIFFERS, "read by the server at submission through OpenPAI's API; not by `corral submit`"),
         "dataDir": (SAME, "told to tasks as PAI_DATA_DIR"),

@@ -1,6 +1,6 @@
-"""Why: a cluster that OpenPAI ran becomes documents and settings of ours; what has no counterpart here is said, not lost.
+"""Convert the export of an OpenPAI cluster to documents and settings; everything left out becomes a note.
 
-Everything is decided here from the export alone; a server is only asked to take what comes out.
+The result depends on the export alone. A server is only asked to accept it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from corral.spec.storage import StorageDocument
 from corral.spec.translate import problems_of
 
 PUBLIC_SECRETS: Final = frozenset({"pai-secret", "HelloPAI", "hello"})
-"""What OpenPAI's own files have as the secret of its tokens: everybody could sign with them."""
+"""Token secrets in OpenPAI's own files, which anybody could sign with."""
 SHORTEST_SECRET: Final = 12
 _PUBLIC_PASSWORDS: Final = frozenset({"", "admin-password", "your_default_pai_admin_password"})
 _DISCOVERY: Final = "/.well-known/openid-configuration"
@@ -40,7 +40,7 @@ _NOT_NEEDED: Final = frozenset(
 
 @dataclass(slots=True)
 class Note:
-    """Something that was looked at and is not imported, or is for the administrator to do."""
+    """An item that is not imported, or a task for the administrator."""
 
     kind: str
     name: str
@@ -49,19 +49,19 @@ class Note:
 
 @dataclass(slots=True)
 class Site:
-    """What the configuration of a cluster comes to."""
+    """The result of an import: documents, settings and notes."""
 
     documents: list[Document] = field(default_factory=list)
     settings: dict[str, str] = field(default_factory=dict)
-    """Corral's settings, by their environment variables."""
+    """Corral's settings, by environment variable."""
     jwt_secret: str = ""
     issuer: str = ""
-    """The provider of people who sign in with OpenID Connect, "" without one."""
+    """The OpenID Connect issuer of the users; "" without one."""
     notes: list[Note] = field(default_factory=list)
 
 
 def site_of(export: Export, *, engine: str) -> Site:
-    """The documents, settings and remarks that an export comes to; groups of the configuration are added to it."""
+    """The documents, settings and notes of an export; also adds the configuration's groups to the export."""
     site = Site()
     _services(export, site)
     _cluster(export, site, engine)
@@ -70,7 +70,7 @@ def site_of(export: Export, *, engine: str) -> Site:
 
 
 def _cluster(export: Export, site: Site, engine: str) -> None:
-    """The machines: HiveD's description where there is one, else those of the layout."""
+    """The machines, from HiveD's configuration if there is one, else from the layout."""
     hived = export.hived or _of(export.services or {}, "hivedscheduler")
     bare = is_bare_hived(hived)
     if hived.get("config") or bare:
@@ -103,7 +103,7 @@ def _compare_with_layout(export: Export, site: Site, known: set[str]) -> None:
 
 
 def _layout(export: Export, site: Site, engine: str) -> None:
-    """The workers of the layout, each with what its kind of machine has."""
+    """The workers of the layout, each with the resources of its machine type."""
     if engine != "local":
         site.notes.append(Note("layout", "layout.yaml", "The machines are those that the Kubernetes cluster has."))
         return
@@ -152,7 +152,7 @@ def _works(machine: Mapping[str, Any]) -> bool:
 
 
 def _yarn_clusters(export: Export, site: Site) -> None:
-    """Virtual clusters of the YARN era: shares of the whole, which are weights here."""
+    """Virtual clusters of YARN releases; their capacities become weights."""
     known = _of(_of(export.services or {}, "hadoop-resource-manager"), "virtualClusters")
     for name, cluster in known.items():
         capacity = cluster.get("capacity") if isinstance(cluster, Mapping) else None
@@ -257,7 +257,7 @@ def _openid(export: Export, site: Site, told: Mapping[str, Any], admins: Mapping
 
 
 def _storages(export: Export, site: Site) -> Iterator[StorageDocument]:
-    """A document for each claim, by what its volume is; without claims, by what the REST API told."""
+    """A document for each claim, by the type of its volume, and for storages from the REST API without a claim."""
     for name, claim in export.claims.items():
         spec = _of(claim, "spec")
         volume = export.volumes.get(str(spec.get("volumeName", "")))
@@ -286,7 +286,7 @@ def _storage(site: Site, name: str, data: Mapping[str, Any]) -> Iterator[Storage
 
 
 def _volume(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What a PersistentVolume is."""
+    """The fields of a Storage document for a PersistentVolume."""
     shared: dict[str, Any] = {"mountOptions": list(spec.get("mountOptions") or [])}
     modes = spec.get("accessModes")
     if isinstance(modes, list) and modes and all(mode == "ReadOnlyMany" for mode in modes):
@@ -318,7 +318,7 @@ def _volume(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told_storage(name: str, told: Mapping[str, Any]) -> dict[str, Any]:
-    """A storage as the REST API answers it; its passwords are left out."""
+    """The fields of a Storage document for a storage in the REST API's form, without its passwords."""
     kind, data = told.get("type"), _of(told, "data")
     fields: Mapping[str, tuple[str, ...]] = {
         "nfs": ("server", "path"),
@@ -340,7 +340,7 @@ def _options(options: Mapping[str, Any]) -> list[str]:
 
 
 def _of(data: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The mapping under a key; empty when there is none."""
+    """The mapping under a key; {} when there is none."""
     found = data.get(key)
     return found if isinstance(found, dict) else {}
 
@@ -352,7 +352,7 @@ def _checked(site: Site, model: type[Any], data: Mapping[str, Any], kind: str, n
 
 
 def _validated(site: Site, model: type[BaseModel], data: Mapping[str, Any], kind: str, name: str) -> Any:
-    """The document; None, and a note, where it is not possible here."""
+    """The validated document; None, and a note, when it is invalid here."""
     try:
         return model.model_validate(dict(data), by_alias=True, by_name=False)
     except ValidationError as error:

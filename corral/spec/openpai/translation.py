@@ -1,7 +1,7 @@
-"""Why: a job of OpenPAI is scheduled, launched and shown as any other: here its protocol becomes the canonical document.
+"""Translate a validated job of protocol v2 to the canonical document.
 
-What has a field there is said there. The protocol itself goes along in an annotation, without its secrets: the framework
-reads from it what only OpenPAI knows, and it comes back from there as it was.
+Values with a canonical field go there. The protocol itself, without its secrets, is kept in an annotation: the
+framework reads OpenPAI's own fields from it, and the API returns it as it was.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ from corral.spec.openpai.rendering import as_text, fill, render
 from corral.spec.parts import MAX_REPLICAS
 
 MASK: Final = "******"
-"""What stands where a secret was."""
+"""Text that replaces a secret."""
 DEFAULT_QUEUE: Final = "default"
 DEFAULT_SHM_MB: Final = 512
 ALWAYS_THERE: Final = ("ssh", "http")
-"""Ports that every task has one of, asked for or not."""
+"""Labels of ports of which every task has at least one."""
 _MOST_SECRETS: Final = 99
 _DOCKER_HUB: Final = "https://index.docker.io/v1/"
 _OF_DOCKER_HUB: Final = frozenset({"", "docker.io", "index.docker.io", "registry-1.docker.io", "hub.docker.com"})
 _LONGEST_NAME: Final = 63
 _ALWAYS: Final = -2
-"""FrameworkController's retry count for a task that is run again whatever it ends with."""
+"""FrameworkController's maxRetryCount for a task that is retried after every end."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenPaiJob:
-    """A job of OpenPAI in Corral's words."""
+    """A job of OpenPAI, translated."""
 
     document: dict[str, Any]
-    """The canonical document; no secret is in it."""
+    """The canonical document; it contains no secret."""
     secrets: dict[str, str]
-    """The protocol's own secrets by name; those within others as `outer.inner`."""
+    """The protocol's own secrets by name; nested ones are named `outer.inner`."""
     protocol: dict[str, Any]
     """The rendered protocol, its secrets masked."""
 
 
 def to_job(protocol: Mapping[str, Any], *, user: str = "") -> OpenPaiJob:
-    """The job that a checked protocol describes, of `user`.
+    """Translate a validated protocol to the job of `user`.
 
-    Raises ProtocolError where no job can be made of it, though OpenPAI's description has nothing against it.
+    Raises ProtocolError for values that OpenPAI's schema accepts but no job can have.
     """
     _check_roles(protocol)
     rendered, terms = render(protocol), hived_terms(protocol)
@@ -102,7 +102,7 @@ def to_job(protocol: Mapping[str, Any], *, user: str = "") -> OpenPaiJob:
 def to_protocol(document: Mapping[str, Any]) -> dict[str, Any]:
     """The protocol that a canonical document was made from, its secrets masked.
 
-    Raises SpecError where it was not made from one.
+    Raises SpecError when it was not made from one.
     """
     annotations = document.get("metadata", {}).get("annotations", {})
     try:
@@ -115,14 +115,17 @@ def to_protocol(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rendered_protocol(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with its templates filled in, prerequisites and deployments by name, and each role's `entrypoint`."""
+    """The protocol of `to_protocol`, rendered.
+
+    Templates are filled in, prerequisites and deployments are by name, and each role has its `entrypoint`.
+    """
     return render(to_protocol(document))
 
 
 def job_label(name: str) -> str:
-    """The DNS label that a job of OpenPAI is called by here; no other name of OpenPAI's has the same.
+    """The DNS label of an OpenPAI job's name.
 
-    A name that is no label itself is given a mark of its own, so that `A_b` and `a-b` are two jobs.
+    A name that is not a label gets a hash as suffix, so that `A_b` and `a-b` are two jobs.
     """
     label = dns_label(name)
     if label == name:
@@ -146,12 +149,12 @@ def mask(protocol: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def secret_name(name: str) -> str:
-    """What a protocol's own secret is called among those of the job."""
+    """The name of a protocol's own secret among those of the job."""
     return f"{SECRET_PREFIX}{name}"
 
 
 def asked_storages(protocol: Mapping[str, Any]) -> list[dict[str, str]] | None:
-    """The storages that the job names, each with its mountPath; [] for the user's default ones, None for none."""
+    """The job's storages, each with its mountPath; [] for the user's defaults, None for no storages."""
     extras = protocol.get("extras", {})
     if isinstance(given := extras.get("storages"), list):
         names = [(each["name"], each.get("mountPath")) for each in given if isinstance(each, dict) and "name" in each]
@@ -163,32 +166,35 @@ def asked_storages(protocol: Mapping[str, Any]) -> list[dict[str, str]] | None:
 
 
 def plugins(protocol: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The run-time plug-ins that the job asks for; what OpenPAI lets through and no plug-in can be, is left out."""
+    """The requested runtime plug-ins; malformed entries, which OpenPAI accepts, are dropped."""
     given = protocol.get("extras", {}).get("com.microsoft.pai.runtimeplugin")
     return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
 
 
 def is_gang(protocol: Mapping[str, Any]) -> bool:
-    """Whether the tasks of the job start together."""
+    """Whether all tasks of the job start together."""
     return protocol.get("extras", {}).get("gangAllocation") not in (False, "false")
 
 
 def registry_auth(protocol: Mapping[str, Any], image: str) -> dict[str, str]:
-    """What opens the registry of a dockerimage prerequisite, with its secrets filled in; {} for an open one."""
+    """The registry login of a dockerimage prerequisite, with its secrets filled in; {} for an open one."""
     given = render(protocol)["prerequisites"]["dockerimage"].get(image, {}).get("auth") or {}
     values = {"$secrets": protocol.get("secrets", {})}
     return {key: fill(as_text(value), values) for key, value in given.items()}
 
 
 def public_keys(extension: Mapping[str, Any]) -> str:
-    """The public keys that an account of OpenPAI keeps in its `extension`, one a line."""
+    """The public keys in the `extension` of an OpenPAI account, one per line."""
     kept = extension.get("sshKeys")
     values = [each.get("value") for each in kept if isinstance(each, dict)] if isinstance(kept, list) else []
     return "\n".join(" ".join(each.split()) for each in values if isinstance(each, str) and each.strip())
 
 
 def docker_config(protocol: Mapping[str, Any]) -> str:
-    """What opens the registries of the images that task roles have, as Docker's `config.json`; "" when all are open."""
+    """Logins of the registries of the task roles' images, as Docker's `config.json`.
+
+    "" when all of them are open.
+    """
     logins = {}
     for image in dict.fromkeys(role["dockerImage"] for role in protocol["taskRoles"].values()):
         auth = registry_auth(protocol, image)
@@ -206,7 +212,7 @@ def _registry(uri: str) -> str:
 
 
 def _teamwise(extras: Mapping[str, Any]) -> list[Any] | None:
-    """The storages of the older plug-in of their own."""
+    """The storages that the older `teamwise_storage` plug-in names; None without it."""
     for each in plugins({"extras": extras}):
         if each.get("plugin") == "teamwise_storage":
             parameters = each.get("parameters")
@@ -216,7 +222,7 @@ def _teamwise(extras: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _check_roles(protocol: Mapping[str, Any]) -> None:
-    """What OpenPAI's description lets through and no task can be."""
+    """Refuse values that OpenPAI's schema accepts but no task can have."""
     roles = protocol["taskRoles"]
     if not isinstance(roles, dict) or not roles:
         _refuse(("taskRoles",), f"a job has at least one task role, got {describe(roles)}")
@@ -239,7 +245,7 @@ def _check_roles(protocol: Mapping[str, Any]) -> None:
 
 
 def _standing(protocol: Mapping[str, Any], terms: HivedTerms, cell: str) -> dict[str, Any]:
-    """Where the job stands among others; `cell` is the pinned cell of all of it."""
+    """Queue, priority and preemption of the job; `cell` is the pinned cell of all its roles."""
     queue = protocol.get("defaults", {}).get("virtualCluster")
     standing: dict[str, Any] = {"queue": as_text(queue) if queue else DEFAULT_QUEUE, "priority": terms.priority}
     if terms.lazy_preemption:
@@ -250,7 +256,7 @@ def _standing(protocol: Mapping[str, Any], terms: HivedTerms, cell: str) -> dict
 
 
 def _course(protocol: Mapping[str, Any]) -> dict[str, Any]:
-    """How the whole job is fed, starts and is tried again."""
+    """Retries, barrier, gang, network and storages of the job."""
     retries = protocol.get("jobRetryCount", 0)
     course: dict[str, Any] = {"retryPolicy": {"fancy": retries != -2, "maxRetries": retries}}
     if is_gang(protocol):
@@ -269,7 +275,7 @@ def _course(protocol: Mapping[str, Any]) -> dict[str, Any]:
 def _role(
     role: Mapping[str, Any], rendered: Mapping[str, Any], terms: RoleTerms, ports: Mapping[str, str], cell: str
 ) -> dict[str, Any]:
-    """One task role but its name and secrets; `cell` is the pinned cell of the whole job."""
+    """One task role without name and secrets; `cell` is the pinned cell of the whole job."""
     asked, instances = role["resourcePerInstance"], role.get("instances", 1)
     retried = 0 if is_gang(rendered) else max(role.get("taskRetryCount", 0), _ALWAYS)
     shared = role.get("extraContainerOptions", {}).get("shmMB", DEFAULT_SHM_MB)
@@ -291,7 +297,7 @@ def _role(
 
 
 def _place(terms: RoleTerms, cell: str) -> dict[str, str]:
-    """With which roles the tasks are placed, and in which pinned cell where it is not the whole job's."""
+    """The affinity group of the tasks, and their pinned cell unless the whole job has one."""
     said = {"pinnedCell": "" if cell else terms.pinned_cell, "affinityGroup": terms.affinity_group}
     return {field: name for field, name in said.items() if name}
 
@@ -301,26 +307,26 @@ def _devices(count: int, terms: RoleTerms) -> dict[str, Any]:
 
 
 def _completion(given: Mapping[str, Any], instances: int) -> dict[str, int]:
-    """How many ended tasks end the job; as in OpenPAI, 0 and nothing are the default."""
+    """The numbers of ended tasks that end the job; as in OpenPAI, 0 and null mean the default."""
     failed = given.get("minFailedInstances") or 1
     succeeded = given.get("minSucceededInstances") or instances
     return {"minFailed": _reachable(failed), "minSucceeded": _reachable(succeeded)}
 
 
 def _reachable(count: int) -> int:
-    """A number of tasks that no role has is no condition."""
+    """Disable a completion condition whose number of tasks no role can reach."""
     return -1 if count < 1 or count > MAX_REPLICAS else count
 
 
 def _ports(role: Mapping[str, Any]) -> dict[str, int]:
-    """How many ports of each label a task has, those that every task has among them."""
+    """The number of ports per label of a task, including those of ALWAYS_THERE."""
     asked = role["resourcePerInstance"].get("ports", {})
     counts = {label: count for label, count in asked.items() if count}
     return {**counts, **{label: 1 for label in ALWAYS_THERE if label not in counts}}
 
 
 def _secrets(secrets: Mapping[str, str]) -> dict[str, Any]:
-    """The protocol's own secrets, as files that the runtime keeps in memory; those of registries are not for it."""
+    """The protocol's own secrets as files that the runtime keeps in memory; it never gets those of registries."""
     files = [{"name": secret_name(each), "file": f"{SECRETS_FOLDER}{quote(each, safe='')}"} for each in secrets]
     for each in files:
         if each["name"] == secret_name(REGISTRIES):
@@ -329,7 +335,7 @@ def _secrets(secrets: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """The secrets by the names that templates have for them."""
+    """The secrets by the names that templates use."""
     for key, inner in value.items():
         name = f"{above}{key}"
         if isinstance(inner, list):
@@ -350,7 +356,7 @@ def _without_password(prerequisite: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_template(password: Any) -> bool:
-    """Whether a registry's password only names one of the job's secrets."""
+    """Whether a registry's password only refers to one of the job's secrets."""
     text = str(password).strip()
     return text.startswith("<%") and text.endswith("%>") and text.count("<%") == 1
 

@@ -1,7 +1,7 @@
-"""Why: job files of the YARN era (protocol v1, JSON) go on to be taken; here one is checked and made whole.
+"""Validate job files of OpenPAI's protocol v1 (JSON, from its YARN releases) and fill in defaults.
 
-Its vocabulary is kept: `v1_job` says what each word means for the job. Comments are read over, since OpenPAI's own page
-took them, and numbers may stand in quotes, as its server took them.
+The field names stay v1's; `v1_job` translates them. Comments are ignored, since OpenPAI's own page accepted them.
+Numbers may be quoted, as its server accepted them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OBSOLETE: Final = "killAllOnCompletedTaskNumber"
 OBSOLETE_WARNING: Final = (
     "killAllOnCompletedTaskNumber has been obsoleted, please use minFailedTaskCount and minSucceededTaskCount instead."
 )
-"""What the answer's header `X-Warning` says to who still writes it."""
+"""Text of the answer's `X-Warning` header for files that still set it."""
 TOO_MANY_OF_A_ROLE: Final = "minFailedTaskCount or minSucceededTaskCount should not be greater than tasks number."
 DIRECTORIES: Final = ("dataDir", "outputDir", "codeDir")
 TEXT_UNDER: Final = frozenset({"jobEnvs"})
@@ -28,7 +28,10 @@ _WORD: Final = re.compile(r"[A-Za-z0-9._~]{1,255}", re.ASCII)
 _VARIABLE: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NUMBER: Final = re.compile("[-+]?[0-9]{1,10}", re.ASCII)
 _COMMENT: Final = re.compile(r'("(?:[^"\\\n]|\\.)*"?|/\*(?!.*?\*/).*)|//[^\n]*|/\*.*?\*/', re.DOTALL)
-"""What is not to change, or a comment; texts and comments without an end too, else each start in them is tried anew."""
+"""A string or unclosed comment (kept), or a comment.
+
+Unclosed strings and comments match too; otherwise each start inside them would be scanned again.
+"""
 _NOT_A_LINE: Final = re.compile(r"[^\n]")
 _MOST: Final = 2**31 - 1
 _MARKS: Final = ("jobName", "taskRoles")
@@ -36,26 +39,26 @@ _FOREIGN: Final = frozenset({"apiVersion", "kind", "protocolVersion"})
 
 
 def is_v1(data: Any) -> bool:
-    """Whether data is meant as a job of protocol v1, right or wrong."""
+    """Whether data is meant as a job of protocol v1, valid or not."""
     return isinstance(data, dict) and any(mark in data for mark in _MARKS[:1]) and not data.keys() & _FOREIGN
 
 
 def without_comments(text: str) -> str:
-    """JSON text whose comments are blanks, so that every other character stays in its place."""
+    """JSON text with its comments replaced by blanks, so that all positions stay the same."""
     return _COMMENT.sub(lambda found: found[1] or _NOT_A_LINE.sub(" ", found[0]), text)
 
 
 def read_v1(text: bytes | str, filename: str = "job.json") -> dict[str, Any]:
-    """The job of a protocol v1 file, checked and with its defaults.
+    """The job of a protocol v1 file, validated and with its defaults.
 
-    Raises SpecError with everything that is wrong.
+    Raises SpecError with every problem.
     """
     told = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     return checked_v1(parse_source(without_comments(told), filename, TEXT_UNDER))
 
 
 def checked_v1(source: Source) -> dict[str, Any]:
-    """The job of protocol v1 in a document that was parsed; see `read_v1`."""
+    """The job of protocol v1 in a parsed document; see `read_v1`."""
     fields = Fields(source, source.data)
     job: dict[str, Any] = {
         "jobName": _named(fields, "jobName", _OLD_JOB_NAME, "letters, digits, '-', '.' and '_'"),
@@ -85,7 +88,10 @@ def checked_v1(source: Source) -> dict[str, Any]:
 
 
 def v1_to_protocol(v1: Mapping[str, Any], *, auth: tuple[str, str, str] | None = None) -> dict[str, Any]:
-    """A checked v1 job as a job of protocol v2; `auth` is what its authFile said: registry, user name and password."""
+    """Convert a validated v1 job to a job of protocol v2.
+
+    `auth` has the contents of its authFile: registry, user name and password.
+    """
     image: dict[str, Any] = {"name": "default", "type": "dockerimage", "uri": v1["image"]}
     protocol: dict[str, Any] = {
         "protocolVersion": 2,
@@ -187,7 +193,7 @@ def _something(fields: Fields, name: str) -> str:
 
 
 def _whole(fields: Fields, name: str, default: int, *, least: int = 0, most: int = _MOST) -> int:
-    """A whole number, in quotes or not, as OpenPAI's server took it."""
+    """A whole number, quoted or not, as OpenPAI's server accepted it."""
     value = fields.take(name)
     if value is None:
         if name in fields.data:
@@ -204,7 +210,7 @@ def _whole(fields: Fields, name: str, default: int, *, least: int = 0, most: int
 
 
 def _count(fields: Fields, name: str, default: int | None) -> int | None:
-    """A number of tasks; null is no condition."""
+    """A number of tasks; null disables the condition."""
     if name not in fields.data:
         fields.ignore((name,))
         return default

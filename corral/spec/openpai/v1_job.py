@@ -1,7 +1,7 @@
-"""Why: what a v1 file means differs from v2 in a few places (retries, completion, folders, fixed ports); they stand here.
+"""Translate a validated v1 job: convert it to v2, then apply the differences of v1.
 
-A v1 job is translated as the v2 job that it is nearest to, and then what v1 means otherwise is written over it. The file
-itself stays with the job, so that it can be given back.
+They concern retries, completion, folders and fixed ports. The file itself is kept with the job, so that the API can
+return it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from corral.spec.openpai.translation import OpenPaiJob, to_job
 from corral.spec.openpai.v1 import DIRECTORIES, v1_to_protocol
 
 ANNOTATION: Final = "openpai.corral.dev/v1"
-"""The whole v1 job, checked and with its defaults, as JSON text."""
+"""The whole v1 job, validated and with its defaults, as JSON text."""
 NO_RETRY: Final = -2
-"""A retryCount that is no number: the job begins anew after every end, and fancy retries are off."""
+"""The retryCount that restarts the job after every end; fancy retries are then off."""
 DEBUG: Final = "isDebug"
 RDMA: Final = "paiAzRDMA"
 MOST_CODE_MB: Final = 200
-"""How large the folder of a job's code may be."""
+"""Maximum size of a job's code folder in MB."""
 KEPT_SECONDS: Final = 7 * 86_400
-"""How long the task of a job with `isDebug` stays after a failure, for its owner to look at."""
+"""Seconds that a failed task of a job with `isDebug` is kept for its owner to inspect."""
 _THIS_MACHINE: Final = "file://"
 _VARIABLES: Final = {"PAI_DATA_DIR": "dataDir", "PAI_OUTPUT_DIR": "outputDir", "PAI_CODE_DIR": "codeDir"}
 
@@ -39,9 +39,9 @@ def v1_job(
     auth: tuple[str, str, str] | None = None,
     folder: str = "",
 ) -> OpenPaiJob:
-    """The job that a checked v1 document of `user` stands for; `fs_uri` is the file system of paths that name none.
+    """The job of `user` in a validated v1 document; `fs_uri` is the file system of paths that name none.
 
-    Raises SpecError where no job of Corral's can be made of it.
+    Raises SpecError when no job of Corral can express it.
     """
     settled = with_folders(v1, user, fs_uri, folder)
     job = to_job(v1_to_protocol(settled, auth=auth), user=user)
@@ -55,7 +55,7 @@ def v1_job(
 
 
 def to_v1(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The v1 job that a canonical document was made from; None for one that was made otherwise."""
+    """The v1 job that a canonical document was made from; None for other documents."""
     text = document.get("metadata", {}).get("annotations", {}).get(ANNOTATION)
     if text is None:
         return None
@@ -64,9 +64,9 @@ def to_v1(document: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def with_folders(v1: Mapping[str, Any], user: str, fs_uri: str, folder: str = "") -> dict[str, Any]:
-    """The job with its folders as OpenPAI's server settles them: without variables, and with an output folder.
+    """Resolve the variables in the job's folders and set a default output folder, as OpenPAI's server does.
 
-    `folder` is the user's own on storages; "" is their name.
+    `folder` is the user's own folder on storages; "" is the user's name.
     """
     settled = dict(v1)
     if not settled["outputDir"] and user:
@@ -101,7 +101,7 @@ def _amend(document: dict[str, Any], v1: Mapping[str, Any], fs_uri: str) -> None
 
 
 def _bounded(name: str) -> str:
-    """A line that ends the task when the folder with the code is too large."""
+    """A shell line that fails the task when the code folder exceeds MOST_CODE_MB."""
     word = shlex.quote(name)
     why = shlex.quote(f"codeDir has more than {MOST_CODE_MB} MB; put data into dataDir")
     return f'if [ "$(du -sm -- {word} | cut -f1)" -gt {MOST_CODE_MB} ]; then echo {why} >&2; exit 1; fi'
@@ -129,7 +129,7 @@ def _amend_role(
 
 
 def _ports(ports: list[dict[str, Any]], said: list[dict[str, Any]], labels: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The role's ports, those that begin at a fixed number with it; a label with no port at all is left out."""
+    """The role's ports with their fixed start numbers; a label with 0 ports is dropped."""
     begins = {port["label"]: port["beginAt"] for port in said}
     counts = {port["label"]: port["portNumber"] for port in said}
     found = []
@@ -141,15 +141,15 @@ def _ports(ports: list[dict[str, Any]], said: list[dict[str, Any]], labels: Mapp
 
 
 def _kept_after_failure(command: str) -> str:
-    """The command, and after a failure a week in which its task can be looked at, until the job is stopped."""
+    """Wrap the command so that a failed task stays for KEPT_SECONDS, or until the job is stopped."""
     words = "the task failed and is kept for a week; stop the job when you have looked at it"
     return f"(\n{command}\n)\ncode=$?\nif [ $code -ne 0 ]; then echo '{words}'; sleep {KEPT_SECONDS}; fi\nexit $code"
 
 
 def _uri(place: str, fs_uri: str) -> str:
-    """A folder as a URI: one without a scheme is on the default file system.
+    """A folder as a URI; one without a scheme is on the default file system.
 
-    Raises SpecError for what is neither a path nor a URI.
+    Raises SpecError for text that is neither an absolute path nor a URI.
     """
     if "://" in place:
         return place

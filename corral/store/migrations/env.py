@@ -1,4 +1,4 @@
-"""Why: alembic asks this file how to run; the connection is always handed in by `corral.store.schema`."""
+"""Alembic's entry point; `corral.store.schema` always hands in the connection."""
 
 from alembic import context
 

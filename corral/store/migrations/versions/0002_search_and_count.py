@@ -1,4 +1,4 @@
-"""Why: a search that finds little, and counting by queue and phase, must not read every job's row."""
+"""Add two indexes, so that searches by name and counts by queue and phase need not read every job's row."""
 
 from alembic import op
 

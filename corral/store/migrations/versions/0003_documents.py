@@ -1,4 +1,4 @@
-"""Why: how the cluster is configured has a history, so documents are kept with every revision they had."""
+"""Add tables for the cluster's configuration documents, with every revision."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Why: who had to yield, what queues lent each other and which nodes are closed must outlive every process."""
+"""Add tables for preemption receipts, loans between queues and cordoned nodes."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Why: queues lend parts of devices too, so what is lent now is kept in thousandths of a device."""
+"""Store loans in thousandths of a device, because queues also lend device fractions."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""Why: what queues held in the past counts in the fair order, so it must outlive every process."""
+"""Add a table for the past usage of queues, which fair ordering counts."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Why: which object of a cluster a job was born as must outlive every process, or an object would be submitted twice."""
+"""Add a table of the Kubernetes objects that jobs were made from, so that no object is submitted twice."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Why: OpenPAI's callers name a job as it was submitted, and list thousands at once; neither may need its document."""
+"""Add a table of OpenPAI's names for jobs, so that its lists and look-ups need no documents."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,7 @@
-"""Why: who somebody at an OpenID provider is here must outlive a change of their name there, and end with the account."""
+"""Add tables that link OpenID subjects to accounts, and tokens to provider sessions.
+
+A link outlives a change of name at the provider and is deleted with the account.
+"""
 
 import sqlalchemy as sa
 from alembic import op

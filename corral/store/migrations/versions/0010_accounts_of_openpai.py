@@ -1,4 +1,4 @@
-"""Why: OpenPAI's accounts and groups carry more than ours did: an address, a description, and what clients keep there."""
+"""Add OpenPAI's fields to accounts and groups: e-mail address, description, and clients' extension data."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Why: FrameworkLauncher's requests and shared templates outlive the jobs that are made of them, and every process."""
+"""Add a table for FrameworkLauncher's requests and shared templates, which outlive the jobs made from them."""
 
 import sqlalchemy as sa
 from alembic import op
