@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from corral.control import Control
 from corral.control.bridge import AccountsOfNamespaces, Bridge
+from corral.control.loop import Control
 from corral.service.service import Service
 from corral.spec.objects import ObjectKind, UnifiedJobKind
 from tests.control.harness import House

@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from corral.control import Control, LaunchContext, Leadership
 from corral.control.configuration import Presenter
+from corral.control.lead import Leadership
+from corral.control.loop import Control
+from corral.control.render import LaunchContext
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.launcher import LaunchPolicy
 from corral.model.inventory import Device, Inventory, Node

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from corral.control import seed
 from corral.control.core.configuration import hived_configured, scheduler_policy
 from corral.control.guarantees import broken_by
-from corral.control.seeding import BY_FILE
+from corral.control.seeding import BY_FILE, seed
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId
 from corral.model.configuration import canonical, configuration_of, read_configuration

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from corral.control import Control, Leadership
 from corral.control.door import Door
-from corral.control.lead import LEASE_SECONDS
+from corral.control.lead import LEASE_SECONDS, Leadership
+from corral.control.loop import Control
 from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.launcher import LaunchPolicy

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.control import seed
+from corral.control.seeding import seed
 from corral.spec.documents import load_whole_site
 from tests.control.harness import House, PaperEngine, short
 from tests.control.test_configuration import _apply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corral.control import seed
+from corral.control.seeding import seed
 from corral.model.accounts import Group, User
 from corral.spec.documents import load_document
 from tests.control.harness import House, short

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from corral.control import Control, seed
 from corral.control.core.draft import Draft
 from corral.control.core.past import Past
+from corral.control.loop import Control
+from corral.control.seeding import seed
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.accounts import User
 from corral.model.queues import QueueSpec, QueueUsage

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.control import seed
+from corral.control.seeding import seed
 from corral.kernel.ids import AttemptId
 from corral.model.cordons import Cordon, Drain
 from corral.model.writes import IntentKind

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.control import seed
+from corral.control.seeding import seed
 from corral.kernel.ids import AttemptId
 from corral.model.launch import TaskLaunch
 from corral.spec.documents import load_document

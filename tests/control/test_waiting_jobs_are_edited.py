@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from corral.control import seed
+from corral.control.seeding import seed
 from corral.kernel.ids import JobId, parse_attempt_id
 from corral.model.edits import Edit, edited
 from corral.model.writes import IntentKind, JobRecord

@@ -12,9 +12,9 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from corral.control import Control
 from corral.control.core.world import World
 from corral.control.door import Door
+from corral.control.loop import Control
 from corral.control.overview import Views
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
 from corral.scheduler import Cluster, Queue

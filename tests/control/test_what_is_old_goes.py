@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from corral.control import Housekeeping
-from corral.control.housekeeping import CODE_SECONDS
+from corral.control.housekeeping import CODE_SECONDS, Housekeeping
 from corral.kernel.ids import attempt_id
 from corral.model.records import ENDED_PHASES
 from corral.storage.blobs import BlobStore

@@ -51,7 +51,8 @@ class Driver:
         self.now = now
         self.steps = 0
         """How often the core was stepped."""
-        self._works = works
+        self.works = works
+        """What attempts do; asked once at each start and stop."""
         self._order = count()
         self._happenings: list[tuple[float, int, Exited | Started | NewJob | Input]] = []
         self._ends: dict[AttemptId, float] = {}
@@ -130,7 +131,7 @@ class Driver:
         job = self.core.world.jobs.get(parse_attempt_id(attempt).job)
         if job is None:
             return
-        work = self._works(job, attempt)
+        work = self.works(job, attempt)
         begun = self.now + work.start_seconds
         self.at(begun, Started(attempt, begun))
         self._end(attempt, begun + work.seconds, work.code)
@@ -138,7 +139,7 @@ class Driver:
     def _stop(self, attempt: AttemptId, grace: float) -> None:
         """End an attempt earlier; one that ends by itself before that does so. One that never began ends at once."""
         job = self.core.world.jobs.get(parse_attempt_id(attempt).job)
-        seconds = min(grace, self._works(job, attempt).stop_seconds) if job is not None else 0.0
+        seconds = min(grace, self.works(job, attempt).stop_seconds) if job is not None else 0.0
         if self.now + seconds < self._ends.get(attempt, inf):
             self._end(attempt, self.now + seconds, _TERMINATED)
 
