@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from corral.scheduler.policy import BUILT_IN
-from corral.scheduler.victims import _RULES
+from corral.scheduler.preemption.rules import _RULES
 from corral.spec.cluster import ClusterDocument
-from corral.spec.documents import load_document
-from corral.spec.reading import load_job
+from corral.spec.configuration_file import load_document
+from corral.spec.job_reader import load_job
 from docs.scenes import SCENES
 from docs.worlds import EXAMPLE, World, examples
 
