@@ -1,4 +1,4 @@
-"""The service is put together from parts that do not know each other: none may take another's name by accident."""
+"""The service's mixin classes do not override each other's names by accident."""
 
 from __future__ import annotations
 
