@@ -1,4 +1,4 @@
-"""Why: a checkout installs from whatever registry a machine is set up for, and runs from wherever it lies."""
+"""No file names a registry or an absolute path: a checkout uses the machine's registry, and runs from any folder."""
 
 from __future__ import annotations
 
