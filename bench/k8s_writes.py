@@ -19,7 +19,7 @@ _OF_NODES = frozenset({"pods/status", "nodes/status", "leases"})
 
 
 def measure() -> dict[str, float]:
-    """Writes a task."""
+    """API server writes per task."""
     with served_cluster(NODES, audit=True) as served:
         counted = asyncio.run(_started(served, jobs=TASKS, size=1))
     with served_cluster(NODES, audit=True, claims=True) as served:
@@ -30,7 +30,7 @@ def measure() -> dict[str, float]:
 
 
 async def _started(served: ServedCluster, *, jobs: int, size: int) -> Counter[tuple[str, str]]:
-    """Writes until all of these jobs ran, by client and resource."""
+    """Writes until all of these jobs ran, by verb and resource."""
     before = served.plane.writes()
     async with served.session() as session:
         for number in range(jobs):

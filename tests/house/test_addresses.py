@@ -1,4 +1,4 @@
-"""No file names a registry or an absolute path: a checkout uses the machine's registry, and runs from any folder."""
+"""No file names a package registry, and lock files have hashes but no addresses: a checkout uses the machine's registry."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def readers(portal: Portal) -> Iterator[Portal]:
 
 
 def make(readers: Portal, shelf: Path, **more: str) -> None:
-    """Make the storage over the folder, granted to the group."""
+    """Create the storage over the folder, granted to the group."""
     said = "".join(f"{name}: {value}\n" for name, value in more.items())
     readers.client.apply(f"kind: Storage\nname: shelf\ntype: folder\npath: {shelf}\n{said}")
     readers.client.change_group("readers", grant={"storages": ["shelf"]})

@@ -1,4 +1,4 @@
-"""The service's mixin classes do not override each other's names by accident."""
+"""The mixin classes of the service and the store do not override each other's names by accident."""
 
 from __future__ import annotations
 

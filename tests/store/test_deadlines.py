@@ -1,4 +1,4 @@
-"""Calls have deadlines on SQLite too: long queries are interrupted, and a call that timed out stores nothing."""
+"""Calls have deadlines on SQLite too: long queries are interrupted, and a write that gave up waiting is never stored."""
 
 from __future__ import annotations
 

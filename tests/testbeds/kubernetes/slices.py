@@ -16,7 +16,7 @@ PATH: Final = "/apis/resource.k8s.io/v1/resourceslices"
 
 
 def managed(index: int) -> dict[str, Any]:
-    """The labels and taints that `Kwok.add_nodes` adds to nodes that are Corral's alone."""
+    """Labels for `Kwok.add_nodes` that make nodes Corral's alone."""
     return {"labels": {MANAGED: "true"}}
 
 
