@@ -1,4 +1,4 @@
-"""Control follows the stored documents: at every start, on line, and never at the cost of what runs unless it is said."""
+"""Control applies the stored documents at every start and while it runs; running jobs are only affected on request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 class Described:
-    """The paper engine's nodes are those of a document, though nothing is said of them here."""
+    """An engine whose nodes come from a document, although nothing here describes them."""
 
     def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
         return ()

@@ -1,4 +1,4 @@
-"""A HiveD file given at every start replaces the virtual clusters that came with it, unless jobs of one are not over."""
+"""A HiveD file given at every start replaces its former virtual clusters, unless jobs of one have not ended."""
 
 from __future__ import annotations
 

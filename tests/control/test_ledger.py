@@ -1,4 +1,4 @@
-"""Why: what was lent is added up exactly while control runs, and to within seconds when it was killed."""
+"""Lent device seconds are summed exactly while control runs, and to within seconds after a kill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scheduler holds jobs to what a queue's managers have set below its own limits: all of them, a user's, a group's."""
+"""Limits that a queue's managers set below the queue's own are enforced: in total, per user and per group."""
 
 from __future__ import annotations
 

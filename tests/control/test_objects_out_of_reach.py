@@ -1,4 +1,4 @@
-"""Objects that cannot be read, are another Corral's, or belong to nobody any more: nothing is lost, and it is said."""
+"""Objects that are unreadable, another Corral's, or a deleted account's: no job is lost, and the reason is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A restart is no pardon: who had the machines before comes second, whichever control was there to see it."""
+"""Decayed usage survives a restart: a queue that has used more comes second under every control."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def whole(house: House, name: str, queue: str, *, user: str = "ada") -> JobId:
-    """A job that takes the whole machine, if it is its turn."""
+    """A job that takes the whole machine when its turn comes."""
     return await house.submit(short(name, devices=4, queue=queue), user=user)
 
 
 async def over(house: House, job: JobId) -> None:
-    """The job's only task ends by itself."""
+    """End the job's only task."""
     await house.until(job, "running")
     house.engine.end(AttemptId(f"{job}.0.worker.0.0"), 0)
     await house.until(job, "succeeded")
 
 
 async def in_line(house: House, control: Control, job: JobId) -> None:
-    """Wait until control knows that a job waits: it hears of one after it was submitted."""
+    """Wait until control knows of a waiting job; it learns of one only after the submission."""
     async with house.patience():
         while not control.world.queue.waiting(job):
             await house.store.wakeup.wait(0.05)

@@ -1,4 +1,4 @@
-"""Each field of a Policy document is something that the scheduler does."""
+"""Each field of a Policy document has an effect in the scheduler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues, the line and the cells are asked of a control that runs, through its door, as front asks it."""
+"""Queues, the waiting list and the cells of a running control, read through its API as front does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOT = Actor("root", role="admin", token_id="t-root")
 
 
 class Asked:
-    """Control's door without the socket."""
+    """Control's API without the socket."""
 
     def __init__(self, door: Door) -> None:
         transport = httpx2.ASGITransport(app=door._application())

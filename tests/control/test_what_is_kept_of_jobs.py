@@ -1,4 +1,4 @@
-"""Thousands of live jobs fit into memory: what equal jobs share is one object, what is read seldom is read anew."""
+"""Memory of thousands of live jobs: equal parts are shared objects, and rarely read parts are loaded on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that runs for years keeps what is needed: old jobs shrink to a line, their logs and unused code go."""
+"""Maintenance: old jobs shrink to a summary, and their logs and unused code are deleted."""
 
 from __future__ import annotations
 

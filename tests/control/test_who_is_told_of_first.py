@@ -1,4 +1,4 @@
-"""Of the tasks of a job that wait for a retry, people are told of one that never ran, else of the one that is due first."""
+"""Of a job's tasks that wait for a retry, the status names one that never ran, or else the one due first."""
 
 from __future__ import annotations
 
