@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from corral.kernel.errors import InvalidInput
-from corral.scheduler.hived import HivedAlgorithm, Order, Phase
-from corral.scheduler.planners.hived.algorithm import inspect_api
+from corral.scheduler.planners.hived.algorithm import HivedAlgorithm, Order, Phase, inspect_api
 from corral.spec.hived.configuration import load_hived
 from tests.scheduler.hived_clusters import read_cases
 from tests.scheduler.hived_life import Life

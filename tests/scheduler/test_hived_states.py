@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from corral.scheduler.hived import GroupState, HivedAlgorithm, Order
-from corral.scheduler.planners.hived.algorithm import cells, groups
+from corral.scheduler.planners.hived.algorithm import GroupState, HivedAlgorithm, Order, cells, groups
 from corral.scheduler.planners.hived.algorithm.cells import CellState
 from tests.scheduler.hived_life import Life
 
