@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from corral.engines.base import Engine
     from corral.engines.kubernetes.api.transport import Transport
     from corral.engines.kubernetes.settings import KubernetesSettings
-    from corral.engines.local.device_monitor import Presence
+    from corral.engines.local.device_monitor import DeviceMonitor
     from corral.engines.local.engine import LocalEngine
     from corral.front import ControlSocket, LeadersDoor
     from corral.model.inventory import Inventory
@@ -277,7 +277,7 @@ async def _control(settings: Settings) -> None:
     from corral.control.system_accounts import Accounts
     from corral.control.task_launch import LaunchContext
     from corral.engines.local.containers import container_runtime
-    from corral.engines.local.device_monitor import Presence
+    from corral.engines.local.device_monitor import DeviceMonitor
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
     from corral.service.secret_box import Sealer
@@ -300,9 +300,12 @@ async def _control(settings: Settings) -> None:
     engine: Engine
     if local:
         engine = here = _local_engine(settings, accounts, logs_of, code)
-        presence = Presence(here.set_inventory)
+        device_monitor = DeviceMonitor(here.set_inventory)
     else:
-        engine, presence = await _kubernetes_engine(settings, store, logs_of, code, archiver, leadership.left), None
+        engine, device_monitor = (
+            await _kubernetes_engine(settings, store, logs_of, code, archiver, leadership.left),
+            None,
+        )
     control = Control(
         store,
         {engine.name: engine},
@@ -320,7 +323,7 @@ async def _control(settings: Settings) -> None:
         ),
         policy=find_policy(),
         not_ready_seconds=settings.not_ready_seconds,
-        presenter=_Local(presence, engine.name) if presence else None,
+        presenter=_Local(device_monitor, engine.name) if device_monitor else None,
     )
     control.context = LaunchContext(
         api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
@@ -349,7 +352,7 @@ async def _control(settings: Settings) -> None:
         await store.put_setting(CONTAINER_RUNTIME, (container_runtime() or "") if local else settings.engine)
         ready = leadership.decided if settings.control_address else control.ready
         told = when(ready, lambda: begin({"note": said} if said else {}))
-        beside = [presence.run()] if presence else []
+        beside = [device_monitor.run()] if device_monitor else []
         if archiver is not None:
             beside.append(once(control.ready, archiver.run()))
         if (notices := _notices(settings, control)) is not None:
@@ -564,8 +567,8 @@ async def _bridge(settings: Settings, control: Control, key: bytes, code: BlobSt
 class _Local:
     """Presents the local engine's nodes: those that its document describes here, or else the machine as found."""
 
-    def __init__(self, presence: Presence, engine: str) -> None:
-        self._presence = presence
+    def __init__(self, device_monitor: DeviceMonitor, engine: str) -> None:
+        self._device_monitor = device_monitor
         self._engine = engine
 
     def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
@@ -575,7 +578,7 @@ class _Local:
         from corral.devices.machine_inventory import may_change
 
         again = may_change(clusters.get(self._engine))
-        self._presence.follow(lambda: self._presented(clusters), again=again)
+        self._device_monitor.follow(lambda: self._presented(clusters), again=again)
         return frozenset({self._engine})
 
     def _presented(self, clusters: Mapping[str, ClusterDocument]) -> Inventory:

@@ -132,7 +132,7 @@ class Documents(Protocol):
         """Return why a kind is not followed at present, or None while it is."""
         ...
 
-    def run_elsewhere(self, uids: Collection[str]) -> None:
+    def set_external_jobs(self, uids: Collection[str]) -> None:
         """Set the objects whose jobs run under their own controllers (`external`) and hold places here.
 
         Pods that they own count as tasks of those jobs, and not a second time against their nodes.

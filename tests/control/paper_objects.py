@@ -109,7 +109,7 @@ class PaperObjects:
     def trouble(self, kind: str) -> CorralError | None:
         return None if self.defined else NotFound("kubernetes-not-found", "The cluster has no such thing.")
 
-    def run_elsewhere(self, uids: Collection[str]) -> None:
+    def set_external_jobs(self, uids: Collection[str]) -> None:
         self.elsewhere = frozenset(uids)
 
     async def definition(self, kind: str) -> Mapping[str, str] | None:

@@ -80,7 +80,7 @@ async def test_a_mount_that_cannot_be_killed_holds_up_neither_a_stop_nor_another
         await local.engine.start(launch("true", task=2, storages=(FAR,)))
     freezer.set("THAWED")
     await until(lambda: not alive(mount))
-    await until(lambda: all(each.returncode is not None for each in local.engine._means.storages._undead.values()))
+    await until(lambda: all(each.returncode is not None for each in local.engine._tools.storages._undead.values()))
     with pytest.raises(Unavailable, match="no route"):
         await local.engine.start(launch("true", task=2, storages=(FAR,)))
 
@@ -142,7 +142,7 @@ async def test_a_storage_that_does_not_answer_holds_up_its_own_task_alone(
     )
     assert (await local.run("sh", "-c", "exit 4", task=1)).code == 4
     silent.go()
-    looking = local.engine._means.storages._looks[str(silent.folder)]
+    looking = local.engine._tools.storages._looks[str(silent.folder)]
     await asyncio.wait_for(looking.wait(), 120)
 
 
@@ -152,7 +152,7 @@ async def test_a_task_that_is_stopped_while_its_storage_is_waited_for_never_star
     monkeypatch.setattr(storages, "_LOOK_SECONDS", 1000.0)
     mount = Mount("data", "folder", "/mnt/data", source=str(silent.folder))
     starting = asyncio.create_task(local.engine.start(launch("echo", "never", storages=(mount,))))
-    await until(lambda: local.engine._means.storages._looks)
+    await until(lambda: local.engine._tools.storages._looks)
     await local.engine.stop(attempt(), grace_seconds=0)
     assert (await local.exited(attempt())).reason == NEVER_STARTED
     silent.go()

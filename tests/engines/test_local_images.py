@@ -100,7 +100,7 @@ def test_a_runtime_counts_only_when_it_answers(
 
 
 async def test_an_image_without_a_runtime_is_not_started(local: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    local.engine._means.find_container_runtime = lambda: None
+    local.engine._tools.find_container_runtime = lambda: None
     with pytest.raises(Unavailable, match="Neither Docker nor Podman"):
         await local.engine.start(launch("true", image="busybox"))
     assert local.engine.attempts() == frozenset()

@@ -147,7 +147,7 @@ class Bridge:
 
     def _tell_elsewhere(self, uids: Iterable[str]) -> None:
         self._elsewhere = frozenset(uids)
-        self._documents.run_elsewhere(self._elsewhere)
+        self._documents.set_external_jobs(self._elsewhere)
 
     async def _stored(self) -> list[ObjectLink]:
         """Every link in the store, once it answers."""

@@ -25,7 +25,7 @@ _SLICE: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Gives:
+class ContainerEdits:
     """The container edits of a device."""
 
     visible: str = ""
@@ -45,7 +45,7 @@ class Known:
     index: int
     attributes: tuple[tuple[str, str | int | bool], ...]
     memory_bytes: int
-    gives: Gives
+    gives: ContainerEdits
     broken: str = ""
     """Why the device is unhealthy; "" when it is healthy."""
 
@@ -127,7 +127,7 @@ def _known(group: DeviceGroup, index: int, number: int, missing: Callable[[str],
         index=index,
         attributes=tuple(attributes),
         memory_bytes=group.memory_bytes,
-        gives=Gives(
+        gives=ContainerEdits(
             group.visible,
             tuple((filled(name), filled(value)) for name, value in group.env.items()),
             nodes,

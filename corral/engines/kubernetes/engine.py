@@ -18,16 +18,16 @@ from corral.engines.kubernetes.api.backoff import Backoff
 from corral.engines.kubernetes.api.resources import NODES, PODS, Call
 from corral.engines.kubernetes.api.transport import Transport
 from corral.engines.kubernetes.devices.claim_allocation import Claiming
-from corral.engines.kubernetes.devices.claim_reconciler import Tending
+from corral.engines.kubernetes.devices.claim_reconciler import ClaimReconciler
 from corral.engines.kubernetes.logs.copier import LogCopies
 from corral.engines.kubernetes.objects.job_objects import KubernetesDocuments
-from corral.engines.kubernetes.pods.attempt_records import Deed, Ledger, Record
+from corral.engines.kubernetes.pods.attempt_records import Action, Ledger, Record
 from corral.engines.kubernetes.pods.calls import CALL_SECONDS, PodCalls
 from corral.engines.kubernetes.pods.creation import Begun, Launching
 from corral.engines.kubernetes.pods.exec_session import open_session
 from corral.engines.kubernetes.pods.exit_codes import PodExit
 from corral.engines.kubernetes.pods.forwarding import open_connection
-from corral.engines.kubernetes.pods.owned_objects import Belongings
+from corral.engines.kubernetes.pods.owned_objects import OwnedObjects
 from corral.engines.kubernetes.pods.runtime import Runtimes
 from corral.engines.kubernetes.pods.termination import Endings
 from corral.engines.kubernetes.pods.warning_events import PodEvents
@@ -90,7 +90,7 @@ class KubernetesEngine:
         )
         book = self._view.devices.book
         self._claiming = Claiming(self._pods, book, server=settings.server, namespace=settings.namespace)
-        self._tending = Tending(
+        self._claim_reconciler = ClaimReconciler(
             self._pods,
             book,
             self._claiming,
@@ -99,8 +99,8 @@ class KubernetesEngine:
             pods=self._view.pod_uids,
         )
         runtimes = Runtimes(blobs, image=settings.runtime_image, places=settings.storage_places)
-        self._belongings = Belongings(self._pods, settings, runtimes, self.attempts)
-        self._launching = Launching(self._pods, settings, self._claiming, runtimes, self._belongings)
+        self._owned_objects = OwnedObjects(self._pods, settings, runtimes, self.attempts)
+        self._launching = Launching(self._pods, settings, self._claiming, runtimes, self._owned_objects)
         self._endings = Endings(
             self._ledger,
             self._pods,
@@ -134,7 +134,7 @@ class KubernetesEngine:
             kinds,
             seed=self._settings.server,
             lease_left=self._lease_left,
-            run_elsewhere=self._view.run_elsewhere,
+            set_external_jobs=self._view.set_external_jobs,
         )
 
     async def open(self) -> None:
@@ -145,16 +145,16 @@ class KubernetesEngine:
         self._log_store.open()
         try:
             await self._transport.open()
-            self._keep(self._transport.stays_sound(), *self._view.loops())
+            self._keep(self._transport.wait_for_failure(), *self._view.loops())
             await self._view.fill()
         except BaseException:
             await self.close()
             raise
-        self._keep(*self._view.followers(), self._endings.sweep(self._spawn), self._tending.run())
+        self._keep(*self._view.followers(), self._endings.sweep(self._spawn), self._claim_reconciler.run())
         if not self._view.devices.absent:
-            self._keep(self._tending.hear(self._transport))
+            self._keep(self._claim_reconciler.hear(self._transport))
         self._keep(self._noted.keep(), self._noted.follow())
-        self._spawn(self._belongings.sweep(self._transport))
+        self._spawn(self._owned_objects.sweep(self._transport))
 
     async def close(self) -> None:
         """Release all resources without ending a task."""
@@ -199,7 +199,7 @@ class KubernetesEngine:
         finally:
             if not record.uid and record.end is None:
                 self._ledger.forget(launch.attempt)
-                self._spawn(self._belongings.collect(parse_attempt_id(launch.attempt).job))
+                self._spawn(self._owned_objects.collect(parse_attempt_id(launch.attempt).job))
 
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
         """End the attempt's pod: `signal`, then KILL after the grace.
@@ -234,10 +234,10 @@ class KubernetesEngine:
                 continue
             if record.uid and not record.gone:
                 await self._pods.delete(attempt, record.uid, 1)
-            await self._belongings.forget(attempt)
+            await self._owned_objects.forget(attempt)
             self._ledger.forget(attempt)
         for job in {parse_attempt_id(attempt).job for attempt in attempts}:
-            self._spawn(self._belongings.collect(job))
+            self._spawn(self._owned_objects.collect(job))
 
     def _archive(self, record: Record, archiver: LogArchiver) -> None:
         """Forget an ended attempt in the background, once its log is in the archive."""
@@ -255,9 +255,9 @@ class KubernetesEngine:
                 except CorralError as error:
                     _log.warning("the pod of %s could not be deleted: %s", record.attempt, error.message)
                     break
-            await self._belongings.forget(record.attempt)
+            await self._owned_objects.forget(record.attempt)
             self._ledger.forget(record.attempt)
-            await self._belongings.collect(parse_attempt_id(record.attempt).job)
+            await self._owned_objects.collect(parse_attempt_id(record.attempt).job)
 
         if not record.forgetting:
             record.forgetting = True
@@ -299,20 +299,20 @@ class KubernetesEngine:
     # ---- events of the cluster
 
     def _pod_changed(self, attempt: AttemptId, change: Change[Pod]) -> None:
-        self._tending.pod_changed(change)
-        record, deeds = self._ledger.fold(attempt, change, self._now())
-        for deed in deeds:
-            if deed is Deed.REMOVE:
+        self._claim_reconciler.pod_changed(change)
+        record, actions = self._ledger.fold(attempt, change, self._now())
+        for action in actions:
+            if action is Action.REMOVE:
                 _log.warning("a second pod of %s is deleted", attempt)
                 self._spawn(self._endings.delete(attempt, change.object.metadata.uid))
             elif record is None:
                 continue
-            elif deed is Deed.TELL_START and record.started is not None:
+            elif action is Action.REPORT_START and record.started is not None:
                 self._events.put_nowait(record.started)
                 self._logs.follow(attempt, record.node)
-            elif deed is Deed.DELETE:
+            elif action is Action.DELETE:
                 self._spawn(self._endings.delete(attempt, record.uid))
-            elif deed is Deed.CLOSE:
+            elif action is Action.CLOSE:
                 self._spawn(self._endings.close(record))
 
     def _cannot_start(self, attempt: AttemptId, why: PodExit) -> None:

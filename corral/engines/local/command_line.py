@@ -37,7 +37,7 @@ _SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 
 
 @dataclass
-class Means:
+class LaunchTools:
     """The programs and stores with which this server runs tasks."""
 
     root: Path
@@ -123,7 +123,7 @@ def session_folder(launch: TaskLaunch, folder: AttemptFolder) -> str:
 
 
 def session_command(
-    argv: Sequence[str], env: Mapping[str, str], record: LaunchRecord, inside: int, means: Means, *, tty: bool
+    argv: Sequence[str], env: Mapping[str, str], record: LaunchRecord, inside: int, tools: LaunchTools, *, tty: bool
 ) -> tuple[list[str], dict[str, str]]:
     """Return the command line and environment that run a command as the task, beside it.
 
@@ -134,11 +134,16 @@ def session_command(
     if not inside:
         return _for_user(record.uid, argv, env)
     words, env = _loading(record.uid, argv, env)
-    return [*means.storages.entering(inside, record.directory, record.uid), *words], env
+    return [*tools.storages.entering(inside, record.directory, record.uid), *words], env
 
 
 def prepare(
-    launch: TaskLaunch, folder: AttemptFolder, record: LaunchRecord, env: Mapping[str, str], log: str, means: Means
+    launch: TaskLaunch,
+    folder: AttemptFolder,
+    record: LaunchRecord,
+    env: Mapping[str, str],
+    log: str,
+    tools: LaunchTools,
 ) -> Prepared:
     """Write the attempt's private files and compose its command line. The folder must exist.
 
@@ -148,27 +153,27 @@ def prepare(
     directory = os.path.normpath(os.path.join(base, launch.working_dir))
     env = {**env, "CORRAL_TASK_DIR": directory}
     argv = list(launch.command)
-    bound = means.storages.bind(launch.storages, folder.path, record.uid)
+    bound = tools.storages.bind(launch.storages, folder.path, record.uid)
     code = entry = ""
     if launch.image:
         entry = folder.write_private("entry", b"", -1)  # the folder stays the server's: its programs read it
         if record.uid >= 0:
             os.chown(entry, record.uid, -1)
         logins = folder.write_private("config.json", launch.registries.encode(), -1) if launch.registries else ""
-        own = (means.container_runtime(), record.container, record.uid, base, directory, entry)
-        container = Container(*own, tuple(volumes(bound)), means.process_limit, logins, os.path.dirname(folder.path))
+        own = (tools.container_runtime(), record.container, record.uid, base, directory, entry)
+        container = Container(*own, tuple(volumes(bound)), tools.process_limit, logins, os.path.dirname(folder.path))
         argv = run_command(container, launch)
     if needs_runtime(launch):
         plan = launch.runtime or RuntimePlan()
-        if plan.code_digest and means.blobs is not None:
-            code = str(means.blobs.get(plan.code_digest))
+        if plan.code_digest and tools.blobs is not None:
+            code = str(tools.blobs.get(plan.code_digest))
         path = _write_plan(launch, plan, folder, record, _Around(argv, base, directory, log, code, entry, env, bound))
-        argv = [means.python(-1 if launch.image else record.uid), "-I", "-S", means.runtime(), "run", path]
+        argv = [tools.python(-1 if launch.image else record.uid), "-I", "-S", tools.runtime(), "run", path]
         directory = base
     if launch.image:
         env = {**base_environment(-1), **client_environment(), MARKER: launch.attempt}
         return Prepared(argv, env, directory, code)
-    words = means.storages.namespace() if bound else ()
+    words = tools.storages.namespace() if bound else ()
     if bound and not words:
         link_all(bound, record.uid)
     if not words:
@@ -178,7 +183,7 @@ def prepare(
     # (not even `setpriv`) may be looked up among mounts that a job chose.
     argv, env = _loading(record.uid, argv, env)
     spec = folder.write_own("mounts", spec_of(bound, directory, record.uid))
-    argv = [*words, means.python(-1), "-I", "-S", means.runtime(), "mount", spec, *argv]
+    argv = [*words, tools.python(-1), "-I", "-S", tools.runtime(), "mount", spec, *argv]
     return Prepared(argv, env, folder.path, code)
 
 

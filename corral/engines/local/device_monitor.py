@@ -13,7 +13,7 @@ LOOK_SECONDS = 30.0
 _log = logging.getLogger(__name__)
 
 
-class Presence:
+class DeviceMonitor:
     """Reports the machine's inventory to an engine, now and whenever it changes."""
 
     def __init__(self, tell: Callable[[Inventory], None], *, seconds: float = LOOK_SECONDS) -> None:

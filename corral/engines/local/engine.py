@@ -26,7 +26,7 @@ from corral.engines.local.attempt_folder import AttemptFolder, EndRecord, Launch
 from corral.engines.local.attempt_monitor import Watch
 from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
 from corral.engines.local.command_line import (
-    Means,
+    LaunchTools,
     closed_folder,
     container_of,
     needs_runtime,
@@ -105,7 +105,7 @@ class LocalEngine:
         self._nodes = {node.name: node for node in nodes}
         self._logs = logs
         self._uid_of = uid_of
-        self._means = Means(root, blobs, container_runtime, process_limit)
+        self._tools = LaunchTools(root, blobs, container_runtime, process_limit)
         self._nproc = shim.process_limit(process_limit)
         self._use_cgroups = use_cgroups
         self._cgroups: CgroupsV2 | CgroupsV1 | None = None
@@ -210,8 +210,8 @@ class LocalEngine:
             raise InvalidInput(
                 "pod-template", "kubernetes.podTemplate cannot be had here: tasks are processes, no pods."
             )
-        await self._means.bring_code(launch)
-        await self._means.storages.bring(launch.storages)
+        await self._tools.bring_code(launch)
+        await self._tools.storages.bring(launch.storages)
         if launch.image:
             await self._adopt_containers(self._lost.find(self._live))
         if launch.attempt in self._live:  # it was stopped meanwhile, or runs in a container
@@ -290,7 +290,7 @@ class LocalEngine:
         record = live.record
         env = live.environment() | ({"TERM": "xterm-256color"} if tty else {})
         inside = processes.first_child(live.process.pid) if record.mounted and live.process is not None else 0
-        words, env = session_command(argv, env, record, inside, self._means, tty=tty)
+        words, env = session_command(argv, env, record, inside, self._tools, tty=tty)
 
         def ended(pid: int) -> None:
             live.sessions.discard(pid)
@@ -323,19 +323,19 @@ class LocalEngine:
     ) -> LaunchRecord:
         groups: tuple[str, ...] = ()
         if self._cgroups is not None and not launch.image:
-            limits = launch.memory_bytes, launch.cpu_millis, self._means.process_limit
+            limits = launch.memory_bytes, launch.cpu_millis, self._tools.process_limit
             groups = self._cgroups.make(launch.attempt, *limits)
         return LaunchRecord(
             node=launch.node,
             ports=ports,
             memory_bytes=launch.memory_bytes,
             container=container_of(launch),
-            container_runtime=self._means.container_runtime() if launch.image else "",
+            container_runtime=self._tools.container_runtime() if launch.image else "",
             cgroups=groups,
             uid=uid,
             directory=session_folder(launch, folder),
             runtime=needs_runtime(launch),
-            mounted=bool(launch.storages and not launch.image and self._means.storages.namespace()),
+            mounted=bool(launch.storages and not launch.image and self._tools.storages.namespace()),
         )
 
     def _spawn(self, live: LiveAttempt, launch: TaskLaunch, env: dict[str, str]) -> None:
@@ -345,7 +345,7 @@ class LocalEngine:
         if own_work and record.uid >= 0 and not launch.image:  # the runtime does it for a container, files included
             os.chown(f"{folder.path}/work", record.uid, record.uid)
         stdout, stderr = self._logs.prepare(launch.attempt, split=env.get(SPLIT_LOGS) == "split", uid=record.uid)
-        task = prepare(launch, folder, record, env, stderr, self._means)
+        task = prepare(launch, folder, record, env, stderr, self._tools)
         groups = " ".join(f"{group}/cgroup.procs" for group in record.cgroups)
         limits = self._nofile, "" if record.container else self._nproc
         head = ["/bin/sh", self._shim, folder.path, folder.nonce, boot_id(), *limits, task.directory, groups]

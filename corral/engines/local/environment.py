@@ -63,7 +63,12 @@ def task_environment(
 ) -> dict[str, str]:
     """Build the whole environment of one attempt: `base`, the job's own, then Corral's. `labels` are the node's."""
     key = parse_attempt_id(launch.attempt)
-    env = {**base, **visible_devices(launch.devices, node_devices), **launch.env, **share_limits(launch, labels)}
+    env = {
+        **base,
+        **visible_devices(launch.devices, node_devices),
+        **launch.env,
+        **device_fraction_limits(launch, labels),
+    }
     env |= {
         "CORRAL_JOB_ID": key.job,
         "CORRAL_ATTEMPT": launch.attempt,
@@ -77,7 +82,7 @@ def task_environment(
     return env
 
 
-def share_limits(launch: TaskLaunch, labels: Mapping[str, str]) -> dict[str, str]:
+def device_fraction_limits(launch: TaskLaunch, labels: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that state a task's fraction of a device, and enforce it where the node can.
 
     NVIDIA's Multi-Process Service limits its clients' threads and memory by these variables. They come after the job's

@@ -19,7 +19,7 @@ class EmptyCluster:
     async def close(self) -> None:
         pass
 
-    async def stays_sound(self) -> None:
+    async def wait_for_failure(self) -> None:
         await asyncio.Event().wait()
 
     async def ask(self, call: Call, *, body: bytes | None = None, **_: Any) -> bytes:

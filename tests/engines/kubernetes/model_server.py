@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from corral.engines.kubernetes.api.errors import Silent, Status, refusal
+from corral.engines.kubernetes.api.errors import IdleTimeout, Status, refusal
 from corral.engines.kubernetes.api.resources import Call
 from corral.kernel.errors import CorralError, Unavailable
 
@@ -99,7 +99,7 @@ class ModelServer:
             return
         if fault == "silence":
             await asyncio.sleep(idle)
-            raise Silent("kubernetes-silent", "silent")
+            raise IdleTimeout("kubernetes-silent", "silent")
         connected = self.severed
         while loop.time() < ends:
             if self.severed > connected:

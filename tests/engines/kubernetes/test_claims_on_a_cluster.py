@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.engines.kubernetes.devices.claim_state import Ours
+from corral.engines.kubernetes.devices.claim_state import OwnClaim
 from corral.engines.kubernetes.devices.managed_nodes import LISTED, SHARED
 from corral.engines.kubernetes.pods.exit_codes import PodExit
 from corral.engines.kubernetes.pods.manifest import pod_name
@@ -262,7 +262,7 @@ async def test_a_claim_that_others_gave_other_devices_is_a_conflict(at: Harness,
         asked = await task(at, nodes[0], 3)
         settle, told = at.engine._claiming.settle, list[tuple[AttemptId, PodExit]]()
 
-        async def late(claim: Ours) -> None:
+        async def late(claim: OwnClaim) -> None:
             (pod,) = await at.pods()
             user = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
             result = {"request": "r0", "driver": DRIVER, "pool": nodes[0], "device": "gpu-7"}
@@ -271,7 +271,7 @@ async def test_a_claim_that_others_gave_other_devices_is_a_conflict(at: Harness,
             await settle(claim)
 
         at.engine._claiming.settle = late  # type: ignore[method-assign]
-        at.engine._tending._fail = lambda attempt, why: told.append((attempt, why))
+        at.engine._claim_reconciler._fail = lambda attempt, why: told.append((attempt, why))
         await at.engine.start(asked)
         await until(lambda: told)
         assert told[0][0] == asked.attempt and "somebody else gave its claim" in told[0][1].reason

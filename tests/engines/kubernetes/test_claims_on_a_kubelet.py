@@ -92,7 +92,7 @@ async def test_each_task_of_a_gang_sees_its_own_device_of_the_claim_they_share(a
         await asyncio.gather(*(at.engine.start(each) for each in tasks))
         for each in tasks:
             await at.started(each.attempt)
-        seconds, nudges = time.monotonic() - begun, at.engine._tending.nudged
+        seconds, nudges = time.monotonic() - begun, at.engine._claim_reconciler.nudged
         path = f"/api/v1/namespaces/{at.namespace}/events?fieldSelector=reason=FailedPrepareDynamicResources"
         races = len((await at.ask("GET", path))["items"])
         print(f"gang of 4 by one claim: all run after {seconds:.2f} s, {races} races lost, {nudges} nudges")
@@ -143,7 +143,9 @@ async def test_a_claim_that_the_kubelet_read_too_early_is_read_again(at: Harness
         await at.engine.start(alone)
         begun = time.monotonic()
         await at.started(alone.attempt)
-        print(f"started {time.monotonic() - begun:.2f} s after its claim was given, {at.engine._tending.nudged} nudges")
+        print(
+            f"started {time.monotonic() - begun:.2f} s after its claim was given, {at.engine._claim_reconciler.nudged} nudges"
+        )
 
 
 async def test_a_pod_that_was_deleted_while_its_driver_was_away_goes_when_it_is_back(

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.engines.kubernetes.pods.exit_codes import hindrance, pod_exit
+from corral.engines.kubernetes.pods.exit_codes import pod_exit, start_failure
 from corral.engines.kubernetes.watch.pod_structs import Pod
 from corral.model.exits import classify
 from corral.model.outcome import ExitClass
@@ -331,7 +331,7 @@ NO_SECRET = 'secret "job-secret" not found'
 def test_what_keeps_a_pod_from_starting_is_told_and_whether_waiting_may_help(
     reason: str, message: str, code: int, certain: bool
 ) -> None:
-    found = hindrance(read(waiting(reason, message)))
+    found = start_failure(read(waiting(reason, message)))
     assert found is not None
     assert (found.code, found.certain) == (code, certain)
     assert found.reason == f"{reason}: {message}"
@@ -339,5 +339,5 @@ def test_what_keeps_a_pod_from_starting_is_told_and_whether_waiting_may_help(
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing", ""])
 def test_a_pod_that_is_being_made_is_not_hindered(reason: str) -> None:
-    assert hindrance(read(waiting(reason))) is None
-    assert hindrance(read(pod("Running"))) is None
+    assert start_failure(read(waiting(reason))) is None
+    assert start_failure(read(pod("Running"))) is None

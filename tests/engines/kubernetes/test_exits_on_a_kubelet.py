@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.engines.kubernetes.pods.exit_codes import hindrance, pod_exit
+from corral.engines.kubernetes.pods.exit_codes import pod_exit, start_failure
 from corral.engines.kubernetes.watch.pod_structs import Pod
 from tests.testbeds.kubernetes import images
 from tests.testbeds.kubernetes.controlplane import ControlPlane
@@ -89,7 +89,7 @@ def test_each_way_not_to_start_is_told(control_plane: ControlPlane, kubelet_node
     for case, (body, _) in HINDERED.items():
         make(control_plane, namespace, kubelet_node.name, names[case], body)
     for case, (_, reason) in HINDERED.items():
-        why = hindrance(seen(control_plane, namespace, names[case], lambda pod: hindrance(pod) is not None))
+        why = start_failure(seen(control_plane, namespace, names[case], lambda pod: start_failure(pod) is not None))
         assert why is not None and why.reason.startswith(reason), case
         assert why.certain is (reason != "CreateContainerConfigError")
 

@@ -244,17 +244,17 @@ def owned(name: str, uid: str, *, phase: str = "Running") -> Pod:
 def test_pods_of_an_object_are_counted_unless_its_job_lives_and_is_run_by_its_own_controller() -> None:
     others = held(owned("p", "live"), owned("q", "over"), pod("r", "a", gpu="1"))
     assert others.on("a") == {GPU: 3, "pods": 3}
-    assert others.run_elsewhere({"live", "unknown"}) == ["a"]
+    assert others.set_external_jobs({"live", "unknown"}) == ["a"]
     assert others.on("a") == {GPU: 2, "pods": 2}
-    assert others.run_elsewhere({"live"}) == []
+    assert others.set_external_jobs({"live"}) == []
     others.fold(Change(owned("s", "live")))
     assert others.on("a") == {GPU: 2, "pods": 2}
-    assert others.run_elsewhere(()) == ["a", "a"]
+    assert others.set_external_jobs(()) == ["a", "a"]
     assert others.on("a") == {GPU: 4, "pods": 4}
     for name, uid in (("p", "live"), ("q", "over")):
         others.fold(Change(owned(name, uid), gone=True))
     others.fold(Change(owned("s", "live", phase="Succeeded")))
-    assert others.run_elsewhere({"over"}) == []
+    assert others.set_external_jobs({"over"}) == []
     assert others.on("a") == {GPU: 1, "pods": 1}
 
 

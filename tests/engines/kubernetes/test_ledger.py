@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.engines.kubernetes.pods.attempt_records import Deed, Ledger, Record
+from corral.engines.kubernetes.pods.attempt_records import Action, Ledger, Record
 from corral.engines.kubernetes.pods.labels import attempt_of, devices_of, labels_of, ports_for, ports_of
 from corral.engines.kubernetes.pods.manifest import pod_name
 from corral.engines.kubernetes.watch.object_copy import Change
@@ -41,14 +41,14 @@ class Told:
 
     def __init__(self) -> None:
         self.ledger = Ledger(lambda: 0.0)
-        self.deeds: list[list[Deed]] = []
+        self.actions: list[list[Action]] = []
 
     def hear(self, *changes: Pod | Change[Pod]) -> Record:
         record = None
         for change in changes:
             change = change if isinstance(change, Change) else Change(change)
-            record, deeds = self.ledger.fold(FIRST, change, 0.0)
-            self.deeds.append(deeds)
+            record, actions = self.ledger.fold(FIRST, change, 0.0)
+            self.actions.append(actions)
         return record or self.ledger.records[FIRST]
 
 
@@ -59,7 +59,7 @@ def told() -> Told:
 
 def test_a_pod_begins_runs_and_ends(told: Told) -> None:
     record = told.hear(pod(), pod("Running"), pod("Running"), pod("Failed", code=3), pod("Failed", code=3))
-    assert told.deeds == [[], [Deed.TELL_START], [], [Deed.CLOSE], []]
+    assert told.actions == [[], [Action.REPORT_START], [], [Action.CLOSE], []]
     assert record.started is not None and record.end is not None
     assert (record.started.host, record.started.ports, record.started.process) == (
         "10.0.0.7",
@@ -71,7 +71,7 @@ def test_a_pod_begins_runs_and_ends(told: Told) -> None:
 
 def test_a_pod_that_was_seen_only_at_its_end_began_too(told: Told) -> None:
     told.hear(pod("Succeeded", code=0))
-    assert told.deeds == [[Deed.TELL_START, Deed.CLOSE]]
+    assert told.actions == [[Action.REPORT_START, Action.CLOSE]]
 
 
 def test_a_deletion_that_was_asked_for_is_no_end_until_the_pod_is_gone(told: Told) -> None:
@@ -105,7 +105,7 @@ def test_a_pod_stopped_before_it_started(told: Told) -> None:
 def test_a_pod_whose_image_cannot_be_had_is_deleted_and_ends_with_that(told: Told) -> None:
     waiting = {"waiting": {"reason": "ErrImagePull", "message": "docker.io/library/nope:1: not found"}}
     record = told.hear(pod(state=waiting), pod(state=waiting), Change(pod(state=waiting), gone=True))
-    assert told.deeds == [[Deed.DELETE], [Deed.DELETE], [Deed.CLOSE]]
+    assert told.actions == [[Action.DELETE], [Action.DELETE], [Action.CLOSE]]
     assert record.end is not None and record.end.code == 254
     assert "not found" in record.end.reason
 
@@ -113,7 +113,7 @@ def test_a_pod_whose_image_cannot_be_had_is_deleted_and_ends_with_that(told: Tol
 def test_a_second_pod_of_the_name_is_removed_and_tells_nothing(told: Told) -> None:
     record = told.hear(pod("Running"))
     told.hear(pod("Running", uid="u2"))
-    assert told.deeds[-1] == [Deed.REMOVE]
+    assert told.actions[-1] == [Action.REMOVE]
     assert record.end is None and record.uid == "u1"
 
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from corral.engines.kubernetes.api.errors import Silent
+from corral.engines.kubernetes.api.errors import IdleTimeout
 from corral.engines.kubernetes.api.resources import Call
 from corral.engines.kubernetes.api.transport import Transport
 from corral.engines.kubernetes.logs.copier import CUT, LogCopies, _saved
@@ -38,7 +38,7 @@ class QuietTasks:
 
         async def nothing() -> AsyncIterator[bytes]:
             await asyncio.sleep(idle)
-            raise Silent("kubernetes-silent", f"The cluster fell silent for {idle} s.")
+            raise IdleTimeout("kubernetes-silent", f"The cluster fell silent for {idle} s.")
             yield b""
 
         yield nothing()

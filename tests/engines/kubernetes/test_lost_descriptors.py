@@ -20,7 +20,7 @@ LIST = Call("list", PODS, "x")
 
 async def test_a_file_closed_under_a_connection_is_no_fault_of_later_calls_and_ends_the_process(tmp_path: Path) -> None:
     async with reaching(tmp_path, silent, json({})) as (transport, server):
-        sound = asyncio.create_task(transport.stays_sound())
+        sound = asyncio.create_task(transport.wait_for_failure())
         first = asyncio.create_task(transport.ask(LIST, deadline=60))
         while not server.seen:
             await asyncio.sleep(0.005)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from corral.engines.kubernetes.pods.manifest import add_claims, pod_manifest, pod_name, secret_keys
 from corral.engines.kubernetes.pods.manifest_inputs import ClaimedDevice, Owner, PodParts, PodSettings, Toleration
-from corral.engines.kubernetes.pods.sidecar import WORK, Beside
+from corral.engines.kubernetes.pods.sidecar import WORK, Sidecar
 from corral.engines.kubernetes.pods.template import check_template, merged
 from corral.engines.kubernetes.volumes.reachability import claims_of
 from corral.kernel.errors import InvalidInput
@@ -318,7 +318,7 @@ def test_any_template_is_refused_in_a_sentence_or_leaves_corrals_fields_as_they_
     assert pod["metadata"]["labels"].items() >= ours["metadata"]["labels"].items()
     assert all(isinstance(name, str) for name in claims_of(pod))
     plan = RuntimePlan(outputs=(("out", "s3://b/out"),))
-    Beside(launch(runtime=plan), "corral:1", ()).wrap(pod, given="g", runtime="r", work=WORK)
+    Sidecar(launch(runtime=plan), "corral:1", ()).wrap(pod, given="g", runtime="r", work=WORK)
     add_claims(pod, (ClaimedDevice("c"),))
     assert task(pod)["resources"]["claims"] == [{"name": "devices-0"}]
 

@@ -16,7 +16,7 @@ from corral.engines.kubernetes.engine import KubernetesEngine
 from corral.engines.kubernetes.pods.calls import PodCalls
 from corral.engines.kubernetes.pods.creation import REFUSED_FOR_NOW, Launching
 from corral.engines.kubernetes.pods.manifest import pod_name
-from corral.engines.kubernetes.pods.owned_objects import Belongings
+from corral.engines.kubernetes.pods.owned_objects import OwnedObjects
 from corral.engines.kubernetes.pods.runtime import Runtimes
 from corral.engines.kubernetes.settings import KubernetesSettings
 from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
@@ -53,8 +53,8 @@ class Cluster:
 
 def launching(cluster: Cluster) -> Launching:
     calls, runtimes = cast(PodCalls, cluster), Runtimes(None)
-    belongings = Belongings(calls, SETTINGS, runtimes, lambda: frozenset({FIRST}))
-    return Launching(calls, SETTINGS, cast(Claiming, None), runtimes, belongings)
+    owned_objects = OwnedObjects(calls, SETTINGS, runtimes, lambda: frozenset({FIRST}))
+    return Launching(calls, SETTINGS, cast(Claiming, None), runtimes, owned_objects)
 
 
 def launch() -> TaskLaunch:

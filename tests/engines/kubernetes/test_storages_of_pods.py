@@ -9,7 +9,7 @@ import pytest
 from corral.engines.kubernetes.pods.manifest import pod_manifest
 from corral.engines.kubernetes.pods.manifest_inputs import PodParts, PodSettings
 from corral.engines.kubernetes.pods.runtime import needs_runtime
-from corral.engines.kubernetes.pods.sidecar import Beside
+from corral.engines.kubernetes.pods.sidecar import Sidecar
 from corral.engines.kubernetes.volumes.reachability import claims_of
 from corral.engines.kubernetes.volumes.storage_volumes import storage_volumes
 from corral.kernel.errors import InvalidInput
@@ -112,9 +112,9 @@ def test_data_at_a_uri_are_copied_by_the_container_beside() -> None:
     )
     assert needs_runtime(launch)
     made = pod_manifest(launch, SETTINGS, PodParts(node="n1"))
-    beside = Beside(launch, "corral:1", ())
-    beside.wrap(made, given="given", runtime="runtime", work="/run/corral/work")
-    plan = beside.plan({"checkpoint": "", "work": "/run/corral/work"}, {})
+    sidecar = Sidecar(launch, "corral:1", ())
+    sidecar.wrap(made, given="given", runtime="runtime", work="/run/corral/work")
+    plan = sidecar.plan({"checkpoint": "", "work": "/run/corral/work"}, {})
     assert plan["storages"] == [("s3://bucket/data/ada", "/mnt/data", False)]
     place = {"name": "storage-0", "mountPath": "/mnt/data"}
     assert {"name": "storage-0", "emptyDir": {}} in made["spec"]["volumes"]

@@ -10,7 +10,7 @@ import pytest
 
 from corral.engines.kubernetes.api.resources import Call
 from corral.engines.kubernetes.devices.claim_allocation import Claiming
-from corral.engines.kubernetes.devices.claim_reconciler import Tending
+from corral.engines.kubernetes.devices.claim_reconciler import ClaimReconciler
 from corral.engines.kubernetes.devices.claim_state import UNUSED_SECONDS, ClaimBook
 from corral.engines.kubernetes.pods.calls import PodCalls
 from corral.engines.kubernetes.watch.object_copy import Change
@@ -42,10 +42,10 @@ def test_a_claim_that_may_not_be_written_is_tried_ever_later(used: bool) -> None
         if used:
             book.fold_pod(Change(pod("p", made.metadata.name)), 0.0)
         there = frozenset({"p"})
-        tending = Tending(
+        reconciler = ClaimReconciler(
             calls, book, claiming, namespace=NAMESPACE, fail=lambda attempt, why: None, pods=lambda: there
         )
-        running = asyncio.ensure_future(tending.run())
+        running = asyncio.ensure_future(reconciler.run())
         await asyncio.sleep(UNUSED_SECONDS + 600.0)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

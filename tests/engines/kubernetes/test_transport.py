@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from corral.engines.kubernetes.api.access import RENEW_SECONDS, Access, kubeconfig_access, service_account_access
 from corral.engines.kubernetes.api.backoff import retry_after
-from corral.engines.kubernetes.api.errors import Expired, Silent
+from corral.engines.kubernetes.api.errors import Expired, IdleTimeout
 from corral.engines.kubernetes.api.resources import CLAIMS, NODES, PODS, Call
 from corral.engines.kubernetes.api.transport import Limits, Transport
 from corral.kernel.errors import (
@@ -325,7 +325,7 @@ async def test_a_stream_gives_what_comes_and_ends_with_the_server(tmp_path: Path
             assert b"".join([chunk async for chunk in chunks]) == b"a\nb\n"
 
 
-@pytest.mark.parametrize(("then", "error"), [("break", Unavailable), ("silence", Silent)])
+@pytest.mark.parametrize(("then", "error"), [("break", Unavailable), ("silence", IdleTimeout)])
 async def test_a_stream_that_breaks_off_or_falls_silent_is_an_error(
     tmp_path: Path, then: str, error: type[CorralError]
 ) -> None:

@@ -64,7 +64,7 @@ class Expired(Conflict):
     """The resource version or continue token is too old, or newer than the server: list again."""
 
 
-class Silent(Unavailable):
+class IdleTimeout(Unavailable):
     """A connection was silent for longer than allowed."""
 
 

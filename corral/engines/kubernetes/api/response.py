@@ -13,7 +13,7 @@ from typing import Final
 import aiohttp
 
 from corral.engines.kubernetes.api.backoff import retry_after
-from corral.engines.kubernetes.api.errors import WEBHOOK, Silent, read_status, refusal
+from corral.engines.kubernetes.api.errors import WEBHOOK, IdleTimeout, read_status, refusal
 from corral.engines.kubernetes.api.resources import Call
 from corral.kernel.errors import CorralError, Unavailable
 
@@ -35,7 +35,7 @@ class Request:
     """Whether the server may be processing it now."""
 
 
-class Again(Exception):
+class RetryableError(Exception):
     """The call failed with `error` and may be retried after `after` seconds at the earliest."""
 
     def __init__(self, error: CorralError, *, sent: bool, after: float | None = None) -> None:
@@ -69,8 +69,8 @@ async def read_chunks(call: Call, answer: aiohttp.ClientResponse, idle: float) -
         raise unreachable(call, error, idle) from None
 
 
-def failure(call: Call, answer: aiohttp.ClientResponse, body: bytes) -> CorralError | Again:
-    """Classify an unsuccessful answer: an error, or `Again` if the call may be retried."""
+def failure(call: Call, answer: aiohttp.ClientResponse, body: bytes) -> CorralError | RetryableError:
+    """Classify an unsuccessful answer: an error, or `RetryableError` if the call may be retried."""
     status = read_status(answer.status, body)
     asked = status.details.retry_after_seconds if status.details else 0.0
     after = retry_after(answer.headers)
@@ -78,14 +78,16 @@ def failure(call: Call, answer: aiohttp.ClientResponse, body: bytes) -> CorralEr
     error = refusal(call, status, retry_after=1.0 if after is None else after)
     passing = answer.status >= 500 and isinstance(error, Unavailable) and error.code != WEBHOOK
     if answer.status == 429 or passing:
-        return Again(error, sent=answer.status != 429, after=after)
+        return RetryableError(error, sent=answer.status != 429, after=after)
     return error
 
 
 def unreachable(call: Call, error: Exception, silence: float | None) -> Unavailable:
     """Return the Unavailable for a failed connection. Its message has no addresses or headers."""
     if isinstance(error, aiohttp.SocketTimeoutError):
-        return Silent("kubernetes-silent", f"The cluster fell silent for {silence or 0:g} s while asked to {call}.")
+        return IdleTimeout(
+            "kubernetes-silent", f"The cluster fell silent for {silence or 0:g} s while asked to {call}."
+        )
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         why = getattr(error.certificate_error, "verify_message", "") or "it cannot be verified"
         sentence = f"The cluster's certificate is not accepted, so Corral could not {call}: {why}."

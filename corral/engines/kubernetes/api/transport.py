@@ -19,7 +19,7 @@ from corral.engines.kubernetes.api.backoff import Backoff
 from corral.engines.kubernetes.api.connection_limits import Limits as Limits
 from corral.engines.kubernetes.api.errors import Status, refusal
 from corral.engines.kubernetes.api.resources import Call
-from corral.engines.kubernetes.api.response import Again, Request, failure, read_all, read_chunks, unreachable
+from corral.engines.kubernetes.api.response import Request, RetryableError, failure, read_all, read_chunks, unreachable
 from corral.kernel.errors import Unavailable
 
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -52,7 +52,7 @@ class Transport:
         """Close all connections."""
         await self._access.close()
 
-    async def stays_sound(self) -> None:
+    async def wait_for_failure(self) -> None:
         """Wait while connections can be made. Raises RuntimeError when only a new process can make any.
 
         That happens once a file descriptor was closed under a connection: every new connection gets its number, and the
@@ -91,7 +91,7 @@ class Transport:
                 while True:
                     try:
                         return await self._once(request)
-                    except Again as again:
+                    except RetryableError as again:
                         request.in_flight, sent = False, sent or again.sent
                         wait = backoff.next(again.after)
                         hopeless = asyncio.get_running_loop().time() + wait >= ends
@@ -109,7 +109,7 @@ class Transport:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open an endless answer and yield its chunks as they arrive.
 
-        Raises CorralError, also from the iterator; Silent after `idle` seconds without a byte.
+        Raises CorralError, also from the iterator; IdleTimeout after `idle` seconds without a byte.
         """
         request = Request(call, dict(params or {}), None, "", idle)
         try:
@@ -117,7 +117,7 @@ class Transport:
             if answer.status != 200:
                 async with answer:
                     found = failure(call, answer, await read_all(call, answer, _REFUSAL_BYTES))
-                    raise found.error if isinstance(found, Again) else found
+                    raise found.error if isinstance(found, RetryableError) else found
         except (aiohttp.ClientError, OSError) as error:
             raise unreachable(call, error, idle) from None
         try:
@@ -146,7 +146,7 @@ class Transport:
             await socket.close()
 
     async def _once(self, request: Request) -> bytes:
-        """Try the call once. Raises Again when a retry may succeed."""
+        """Try the call once. Raises RetryableError when a retry may succeed."""
         call = request.call
         request.in_flight = True
         try:
@@ -155,7 +155,7 @@ class Transport:
                 body = await read_all(call, answer, self._limits.answer_bytes)
         except (aiohttp.ClientError, OSError) as error:
             never = isinstance(error, _NEVER_CONNECTED)
-            raise Again(unreachable(call, error, request.silence_seconds), sent=not never) from None
+            raise RetryableError(unreachable(call, error, request.silence_seconds), sent=not never) from None
         if 200 <= answer.status < 300:
             return body
         raise failure(call, answer, body)

@@ -25,7 +25,7 @@ from corral.engines.kubernetes.devices.claim_manifest import (
     plan_of,
     status_patch,
 )
-from corral.engines.kubernetes.devices.claim_state import ClaimBook, Ours
+from corral.engines.kubernetes.devices.claim_state import ClaimBook, OwnClaim
 from corral.engines.kubernetes.devices.resource_slices import Named
 from corral.engines.kubernetes.devices.structs import ResourceClaim
 from corral.engines.kubernetes.pods.calls import PodCalls
@@ -52,7 +52,7 @@ class _Batch:
         loop = asyncio.get_running_loop()
         self.members: dict[AttemptId, tuple[Named, ...]] = {}
         self.joined = asyncio.Event()
-        self.claimed: asyncio.Future[Ours] = loop.create_future()
+        self.claimed: asyncio.Future[OwnClaim] = loop.create_future()
         self.left = 0
         self.posted = asyncio.Event()
         self.settled: asyncio.Future[None] = loop.create_future()
@@ -119,7 +119,7 @@ class Claiming:
             used.setdefault(giving.name, []).append(device)
         return used, rest
 
-    async def settle(self, claim: Ours) -> None:
+    async def settle(self, claim: OwnClaim) -> None:
         """Write the claim's status: allocation and reservations. Raises CorralError.
 
         A claim to which somebody else allocated other devices stays unchanged; `ClaimBook` reports it.
@@ -211,7 +211,7 @@ class Claiming:
             if self._open.get(key) is batch:
                 del self._open[key]
 
-    async def _make(self, batch: _Batch, node: str) -> Ours:
+    async def _make(self, batch: _Batch, node: str) -> OwnClaim:
         first = next(iter(batch.members))
         grants = grants_for(batch.members.values())
         plan = Plan(node, tuple(grant for each in grants for grant in each))
@@ -246,7 +246,7 @@ class Claiming:
 
     @staticmethod
     def _fail(
-        future: asyncio.Future[object] | asyncio.Future[Ours] | asyncio.Future[None], error: BaseException
+        future: asyncio.Future[object] | asyncio.Future[OwnClaim] | asyncio.Future[None], error: BaseException
     ) -> None:
         if future.done():
             return
@@ -261,7 +261,7 @@ class Claiming:
         return asyncio.get_running_loop().time()
 
 
-def _claimed(claim: Ours, devices: Sequence[Named]) -> ClaimedDevice:
+def _claimed(claim: OwnClaim, devices: Sequence[Named]) -> ClaimedDevice:
     """Return the pod's reference to the claim, with the requests of these devices."""
     wanted = set(devices)
     requests = tuple(grant.request for grant in claim.plan.grants if wanted >= set(grant.devices))

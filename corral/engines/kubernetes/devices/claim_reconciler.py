@@ -16,12 +16,12 @@ from corral.engines.kubernetes.api.resources import CLAIMS, EVENTS, PODS, Call
 from corral.engines.kubernetes.api.transport import MERGE_PATCH
 from corral.engines.kubernetes.devices.claim_allocation import Claiming
 from corral.engines.kubernetes.devices.claim_manifest import FINALIZER
-from corral.engines.kubernetes.devices.claim_state import ClaimBook, Ours
+from corral.engines.kubernetes.devices.claim_state import ClaimBook, OwnClaim
 from corral.engines.kubernetes.devices.structs import ResourceClaim
 from corral.engines.kubernetes.pods.calls import PodCalls
 from corral.engines.kubernetes.pods.exit_codes import PodExit
 from corral.engines.kubernetes.pods.manifest import pod_name
-from corral.engines.kubernetes.pods.nudge import NUDGE, Nudges, Stuck
+from corral.engines.kubernetes.pods.nudge import NUDGE, NudgeQueue, Stuck
 from corral.engines.kubernetes.watch.node_structs import Event
 from corral.engines.kubernetes.watch.object_copy import Change
 from corral.engines.kubernetes.watch.pod_structs import Pod
@@ -39,7 +39,7 @@ _AT_ONCE: Final = 16
 _log = logging.getLogger(__name__)
 
 
-class Tending:
+class ClaimReconciler:
     """Keeps the claims of one server correct while `run` runs."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Tending:
         """`fail` ends an attempt that cannot start; `pods` returns the UIDs of all existing pods, as last seen."""
         self._calls, self._book, self._claiming = calls, book, claiming
         self._namespace, self._fail, self._pods = namespace, fail, pods
-        self._nudges = Nudges()
+        self._nudges = NudgeQueue()
         self.nudged = 0
         """The number of nudges written."""
 
@@ -106,7 +106,7 @@ class Tending:
                 _log.warning("somebody asked for the deletion of claim %s: it stays until its tasks end", each.name)
         return work
 
-    def _give_up(self, claim: Ours, why: str) -> None:
+    def _give_up(self, claim: OwnClaim, why: str) -> None:
         reason = why.format(claim.name)
         if not claim.reported:
             claim.reported = True
@@ -115,7 +115,7 @@ class Tending:
         for name in claim.live.values():
             self._fail(AttemptId(name.removeprefix(pod_name(AttemptId("")))), PodExit(CLAIM_LOST, reason))
 
-    async def _settle(self, claim: Ours) -> None:
+    async def _settle(self, claim: OwnClaim) -> None:
         _log.info("claim %s is given to %d pods again", claim.name, len(claim.live))
         try:
             await self._claiming.settle(claim)
@@ -129,7 +129,7 @@ class Tending:
     def _collecting(self, now: float) -> list[Coroutine[Any, Any, None]]:
         return [self._collect(each) for each in self._book.useless(now)]
 
-    async def _collect(self, ours: Ours) -> None:
+    async def _collect(self, ours: OwnClaim) -> None:
         """Delete a claim, after removing the finalizer that protects it while in use."""
         assert ours.claim is not None
         ours.leaving = True

@@ -39,7 +39,7 @@ class User:
 
 
 @dataclass(slots=True)
-class Ours:
+class OwnClaim:
     """One claim of this server."""
 
     name: str
@@ -96,7 +96,7 @@ class ClaimBook:
 
     def __init__(self, server: str, namespace: str) -> None:
         self._server, self._namespace = server, namespace
-        self.ours: dict[str, Ours] = {}
+        self.ours: dict[str, OwnClaim] = {}
         """Claims by name."""
         self.touched: set[str] = set()
         """Names of changed claims. The reader clears it."""
@@ -109,14 +109,14 @@ class ClaimBook:
         """Return the claim (`namespace/name`) by which others hold a device, "" for none."""
         return next(iter(self._held.get(device, {}).values()), "")
 
-    def giving(self, device: Named) -> Ours | None:
+    def giving(self, device: Named) -> OwnClaim | None:
         """Return this server's claim that holds a device and has live pods or running starts, or None."""
         found = self.ours.get(self._given.get(device, ""))
         return found if found is not None and (found.live or found.busy) else None
 
-    def expect(self, name: str, plan: Plan, now: float) -> Ours:
+    def expect(self, name: str, plan: Plan, now: float) -> OwnClaim:
         """Record a claim that is about to be created."""
-        found = self.ours.setdefault(name, Ours(name, plan, now))
+        found = self.ours.setdefault(name, OwnClaim(name, plan, now))
         found.plan = plan
         self._unused.add(name)
         self._give(found)
@@ -156,7 +156,7 @@ class ClaimBook:
         for name, requests in uses_of(pod).items():
             found = self.ours.get(name)
             if found is None:
-                found = self.ours[name] = Ours(name, Plan(pod.spec.node_name), now)
+                found = self.ours[name] = OwnClaim(name, Plan(pod.spec.node_name), now)
             uid = pod.metadata.uid
             if change.gone:
                 found.users.pop(uid, None)
@@ -179,7 +179,7 @@ class ClaimBook:
                     self._unused.add(name)
                     self.touched.add(name)
 
-    def useless(self, now: float) -> Iterator[Ours]:
+    def useless(self, now: float) -> Iterator[OwnClaim]:
         """Yield the claims to delete."""
         for found in [self.ours[name] for name in self._unused]:
             if found.claim is None or found.busy or found.users or found.leaving or now < found.not_before:
@@ -187,7 +187,7 @@ class ClaimBook:
             if found.used or now - found.since >= UNUSED_SECONDS:
                 yield found
 
-    def drop_if_gone(self, found: Ours) -> None:
+    def drop_if_gone(self, found: OwnClaim) -> None:
         """Forget a claim that does not exist and has no users."""
         if found.claim is not None or found.users or found.busy:
             return
@@ -203,7 +203,7 @@ class ClaimBook:
         if found is None:
             if gone:
                 return
-            found = self.ours[name] = Ours(name, plan_of(claim) or Plan(""), now)
+            found = self.ours[name] = OwnClaim(name, plan_of(claim) or Plan(""), now)
             self._unused.add(name)
         self.touched.add(name)
         if gone:
@@ -215,7 +215,7 @@ class ClaimBook:
         found.claim = claim
         self._give(found)
 
-    def _give(self, found: Ours) -> None:
+    def _give(self, found: OwnClaim) -> None:
         for device in found.plan.devices:
             if self.giving(device) is None:
                 self._given[device] = found.name

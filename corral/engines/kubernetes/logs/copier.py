@@ -20,7 +20,7 @@ from typing import Literal
 import msgspec
 
 from corral.engines.kubernetes.api.backoff import Backoff
-from corral.engines.kubernetes.api.errors import Silent
+from corral.engines.kubernetes.api.errors import IdleTimeout
 from corral.engines.kubernetes.api.resources import PODS, Call
 from corral.engines.kubernetes.api.transport import Transport
 from corral.engines.kubernetes.logs.log_lines import LogLines, Position
@@ -119,10 +119,10 @@ class LogCopies:
             return
         copy.task = asyncio.create_task(self._follow(copy, self._node(node)))
 
-    async def finish(self, attempt: AttemptId, *, readable: bool, beside: str = "") -> int:
+    async def finish(self, attempt: AttemptId, *, readable: bool, sidecar: str = "") -> int:
         """Copy the rest of the log if it can be read, and close it. Return its size in bytes.
 
-        The output of a container `beside` is copied after the task's. Each takes at most `_LAST_SECONDS`. A log whose
+        The output of the container named `sidecar` is copied after the task's. Each takes at most `_LAST_SECONDS`. A log whose
         end cannot be written is complete without it.
         """
         if _complete(self._store.path(attempt, "all")):
@@ -135,7 +135,7 @@ class LogCopies:
                 said = f"[corral: logs are not copied from this cluster; while there is a pod: {command}]\n"
                 _write(copy, said.encode())
             else:
-                await self._complete(copy, readable=readable, beside=beside)
+                await self._complete(copy, readable=readable, sidecar=sidecar)
         except OSError as error:
             _log.error("the log of %s could not be completed: %s", attempt, error)
             with contextlib.suppress(OSError):  # a full disk has no room for the marker either
@@ -144,7 +144,7 @@ class LogCopies:
             await _close(copy)
         return self._store.finish(attempt)
 
-    async def _complete(self, copy: _Copy, *, readable: bool, beside: str) -> None:
+    async def _complete(self, copy: _Copy, *, readable: bool, sidecar: str) -> None:
         """Copy the rest of the log, or add a marker that it is missing."""
         if copy.task is not None:
             if not readable:
@@ -156,8 +156,8 @@ class LogCopies:
             return
         if readable:
             await self._read_end(copy)
-            if beside:
-                await self._read_beside(copy, beside)
+            if sidecar:
+                await self._read_sidecar(copy, sidecar)
         elif not copy.at_end:
             _write(copy, GONE)
         self._save(copy)
@@ -236,7 +236,7 @@ class LogCopies:
                     node.backoff.reset()
             except NotFound:
                 return
-            except Silent:
+            except IdleTimeout:
                 wait = _SAVE_SECONDS  # a task that prints nothing says nothing about its node
             except CorralError as error:
                 _log.debug("the log of %s is interrupted: %s", copy.attempt, error.message)
@@ -277,7 +277,7 @@ class LogCopies:
             why = error.message if isinstance(error, CorralError) else f"nothing came within {_LAST_SECONDS:g} s"
             _write(copy, f"[corral: the end of the log could not be read: {why}]\n".encode())
 
-    async def _read_beside(self, copy: _Copy, container: str) -> None:
+    async def _read_sidecar(self, copy: _Copy, container: str) -> None:
         """Append the output of another container of the pod, which is short."""
         call = Call("get", PODS, self._namespace, pod_name(copy.attempt), "log")
         params = {"container": container, "limitBytes": str(_MOST_BESIDE)}

@@ -67,13 +67,13 @@ class KubernetesDocuments:
         *,
         seed: int | str = 0,
         lease_left: Callable[[], float] = lambda: CALL_SECONDS,
-        run_elsewhere: Callable[[Collection[str]], None] = lambda uids: None,
+        set_external_jobs: Callable[[Collection[str]], None] = lambda uids: None,
     ) -> None:
         """The engine opens and closes `transport`. `seed` seeds the random waits.
 
-        `lease_left` returns the seconds for which this server may still act. `run_elsewhere` is given external jobs.
+        `lease_left` returns the seconds for which this server may still act. `set_external_jobs` is given external jobs.
         """
-        self.run_elsewhere = run_elsewhere
+        self.set_external_jobs = set_external_jobs
         self._transport, self._lease_left = transport, lease_left
         self._resources = {kind.title: Resource(kind.plural, kind.group, kind.version) for kind in kinds}
         self._reflectors = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from corral.engines.kubernetes.pods.exit_codes import PodExit, hindrance, pod_exit
+from corral.engines.kubernetes.pods.exit_codes import PodExit, pod_exit, start_failure
 from corral.engines.kubernetes.pods.labels import EXIT_PATTERNS, OPENPAI, devices_of, forced_at_of, kill_at_of, ports_of
 from corral.engines.kubernetes.pods.sidecar import CONTAINER, OUTPUTS
 from corral.engines.kubernetes.pods.template import TASK
@@ -27,10 +27,10 @@ VANISHED: Final = "the pod was deleted by somebody else, and its end was not see
 DELETED: Final = "the pod was deleted by somebody else while it ran"
 
 
-class Deed(Enum):
+class Action(Enum):
     """An action after a pod changed."""
 
-    TELL_START = "tell-start"
+    REPORT_START = "report-start"
     """`started` is new: report it."""
     DELETE = "delete"
     """The pod can never start: delete it."""
@@ -64,7 +64,7 @@ class Record:
     """Whether the end of its log is searched for known faults."""
     openpai: bool = False
     """Whether its failure is also reported in the form of OpenPAI's clients."""
-    beside: str = ""
+    sidecar: str = ""
     """The container that goes on after the task's has ended."""
     verdict: PodExit | None = None
     """Why this engine ended it. It overrides the exit of its containers."""
@@ -111,7 +111,7 @@ class Ledger:
         records = (self.records[attempt] for attempt in self._on_node.get(node, ()))
         return frozenset().union(*(record.devices for record in records if record.end is None))
 
-    def fold(self, attempt: AttemptId, change: Change[Pod], now: float) -> tuple[Record | None, list[Deed]]:
+    def fold(self, attempt: AttemptId, change: Change[Pod], now: float) -> tuple[Record | None, list[Action]]:
         """Fold the change of an attempt's pod. The record is None for a forgotten attempt or a second pod."""
         pod = change.object
         uid = pod.metadata.uid
@@ -129,13 +129,13 @@ class Ledger:
         if not record.uid and not record.gone:
             record.uid = uid
         if record.uid != uid:
-            return None, [] if change.gone else [Deed.REMOVE]
+            return None, [] if change.gone else [Action.REMOVE]
         record.gone = record.gone or change.gone
         record.forced_at = forced_at_of(pod)
         record.patterns = EXIT_PATTERNS in pod.metadata.labels
         record.openpai = pod.metadata.labels.get(EXIT_PATTERNS) == OPENPAI
-        record.beside = CONTAINER if OUTPUTS in pod.metadata.labels else ""
-        return record, list(self._deeds(record, change))
+        record.sidecar = CONTAINER if OUTPUTS in pod.metadata.labels else ""
+        return record, list(self._actions(record, change))
 
     def vanished(self, record: Record) -> None:
         """Record that the pod no longer exists and its end was not seen."""
@@ -143,7 +143,7 @@ class Ledger:
         code = STOP_REQUESTED if record.stopping and record.started is None else EXTERNALLY_DELETED
         record.end = record.verdict or PodExit(code, NEVER_STARTED if code == STOP_REQUESTED else VANISHED)
 
-    def _deeds(self, record: Record, change: Change[Pod]) -> Iterator[Deed]:
+    def _actions(self, record: Record, change: Change[Pod]) -> Iterator[Action]:
         pod = change.object
         if record.end is not None:
             return
@@ -151,16 +151,16 @@ class Ledger:
             record.started = Started(
                 record.attempt, begun or self._wall(), pod.status.pod_ip, ports_of(pod), record.uid
             )
-            yield Deed.TELL_START
+            yield Action.REPORT_START
         record.end = self._end(record, change)
         if record.end is not None:
-            yield Deed.CLOSE
+            yield Action.CLOSE
             return
-        hindered = hindrance(pod)
-        if record.verdict is None and hindered is not None and hindered.certain and record.started is None:
-            record.verdict = PodExit(hindered.code, hindered.reason)
+        failure = start_failure(pod)
+        if record.verdict is None and failure is not None and failure.certain and record.started is None:
+            record.verdict = PodExit(failure.code, failure.reason)
         if record.verdict is not None and not pod.metadata.deletion_timestamp:
-            yield Deed.DELETE
+            yield Action.DELETE
 
     def _end(self, record: Record, change: Change[Pod]) -> PodExit | None:
         pod = change.object

@@ -23,7 +23,7 @@ from corral.engines.kubernetes.pods.exit_codes import PodExit
 from corral.engines.kubernetes.pods.labels import MANAGED, attempt_of, labels_of, ports_for, resource_of
 from corral.engines.kubernetes.pods.manifest import SERVER_LABEL, add_claims, pod_manifest, pod_name
 from corral.engines.kubernetes.pods.manifest_inputs import ClaimedDevice, PodParts, PodSettings, Toleration
-from corral.engines.kubernetes.pods.owned_objects import Belongings, registries_name, secret_name
+from corral.engines.kubernetes.pods.owned_objects import OwnedObjects, registries_name, secret_name
 from corral.engines.kubernetes.pods.runtime import Runtimes, needs_runtime
 from corral.engines.kubernetes.pods.template_policy import check_rights
 from corral.engines.kubernetes.pods.variables import task_variables
@@ -65,12 +65,12 @@ class Launching:
         settings: KubernetesSettings,
         claiming: Claiming,
         runtimes: Runtimes,
-        belongings: Belongings,
+        owned_objects: OwnedObjects,
     ) -> None:
-        """`claiming` creates the claims of named devices, `belongings` the objects that pods mount."""
+        """`claiming` creates the claims of named devices, `owned_objects` the objects that pods mount."""
         self._calls, self._claiming = calls, claiming
         self._mounting = Mounting(calls, settings.namespace)
-        self._runtimes, self._belongings = runtimes, belongings
+        self._runtimes, self._owned_objects = runtimes, owned_objects
         self._settings = settings
         self._pod_settings = PodSettings(
             server=settings.server,
@@ -98,20 +98,20 @@ class Launching:
             if (mounted := claims_of(manifest)) and (why := await self._mounting.prepare(mounted, node)):
                 return _refused(why)
             if launch.given_secrets:
-                await self._belongings.put_secrets(launch)
+                await self._owned_objects.put_secrets(launch)
             if launch.registries:
-                await self._belongings.put_registries(launch)
+                await self._owned_objects.put_registries(launch)
             if needs_runtime(launch):
-                await self._belongings.give_runtime(launch)
+                await self._owned_objects.give_runtime(launch)
             await self._begin(begun, launch, node, given, manifest)
             if needs_runtime(launch) and begun.pod is not None:
-                await self._belongings.own(begun.pod, launch.attempt)
+                await self._owned_objects.own(begun.pod, launch.attempt)
         except CorralError as error:
             for_now, passes = error.code in _FOR_NOW, passing(error)
             if not for_now and isinstance(passes, Unavailable):
                 raise passes from None
             if needs_runtime(launch):
-                await self._belongings.drop(launch.attempt)
+                await self._owned_objects.drop(launch.attempt)
             if not for_now and begun.pod is None:
                 raise passes from None
             begun.end = PodExit(REFUSED_FOR_NOW if for_now else START_FAILED, error.message)

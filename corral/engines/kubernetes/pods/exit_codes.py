@@ -95,7 +95,7 @@ class PodExit(NamedTuple):
     """Seconds since 1970 by the node's clock; None when unknown."""
 
 
-class Hindrance(NamedTuple):
+class StartFailure(NamedTuple):
     """Why a pod does not start."""
 
     code: int
@@ -130,7 +130,7 @@ def pod_exit(pod: Pod, *, gone: bool = False) -> PodExit | None:
     return PodExit(EXTERNALLY_DELETED, "the pod was deleted by somebody else")
 
 
-def hindrance(pod: Pod) -> Hindrance | None:
+def start_failure(pod: Pod) -> StartFailure | None:
     """Return why the pod's containers wait, or None if they wait for nothing but their creation."""
     for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting = container.state.waiting
@@ -138,12 +138,12 @@ def hindrance(pod: Pod) -> Hindrance | None:
             continue
         said = _sentence(waiting.reason, waiting.message)
         if waiting.reason in {"InvalidImageName", "ErrImageNeverPull"}:
-            return Hindrance(NO_IMAGE, said, certain=True)
+            return StartFailure(NO_IMAGE, said, certain=True)
         if waiting.reason in {"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"}:
             missing = _NO_SUCH_IMAGE.search(waiting.message) is not None
-            return Hindrance(NO_IMAGE if missing else START_TIMED_OUT, said, certain=missing)
+            return StartFailure(NO_IMAGE if missing else START_TIMED_OUT, said, certain=missing)
         if waiting.reason in {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}:
-            return Hindrance(CREATION_FAILED, said, certain=False)
+            return StartFailure(CREATION_FAILED, said, certain=False)
     return None
 
 

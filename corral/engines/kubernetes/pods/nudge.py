@@ -36,7 +36,7 @@ class Stuck:
     times: int = 0
 
 
-class Nudges:
+class NudgeQueue:
     """The pods to nudge, and when."""
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ _LOGINS: Final = ".dockerconfigjson"
 _LOGINS_TYPE: Final = "kubernetes.io/dockerconfigjson"
 
 
-class Belongings:
+class OwnedObjects:
     """The Secrets of one server's jobs and attempts."""
 
     def __init__(

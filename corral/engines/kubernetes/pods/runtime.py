@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from corral.engines.kubernetes.pods.manifest import pod_name
-from corral.engines.kubernetes.pods.sidecar import GIVEN, RUNTIME, WORK, Beside, moves_data
+from corral.engines.kubernetes.pods.sidecar import GIVEN, RUNTIME, WORK, Sidecar, moves_data
 from corral.kernel.errors import InvalidInput
 from corral.model.launch import RuntimePlan, TaskLaunch
 from corral.runtime.build import build_runtime
@@ -67,7 +67,7 @@ class Runtimes:
     def check(self, launch: TaskLaunch) -> None:
         """Raise InvalidInput if this engine cannot prepare the task, before anything is written."""
         if self._image:
-            self._beside(launch)
+            self._sidecar(launch)
         elif moves_data(launch):
             message = "Inputs and outputs are moved by a container of Corral's image; set CORRAL_RUNTIME_IMAGE to it."
             raise InvalidInput("runtime-image-missing", message)
@@ -82,7 +82,7 @@ class Runtimes:
         content = _common(launch, plan)
         content |= {} if not plan.code_digest or code else {"code_digest": plan.code_digest}
         if self._image:
-            content = self._beside(launch).plan(content, variables)
+            content = self._sidecar(launch).plan(content, variables)
         else:
             content |= {"code_handle": 3 if code else -1, "pass_signals": True}
         data = {"plan": msgspec.json.encode(content), "token": launch.job_token.encode()}
@@ -100,7 +100,7 @@ class Runtimes:
         """Wrap the command of the pod's first container with the runtime, in it or in a sidecar."""
         if self._image:
             given, work = pod_name(launch.attempt), _work(launch)
-            self._beside(launch).wrap(pod, given=given, runtime=self._name(), work=work)
+            self._sidecar(launch).wrap(pod, given=given, runtime=self._name(), work=work)
             return
         container = pod["spec"]["containers"][0]
         container["command"] = ["/bin/sh", "-c", _ENTRY.replace("$", "$$")]
@@ -116,8 +116,8 @@ class Runtimes:
             pod["spec"].setdefault("volumes", []).append({"name": name, **source})
             mounts.append({"name": name, "mountPath": path} | ({"readOnly": True} if read_only else {}))
 
-    def _beside(self, launch: TaskLaunch) -> Beside:
-        return Beside(launch, self._image, self._places)
+    def _sidecar(self, launch: TaskLaunch) -> Sidecar:
+        return Sidecar(launch, self._image, self._places)
 
     async def _code(self, plan: RuntimePlan) -> bytes:
         """Return the code archive if it is small enough for the Secret."""

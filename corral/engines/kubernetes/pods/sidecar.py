@@ -43,7 +43,7 @@ exec 3<&-
 """
 
 
-class Beside:
+class Sidecar:
     """The sidecar of one task."""
 
     def __init__(self, launch: TaskLaunch, image: str, places: tuple[str, ...]) -> None:

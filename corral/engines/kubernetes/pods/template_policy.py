@@ -54,14 +54,14 @@ def check_rights(
 
     `places` are those that jobs may mount (`places.reach`).
     """
-    for field, word, why in _wishes(template, places):
+    for field, word, why in _required_rights(template, places):
         if word and word in allowed:
             continue
         how = why or f"this server does not allow {word} (its administrator may, with pod_templates={word})"
         raise Forbidden("pod-template-forbidden", f"{path}.{field} is refused: {how}.")
 
 
-def _wishes(template: Mapping[str, Any], places: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
+def _required_rights(template: Mapping[str, Any], places: tuple[str, ...]) -> Iterator[tuple[str, str, str]]:
     """Yield each field that reaches beyond the pod: the field, the word it needs, and why nobody may set it."""
     metadata, spec = _map(template.get("metadata")), _map(template.get("spec"))
     for name, profile in _map(metadata.get("annotations")).items():

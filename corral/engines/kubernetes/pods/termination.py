@@ -104,7 +104,7 @@ class Endings:
         log_bytes = 0
         if begun is not None:
             try:
-                log_bytes = await self._logs.finish(record.attempt, readable=not record.gone, beside=record.beside)
+                log_bytes = await self._logs.finish(record.attempt, readable=not record.gone, sidecar=record.sidecar)
             except OSError as error:
                 _log.error("the log of %s could not be completed: %s", record.attempt, error.strerror)
             if record.patterns:

@@ -94,9 +94,9 @@ class ClusterView:
         """Record that attempts hold other devices of a node now."""
         self._nodes.touch(node)
 
-    def run_elsewhere(self, uids: Collection[str]) -> None:
+    def set_external_jobs(self, uids: Collection[str]) -> None:
         """Set the external jobs: those that hold places here while their own controllers run them."""
-        if nodes := self._others.run_elsewhere(uids):
+        if nodes := self._others.set_external_jobs(uids):
             for node in nodes:
                 self._nodes.touch(node)
             self._changed.set()

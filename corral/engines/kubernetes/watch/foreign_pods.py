@@ -57,7 +57,7 @@ class Others:
             self._add(*now, sign=1)
         return pod.spec.node_name
 
-    def run_elsewhere(self, uids: Collection[str]) -> list[str]:
+    def set_external_jobs(self, uids: Collection[str]) -> list[str]:
         """Set the external jobs: pods that these objects own count as their tasks, and not here.
 
         Returns the nodes whose held resources changed.
