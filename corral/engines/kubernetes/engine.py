@@ -188,7 +188,9 @@ class KubernetesEngine:
             begun = Begun(end=PodExit(NODE_LOST, f"the cluster has no node {node} any more"))
             if self._view.has_node(node):
                 self._logs.begun(launch.attempt)
-                begun = await self._launching.create(launch, node, self._view.given(node), self._view.rdma(node))
+                begun = await self._launching.create(
+                    launch, node, self._view.device_access(node), self._view.rdma(node)
+                )
             if begun.pod is not None:
                 record.uid = record.uid or begun.pod.metadata.uid
             if begun.end is not None and record.uid:

@@ -16,12 +16,19 @@ from typing import Final
 import msgspec
 
 from corral.engines.kubernetes.api.quantities import count
-from corral.engines.kubernetes.devices.managed_nodes import NOTHING, Given, NamedDevices, doubt, is_managed, listed
-from corral.engines.kubernetes.devices.resource_slices import Named
+from corral.engines.kubernetes.devices.managed_nodes import (
+    NO_NAMED_DEVICES,
+    DeviceAccess,
+    NamedDevices,
+    is_managed,
+    listed,
+    unusable_reason,
+)
+from corral.engines.kubernetes.devices.resource_slices import ClaimDevice
 from corral.engines.kubernetes.pods.labels import MANAGED, MOST_DEVICES, device_id
 from corral.engines.kubernetes.settings import INNER, KubernetesSettings
 from corral.engines.kubernetes.watch import node_structs as kubernetes
-from corral.engines.kubernetes.watch.foreign_pods import PODS, Others
+from corral.engines.kubernetes.watch.foreign_pods import PODS, ForeignPods
 from corral.model.inventory import Device, Inventory, Node, Taint
 from corral.spec.dialects.accelerators import kind_of
 
@@ -84,7 +91,7 @@ class Nodes:
         """Mark all nodes for translation."""
         self._touched.update(self._seen)
 
-    def inventory(self, held: Others, mine: Callable[[str], frozenset[int]]) -> Inventory:
+    def inventory(self, held: ForeignPods, mine: Callable[[str], frozenset[int]]) -> Inventory:
         """Return all nodes, less resources held by others. `mine` returns the devices held by Corral's pods on a node.
 
         It returns the same object while nothing changed: most node updates are heartbeats. A node that fails to
@@ -106,17 +113,17 @@ class Nodes:
             self._inventory = self._gathered()
         return self._inventory
 
-    def _translate(self, name: str, held: Others, mine: Callable[[str], frozenset[int]]) -> Node:
+    def _translate(self, name: str, held: ForeignPods, mine: Callable[[str], frozenset[int]]) -> Node:
         node = self._seen[name]
         named = self._named.devices(name, managed=is_managed(node))
         seen = translated(node, held.on(name), mine(name), self._settings, named)
         more = self._more(seen.labels, name)
         return msgspec.structs.replace(seen, labels={**seen.labels, **more}) if more else seen
 
-    def given(self, name: str) -> Given:
+    def device_access(self, name: str) -> DeviceAccess:
         """Return how a node's named devices are given to pods."""
         node = self._seen.get(name)
-        return NOTHING if node is None else self._named.given(node)
+        return NO_NAMED_DEVICES if node is None else self._named.device_access(node)
 
     def _gathered(self) -> Inventory:
         nodes = _distinct([self._translated[name] for name in sorted(self._translated)])
@@ -130,7 +137,7 @@ def translated(
     held: Mapping[str, int],
     mine: frozenset[int],
     settings: KubernetesSettings,
-    named: Sequence[tuple[Device, Named]] = (),
+    named: Sequence[tuple[Device, ClaimDevice]] = (),
 ) -> Node:
     """Translate one node. `named` are the devices that drivers publish on it."""
     labels, status = node.metadata.labels, node.status
@@ -192,7 +199,7 @@ def _devices(
         total = max(usable, count(resource, status.capacity.get(resource, "0")))
         first = max((device.index for device in devices), default=-1) + 1
         if is_managed(node) and (names := listed(node)):
-            reason = doubt(len(names), usable, held.get(resource, 0))
+            reason = unusable_reason(len(names), usable, held.get(resource, 0))
             devices = [*devices, *_listed(names, first, Device(0, "", kind, model, (), memory), reason)]
             continue
         numbers = range(first, min(first + total, MOST_DEVICES))

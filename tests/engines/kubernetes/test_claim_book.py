@@ -19,7 +19,7 @@ from corral.engines.kubernetes.devices.claim_manifest import (
     status_patch,
 )
 from corral.engines.kubernetes.devices.claim_state import UNUSED_SECONDS, ClaimBook
-from corral.engines.kubernetes.devices.resource_slices import Named
+from corral.engines.kubernetes.devices.resource_slices import ClaimDevice
 from corral.engines.kubernetes.devices.structs import ResourceClaim
 from corral.engines.kubernetes.pods.manifest import SERVER_LABEL, pod_name
 from corral.engines.kubernetes.watch.object_copy import Change
@@ -32,8 +32,8 @@ ATTEMPT = AttemptId("job.0.worker.0.0")
 CLAIM = pod_name(ATTEMPT)
 
 
-def device(number: int, driver: str = "d") -> Named:
-    return Named(driver, "n1", f"gpu-{number}")
+def device(number: int, driver: str = "d") -> ClaimDevice:
+    return ClaimDevice(driver, "n1", f"gpu-{number}")
 
 
 def plan(*numbers: int) -> Plan:
@@ -67,10 +67,10 @@ def test_who_uses_a_request_is_known(book: ClaimBook, uses: list[tuple[str, str]
     book.fold_claim(Change(claim(plan(1, 2))), 0)
     for name, request in uses:
         book.fold_pod(Change(pod(name, CLAIM, request=request)), 0)
-    ours = book.ours[CLAIM]
-    assert tuple(ours.user_of(request, other_than="me") for request in ("r0", "r1")) == users
+    own = book.own_claims[CLAIM]
+    assert tuple(own.user_of(request, other_than="me") for request in ("r0", "r1")) == users
     book.fold_pod(Change(pod(uses[0][0], CLAIM, request=uses[0][1], phase="Failed")), 0)
-    assert ours.user_of("r0", other_than="me") == ""
+    assert own.user_of("r0", other_than="me") == ""
 
 
 def reserved(*names: str) -> list[dict[str, str]]:
@@ -104,15 +104,15 @@ def test_a_claim_lacks_its_allocation_or_a_reservation(
     book.fold_claim(Change(claim(plan(1), **status)), 0)
     for user in users:
         book.fold_pod(Change(pod(user, CLAIM)), 0)
-    assert book.ours[CLAIM].unsettled is unsettled
+    assert book.own_claims[CLAIM].unsettled is unsettled
 
 
 def test_the_order_in_which_claim_and_pod_are_seen_does_not_matter(book: ClaimBook) -> None:
     book.fold_pod(Change(pod("a", CLAIM)), 0)
     book.fold_claim(Change(claim(plan(1))), 0)
-    assert book.ours[CLAIM].plan == plan(1)
-    assert book.ours[CLAIM].live == {"a": "a"}
-    assert book.giving(device(1)) is book.ours[CLAIM]
+    assert book.own_claims[CLAIM].plan == plan(1)
+    assert book.own_claims[CLAIM].live == {"a": "a"}
+    assert book.claim_of(device(1)) is book.own_claims[CLAIM]
 
 
 def test_a_device_is_given_by_a_claim_as_long_as_a_pod_of_it_lives(book: ClaimBook) -> None:
@@ -120,10 +120,10 @@ def test_a_device_is_given_by_a_claim_as_long_as_a_pod_of_it_lives(book: ClaimBo
     for name in ("a", "b"):
         book.fold_pod(Change(pod(name, CLAIM)), 0)
     book.fold_pod(Change(pod("a", CLAIM, phase="Succeeded")), 0)
-    assert book.giving(device(1)) is book.giving(device(2)) is book.ours[CLAIM]
+    assert book.claim_of(device(1)) is book.claim_of(device(2)) is book.own_claims[CLAIM]
     book.fold_pod(Change(pod("b", CLAIM, phase="Failed")), 0)
-    assert book.giving(device(1)) is None
-    assert list(book.useless(1e9)) == [], "its pods are still there"
+    assert book.claim_of(device(1)) is None
+    assert list(book.unused_claims(1e9)) == [], "its pods are still there"
 
 
 def test_a_later_word_about_an_old_claim_takes_no_device_from_the_new_one(book: ClaimBook) -> None:
@@ -132,43 +132,43 @@ def test_a_later_word_about_an_old_claim_takes_no_device_from_the_new_one(book: 
     book.fold_pod(Change(pod("a", "new")), 0)
     book.expect("new", plan(1), 0)
     book.fold_claim(Change(claim(plan(1), name="old", **given(plan(1)))), 0)
-    assert book.giving(device(1)) is book.ours["new"]
+    assert book.claim_of(device(1)) is book.own_claims["new"]
     book.fold_claim(Change(claim(plan(1), name="old"), gone=True), 0)
-    assert book.giving(device(1)) is book.ours["new"]
-    assert set(book.ours) == {"new"}
+    assert book.claim_of(device(1)) is book.own_claims["new"]
+    assert set(book.own_claims) == {"new"}
 
 
 @pytest.mark.parametrize(
-    ("used", "at", "useless"), [(True, 1.0, True), (False, 1.0, False), (False, UNUSED_SECONDS, True)]
+    ("used", "at", "unused"), [(True, 1.0, True), (False, 1.0, False), (False, UNUSED_SECONDS, True)]
 )
 def test_a_claim_is_of_no_use_when_its_pods_are_gone_or_never_came(
-    book: ClaimBook, used: bool, at: float, useless: bool
+    book: ClaimBook, used: bool, at: float, unused: bool
 ) -> None:
     book.fold_claim(Change(claim(plan(1))), 0)
     if used:
         book.fold_pod(Change(pod("a", CLAIM)), 0)
-        assert list(book.useless(1e9)) == []
+        assert list(book.unused_claims(1e9)) == []
         book.fold_pod(Change(pod("a", CLAIM), gone=True), 0)
-    assert [each.name for each in book.useless(at)] == [CLAIM] * useless
+    assert [each.name for each in book.unused_claims(at)] == [CLAIM] * unused
 
 
 def test_a_pod_that_came_and_went_unseen_keeps_no_claim(book: ClaimBook) -> None:
     book.fold_claim(Change(claim(plan(1))), 0)
     book.use(pod("a", CLAIM), 0)
     book.miss(frozenset(), 5)
-    assert book.ours[CLAIM].users
+    assert book.own_claims[CLAIM].users
     book.miss(frozenset({"a"}), 60)
-    assert book.ours[CLAIM].users
+    assert book.own_claims[CLAIM].users
     book.miss(frozenset(), 60)
-    assert [each.name for each in book.useless(61)] == [CLAIM]
+    assert [each.name for each in book.unused_claims(61)] == [CLAIM]
 
 
 def test_a_claim_that_is_being_written_is_left_alone(book: ClaimBook) -> None:
-    ours = book.expect(CLAIM, plan(1), 0)
-    ours.busy = 1
+    own = book.expect(CLAIM, plan(1), 0)
+    own.busy = 1
     book.fold_claim(Change(claim(plan(1))), 0)
-    assert list(book.useless(1e9)) == [] and not ours.unsettled
-    assert book.giving(device(1)) is ours
+    assert list(book.unused_claims(1e9)) == [] and not own.unsettled
+    assert book.claim_of(device(1)) is own
 
 
 @pytest.mark.parametrize(
@@ -197,13 +197,13 @@ def test_what_others_hold_is_known(book: ClaimBook, server: str, status: dict[st
     assert book.holder(device(1)) == ""
 
 
-@pytest.mark.parametrize(("allocated", "contrary"), [((1,), False), ((2,), True), ((1, 2), True), ((), False)])
+@pytest.mark.parametrize(("allocated", "wrong"), [((1,), False), ((2,), True), ((1, 2), True), ((), False)])
 def test_a_claim_with_other_devices_than_it_was_made_for_is_noticed(
-    book: ClaimBook, allocated: tuple[int, ...], contrary: bool
+    book: ClaimBook, allocated: tuple[int, ...], wrong: bool
 ) -> None:
     status = given(plan(*allocated)) if allocated else {}
     book.fold_claim(Change(claim(plan(1), **status)), 0)
-    assert book.ours[CLAIM].contrary is contrary
+    assert book.own_claims[CLAIM].wrongly_allocated is wrong
 
 
 def test_devices_of_two_drivers_are_two_requests() -> None:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from corral.engines.kubernetes.devices.claim_state import OwnClaim
-from corral.engines.kubernetes.devices.managed_nodes import LISTED, SHARED
+from corral.engines.kubernetes.devices.managed_nodes import DEVICES_ANNOTATION, SHARED
 from corral.engines.kubernetes.pods.exit_codes import PodExit
 from corral.engines.kubernetes.pods.manifest import pod_name
 from corral.kernel.ids import AttemptId, parse_attempt_id
@@ -321,7 +321,7 @@ async def test_listed_devices_are_given_by_their_vendors_variable(
 ) -> None:
     def describe(index: int) -> dict[str, Any]:
         listed = "GPU-a;numa=0,GPU-b;numa=0,GPU-c;numa=1,GPU-d;numa=1;model=h100"
-        return {**managed(index), "annotations": {LISTED: listed}}
+        return {**managed(index), "annotations": {DEVICES_ANNOTATION: listed}}
 
     (node,) = kwok.add_nodes(1, prefix="listed", devices=4, describe=describe, taints=[TAINT])
     try:

@@ -143,9 +143,8 @@ async def test_a_claim_that_the_kubelet_read_too_early_is_read_again(at: Harness
         await at.engine.start(alone)
         begun = time.monotonic()
         await at.started(alone.attempt)
-        print(
-            f"started {time.monotonic() - begun:.2f} s after its claim was given, {at.engine._claim_reconciler.nudged} nudges"
-        )
+        seconds, nudges = time.monotonic() - begun, at.engine._claim_reconciler.nudged
+        print(f"started {seconds:.2f} s after its claim was given, {nudges} nudges")
 
 
 async def test_a_pod_that_was_deleted_while_its_driver_was_away_goes_when_it_is_back(

@@ -14,7 +14,7 @@ from corral.engines.kubernetes.api.quantities import amount, count
 from corral.engines.kubernetes.inventory import BROKEN, TAKEN, Nodes
 from corral.engines.kubernetes.pods.labels import DEVICES, MOST_DEVICES, devices_of, labels_of
 from corral.engines.kubernetes.settings import KubernetesSettings, settings_of
-from corral.engines.kubernetes.watch.foreign_pods import Others, requests
+from corral.engines.kubernetes.watch.foreign_pods import ForeignPods, requests
 from corral.engines.kubernetes.watch.node_structs import Node
 from corral.engines.kubernetes.watch.object_copy import Change
 from corral.engines.kubernetes.watch.pod_structs import Meta, OwnerReference, Pod
@@ -46,15 +46,17 @@ def pod(name: str, on: str, *, phase: str = "Running", **asked: str) -> Pod:
     return msgspec.convert({"metadata": {"name": name, "uid": name}, "spec": spec, "status": {"phase": phase}}, Pod)
 
 
-def seen(*nodes: Node, others: Others | None = None, mine: frozenset[int] = frozenset(), **settings: Any) -> Inventory:
+def seen(
+    *nodes: Node, others: ForeignPods | None = None, mine: frozenset[int] = frozenset(), **settings: Any
+) -> Inventory:
     book = Nodes(msgspec.structs.replace(SETTINGS, **settings))
     for each in nodes:
         book.put(each)
-    return book.inventory(others or Others(), lambda name: mine)
+    return book.inventory(others or ForeignPods(), lambda name: mine)
 
 
-def held(*pods: Pod) -> Others:
-    others = Others()
+def held(*pods: Pod) -> ForeignPods:
+    others = ForeignPods()
     for each in pods:
         others.fold(Change(each))
     return others
@@ -98,7 +100,7 @@ def test_a_node_with_its_devices() -> None:
 
 
 def test_what_others_hold_is_not_there_and_comes_back() -> None:
-    others, book = Others(), Nodes(SETTINGS)
+    others, book = ForeignPods(), Nodes(SETTINGS)
     book.put(node())
     taking = pod("p", "a", cpu="3", memory="1Gi", gpu="1")
     assert others.fold(Change(taking)) == "a"
@@ -203,7 +205,7 @@ def test_a_pod_holds_the_larger_of_its_init_containers_and_the_rest() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("ab"), st.integers(0, 3), st.booleans()), max_size=30))
 def test_what_is_held_is_the_sum_over_the_pods_there_are(steps: list[tuple[int, str, int, bool]]) -> None:
-    others, there = Others(), {}
+    others, there = ForeignPods(), {}
     for name, on, gpus, gone in steps:
         made = pod(str(name), there.get(name, (on, 0))[0], gpu=str(gpus))
         others.fold(Change(made, gone=gone))
@@ -272,7 +274,7 @@ def test_a_node_that_is_not_understood_costs_no_other_and_comes_back_when_it_is(
     book = Nodes(SETTINGS)
 
     def names() -> list[str]:
-        return [each.name for each in book.inventory(Others(), lambda name: frozenset()).nodes]
+        return [each.name for each in book.inventory(ForeignPods(), lambda name: frozenset()).nodes]
 
     for each in (node("a"), node("b", labels={"odd": "1"}), node("c")):
         book.put(each)

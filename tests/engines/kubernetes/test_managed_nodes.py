@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from corral.engines.kubernetes.devices.claim_state import ClaimBook
-from corral.engines.kubernetes.devices.managed_nodes import LISTED, SHARED, NamedDevices, is_managed, listed
-from corral.engines.kubernetes.devices.resource_slices import Named, Slices
+from corral.engines.kubernetes.devices.managed_nodes import DEVICES_ANNOTATION, SHARED, NamedDevices, is_managed, listed
+from corral.engines.kubernetes.devices.resource_slices import ClaimDevice, Slices
 from corral.engines.kubernetes.devices.structs import ResourceClaim
 from corral.engines.kubernetes.inventory import Nodes
 from corral.engines.kubernetes.pods.labels import MANAGED
 from corral.engines.kubernetes.settings import KubernetesSettings
-from corral.engines.kubernetes.watch.foreign_pods import Others
+from corral.engines.kubernetes.watch.foreign_pods import ForeignPods
 from corral.engines.kubernetes.watch.node_structs import Node
 from corral.engines.kubernetes.watch.object_copy import Change
 from corral.model.inventory import Device
@@ -40,10 +40,10 @@ def node(*, gpus: int = 0, alone: bool = True, usable: int | None = None, resour
     return msgspec.convert(made, Node)
 
 
-def found(of: Node, *, slices: Slices | None = None, others: Others | None = None) -> tuple[Device, ...]:
+def found(of: Node, *, slices: Slices | None = None, others: ForeignPods | None = None) -> tuple[Device, ...]:
     book = Nodes(KubernetesSettings("uid"), NamedDevices(slices))
     book.put(of)
-    (seen,) = book.inventory(others or Others(), lambda name: frozenset()).nodes
+    (seen,) = book.inventory(others or ForeignPods(), lambda name: frozenset()).nodes
     return seen.devices
 
 
@@ -89,7 +89,7 @@ def test_a_node_is_corrals_alone_when_it_says_so_and_keeps_others_away(
     ],
 )
 def test_an_annotation_lists_devices_whole_or_not_at_all(text: str, expected: list[tuple[str, str, Any]]) -> None:
-    seen = listed(node(gpus=2, annotations={LISTED: text}))
+    seen = listed(node(gpus=2, annotations={DEVICES_ANNOTATION: text}))
     assert [(each.id, each.model, dict(each.cells)) for each, _ in seen] == expected
     assert {variable for _, variable in seen} <= {"NVIDIA_VISIBLE_DEVICES"}
 
@@ -104,25 +104,25 @@ def test_an_annotation_lists_devices_whole_or_not_at_all(text: str, expected: li
     ],
 )
 def test_each_vendor_has_its_variable(resource: str, variable: str | None) -> None:
-    seen = listed(node(gpus=1, resource=resource, annotations={LISTED: "0"}))
+    seen = listed(node(gpus=1, resource=resource, annotations={DEVICES_ANNOTATION: "0"}))
     assert [each for _, each in seen] == ([variable] if variable else [])
 
 
 def test_listed_devices_take_the_place_of_the_plugins_count() -> None:
-    alone = node(gpus=2, annotations={LISTED: "GPU-a,GPU-b"})
+    alone = node(gpus=2, annotations={DEVICES_ANNOTATION: "GPU-a,GPU-b"})
     assert [(each.index, each.id, each.counted, each.healthy) for each in found(alone)] == [
         (0, "GPU-a", False, True),
         (1, "GPU-b", False, True),
     ]
-    shared = node(gpus=2, alone=False, annotations={LISTED: "GPU-a,GPU-b"})
+    shared = node(gpus=2, alone=False, annotations={DEVICES_ANNOTATION: "GPU-a,GPU-b"})
     assert [(each.id, each.counted) for each in found(shared)] == [(f"{GPU}#0", True), (f"{GPU}#1", True)]
 
 
 def test_listed_devices_of_which_some_are_in_doubt_are_not_to_be_had() -> None:
-    alone = node(gpus=2, usable=1, annotations={LISTED: "GPU-a,GPU-b"})
+    alone = node(gpus=2, usable=1, annotations={DEVICES_ANNOTATION: "GPU-a,GPU-b"})
     assert [each.healthy for each in found(alone)] == [False, False]
     assert "1 working devices" in found(alone)[0].health_reason
-    taken = node(gpus=2, annotations={LISTED: "GPU-a,GPU-b"})
+    taken = node(gpus=2, annotations={DEVICES_ANNOTATION: "GPU-a,GPU-b"})
     seen = found(taken, others=held(pod("theirs", "n1", gpu="1")))
     assert [each.healthy for each in seen] == [False, False] and "nothing says which" in seen[0].health_reason
 
@@ -159,16 +159,16 @@ def test_a_device_of_somebody_elses_claim_is_not_to_be_had() -> None:
     theirs = {"metadata": {"name": "x", "namespace": "theirs", "uid": "x"}, "status": status}
     book.fold_claim(Change(msgspec.convert(theirs, ResourceClaim)), 0)
     first, second = NamedDevices(published(), book).devices("n1", managed=True)
-    assert first[0].healthy and first[1] == Named(DRIVER, "n1", "gpu-0")
+    assert first[0].healthy and first[1] == ClaimDevice(DRIVER, "n1", "gpu-0")
     assert not second[0].healthy and "theirs/x" in second[0].health_reason
 
 
 def test_a_task_without_devices_is_told_that_it_has_none() -> None:
     book = Nodes(KubernetesSettings("uid"))
-    book.put(node(gpus=2, annotations={LISTED: "GPU-a,GPU-b"}))
-    given = book.given("n1")
-    assert given.variables([Device(1, "GPU-b")]) == {"NVIDIA_VISIBLE_DEVICES": "GPU-b"}
-    assert given.variables([]) == {"NVIDIA_VISIBLE_DEVICES": "void"}
-    assert given.has("GPU-b") and not given.has(f"{GPU}#0")
+    book.put(node(gpus=2, annotations={DEVICES_ANNOTATION: "GPU-a,GPU-b"}))
+    device_access = book.device_access("n1")
+    assert device_access.variables([Device(1, "GPU-b")]) == {"NVIDIA_VISIBLE_DEVICES": "GPU-b"}
+    assert device_access.variables([]) == {"NVIDIA_VISIBLE_DEVICES": "void"}
+    assert device_access.has("GPU-b") and not device_access.has(f"{GPU}#0")
     book.put(node(gpus=2, alone=False))
-    assert book.given("n1").variables([]) == {}
+    assert book.device_access("n1").variables([]) == {}

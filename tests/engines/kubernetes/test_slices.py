@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from corral.devices.dra.device_groups import known_devices, slice_contents
-from corral.engines.kubernetes.devices.resource_slices import AWAY, Named, Slices
+from corral.engines.kubernetes.devices.resource_slices import AWAY, ClaimDevice, Slices
 from corral.engines.kubernetes.devices.structs import ResourceSlice
 from corral.spec.devices_document import load_devices
 
@@ -55,7 +55,7 @@ def test_what_the_device_plugin_publishes_comes_back_as_it_was_described() -> No
     assert slices.put(slice_of(*content)) == "n1"
     found = slices.devices("n1")
     assert [each.index for each, _ in found] == list(range(12)), "in the order of their numbers, not of their names"
-    assert found[7][1] == Named(DRIVER, "n1", "npu-7")
+    assert found[7][1] == ClaimDevice(DRIVER, "n1", "npu-7")
     assert found[7][0].cells == (("numa", "1"), ("pcie-switch", "2"))
     assert (found[7][0].kind, found[7][0].model, found[7][0].memory_bytes) == ("npu", "a2", 32 * 2**30)
     assert found[7][0].id == f"{DRIVER}/n1/npu-7"

@@ -26,7 +26,7 @@ from corral.engines.kubernetes.devices.claim_manifest import (
     status_patch,
 )
 from corral.engines.kubernetes.devices.claim_state import ClaimBook, OwnClaim
-from corral.engines.kubernetes.devices.resource_slices import Named
+from corral.engines.kubernetes.devices.resource_slices import ClaimDevice
 from corral.engines.kubernetes.devices.structs import ResourceClaim
 from corral.engines.kubernetes.pods.calls import PodCalls
 from corral.engines.kubernetes.pods.manifest import SERVER_LABEL, pod_name
@@ -50,7 +50,7 @@ class _Batch:
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        self.members: dict[AttemptId, tuple[Named, ...]] = {}
+        self.members: dict[AttemptId, tuple[ClaimDevice, ...]] = {}
         self.joined = asyncio.Event()
         self.claimed: asyncio.Future[OwnClaim] = loop.create_future()
         self.left = 0
@@ -74,14 +74,14 @@ class Claiming:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def start(self, launch: TaskLaunch, node: str, devices: Sequence[Named], post: Post) -> Pod:
+    async def start(self, launch: TaskLaunch, node: str, devices: Sequence[ClaimDevice], post: Post) -> Pod:
         """Create the pod of an attempt with these devices of a node, usable once this returns.
 
         Raises errors of the calls, and Conflict for a device that another pod uses. A repeated call resumes the start.
         """
         attempt, more = launch.attempt, launch.beside
         used, rest = self._divided(devices, pod_name(attempt), part=launch.share is not None)
-        there = [self._book.ours[name] for name in used]
+        there = [self._book.own_claims[name] for name in used]
         for claim in there:
             claim.busy += 1
         try:
@@ -99,24 +99,26 @@ class Claiming:
                 claim.busy -= 1
                 self._book.touched.add(claim.name)
 
-    def _divided(self, devices: Sequence[Named], pod: str, *, part: bool) -> tuple[dict[str, list[Named]], list[Named]]:
+    def _divided(
+        self, devices: Sequence[ClaimDevice], pod: str, *, part: bool
+    ) -> tuple[dict[str, list[ClaimDevice]], list[ClaimDevice]]:
         """Split the devices into those of existing claims, by claim, and the rest.
 
         `part`: the task may share its device.
         """
-        used: dict[str, list[Named]] = {}
+        used: dict[str, list[ClaimDevice]] = {}
         rest = []
         for device in devices:
-            giving = self._book.giving(device)
-            if giving is None:
+            claim = self._book.claim_of(device)
+            if claim is None:
                 rest.append(device)
                 continue
-            request = giving.plan.request_of(device)
-            alone = request or set(devices) >= giving.plan.devices
-            user = giving.user_of(request, other_than=pod)
+            request = claim.plan.request_of(device)
+            alone = request or set(devices) >= claim.plan.devices
+            user = claim.user_of(request, other_than=pod)
             if not alone or (user and not part):
-                raise Conflict("device-in-use", f"Device {device.device} is in use, in claim {giving.name}, by {user}.")
-            used.setdefault(giving.name, []).append(device)
+                raise Conflict("device-in-use", f"Device {device.device} is in use, in claim {claim.name}, by {user}.")
+            used.setdefault(claim.name, []).append(device)
         return used, rest
 
     async def settle(self, claim: OwnClaim) -> None:
@@ -140,15 +142,15 @@ class Claiming:
         self,
         attempt: AttemptId,
         node: str,
-        devices: tuple[Named, ...],
+        devices: tuple[ClaimDevice, ...],
         more: int,
         post: Callable[[ClaimedDevice], Awaitable[Pod]],
     ) -> Pod:
         """Create the pod with devices of a new claim, shared with starts that join its batch."""
         batch = self._batch(attempt, node, devices, more)
         try:
-            ours = await asyncio.shield(batch.claimed)
-            pod = await post(_claimed(ours, devices))
+            own = await asyncio.shield(batch.claimed)
+            pod = await post(_claimed(own, devices))
             self._book.use(pod, self._now())
         finally:
             batch.left -= 1
@@ -157,7 +159,7 @@ class Claiming:
         await asyncio.shield(batch.settled)
         return pod
 
-    def _batch(self, attempt: AttemptId, node: str, devices: tuple[Named, ...], more: int) -> _Batch:
+    def _batch(self, attempt: AttemptId, node: str, devices: tuple[ClaimDevice, ...], more: int) -> _Batch:
         key = (parse_attempt_id(attempt).job, node)
         shares = self._share and more > 0 and len(devices) == 1
         batch = self._open.get(key) if shares else None
@@ -180,23 +182,23 @@ class Claiming:
         try:
             if key is not None:
                 await self._gather(key, batch, min(most, MOST))
-            ours = await self._make(batch, node)
+            own = await self._make(batch, node)
         except BaseException as error:
             self._fail(batch.claimed, error)
             self._fail(batch.settled, error)
             return
-        ours.busy += 1
-        batch.claimed.set_result(ours)
+        own.busy += 1
+        batch.claimed.set_result(own)
         try:
             await batch.posted.wait()
-            if ours.live:
-                await self.settle(ours)
+            if own.live:
+                await self.settle(own)
             batch.settled.set_result(None)
         except BaseException as error:
             self._fail(batch.settled, error)
         finally:
-            ours.busy -= 1
-            self._book.touched.add(ours.name)
+            own.busy -= 1
+            self._book.touched.add(own.name)
 
     async def _gather(self, key: _Key, batch: _Batch, most: int) -> None:
         """Wait for further starts to share the claim, until it is full or none joins in time."""
@@ -216,16 +218,16 @@ class Claiming:
         grants = grants_for(batch.members.values())
         plan = Plan(node, tuple(grant for each in grants for grant in each))
         manifest = claim_manifest(first, self._server, plan)
-        ours = self._book.expect(pod_name(first), plan, self._now())
-        if ours.leaving:
-            raise Unavailable("claim-leaving", f"An earlier claim {ours.name} is not gone yet.")
-        ours.busy += 1
+        own = self._book.expect(pod_name(first), plan, self._now())
+        if own.leaving:
+            raise Unavailable("claim-leaving", f"An earlier claim {own.name} is not gone yet.")
+        own.busy += 1
         try:
-            ours.claim = await self._post(manifest, plan)
+            own.claim = await self._post(manifest, plan)
         finally:
-            ours.busy -= 1
-            self._book.drop_if_gone(ours)
-        return ours
+            own.busy -= 1
+            self._book.drop_if_gone(own)
+        return own
 
     async def _post(self, manifest: dict[str, object], plan: Plan) -> ResourceClaim:
         try:
@@ -261,7 +263,7 @@ class Claiming:
         return asyncio.get_running_loop().time()
 
 
-def _claimed(claim: OwnClaim, devices: Sequence[Named]) -> ClaimedDevice:
+def _claimed(claim: OwnClaim, devices: Sequence[ClaimDevice]) -> ClaimedDevice:
     """Return the pod's reference to the claim, with the requests of these devices."""
     wanted = set(devices)
     requests = tuple(grant.request for grant in claim.plan.grants if wanted >= set(grant.devices))

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.engines.kubernetes.devices.resource_slices import Named
+from corral.engines.kubernetes.devices.resource_slices import ClaimDevice
 from corral.engines.kubernetes.devices.structs import ResourceClaim
 from corral.engines.kubernetes.pods.manifest import JOB_LABEL, SERVER_LABEL, pod_name
 from corral.kernel.errors import InvalidInput
@@ -30,7 +30,7 @@ class Grant(msgspec.Struct, frozen=True):
     """One request of a claim and its devices, all of one driver."""
 
     request: str
-    devices: tuple[Named, ...]
+    devices: tuple[ClaimDevice, ...]
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -39,12 +39,12 @@ class Plan(msgspec.Struct, frozen=True):
     node: str
     grants: tuple[Grant, ...] = ()
 
-    def request_of(self, device: Named) -> str:
+    def request_of(self, device: ClaimDevice) -> str:
         """Return the request that holds only this device, "" if there is none."""
         return next((grant.request for grant in self.grants if grant.devices == (device,)), "")
 
     @property
-    def devices(self) -> frozenset[Named]:
+    def devices(self) -> frozenset[ClaimDevice]:
         """All devices of the claim."""
         return frozenset(device for grant in self.grants for device in grant.devices)
 
@@ -52,7 +52,7 @@ class Plan(msgspec.Struct, frozen=True):
 _PLAN: Final = msgspec.json.Decoder(Plan)
 
 
-def grants_for(sets: Iterable[Sequence[Named]]) -> tuple[tuple[Grant, ...], ...]:
+def grants_for(sets: Iterable[Sequence[ClaimDevice]]) -> tuple[tuple[Grant, ...], ...]:
     """Return the grants of each set of devices, one per driver. Requests are numbered across all sets.
 
     Raises InvalidInput for more devices than a claim can have.
@@ -60,7 +60,7 @@ def grants_for(sets: Iterable[Sequence[Named]]) -> tuple[tuple[Grant, ...], ...]
     out: list[tuple[Grant, ...]] = []
     number = 0
     for devices in sets:
-        by_driver: dict[str, list[Named]] = {}
+        by_driver: dict[str, list[ClaimDevice]] = {}
         for device in devices:
             by_driver.setdefault(device.driver, []).append(device)
         grants = tuple(Grant(f"r{number + at}", tuple(found)) for at, found in enumerate(by_driver.values()))

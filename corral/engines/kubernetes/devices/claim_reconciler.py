@@ -90,10 +90,10 @@ class ClaimReconciler:
 
     def _settling(self, now: float) -> list[Coroutine[Any, Any, None]]:
         touched, self._book.touched = self._book.touched, set()
-        found = [self._book.ours[name] for name in touched if name in self._book.ours]
+        found = [self._book.own_claims[name] for name in touched if name in self._book.own_claims]
         work = []
         for each in found:
-            if each.contrary and each.live:
+            if each.wrongly_allocated and each.live:
                 self._give_up(each, "somebody else gave its claim {} other devices")
             elif each.claim is None and each.live and not each.busy:
                 self._give_up(each, "somebody deleted its claim {}")
@@ -127,34 +127,34 @@ class ClaimReconciler:
             claim.pause = 0.0
 
     def _collecting(self, now: float) -> list[Coroutine[Any, Any, None]]:
-        return [self._collect(each) for each in self._book.useless(now)]
+        return [self._collect(each) for each in self._book.unused_claims(now)]
 
-    async def _collect(self, ours: OwnClaim) -> None:
+    async def _collect(self, own: OwnClaim) -> None:
         """Delete a claim, after removing the finalizer that protects it while in use."""
-        assert ours.claim is not None
-        ours.leaving = True
-        claim: ResourceClaim = ours.claim
+        assert own.claim is not None
+        own.leaving = True
+        claim: ResourceClaim = own.claim
         others = [name for name in claim.metadata.finalizers if name != FINALIZER]
         about = {"uid": claim.metadata.uid}
         try:
-            call = Call("patch", CLAIMS, self._namespace, ours.name)
+            call = Call("patch", CLAIMS, self._namespace, own.name)
             body: dict[str, Any] = {"metadata": {**about, "finalizers": others or None}}
             await self._calls.ask(call, body, repeatable=True, content=MERGE_PATCH)
             options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": about}
-            await self._calls.ask(Call("delete", CLAIMS, self._namespace, ours.name), options, repeatable=True)
+            await self._calls.ask(Call("delete", CLAIMS, self._namespace, own.name), options, repeatable=True)
         except (NotFound, Conflict):
             return
         except CorralError as error:
-            ours.leaving = False
-            ours.refused(asyncio.get_running_loop().time())
-            _log.warning("claim %s could not be deleted: %s", ours.name, error.message)
+            own.leaving = False
+            own.refused(asyncio.get_running_loop().time())
+            _log.warning("claim %s could not be deleted: %s", own.name, error.message)
 
     def _nudging(self, now: float) -> list[Coroutine[Any, Any, None]]:
         return [self._nudge(uid, stuck) for uid, stuck in self._nudges.due(now, self._in_hand)]
 
     def _in_hand(self, stuck: Stuck) -> bool:
         """Return whether the pod's claims are about to be written, so that a nudge would be too early."""
-        claims = [self._book.ours[name] for name in stuck.claims if name in self._book.ours]
+        claims = [self._book.own_claims[name] for name in stuck.claims if name in self._book.own_claims]
         return not stuck.leaving and any(claim.busy or claim.unsettled for claim in claims)
 
     async def _nudge(self, uid: str, stuck: Stuck) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from corral.engines.kubernetes.devices.claim_manifest import Plan, as_planned, plan_of
-from corral.engines.kubernetes.devices.resource_slices import Named
+from corral.engines.kubernetes.devices.resource_slices import ClaimDevice
 from corral.engines.kubernetes.devices.structs import ResourceClaim
 from corral.engines.kubernetes.pods.manifest import SERVER_LABEL
 from corral.engines.kubernetes.watch.foreign_pods import TERMINAL
@@ -86,7 +86,7 @@ class OwnClaim:
         return self.claim.status.allocation is None or not self.live.keys() <= reserved
 
     @property
-    def contrary(self) -> bool:
+    def wrongly_allocated(self) -> bool:
         """Whether somebody else allocated other devices to it. An allocation never changes."""
         return self.claim is not None and bool(self.claim.status.allocation) and not as_planned(self.claim, self.plan)
 
@@ -96,27 +96,27 @@ class ClaimBook:
 
     def __init__(self, server: str, namespace: str) -> None:
         self._server, self._namespace = server, namespace
-        self.ours: dict[str, OwnClaim] = {}
+        self.own_claims: dict[str, OwnClaim] = {}
         """Claims by name."""
         self.touched: set[str] = set()
         """Names of changed claims. The reader clears it."""
         self._unused: set[str] = set()
-        self._others: dict[str, tuple[Named, ...]] = {}
-        self._held: dict[Named, dict[str, str]] = {}
-        self._given: dict[Named, str] = {}
+        self._others: dict[str, tuple[ClaimDevice, ...]] = {}
+        self._held: dict[ClaimDevice, dict[str, str]] = {}
+        self._claim_names: dict[ClaimDevice, str] = {}
 
-    def holder(self, device: Named) -> str:
+    def holder(self, device: ClaimDevice) -> str:
         """Return the claim (`namespace/name`) by which others hold a device, "" for none."""
         return next(iter(self._held.get(device, {}).values()), "")
 
-    def giving(self, device: Named) -> OwnClaim | None:
+    def claim_of(self, device: ClaimDevice) -> OwnClaim | None:
         """Return this server's claim that holds a device and has live pods or running starts, or None."""
-        found = self.ours.get(self._given.get(device, ""))
+        found = self.own_claims.get(self._claim_names.get(device, ""))
         return found if found is not None and (found.live or found.busy) else None
 
     def expect(self, name: str, plan: Plan, now: float) -> OwnClaim:
         """Record a claim that is about to be created."""
-        found = self.ours.setdefault(name, OwnClaim(name, plan, now))
+        found = self.own_claims.setdefault(name, OwnClaim(name, plan, now))
         found.plan = plan
         self._unused.add(name)
         self._give(found)
@@ -125,13 +125,13 @@ class ClaimBook:
     def use(self, pod: Pod, now: float) -> None:
         """Record that a pod was just created and uses its claims."""
         for name, requests in uses_of(pod).items():
-            found = self.ours.get(name)
+            found = self.own_claims.get(name)
             if found is not None:
                 found.used = True
                 found.users.setdefault(pod.metadata.uid, User(pod.metadata.name, now, requests))
                 self._unused.discard(name)
 
-    def fold_claim(self, change: Change[ResourceClaim], now: float) -> set[Named]:
+    def fold_claim(self, change: Change[ResourceClaim], now: float) -> set[ClaimDevice]:
         """Fold a claim's change. Return the devices of others' claims that became held or free."""
         claim = change.object
         if claim.metadata.labels.get(SERVER_LABEL) == self._server and claim.metadata.namespace == self._namespace:
@@ -154,9 +154,9 @@ class ClaimBook:
         """Fold the change of a pod of this server."""
         pod = change.object
         for name, requests in uses_of(pod).items():
-            found = self.ours.get(name)
+            found = self.own_claims.get(name)
             if found is None:
-                found = self.ours[name] = OwnClaim(name, Plan(pod.spec.node_name), now)
+                found = self.own_claims[name] = OwnClaim(name, Plan(pod.spec.node_name), now)
             uid = pod.metadata.uid
             if change.gone:
                 found.users.pop(uid, None)
@@ -172,16 +172,16 @@ class ClaimBook:
 
     def miss(self, there: frozenset[str], now: float) -> None:
         """Forget pods that ended unseen. `there` are the UIDs of all existing pods."""
-        for name, found in self.ours.items():
+        for name, found in self.own_claims.items():
             for uid, user in list(found.users.items()):
                 if uid not in there and now - user.since > _UNSEEN_SECONDS:
                     del found.users[uid]
                     self._unused.add(name)
                     self.touched.add(name)
 
-    def useless(self, now: float) -> Iterator[OwnClaim]:
+    def unused_claims(self, now: float) -> Iterator[OwnClaim]:
         """Yield the claims to delete."""
-        for found in [self.ours[name] for name in self._unused]:
+        for found in [self.own_claims[name] for name in self._unused]:
             if found.claim is None or found.busy or found.users or found.leaving or now < found.not_before:
                 continue
             if found.used or now - found.since >= UNUSED_SECONDS:
@@ -191,19 +191,19 @@ class ClaimBook:
         """Forget a claim that does not exist and has no users."""
         if found.claim is not None or found.users or found.busy:
             return
-        del self.ours[found.name]
+        del self.own_claims[found.name]
         self._unused.discard(found.name)
         for device in found.plan.devices:
-            if self._given.get(device) == found.name:
-                del self._given[device]
+            if self._claim_names.get(device) == found.name:
+                del self._claim_names[device]
 
     def _fold_ours(self, claim: ResourceClaim, now: float, *, gone: bool) -> None:
         name = claim.metadata.name
-        found = self.ours.get(name)
+        found = self.own_claims.get(name)
         if found is None:
             if gone:
                 return
-            found = self.ours[name] = OwnClaim(name, plan_of(claim) or Plan(""), now)
+            found = self.own_claims[name] = OwnClaim(name, plan_of(claim) or Plan(""), now)
             self._unused.add(name)
         self.touched.add(name)
         if gone:
@@ -217,8 +217,8 @@ class ClaimBook:
 
     def _give(self, found: OwnClaim) -> None:
         for device in found.plan.devices:
-            if self.giving(device) is None:
-                self._given[device] = found.name
+            if self.claim_of(device) is None:
+                self._claim_names[device] = found.name
 
 
 def uses_of(pod: Pod) -> dict[str, frozenset[str]]:
@@ -237,10 +237,10 @@ def claims_of(pod: Pod) -> tuple[str, ...]:
     return tuple(each.resource_claim_name for each in pod.spec.resource_claims if each.resource_claim_name)
 
 
-def _held(claim: ResourceClaim) -> tuple[Named, ...]:
+def _held(claim: ResourceClaim) -> tuple[ClaimDevice, ...]:
     allocated = claim.status.allocation
     if allocated is None:
         return ()
     return tuple(
-        Named(each.driver, each.pool, each.device) for each in allocated.devices.results if not each.admin_access
+        ClaimDevice(each.driver, each.pool, each.device) for each in allocated.devices.results if not each.admin_access
     )

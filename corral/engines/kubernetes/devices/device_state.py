@@ -16,7 +16,7 @@ from corral.engines.kubernetes.devices.managed_nodes import NamedDevices
 from corral.engines.kubernetes.devices.resource_slices import Slices
 from corral.engines.kubernetes.devices.structs import ResourceClaim, ResourceSlice
 from corral.engines.kubernetes.settings import KubernetesSettings
-from corral.engines.kubernetes.watch.optional_resources import why_not
+from corral.engines.kubernetes.watch.optional_resources import unavailable_reason
 from corral.engines.kubernetes.watch.reflector import Reflector
 from corral.engines.kubernetes.watch.watch_source import Source
 
@@ -43,7 +43,7 @@ class DeviceView:
 
     async def run(self) -> None:
         """Follow slices and claims until cancelled, if the cluster serves them."""
-        self.absent = await why_not(self._source, (SLICES, CLAIMS), self._seed)
+        self.absent = await unavailable_reason(self._source, (SLICES, CLAIMS), self._seed)
         self._asked.set()
         if self.absent:
             _log.warning("no devices by claims on this cluster: %s", self.absent)

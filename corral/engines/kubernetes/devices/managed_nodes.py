@@ -15,12 +15,12 @@ from typing import Final
 import msgspec
 
 from corral.engines.kubernetes.devices.claim_state import ClaimBook
-from corral.engines.kubernetes.devices.resource_slices import Named, Slices
+from corral.engines.kubernetes.devices.resource_slices import ClaimDevice, Slices
 from corral.engines.kubernetes.pods.labels import MANAGED
 from corral.engines.kubernetes.watch import node_structs as kubernetes
 from corral.model.inventory import Device
 
-LISTED: Final = "corral.dev/devices"
+DEVICES_ANNOTATION: Final = "corral.dev/devices"
 """A node annotation: the comma-separated ids of its devices, as their vendor's variable takes them.
 
 Each may be followed by `;LEVEL=CELL` for the cells that it is in, and `;model=NAME`.
@@ -42,10 +42,10 @@ _CELL: Final = re.compile(r"([a-z0-9][-a-z0-9]{0,62})=([^\s;,=]{1,63})")
 _MOST_LISTED: Final = 1024
 
 
-class Given(msgspec.Struct, frozen=True):
+class DeviceAccess(msgspec.Struct, frozen=True):
     """How the named devices of one node are given to pods."""
 
-    named: dict[str, Named] = {}
+    named: dict[str, ClaimDevice] = {}
     """The claim's name of each claimed device, by device id."""
     listed: frozenset[str] = frozenset()
     """The ids of devices that are given by the variable."""
@@ -65,7 +65,7 @@ class Given(msgspec.Struct, frozen=True):
         return {self.variable: ",".join(each.id for each in devices if each.id in self.listed) or self.nothing}
 
 
-NOTHING: Final = Given()
+NO_NAMED_DEVICES: Final = DeviceAccess()
 
 
 def is_managed(node: kubernetes.Node) -> bool:
@@ -76,7 +76,7 @@ def is_managed(node: kubernetes.Node) -> bool:
 
 def listed(node: kubernetes.Node) -> tuple[tuple[Device, str], ...]:
     """Return the devices that a node's annotation lists, each with its vendor's variable; none if it is invalid."""
-    text = node.metadata.annotations.get(LISTED, "")
+    text = node.metadata.annotations.get(DEVICES_ANNOTATION, "")
     variable = variables(node)
     return _read(text, variable[0]) if text and variable else ()
 
@@ -98,14 +98,14 @@ def _read(text: str, variable: str) -> tuple[tuple[Device, str], ...]:
         cells = [_CELL.fullmatch(part) for part in more]
         if not _ID.fullmatch(name) or None in cells or name in {device.id for device, _ in found}:
             return ()
-        told = [(cell[1], cell[2]) for cell in cells if cell is not None]
-        model = dict(told).get("model", "")
-        inner = tuple(cell for cell in told if cell[0] != "model")
+        named_cells = [(cell[1], cell[2]) for cell in cells if cell is not None]
+        model = dict(named_cells).get("model", "")
+        inner = tuple(cell for cell in named_cells if cell[0] != "model")
         found.append((Device(len(found), name, model=model, cells=inner), variable))
     return tuple(found)
 
 
-def doubt(names: int, usable: int, held: int) -> str:
+def unusable_reason(names: int, usable: int, held: int) -> str:
     """Return why a node's listed devices are unusable, "" if they are usable.
 
     A device plugin reports how many devices are given to others or broken, but not which.
@@ -113,7 +113,7 @@ def doubt(names: int, usable: int, held: int) -> str:
     if held:
         return f"pods that are not Corral's hold {held} of the node's devices, and nothing says which"
     if usable < names:
-        return f"the device plugin has {usable} working devices and the annotation {LISTED} lists {names}"
+        return f"the device plugin has {usable} working devices and the annotation {DEVICES_ANNOTATION} lists {names}"
     return ""
 
 
@@ -123,19 +123,19 @@ class NamedDevices:
     def __init__(self, slices: Slices | None = None, book: ClaimBook | None = None) -> None:
         self._slices, self._book = slices or Slices(), book
 
-    def given(self, node: kubernetes.Node) -> Given:
+    def device_access(self, node: kubernetes.Node) -> DeviceAccess:
         """Return how the node's devices are given to pods."""
         if not is_managed(node):
-            return NOTHING
+            return NO_NAMED_DEVICES
         variable, nothing = variables(node) or ("", "")
         named = {device.id: how for device, how in self._slices.devices(node.metadata.name)}
-        return Given(named, frozenset(device.id for device, _ in listed(node)), variable, nothing)
+        return DeviceAccess(named, frozenset(device.id for device, _ in listed(node)), variable, nothing)
 
-    def devices(self, node: str, *, managed: bool) -> tuple[tuple[Device, Named], ...]:
+    def devices(self, node: str, *, managed: bool) -> tuple[tuple[Device, ClaimDevice], ...]:
         """Return the devices of a node in the order of their indexes, each with its name for a claim."""
-        return tuple(self._told(node, managed=managed))
+        return tuple(self._usable_devices(node, managed=managed))
 
-    def _told(self, node: str, *, managed: bool) -> Iterator[tuple[Device, Named]]:
+    def _usable_devices(self, node: str, *, managed: bool) -> Iterator[tuple[Device, ClaimDevice]]:
         for device, named in self._slices.devices(node):
             holder = self._book.holder(named) if self._book is not None else ""
             reason = HELD.format(holder) if holder else "" if managed else SHARED

@@ -31,7 +31,7 @@ PoolName = tuple[str, str, str]
 """Node, driver and pool."""
 
 
-class Named(msgspec.Struct, frozen=True):
+class ClaimDevice(msgspec.Struct, frozen=True):
     """A device's name in a claim."""
 
     driver: str
@@ -47,7 +47,7 @@ class Slices:
         self._whole: dict[str, dict[PoolName, tuple[SliceDevice, ...]]] = defaultdict(dict)
         self._away: set[PoolName] = set()
         self._nodes: dict[tuple[str, str], str] = {}
-        self._told: dict[str, tuple[tuple[Device, Named], ...]] = {}
+        self._by_node: dict[str, tuple[tuple[Device, ClaimDevice], ...]] = {}
 
     def put(self, found: ResourceSlice) -> str:
         """Add or replace a slice. Return the node whose devices may have changed, "" if it has no node."""
@@ -69,30 +69,30 @@ class Slices:
     def forget(self, node: str) -> None:
         """Forget a removed node's devices whose pools were already gone."""
         pools = self._whole.get(node, {})
-        self._told.pop(node, None)
+        self._by_node.pop(node, None)
         for name in [name for name in pools if name in self._away]:
             del pools[name]
             self._away.discard(name)
 
-    def node_of(self, device: Named) -> str:
+    def node_of(self, device: ClaimDevice) -> str:
         """Return the node of a device, "" if nothing about it was published."""
         return self._nodes.get((device.driver, device.pool), "")
 
-    def devices(self, node: str) -> tuple[tuple[Device, Named], ...]:
+    def devices(self, node: str) -> tuple[tuple[Device, ClaimDevice], ...]:
         """Return the node's devices in the order of their indexes, each with its name for a claim."""
-        if node in self._told:
-            return self._told[node]
+        if node in self._by_node:
+            return self._by_node[node]
         seen = [(name, device) for name, devices in sorted(self._whole.get(node, {}).items()) for device in devices]
         numbers = _numbers([device for _, device in seen])
-        told = (
-            (_translated(number, name, device, away=name in self._away), Named(name[1], name[2], device.name))
+        named = (
+            (_translated(number, name, device, away=name in self._away), ClaimDevice(name[1], name[2], device.name))
             for number, (name, device) in zip(numbers, seen, strict=True)
         )
-        self._told[node] = tuple(sorted(told, key=lambda each: each[0].index))
-        return self._told[node]
+        self._by_node[node] = tuple(sorted(named, key=lambda each: each[0].index))
+        return self._by_node[node]
 
     def _settle(self, name: PoolName) -> None:
-        self._told.pop(name[0], None)
+        self._by_node.pop(name[0], None)
         slices = self._slices[name].values()
         newest = max((each.spec.pool.generation for each in slices), default=0)
         current = [each for each in slices if each.spec.pool.generation == newest]

@@ -122,8 +122,8 @@ class LogCopies:
     async def finish(self, attempt: AttemptId, *, readable: bool, sidecar: str = "") -> int:
         """Copy the rest of the log if it can be read, and close it. Return its size in bytes.
 
-        The output of the container named `sidecar` is copied after the task's. Each takes at most `_LAST_SECONDS`. A log whose
-        end cannot be written is complete without it.
+        The output of the container named `sidecar` is copied after the task's. Each takes at most `_LAST_SECONDS`. A
+        log whose end cannot be written is complete without it.
         """
         if _complete(self._store.path(attempt, "all")):
             return self._store.finish(attempt)

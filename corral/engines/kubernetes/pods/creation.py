@@ -17,7 +17,7 @@ import msgspec
 from corral.engines.kubernetes.api.errors import WEBHOOK
 from corral.engines.kubernetes.api.resources import PODS, Call
 from corral.engines.kubernetes.devices.claim_allocation import Claiming
-from corral.engines.kubernetes.devices.managed_nodes import NOTHING, Given
+from corral.engines.kubernetes.devices.managed_nodes import NO_NAMED_DEVICES, DeviceAccess
 from corral.engines.kubernetes.pods.calls import POD, PodCalls, passing
 from corral.engines.kubernetes.pods.exit_codes import PodExit
 from corral.engines.kubernetes.pods.labels import MANAGED, attempt_of, labels_of, ports_for, resource_of
@@ -82,15 +82,17 @@ class Launching:
             tolerations=(Toleration(MANAGED, effect="NoSchedule"), Toleration("", effect="NoExecute")),
         )
 
-    async def create(self, launch: TaskLaunch, node: str, given: Given = NOTHING, rdma: tuple[str, ...] = ()) -> Begun:
+    async def create(
+        self, launch: TaskLaunch, node: str, access: DeviceAccess = NO_NAMED_DEVICES, rdma: tuple[str, ...] = ()
+    ) -> Begun:
         """Return the attempt's new or existing pod; the attempt's end if the cluster refuses it for now; or both.
 
-        `given` says how the node's named devices are given, `rdma` names the resources of its RDMA network.
+        `access` says how the node's named devices are given, `rdma` names the resources of its RDMA network.
         Raises Unavailable when it is unknown whether the pod exists; InvalidInput, Forbidden and Conflict when it never
         will.
         """
-        manifest = self._manifest(launch, node, given, rdma)
-        gone = [each.id for each in launch.devices if not (resource_of(each.id) or given.has(each.id))]
+        manifest = self._manifest(launch, node, access, rdma)
+        gone = [each.id for each in launch.devices if not (resource_of(each.id) or access.has(each.id))]
         if gone:
             return _refused(f"device {gone[0]} of node {node} is not to be had by its name any more")
         begun = Begun()
@@ -103,7 +105,7 @@ class Launching:
                 await self._owned_objects.put_registries(launch)
             if needs_runtime(launch):
                 await self._owned_objects.give_runtime(launch)
-            await self._begin(begun, launch, node, given, manifest)
+            await self._begin(begun, launch, node, access, manifest)
             if needs_runtime(launch) and begun.pod is not None:
                 await self._owned_objects.own(begun.pod, launch.attempt)
         except CorralError as error:
@@ -117,13 +119,15 @@ class Launching:
             begun.end = PodExit(REFUSED_FOR_NOW if for_now else START_FAILED, error.message)
         return begun
 
-    async def _begin(self, begun: Begun, launch: TaskLaunch, node: str, given: Given, manifest: dict[str, Any]) -> None:
+    async def _begin(
+        self, begun: Begun, launch: TaskLaunch, node: str, access: DeviceAccess, manifest: dict[str, Any]
+    ) -> None:
         async def post(claims: Sequence[ClaimedDevice]) -> Pod:
             add_claims(manifest, claims)
             begun.pod = await self._post(launch.attempt, manifest, strict=bool(launch.pod_template))
             return begun.pod
 
-        named = [given.named[device.id] for device in launch.devices if device.id in given.named]
+        named = [access.named[device.id] for device in launch.devices if device.id in access.named]
         if named:
             await self._claiming.start(launch, node, named, post)
         else:
@@ -145,7 +149,7 @@ class Launching:
             raise Conflict("pod-name-taken", message)
         return pod
 
-    def _manifest(self, launch: TaskLaunch, node: str, given: Given, rdma: tuple[str, ...]) -> dict[str, Any]:
+    def _manifest(self, launch: TaskLaunch, node: str, access: DeviceAccess, rdma: tuple[str, ...]) -> dict[str, Any]:
         _check(launch)
         check_rights(launch.pod_template, self._settings.pod_templates, self._settings.storage_places)
         if needs_runtime(launch):
@@ -158,7 +162,7 @@ class Launching:
         parts = PodParts(
             node=node,
             secret=secret_name(parse_attempt_id(launch.attempt).job) if launch.given_secrets else "",
-            env=task_variables(launch, ports) | given.variables(launch.devices),
+            env=task_variables(launch, ports) | access.variables(launch.devices),
             ports=ports,
             device_resource=next(iter(resources), ""),
             rdma=rdma if launch.rdma else (),

@@ -17,7 +17,7 @@ from corral.engines.kubernetes.api.resources import PERSISTENT_VOLUMES, VOLUME_C
 from corral.engines.kubernetes.api.transport import MERGE_PATCH
 from corral.engines.kubernetes.pods.calls import PodCalls
 from corral.engines.kubernetes.volumes.reachability import RESERVED, SELECTED_NODE, Volume, VolumeClaim, Volumes
-from corral.engines.kubernetes.watch.optional_resources import why_not
+from corral.engines.kubernetes.watch.optional_resources import unavailable_reason
 from corral.engines.kubernetes.watch.reflector import Reflector
 from corral.engines.kubernetes.watch.watch_source import Source
 from corral.kernel.errors import Forbidden
@@ -47,7 +47,7 @@ class VolumeView:
 
     async def run(self) -> None:
         """Follow the cluster's volumes until cancelled, if they can be read."""
-        self.absent = await why_not(self._source, (PERSISTENT_VOLUMES,), self._seed)
+        self.absent = await unavailable_reason(self._source, (PERSISTENT_VOLUMES,), self._seed)
         self._asked.set()
         if self.absent:
             _log.warning("volumes' zones are not known: %s", self.absent)

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from corral.engines.kubernetes.api.resources import NODES, PODS
 from corral.engines.kubernetes.devices.device_state import DeviceView
-from corral.engines.kubernetes.devices.managed_nodes import Given
+from corral.engines.kubernetes.devices.managed_nodes import DeviceAccess
 from corral.engines.kubernetes.inventory import Nodes
 from corral.engines.kubernetes.pods.labels import attempt_of
 from corral.engines.kubernetes.settings import KubernetesSettings
 from corral.engines.kubernetes.volumes.volume_state import VolumeView
 from corral.engines.kubernetes.watch import node_structs as kubernetes
-from corral.engines.kubernetes.watch.foreign_pods import Others
+from corral.engines.kubernetes.watch.foreign_pods import ForeignPods
 from corral.engines.kubernetes.watch.object_copy import Change
 from corral.engines.kubernetes.watch.pod_structs import Pod
 from corral.engines.kubernetes.watch.reflector import Reflector
@@ -60,7 +60,7 @@ class ClusterView:
         self._node_objects = Reflector(source, NODES, kubernetes.Node, seed=seed)
         self.devices = DeviceView(source, settings, touch=self._node_touched, seed=seed)
         self._volumes = VolumeView(source, settings.namespace, changed=self._all_touched, seed=seed)
-        self._others = Others()
+        self._foreign_pods = ForeignPods()
         self._nodes = Nodes(settings, self.devices.named, self._volumes.out_of_reach)
         self._changed = asyncio.Event()
         self._lost = ""
@@ -82,9 +82,9 @@ class ClusterView:
         """Return the UIDs of all pods, as last seen."""
         return frozenset(self._pods.items)
 
-    def given(self, node: str) -> Given:
+    def device_access(self, node: str) -> DeviceAccess:
         """Return how a node's named devices are given to pods."""
-        return self._nodes.given(node)
+        return self._nodes.device_access(node)
 
     def rdma(self, node: str) -> tuple[str, ...]:
         """Return the resources by which a pod on the node gets a network with RDMA."""
@@ -96,7 +96,7 @@ class ClusterView:
 
     def set_external_jobs(self, uids: Collection[str]) -> None:
         """Set the external jobs: those that hold places here while their own controllers run them."""
-        if nodes := self._others.set_external_jobs(uids):
+        if nodes := self._foreign_pods.set_external_jobs(uids):
             for node in nodes:
                 self._nodes.touch(node)
             self._changed.set()
@@ -108,7 +108,7 @@ class ClusterView:
         """
         if self._lost:
             raise Unavailable("kubernetes-lost", self._lost)
-        return self._nodes.inventory(self._others, self._devices_on)
+        return self._nodes.inventory(self._foreign_pods, self._devices_on)
 
     def loops(self) -> tuple[Coroutine[Any, Any, None], ...]:
         """Return the coroutines that keep the copy up to date. Run them before `fill`."""
@@ -149,7 +149,7 @@ class ClusterView:
             attempt = attempt_of(change.object, self._settings.server)
             if attempt is not None and meta.namespace == self._settings.namespace:
                 self._ours(attempt, change)
-            elif node := self._others.fold(change):
+            elif node := self._foreign_pods.fold(change):
                 self._nodes.touch(node)
                 self._changed.set()
         except Exception:

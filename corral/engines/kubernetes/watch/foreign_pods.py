@@ -19,7 +19,7 @@ TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 _NOTHING: Final[Mapping[str, int]] = {}
 
 
-class Others:
+class ForeignPods:
     """The resources that others' pods hold on each node; `pods` is their number."""
 
     def __init__(self) -> None:

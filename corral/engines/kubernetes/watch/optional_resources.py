@@ -11,7 +11,7 @@ from corral.engines.kubernetes.watch.watch_source import Source
 from corral.kernel.errors import CorralError, Forbidden, NotFound
 
 
-async def why_not(source: Source, resources: Iterable[Resource], seed: int | str) -> str:
+async def unavailable_reason(source: Source, resources: Iterable[Resource], seed: int | str) -> str:
     """Return why these cannot be followed on this cluster, "" when they can. Retries until the cluster answers."""
     backoff = Backoff(low=0.2, high=10.0, seed=seed, ids=("following", *(each.title for each in resources)))
     while True:
