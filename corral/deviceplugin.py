@@ -18,10 +18,10 @@ import structlog
 
 from corral import logs
 from corral.devices.dra.cdi import CdiFolder
-from corral.devices.dra.device_groups import known_devices, read_devices, slice_contents
+from corral.devices.dra.device_groups import node_devices, read_devices, slice_contents
 from corral.devices.dra.driver import Allocated, Driver, Look
 from corral.devices.dra.kubelet_server import Server, Sockets
-from corral.devices.dra.prepared_claims import Given, Ledger
+from corral.devices.dra.prepared_claims import AllocatedDevice, Ledger
 from corral.engines.kubernetes.api.access import Access, kubeconfig_access, service_account_access
 from corral.engines.kubernetes.api.resources import CLAIMS, Call
 from corral.engines.kubernetes.api.transport import Limits, Transport
@@ -91,7 +91,7 @@ async def _serve_with(
         loop.add_signal_handler(number, ended.set)
     loop.add_signal_handler(signal.SIGHUP, description.look_now)
     await server.start()
-    log.info("the device plugin runs", driver=document.driver, node=options.node, devices=len(driver.known))
+    log.info("the device plugin runs", driver=document.driver, node=options.node, devices=len(driver.devices))
     _tell_systemd("READY=1")
     works = [asyncio.create_task(publisher.run()), asyncio.create_task(description.follow())]
     try:
@@ -125,15 +125,15 @@ class Description:
 
     def take(self) -> None:
         """Check the devices, and publish them if they changed."""
-        known = known_devices(self._document, self._node)
-        if self._taken and known == self._driver.known:
+        devices = node_devices(self._document, self._node)
+        if self._taken and devices == self._driver.devices:
             return
         self._taken = True
-        for device in known.values():
-            if device.broken and getattr(self._driver.known.get(device.name), "broken", "") != device.broken:
+        for device in devices.values():
+            if device.broken and getattr(self._driver.devices.get(device.name), "broken", "") != device.broken:
                 log.warning("device broken", device=device.name, reason=device.broken)
-        self._driver.known = known
-        self._publisher.publish(slice_contents(list(known.values())))
+        self._driver.devices = devices
+        self._publisher.publish(slice_contents(list(devices.values())))
 
     async def follow(self) -> None:
         """Follow changes until cancelled; if the description is unreadable, the previous one stays in force."""
@@ -173,7 +173,7 @@ def claims_of(transport: Transport, driver: str) -> Look:
         if allocation is None:
             return Allocated(claim.metadata.uid, None)
         mine = (result for result in allocation.devices.results if result.driver == driver)
-        given = tuple(Given(each.request, each.pool, each.device, bool(each.admin_access)) for each in mine)
+        given = tuple(AllocatedDevice(each.request, each.pool, each.device, bool(each.admin_access)) for each in mine)
         return Allocated(claim.metadata.uid, given)
 
     return look

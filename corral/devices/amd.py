@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from corral.devices.discovery_result import Found
+from corral.devices.discovery_result import DiscoveryResult
 from corral.model.inventory import Device
 from corral.spec.device_topology import Wiring
 from corral.spec.link_quality import NVLINK, QUALITY, symmetric
@@ -19,10 +19,10 @@ _HEAPS = {"1", "2"}
 """Memory bank types that count as device memory: public (1) and private (2) frame buffer."""
 
 
-def discover(topology: Path = TOPOLOGY) -> Found:
+def discover(topology: Path = TOPOLOGY) -> DiscoveryResult:
     """Return the AMD GPUs of this machine, in the kernel's order."""
     if not topology.is_dir():
-        return Found(note="no AMD kernel driver")
+        return DiscoveryResult(note="no AMD kernel driver")
     nodes = {int(path.name): path for path in topology.iterdir() if path.name.isdigit()}
     properties = {number: _properties(path / "properties") for number, path in sorted(nodes.items())}
     gpus = [number for number, known in properties.items() if int(known.get("simd_count", "0"))]
@@ -43,7 +43,7 @@ def discover(topology: Path = TOPOLOGY) -> Found:
         )
         for index, number in enumerate(gpus)
     )
-    return Found(devices, matrix)
+    return DiscoveryResult(devices, matrix)
 
 
 def _between(links: dict[int, tuple[int, int]], other: int, *, near: bool) -> int:

@@ -64,16 +64,16 @@ def marked(node: Node, mismatches: tuple[Mismatch, ...]) -> Node:
     return structs.replace(node, mismatches=mismatches, ready=False, ready_reason=reason)
 
 
-def kept(before: Inventory, now: Inventory) -> Inventory:
+def with_previous_indexes(before: Inventory, now: Inventory) -> Inventory:
     """Return the current inventory with each device at its previous index, and vanished devices as unhealthy.
 
     Drivers renumber the remaining devices from 0, so devices are matched by id.
     """
     known = {node.name: node for node in before.nodes}
-    return structs.replace(now, nodes=tuple(_kept(known.get(node.name), node) for node in now.nodes))
+    return structs.replace(now, nodes=tuple(_with_previous_indexes(known.get(node.name), node) for node in now.nodes))
 
 
-def _kept(before: Node | None, now: Node) -> Node:
+def _with_previous_indexes(before: Node | None, now: Node) -> Node:
     if before is None or any(device.described for device in (*before.devices, *now.devices)):
         return now
     numbers = {device.id: device.index for device in before.devices}

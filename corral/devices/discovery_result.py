@@ -9,7 +9,7 @@ from corral.spec.link_quality import Matrix
 
 
 @dataclass(frozen=True)
-class Found:
+class DiscoveryResult:
     """Devices that one vendor's discovery found. `links` is empty or a len(devices) × len(devices) matrix."""
 
     devices: tuple[Device, ...] = ()

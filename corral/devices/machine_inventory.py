@@ -7,7 +7,7 @@ from msgspec import structs
 from corral.devices import amd, ascend, nvidia
 from corral.devices.described import described_inventory, machine_cpu_millis, machine_memory, shared_memory
 from corral.devices.device_mismatch import reconciled
-from corral.devices.discovery_result import Found
+from corral.devices.discovery_result import DiscoveryResult
 from corral.devices.mps import daemon_runs
 from corral.model.inventory import MPS_LABEL, Inventory, Node
 from corral.spec.cluster import ClusterDocument
@@ -52,7 +52,7 @@ def this_machine(engine: str, name: str = "machine") -> Node:
     )
 
 
-def devices_found() -> Found:
+def devices_found() -> DiscoveryResult:
     """Return the devices of the first vendor that has any.
 
     A second vendor's devices are left out: their indexes would collide in the vendors' variables.
@@ -63,4 +63,4 @@ def devices_found() -> Found:
         if found.devices:
             return found
         notes.append(found.note)
-    return Found(note="; ".join(note for note in notes if note))
+    return DiscoveryResult(note="; ".join(note for note in notes if note))

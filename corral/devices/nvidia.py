@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from corral.devices.discovery_result import Found
+from corral.devices.discovery_result import DiscoveryResult
 from corral.model.inventory import Device
 from corral.spec.device_topology import Wiring
 from corral.spec.link_quality import NVLINK, QUALITY, SAME_BOARD, symmetric
@@ -24,16 +24,16 @@ _SWITCH = 2
 _LOST = "the device does not answer"
 
 
-def discover(library: Any = None, sysfs: Path = SYSFS) -> Found:
+def discover(library: Any = None, sysfs: Path = SYSFS) -> DiscoveryResult:
     """Return the GPUs of this machine in PCI order, each MIG instance as its own device; none without a driver."""
     if library is None:
         if not _has_driver():
-            return Found(note="NVML: NVML Shared Library Not Found")
+            return DiscoveryResult(note="NVML: NVML Shared Library Not Found")
         library = importlib.import_module("pynvml")
     try:
         library.nvmlInit()
     except library.NVMLError as error:
-        return Found(note=f"NVML: {error}")
+        return DiscoveryResult(note=f"NVML: {error}")
     try:
         count = library.nvmlDeviceGetCount()
         handles = [library.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
@@ -52,7 +52,7 @@ def _has_driver() -> bool:
     return True
 
 
-def _devices(library: Any, handles: list[Any], boards: Wiring) -> Found:
+def _devices(library: Any, handles: list[Any], boards: Wiring) -> DiscoveryResult:
     cells = boards.cells()
     devices: list[Device] = []
     owners: list[int] = []
@@ -73,7 +73,7 @@ def _devices(library: Any, handles: list[Any], boards: Wiring) -> Found:
             )
             owners.append(board)
     links = [[SAME_BOARD if a == b else boards.links[a][b] for b in owners] for a in owners]
-    return Found(tuple(devices), symmetric(links))
+    return DiscoveryResult(tuple(devices), symmetric(links))
 
 
 def _wiring(library: Any, handles: list[Any], sysfs: Path) -> Wiring:

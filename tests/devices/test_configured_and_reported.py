@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from corral.devices import amd, ascend, machine_inventory, nvidia
-from corral.devices.device_mismatch import differences, kept
-from corral.devices.discovery_result import Found
+from corral.devices.device_mismatch import differences, with_previous_indexes
+from corral.devices.discovery_result import DiscoveryResult
 from corral.model.inventory import Device, Inventory, Mismatch, Node
 from corral.spec.cluster import load_cluster
 from corral.spec.errors import SpecError
@@ -53,7 +53,7 @@ def test_what_differs_is_told_in_figures(
 
 def presented(monkeypatch: pytest.MonkeyPatch, text: str, devices: tuple[Device, ...]) -> Inventory:
     links = tuple(tuple(0 if a == b else 50 for b in devices) for a in devices)
-    monkeypatch.setattr(nvidia, "discover", lambda: Found(devices, links))
+    monkeypatch.setattr(nvidia, "discover", lambda: DiscoveryResult(devices, links))
     return machine_inventory.presented(load_cluster(text), "local")
 
 
@@ -88,7 +88,7 @@ def test_a_node_that_expects_nothing_takes_what_is_found(monkeypatch: pytest.Mon
 
 def test_a_machine_where_nothing_is_found_does_not_have_what_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     for room in (amd, ascend):
-        monkeypatch.setattr(room, "discover", lambda: Found(note="nothing"))
+        monkeypatch.setattr(room, "discover", lambda: DiscoveryResult(note="nothing"))
     (node,) = presented(monkeypatch, "nodes: {n: {devices: {source: found, count: 2}}}", ()).nodes
     assert not node.ready and node.mismatches == (Mismatch("devices", "2 × gpu", "none"),)
 
@@ -108,7 +108,7 @@ def test_a_device_that_vanished_is_kept_under_its_number_as_unhealthy() -> None:
     before = inventory(*gpus(4), links=links)
     left = tuple(structs.replace(each, index=at) for at, each in enumerate((*gpus(4)[:1], *gpus(4)[2:])))
     now = inventory(*left, links=((0, 2, 3), (20, 0, 23), (30, 32, 0)))
-    (node,) = kept(before, now).nodes
+    (node,) = with_previous_indexes(before, now).nodes
     assert [(device.index, device.id, device.healthy) for device in node.devices] == [
         (0, "GPU-0", True),
         (1, "GPU-1", False),
@@ -117,7 +117,7 @@ def test_a_device_that_vanished_is_kept_under_its_number_as_unhealthy() -> None:
     ]
     assert node.links == links
     assert node.devices[1].health_reason == "the machine reports it no longer"
-    assert kept(kept(before, now), before) == before
+    assert with_previous_indexes(with_previous_indexes(before, now), before) == before
 
 
 @given(st.permutations(range(6)), st.integers(0, 6), st.integers(0, 3))
@@ -125,7 +125,7 @@ def test_no_device_ever_changes_its_number(order: list[int], missing: int, more:
     before = inventory(*gpus(6))
     ids = [f"GPU-{at}" for at in order[missing:]] + [f"NEW-{at}" for at in range(more)]
     now = inventory(*(Device(at, name) for at, name in enumerate(ids)))
-    (node,) = kept(before, now).nodes
+    (node,) = with_previous_indexes(before, now).nodes
     by_id = {device.id: device for device in node.devices}
     assert [device.index for device in node.devices] == list(range(len(by_id)))
     assert all(by_id[f"GPU-{at}"].index == at for at in range(6))

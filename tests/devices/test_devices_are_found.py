@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corral.devices import amd, ascend, machine_inventory, nvidia
-from corral.devices.discovery_result import Found
+from corral.devices.discovery_result import DiscoveryResult
 from corral.spec.link_quality import NVLINK, QUALITY
 from tests.devices.fake_nvml import Board, FakeNvml
 
@@ -68,7 +68,7 @@ def test_slices_of_a_gpu_are_devices_of_their_own(tmp_path: Path) -> None:
 
 
 def test_no_driver_is_no_device_and_a_note(tmp_path: Path) -> None:
-    assert nvidia.discover(FakeNvml([], {}, driver=False), tmp_path) == Found(note="NVML: Driver Not Loaded")
+    assert nvidia.discover(FakeNvml([], {}, driver=False), tmp_path) == DiscoveryResult(note="NVML: Driver Not Loaded")
 
 
 def test_amd_gpus_are_read_from_the_kernels_topology(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_ascend_npus_are_found_by_their_device_files(tmp_path: Path) -> None:
 
 def test_a_machine_without_devices_is_a_node_without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     for room in (nvidia, amd, ascend):
-        monkeypatch.setattr(room, "discover", lambda: Found(note="nothing"))
+        monkeypatch.setattr(room, "discover", lambda: DiscoveryResult(note="nothing"))
     node = machine_inventory.this_machine("local")
     assert node.name == "local/machine" and node.devices == () and node.links == ()
     assert node.cpu_millis >= 1000 and node.memory_bytes > 0

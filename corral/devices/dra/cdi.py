@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from corral.devices.dra.device_groups import Known
-from corral.devices.dra.prepared_claims import Given, checked_uid, write_whole
+from corral.devices.dra.device_groups import NodeDevice
+from corral.devices.dra.prepared_claims import AllocatedDevice, checked_uid, write_whole
 
 VERSION: Final = "0.6.0"
 _CLASS: Final = "claim"
@@ -29,11 +29,13 @@ class CdiFolder:
     def __init__(self, folder: Path, driver: str) -> None:
         self._folder, self._driver = folder, driver
 
-    def document(self, uid: str, given: Iterable[Given], known: Mapping[str, Known]) -> dict[str, Any]:
-        """Build the CDI document of a claim with these devices."""
-        requests: dict[str, list[Known]] = {}
-        for each in given:
-            requests.setdefault(base_request(each.request), []).append(known[each.device])
+    def document(
+        self, uid: str, allocated: Iterable[AllocatedDevice], on_node: Mapping[str, NodeDevice]
+    ) -> dict[str, Any]:
+        """Build the CDI document of a claim with these devices. `on_node` has the node's devices by name."""
+        requests: dict[str, list[NodeDevice]] = {}
+        for each in allocated:
+            requests.setdefault(base_request(each.request), []).append(on_node[each.device])
         devices = [
             {"name": self._device(uid, request), "containerEdits": _edits(request, devices)}
             for request, devices in requests.items()
@@ -81,17 +83,17 @@ def base_request(request: str) -> str:
     return request.partition("/")[0]
 
 
-def _edits(request: str, devices: list[Known]) -> dict[str, Any]:
+def _edits(request: str, devices: list[NodeDevice]) -> dict[str, Any]:
     numbers = ",".join(str(device.index) for device in devices)
     env = {"CORRAL_DEVICES": numbers, f"CORRAL_REQUEST_{_word(request)}": numbers}
     for device in devices:
         env[f"CORRAL_DEVICE_{_word(device.name)}"] = device.name
-        env |= dict(device.gives.env)
-        if device.gives.visible:
-            same = [each for each in devices if each.gives.visible == device.gives.visible]
-            env[device.gives.visible] = ",".join(str(each.index) for each in same)
-    nodes = {node for device in devices for node in device.gives.device_nodes}
-    mounts = {mount for device in devices for mount in device.gives.mounts}
+        env |= dict(device.edits.env)
+        if device.edits.visible:
+            same = [each for each in devices if each.edits.visible == device.edits.visible]
+            env[device.edits.visible] = ",".join(str(each.index) for each in same)
+    nodes = {node for device in devices for node in device.edits.device_nodes}
+    mounts = {mount for device in devices for mount in device.edits.mounts}
     edits: dict[str, Any] = {"env": [f"{name}={value}" for name, value in env.items()]}
     if nodes:
         edits["deviceNodes"] = [

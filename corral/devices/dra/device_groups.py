@@ -38,14 +38,14 @@ class ContainerEdits:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class NodeDevice:
     """One device of this node."""
 
     name: str
     index: int
     attributes: tuple[tuple[str, str | int | bool], ...]
     memory_bytes: int
-    gives: ContainerEdits
+    edits: ContainerEdits
     broken: str = ""
     """Why the device is unhealthy; "" when it is healthy."""
 
@@ -70,9 +70,9 @@ def read_devices(path: Path) -> DevicesDocument:
         raise InvalidInput("no-description", f"{path} cannot be read: {error.strerror}.") from None
 
 
-def known_devices(
+def node_devices(
     document: DevicesDocument, node: str, missing: Callable[[str], bool] | None = None
-) -> dict[str, Known]:
+) -> dict[str, NodeDevice]:
     """Return the devices of a node by name.
 
     `missing` returns whether a path is no device file; by default it checks this machine.
@@ -82,10 +82,10 @@ def known_devices(
     total = sum(group.count for group in groups)
     if total > MOST_DEVICES:
         raise InvalidInput("too-many-devices", f"The node {node} has {total} devices, and may have {MOST_DEVICES}.")
-    found: dict[str, Known] = {}
+    found: dict[str, NodeDevice] = {}
     for group in groups:
         for number in range(group.count):
-            device = _known(group, len(found), number, missing or no_device_file)
+            device = _node_device(group, len(found), number, missing or no_device_file)
             found[device.name] = device
     return found
 
@@ -99,13 +99,13 @@ def no_device_file(path: str) -> bool:
     return not (stat.S_ISCHR(mode) or stat.S_ISBLK(mode))
 
 
-def slice_contents(devices: Sequence[Known]) -> list[list[dict[str, Any]]]:
+def slice_contents(devices: Sequence[NodeDevice]) -> list[list[dict[str, Any]]]:
     """Split the devices into the contents of ResourceSlices. There is always at least one slice."""
     documents = [device.document() for device in devices]
     return [documents[start : start + _SLICE] for start in range(0, len(documents), _SLICE)] or [[]]
 
 
-def _known(group: DeviceGroup, index: int, number: int, missing: Callable[[str], bool]) -> Known:
+def _node_device(group: DeviceGroup, index: int, number: int, missing: Callable[[str], bool]) -> NodeDevice:
     def filled(text: str) -> str:
         return text.replace("$(index)", str(index)).replace("$(number)", str(number))
 
@@ -122,12 +122,12 @@ def _known(group: DeviceGroup, index: int, number: int, missing: Callable[[str],
     )
     reasons = {each.number: each.reason for each in group.unhealthy}
     absent = [host for _, host, _ in nodes if missing(host)]
-    return Known(
+    return NodeDevice(
         name=f"{group.kind}-{index}",
         index=index,
         attributes=tuple(attributes),
         memory_bytes=group.memory_bytes,
-        gives=ContainerEdits(
+        edits=ContainerEdits(
             group.visible,
             tuple((filled(name), filled(value)) for name, value in group.env.items()),
             nodes,

@@ -16,8 +16,8 @@ import structlog
 from msgspec import structs
 
 from corral.devices.dra.cdi import CdiFolder, base_request
-from corral.devices.dra.device_groups import Known
-from corral.devices.dra.prepared_claims import Entry, Given, Ledger, checked_uid
+from corral.devices.dra.device_groups import NodeDevice
+from corral.devices.dra.prepared_claims import AllocatedDevice, Entry, Ledger, checked_uid
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 
 log = structlog.get_logger()
@@ -27,7 +27,7 @@ MOST_RESULTS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClaimRef:
     """A claim as the kubelet names it."""
 
     namespace: str
@@ -43,7 +43,7 @@ class Allocated:
     """A claim's allocation in the cluster. `given` holds only this driver's devices, None before allocation."""
 
     uid: str
-    given: tuple[Given, ...] | None
+    given: tuple[AllocatedDevice, ...] | None
 
 
 Look = Callable[[str, str], Awaitable[Allocated]]
@@ -69,7 +69,7 @@ class Driver:
         self._ledger, self._cdi, self._look = ledger, cdi, look
         self._turns: dict[str, _Turn] = {}
         self._running: set[asyncio.Task[Any]] = set()
-        self.known: Mapping[str, Known] = {}
+        self.devices: Mapping[str, NodeDevice] = {}
         """The node's devices by name; replaced when the description changes."""
 
     def recover(self) -> None:
@@ -81,16 +81,16 @@ class Driver:
                 self._cdi.write(entry.uid, entry.cdi)
                 log.warning("missing CDI document written again", claim=str(entry))
 
-    async def prepare(self, asked: Asked) -> tuple[Prepared, ...]:
+    async def prepare(self, claim: ClaimRef) -> tuple[Prepared, ...]:
         """Make the claim's devices ready for containers. Repeated calls with the same UID return the same answer.
 
         Raises a CorralError if nothing was allocated on this node, or a device is unknown, broken or in another claim.
         """
-        return await self._alone(asked.uid, lambda: self._prepare(asked))
+        return await self._alone(claim.uid, lambda: self._prepare(claim))
 
-    async def unprepare(self, asked: Asked) -> None:
+    async def unprepare(self, claim: ClaimRef) -> None:
         """Free the claim's devices. A claim that is not prepared is no error."""
-        await self._alone(asked.uid, lambda: self._unprepare(asked))
+        await self._alone(claim.uid, lambda: self._unprepare(claim))
 
     async def finish(self) -> None:
         """Wait until every running call has ended."""
@@ -115,10 +115,10 @@ class Driver:
         task.add_done_callback(self._running.discard)
         return await asyncio.shield(task)
 
-    async def _prepare(self, asked: Asked) -> tuple[Prepared, ...]:
-        entry = self._ledger.get(checked_uid(asked.uid))
+    async def _prepare(self, claim: ClaimRef) -> tuple[Prepared, ...]:
+        entry = self._ledger.get(checked_uid(claim.uid))
         if entry is None or entry.boot != self._boot:
-            entry = await self._enter(asked, entry)
+            entry = await self._enter(claim, entry)
         elif not self._cdi.has(entry.uid):
             await asyncio.to_thread(self._cdi.write, entry.uid, entry.cdi)
         return tuple(self._prepared(entry))
@@ -134,14 +134,14 @@ class Driver:
             yield Prepared(request, each.pool, each.device, "" if request in said else self._cdi.id(entry.uid, request))
             said.add(request)
 
-    async def _enter(self, asked: Asked, before: Entry | None) -> Entry:
+    async def _enter(self, claim: ClaimRef, before: Entry | None) -> Entry:
         """Prepare the claim from its allocation. `before` is its entry of an earlier boot."""
         begun = asyncio.get_running_loop().time()
-        given = await self._allocated(asked)
-        await self._forget_ended(given, asked.uid)
-        self._check(asked, given)
-        document = self._cdi.document(asked.uid, given, self.known)
-        entry = Entry(asked.uid, asked.namespace, asked.name, self._boot, given, document)
+        given = await self._allocated(claim)
+        await self._forget_ended(given, claim.uid)
+        self._check(claim, given)
+        document = self._cdi.document(claim.uid, given, self.devices)
+        entry = Entry(claim.uid, claim.namespace, claim.name, self._boot, given, document)
         self._ledger.reserve(entry)
         try:
             await asyncio.to_thread(self._ledger.keep, entry)
@@ -152,7 +152,7 @@ class Driver:
             raise
         log.info(
             "claim prepared",
-            claim=str(asked),
+            claim=str(claim),
             devices=[each.device for each in given],
             again=before is not None,
             seconds=round(asyncio.get_running_loop().time() - begun, 4),
@@ -164,39 +164,39 @@ class Driver:
         await asyncio.to_thread(self._ledger.erase, uid)
         self._ledger.free(uid)
 
-    async def _allocated(self, asked: Asked) -> tuple[Given, ...]:
+    async def _allocated(self, claim: ClaimRef) -> tuple[AllocatedDevice, ...]:
         """Return this node's devices that the cluster allocated to the claim."""
-        found = await self._look(asked.namespace, asked.name)
-        if found.uid != asked.uid:
-            raise Conflict("claim-replaced", f"The {asked} is gone; another of its name ({found.uid}) took its place.")
+        found = await self._look(claim.namespace, claim.name)
+        if found.uid != claim.uid:
+            raise Conflict("claim-replaced", f"The {claim} is gone; another of its name ({found.uid}) took its place.")
         if found.given is None:
-            raise Conflict("claim-not-allocated", f"Nothing was allocated to the {asked} yet.")
+            raise Conflict("claim-not-allocated", f"Nothing was allocated to the {claim} yet.")
         here = tuple(each for each in found.given if each.pool == self._pool)
         if not here:
             elsewhere = sorted({each.pool for each in found.given})
             where = f"; it has devices of {', '.join(elsewhere)}" if elsewhere else ""
-            raise Conflict("claim-elsewhere", f"Nothing of node {self._pool} was allocated to the {asked}{where}.")
+            raise Conflict("claim-elsewhere", f"Nothing of node {self._pool} was allocated to the {claim}{where}.")
         if len(here) > MOST_RESULTS:
-            raise InvalidInput("claim-too-large", f"The {asked} has {len(here)} devices, and may have {MOST_RESULTS}.")
+            raise InvalidInput("claim-too-large", f"The {claim} has {len(here)} devices, and may have {MOST_RESULTS}.")
         return here
 
-    def _check(self, asked: Asked, given: tuple[Given, ...]) -> None:
+    def _check(self, claim: ClaimRef, given: tuple[AllocatedDevice, ...]) -> None:
         mine: set[str] = set()
         for each in given:
-            device = self.known.get(each.device)
+            device = self.devices.get(each.device)
             if device is None:
                 raise NotFound(
-                    "unknown-device", f"Node {self._pool} has no device {each.device}, given to the {asked}."
+                    "unknown-device", f"Node {self._pool} has no device {each.device}, given to the {claim}."
                 )
             if device.broken and not each.shared:
                 raise Conflict(
-                    "device-broken", f"Device {each.device}, given to the {asked}, is broken: {device.broken}."
+                    "device-broken", f"Device {each.device}, given to the {claim}, is broken: {device.broken}."
                 )
             if each.device in mine and not each.shared:
-                raise Conflict("device-taken", f"Device {each.device} is given to the {asked} twice.")
+                raise Conflict("device-taken", f"Device {each.device} is given to the {claim} twice.")
             mine.add(each.device)
 
-    async def _forget_ended(self, given: tuple[Given, ...], uid: str) -> None:
+    async def _forget_ended(self, given: tuple[AllocatedDevice, ...], uid: str) -> None:
         """Forget claims of an earlier boot that hold one of the devices and no longer exist.
 
         The kubelet will never unprepare them.
@@ -212,11 +212,11 @@ class Driver:
                 await self._erase(entry.uid)
                 log.warning("claim of an earlier boot forgotten", claim=str(entry))
 
-    async def _unprepare(self, asked: Asked) -> None:
-        had = self._ledger.get(checked_uid(asked.uid)) is not None
-        await self._erase(asked.uid)
+    async def _unprepare(self, claim: ClaimRef) -> None:
+        had = self._ledger.get(checked_uid(claim.uid)) is not None
+        await self._erase(claim.uid)
         if had:
-            log.info("claim unprepared", claim=str(asked))
+            log.info("claim unprepared", claim=str(claim))
 
 
 class _Turn:

@@ -17,7 +17,7 @@ import grpc.aio
 import structlog
 
 from corral.devices.dra import messages as wire
-from corral.devices.dra.driver import Asked, Driver
+from corral.devices.dra.driver import ClaimRef, Driver
 from corral.kernel.errors import CorralError, InvalidInput
 
 log = structlog.get_logger()
@@ -114,8 +114,8 @@ class Server:
         good = request.service == LIVE or self.ready()
         return wire.health["HealthCheckResponse"](status=wire.SERVING if good else wire.NOT_SERVING)
 
-    async def _prepare(self, asked: Asked, answer: Any) -> None:
-        for device in await self._driver.prepare(asked):
+    async def _prepare(self, ref: ClaimRef, answer: Any) -> None:
+        for device in await self._driver.prepare(ref):
             answer.devices.add(
                 request_names=[device.request] if device.request else [],
                 pool_name=device.pool,
@@ -123,8 +123,8 @@ class Server:
                 cdi_device_ids=[device.cdi_id] if device.cdi_id else [],
             )
 
-    async def _unprepare(self, asked: Asked, answer: Any) -> None:
-        await self._driver.unprepare(asked)
+    async def _unprepare(self, ref: ClaimRef, answer: Any) -> None:
+        await self._driver.unprepare(ref)
 
 
 def _make_room(path: Path) -> None:
@@ -133,22 +133,24 @@ def _make_room(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def _method(name: str, messages: wire.Messages, each: Callable[[Asked, Any], Awaitable[None]]) -> grpc.RpcMethodHandler:
+def _method(
+    name: str, messages: wire.Messages, each: Callable[[ClaimRef, Any], Awaitable[None]]
+) -> grpc.RpcMethodHandler:
     """Handle a call about several claims. An error of one claim goes into its own part of the answer."""
 
     async def handle(request: Any, context: Any) -> Any:
         answer = messages[f"{name}Response"]()
         for claim in request.claims:
-            asked = Asked(claim.namespace, claim.uid, claim.name)
-            part = answer.claims[asked.uid]
+            ref = ClaimRef(claim.namespace, claim.uid, claim.name)
+            part = answer.claims[ref.uid]
             part.SetInParent()
             try:
-                await each(asked, part)
+                await each(ref, part)
             except CorralError as error:
-                log.warning("refused", call=name, claim=str(asked), reason=error.message)
+                log.warning("refused", call=name, claim=str(ref), reason=error.message)
                 part.error = error.message
             except Exception as error:
-                log.exception("failed", call=name, claim=str(asked))
+                log.exception("failed", call=name, claim=str(ref))
                 part.error = f"The driver failed ({_reason(error)}); its log says where."
         return answer
 

@@ -22,7 +22,7 @@ from corral.kernel.errors import Conflict, CorralError, InvalidInput
 _UID: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 
-class Given(msgspec.Struct, frozen=True):
+class AllocatedDevice(msgspec.Struct, frozen=True):
     """One device given to one request of a claim."""
 
     request: str
@@ -40,7 +40,7 @@ class Entry(msgspec.Struct, frozen=True):
     name: str
     boot: str
     """The boot id at prepare time. No container of an earlier boot still runs."""
-    given: tuple[Given, ...]
+    given: tuple[AllocatedDevice, ...]
     cdi: dict[str, Any]
     """The claim's CDI document, kept so that it can be rewritten."""
 
@@ -78,7 +78,7 @@ class Ledger:
         """Return the entry of a claim."""
         return self._entries.get(uid)
 
-    def holders(self, given: Iterable[Given], but: str) -> list[tuple[Given, Entry]]:
+    def holders(self, given: Iterable[AllocatedDevice], but: str) -> list[tuple[AllocatedDevice, Entry]]:
         """List the entries of claims other than `but` that hold one of the devices exclusively."""
         wanted = {(each.pool, each.device): each for each in given if not each.shared}
         return [

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from corral.engines.local.attempt_folder import AttemptFolder, LaunchRecord
 from corral.engines.local.containers import Container, client_environment, container_name, exec_command, run_command
-from corral.engines.local.environment import apart, base_environment
+from corral.engines.local.environment import base_environment, split_unsafe_variables
 from corral.engines.local.processes import MARKER
 from corral.engines.local.storages import Bound, LocalStorages, link_all, spec_of, volumes
 from corral.kernel.errors import NotFound, Unavailable
@@ -201,7 +201,7 @@ def _loading(uid: int, argv: Sequence[str], env: Mapping[str, str]) -> tuple[lis
     """Return the command line that sets unsafe variables once the process is the uid's, and the other variables."""
     if uid < 0:
         return list(argv), dict(env)
-    safe, own = apart(env)
+    safe, own = split_unsafe_variables(env)
     words = [shutil.which("env") or "/usr/bin/env", *(f"{name}={value}" for name, value in own.items())] if own else []
     return [*words, *argv], safe
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from corral.devices.device_mismatch import kept
+from corral.devices.device_mismatch import with_previous_indexes
 from corral.model.inventory import Inventory
 
 LOOK_SECONDS = 30.0
@@ -16,16 +16,16 @@ _log = logging.getLogger(__name__)
 class DeviceMonitor:
     """Reports the machine's inventory to an engine, now and whenever it changes."""
 
-    def __init__(self, tell: Callable[[Inventory], None], *, seconds: float = LOOK_SECONDS) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[Inventory], None], *, seconds: float = LOOK_SECONDS) -> None:
+        self._report = report
         self._seconds = seconds
         self._look: Callable[[], Inventory] | None = None
-        self._told: Inventory | None = None
+        self._reported: Inventory | None = None
 
     def follow(self, look: Callable[[], Inventory], *, again: bool = True) -> None:
         """Report the result of `look`, and with `again` every later change."""
         self._look = look if again else None
-        self._say(look())
+        self._report_inventory(look())
 
     async def run(self) -> None:
         """Look again periodically, until cancelled."""
@@ -44,8 +44,8 @@ class DeviceMonitor:
             _log.exception("the devices of this machine could not be looked at; what was seen before holds")
             return
         if look is self._look:
-            self._say(seen)
+            self._report_inventory(seen)
 
-    def _say(self, seen: Inventory) -> None:
-        self._told = seen if self._told is None else kept(self._told, seen)
-        self._tell(self._told)
+    def _report_inventory(self, seen: Inventory) -> None:
+        self._reported = seen if self._reported is None else with_previous_indexes(self._reported, seen)
+        self._report(self._reported)

@@ -43,7 +43,7 @@ def base_environment(uid: int, server: Mapping[str, str] = os.environ) -> dict[s
     return env
 
 
-def apart(env: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def split_unsafe_variables(env: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Split variables into those allowed for the server's own programs and those only for the task's."""
     own = {name: value for name, value in env.items() if _LOADED.fullmatch(name)}
     return {name: value for name, value in env.items() if name not in own}, own

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from corral.devices.dra.driver import Asked
+from corral.devices.dra.driver import ClaimRef
 from tests.devices.dra.node import Cluster, Node, given
 
 STORY = (
@@ -38,7 +38,7 @@ def cluster() -> Cluster:
 async def story(node: Node, said: Callable[[str], object]) -> None:
     """Make all calls in order, and report each one once it is answered."""
     for call, uid in STORY:
-        await getattr(node.driver, call)(Asked("x", uid, uid))
+        await getattr(node.driver, call)(ClaimRef("x", uid, uid))
         said(f"{call}-{uid}")
 
 

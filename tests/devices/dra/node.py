@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from corral.devices.dra.cdi import CdiFolder
-from corral.devices.dra.device_groups import known_devices
+from corral.devices.dra.device_groups import node_devices
 from corral.devices.dra.driver import Allocated, Driver
 from corral.devices.dra.kubelet_server import Server, Sockets
-from corral.devices.dra.prepared_claims import Given, Ledger
+from corral.devices.dra.prepared_claims import AllocatedDevice, Ledger
 from corral.kernel.errors import NotFound
 from corral.spec.devices_document import load_devices
 
@@ -26,8 +26,8 @@ devices:
 """
 
 
-def given(*devices: str, request: str = "r", pool: str = "n1", shared: bool = False) -> tuple[Given, ...]:
-    return tuple(Given(request, pool, device, shared) for device in devices)
+def given(*devices: str, request: str = "r", pool: str = "n1", shared: bool = False) -> tuple[AllocatedDevice, ...]:
+    return tuple(AllocatedDevice(request, pool, device, shared) for device in devices)
 
 
 class Cluster:
@@ -38,7 +38,7 @@ class Cluster:
         self.asked: list[str] = []
         self.waits: asyncio.Event | None = None
 
-    def allocate(self, name: str, devices: tuple[Given, ...] | None, uid: str = "") -> None:
+    def allocate(self, name: str, devices: tuple[AllocatedDevice, ...] | None, uid: str = "") -> None:
         self.claims[name] = Allocated(uid or name, devices)
 
     async def look(self, namespace: str, name: str) -> Allocated:
@@ -67,7 +67,7 @@ class Node:
         self.ledger = Ledger(self.sockets.folder)
         folder = CdiFolder(self.cdi, self.document.driver)
         self.driver = Driver(self.document.driver, "n1", self.ledger, folder, self.cluster.look, boot=self.boot)
-        self.driver.known = known_devices(self.document, "n1")
+        self.driver.devices = node_devices(self.document, "n1")
         self.driver.recover()
         self.server = Server(self.sockets, self.document.driver, self.driver, self._announce)
 

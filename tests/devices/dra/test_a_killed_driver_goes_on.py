@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.devices.dra.driver import Asked
+from corral.devices.dra.driver import ClaimRef
 from corral.devices.dra.prepared_claims import Ledger
 from corral.kernel.errors import Conflict, InvalidInput
 from tests.devices.dra.dying import STORY, cluster
@@ -44,11 +44,11 @@ def killed_before(dying: tuple[Path, subprocess.Popen[str]], step: int) -> tuple
 
 
 def prepare(node: Node, uid: str) -> None:
-    asyncio.run(node.driver.prepare(Asked("x", uid, uid)))
+    asyncio.run(node.driver.prepare(ClaimRef("x", uid, uid)))
 
 
 def unprepare(node: Node, uid: str) -> None:
-    asyncio.run(node.driver.unprepare(Asked("x", uid, uid)))
+    asyncio.run(node.driver.unprepare(ClaimRef("x", uid, uid)))
 
 
 def devices_twice(held: dict[str, list[str]]) -> list[str]:

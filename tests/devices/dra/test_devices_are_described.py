@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from corral.devices.dra.cdi import CdiFolder
-from corral.devices.dra.device_groups import Known, known_devices, no_device_file, slice_contents
-from corral.devices.dra.prepared_claims import Given
+from corral.devices.dra.device_groups import NodeDevice, no_device_file, node_devices, slice_contents
+from corral.devices.dra.prepared_claims import AllocatedDevice
 from corral.kernel.errors import InvalidInput
 from corral.spec.devices_document import load_devices
 from corral.spec.errors import SpecError
 
 
-def known(text: str, node: str = "node1") -> dict[str, Known]:
-    return known_devices(load_devices(text), node, lambda path: path.endswith("absent"))
+def known(text: str, node: str = "node1") -> dict[str, NodeDevice]:
+    return node_devices(load_devices(text), node, lambda path: path.endswith("absent"))
 
 
-def attributes(device: Known) -> dict[str, Any]:
+def attributes(device: NodeDevice) -> dict[str, Any]:
     return {name: next(iter(value.values())) for name, value in device.document()["attributes"].items()}
 
 
@@ -54,7 +54,7 @@ def test_numbers_go_on_over_the_groups_that_a_node_has() -> None:
     """
     assert list(known(text, "node2")) == ["npu-0", "npu-1", "fpga-2", "fpga-3"]
     assert list(known(text, "node3")) == ["npu-0", "npu-1", "npu-2"]
-    assert known(text)["fpga-3"].gives.env == (("FPGA_3", "bus 1"),)
+    assert known(text)["fpga-3"].edits.env == (("FPGA_3", "bus 1"),)
 
 
 def test_device_files_and_mounts_reach_containers() -> None:
@@ -63,7 +63,7 @@ def test_device_files_and_mounts_reach_containers() -> None:
         "deviceNodes: [{path: /dev/card$(number), host: /dev/xdma$(number)}, {path: /dev/ctl}], "
         "mounts: [{host: /opt/fpga}, {host: /var/fpga/$(index), path: /state/$(number), readOnly: false}]}]"
     )
-    given = [Given("r", "n", "fpga-1"), Given("r", "n", "fpga-0")]
+    given = [AllocatedDevice("r", "n", "fpga-1"), AllocatedDevice("r", "n", "fpga-0")]
     document = CdiFolder(Path("/cdi"), "fpga.example.com").document("u", given, devices)
     assert document["cdiVersion"] == "0.6.0" and document["kind"] == "fpga.example.com/claim"
     (device,) = document["devices"]

@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from corral.devices.dra.driver import Asked
+from corral.devices.dra.driver import ClaimRef
 from corral.kernel.errors import Conflict, CorralError, NotFound
 from tests.devices.dra.node import Cluster, Node, given
 from tests.examples import examples
@@ -45,7 +45,7 @@ class OneNode(RuleBasedStateMachine):
     @rule(names=st.lists(claims, min_size=1, max_size=4))
     def prepare(self, names: list[str]) -> None:
         async def all_at_once() -> list[object]:
-            calls = (self.node.driver.prepare(Asked("x", name, name)) for name in names)
+            calls = (self.node.driver.prepare(ClaimRef("x", name, name)) for name in names)
             return await asyncio.gather(*calls, return_exceptions=True)
 
         for name, answer in zip(names, asyncio.run(all_at_once()), strict=True):
@@ -63,7 +63,7 @@ class OneNode(RuleBasedStateMachine):
 
     @rule(name=claims)
     def unprepare(self, name: str) -> None:
-        asyncio.run(self.node.driver.unprepare(Asked("x", name, name)))
+        asyncio.run(self.node.driver.unprepare(ClaimRef("x", name, name)))
         self.running.pop(name, None)
 
     @rule()

@@ -254,7 +254,7 @@ async def test_a_device_that_is_taken_off_the_description_stays_its_claims(
 ) -> None:
     cluster.allocate("c", given("npu-0"))
     before = (await kubelet.prepare("c"))["c"].SerializeToString()
-    node.driver.known = {}
+    node.driver.devices = {}
     assert (await kubelet.prepare("c"))["c"].SerializeToString() == before
     assert (await kubelet.unprepare("c"))["c"].error == ""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from corral.devices.dra.device_groups import known_devices, slice_contents
+from corral.devices.dra.device_groups import node_devices, slice_contents
 from corral.engines.kubernetes.api.access import kubeconfig_access
 from corral.engines.kubernetes.api.transport import Transport
 from corral.engines.kubernetes.devices.slice_publisher import CONTENT, Publisher
@@ -29,7 +29,7 @@ _COUNT = itertools.count(1)
 def contents(count: int, broken: bool = False) -> list[list[dict[str, Any]]]:
     unhealthy = "unhealthy: [{number: 0, reason: fan}]" if broken else ""
     text = f"devices: [{{kind: npu, model: a2, memory: 1Gi, count: {count}, pcieRoots: ['pci0000:00'], {unhealthy}}}]"
-    return slice_contents(list(known_devices(load_devices(text), "n").values()))
+    return slice_contents(list(node_devices(load_devices(text), "n").values()))
 
 
 class Node:

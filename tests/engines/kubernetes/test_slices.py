@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.devices.dra.device_groups import known_devices, slice_contents
+from corral.devices.dra.device_groups import node_devices, slice_contents
 from corral.engines.kubernetes.devices.resource_slices import AWAY, ClaimDevice, Slices
 from corral.engines.kubernetes.devices.structs import ResourceSlice
 from corral.spec.devices_document import load_devices
@@ -50,7 +50,7 @@ def test_what_the_device_plugin_publishes_comes_back_as_it_was_described() -> No
         "devices: [{kind: npu, model: a2, count: 12, memory: 32Gi, cells: {numa: 6, pcie-switch: 3}, "
         "pcieRoots: ['pci0000:00', 'pci0000:80'], unhealthy: [{number: 3, reason: fan}]}]"
     )
-    (content,) = slice_contents(list(known_devices(load_devices(text), "n1").values()))
+    (content,) = slice_contents(list(node_devices(load_devices(text), "n1").values()))
     slices = Slices()
     assert slices.put(slice_of(*content)) == "n1"
     found = slices.devices("n1")
