@@ -27,7 +27,7 @@ from corral.control.guarantee_check import broken_by
 from corral.control.log_api import LogDoor
 from corral.control.loop import Control
 from corral.control.scheduler_views import Views
-from corral.engines.base import Engine, ExecSession, Listing
+from corral.engines.base import Engine, ExecSession, ObjectListing
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.configuration import configuration_of
@@ -229,7 +229,7 @@ class Door:
         if kind not in ("nodes", "pods"):
             raise NotFound("no-such-list", f"A cluster's nodes and pods can be listed, not its {kind[:50]}.")
         for engine in self._control.engines.values():
-            if isinstance(engine, Listing):
+            if isinstance(engine, ObjectListing):
                 return Response(await engine.listed_objects(kind, namespace), media_type="application/json")
         return JSONResponse(None)
 

@@ -98,7 +98,7 @@ class Engine(Protocol):
 
 
 @runtime_checkable
-class Listing(Protocol):
+class ObjectListing(Protocol):
     """An engine of a cluster whose nodes and pods administrators may list."""
 
     async def listed_objects(self, kind: str, namespace: str = "") -> bytes:

@@ -17,7 +17,7 @@ import pytest
 
 from corral.engines.local import storages
 from corral.engines.local.containers import Container, run_command
-from corral.engines.local.storages import Bound, LocalStorages, link_all, mount_command, spec_of, volumes
+from corral.engines.local.storages import BoundStorage, LocalStorages, link_all, mount_command, spec_of, volumes
 from corral.kernel.errors import InvalidInput, NotFound, Unavailable
 from corral.model.launch import RuntimePlan
 from corral.model.storages import Mount, mount_of
@@ -175,7 +175,7 @@ async def test_a_link_that_takes_the_place_of_a_users_folder_before_it_is_mounte
     (precious / "secret").write_text("x")
     bind = LocalStorages.bind
 
-    def raced(self: LocalStorages, *args: object) -> list[Bound]:
+    def raced(self: LocalStorages, *args: object) -> list[BoundStorage]:
         found = bind(self, *args)  # type: ignore[arg-type]
         (homes / "ada").rmdir()
         (homes / "ada").symlink_to(precious)
@@ -366,7 +366,7 @@ def test_a_user_without_rights_mounts_in_a_namespace_of_its_own() -> None:
         data.chmod(0o777)
         program = build_runtime(folder / "runtime.pyz")
         spec = folder / "spec"
-        told = json.loads(spec_of([Bound("data", str(data), PLACE, False)], "/", -1))
+        told = json.loads(spec_of([BoundStorage("data", str(data), PLACE, False)], "/", -1))
         spec.write_text(json.dumps(told | {"drop": True}))
         script = f"echo made >{PLACE}/made; id -u; grep CapEff /proc/self/status; ls -d /usr/bin"
         python = "/usr/bin/python3" if os.getuid() == 0 else sys.executable
@@ -388,7 +388,7 @@ def test_a_user_without_rights_mounts_in_a_namespace_of_its_own() -> None:
 
 def test_without_namespaces_a_storage_is_a_link_and_nothing_else_gives_way(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    bound = Bound("data", str(tmp_path / "data"), str(tmp_path / "mnt/data"), False)
+    bound = BoundStorage("data", str(tmp_path / "data"), str(tmp_path / "mnt/data"), False)
     link_all([bound], -1)
     link_all([bound], -1)
     assert os.readlink(bound.path) == bound.source
@@ -401,7 +401,7 @@ def test_without_namespaces_a_storage_is_a_link_and_nothing_else_gives_way(tmp_p
 
 
 def test_a_container_gets_storages_as_volumes() -> None:
-    bound = [Bound("a", "/srv/a", "/mnt/a", False), Bound("b", "/srv/b", "/data", True)]
+    bound = [BoundStorage("a", "/srv/a", "/mnt/a", False), BoundStorage("b", "/srv/b", "/data", True)]
     container = Container("docker", "c", -1, "/w", "/w", "/e", tuple(volumes(bound)))
     words = run_command(container, launch("true", image="debian"))
     assert {"--volume=/srv/a:/mnt/a", "--volume=/srv/b:/data:ro"} <= set(words)

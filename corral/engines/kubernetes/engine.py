@@ -85,7 +85,7 @@ class KubernetesEngine:
             settings,
             ours=self._pod_changed,
             devices_on=self._ledger.devices_on,
-            tell=self._events.put_nowait,
+            report=self._events.put_nowait,
             seed=seed,
         )
         book = self._view.devices.book
@@ -106,7 +106,7 @@ class KubernetesEngine:
             self._pods,
             self._logs,
             self._view,
-            tell=self._events.put_nowait,
+            report=self._events.put_nowait,
             execute=partial(open_session, transport, settings.namespace, tty=False),
             wall=wall,
         )
@@ -114,7 +114,7 @@ class KubernetesEngine:
             transport,
             settings.namespace,
             known=lambda attempt: attempt in self._ledger.records,
-            tell=self._events.put_nowait,
+            report=self._events.put_nowait,
             seed=seed,
         )
         self._tasks: set[asyncio.Task[None]] = set()

@@ -25,7 +25,7 @@ from corral.engines.local.attempt_folder import AttemptFolder, LaunchRecord
 from corral.engines.local.containers import Container, client_environment, container_name, exec_command, run_command
 from corral.engines.local.environment import base_environment, split_unsafe_variables
 from corral.engines.local.processes import MARKER
-from corral.engines.local.storages import Bound, LocalStorages, link_all, spec_of, volumes
+from corral.engines.local.storages import BoundStorage, LocalStorages, link_all, spec_of, volumes
 from corral.kernel.errors import NotFound, Unavailable
 from corral.model.launch import RuntimePlan, TaskLaunch
 from corral.runtime.build import build_runtime
@@ -234,7 +234,7 @@ class _Around(NamedTuple):
     code: str
     entry: str
     env: dict[str, str]
-    bound: Sequence[Bound]
+    bound: Sequence[BoundStorage]
 
 
 def _write_plan(
@@ -285,7 +285,7 @@ def _checkpoint(launch: TaskLaunch, plan: RuntimePlan, around: _Around) -> str:
     return "" if launch.image and not _inside(path, around.base) else path
 
 
-def _moved(launch: TaskLaunch, bound: Sequence[Bound]) -> list[tuple[str, str, bool]]:
+def _moved(launch: TaskLaunch, bound: Sequence[BoundStorage]) -> list[tuple[str, str, bool]]:
     """Return the storages whose data are copied, and where to.
 
     With an image the runtime sees only the folders outside.

@@ -121,8 +121,8 @@ class LiveAttempt:
 def verdict(live: LiveAttempt, code: int | None, *, survivors: bool) -> EndRecord:
     """Return an attempt's end, from its shim's recorded exit code (None: none) and whether processes outlived it."""
     if live.end is not None:
-        told = code is not None and live.end.reason == GRACE_OVER  # it may still have ended by itself
-        return EndRecord(code or 0, live.end.reason, signal_of(code or 0)) if told else live.end
+        use_code = code is not None and live.end.reason == GRACE_OVER  # it may still have ended by itself
+        return EndRecord(code or 0, live.end.reason, signal_of(code or 0)) if use_code else live.end
     if code is not None:
         return EndRecord(code, "", signal_of(code))
     if live.process is not None and live.process.boot_id != boot_id():

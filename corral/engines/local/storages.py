@@ -44,7 +44,7 @@ _AS_ROOT: Final = ("--mount", "--propagation", "slave")
 _AS_USER: Final = ("--user", "--map-current-user", "--keep-caps", *_AS_ROOT)
 
 
-class Bound(NamedTuple):
+class BoundStorage(NamedTuple):
     """A storage of one attempt: a folder of this machine, and its path in the task."""
 
     name: str
@@ -137,27 +137,27 @@ class LocalStorages:
             raise InvalidInput("storage-not-mountable", message)
         raise _away(mount, words)
 
-    def bind(self, mounts: Sequence[Mount], attempt: str, uid: int) -> list[Bound]:
+    def bind(self, mounts: Sequence[Mount], attempt: str, uid: int) -> list[BoundStorage]:
         """Return the folders of these storages for one attempt, whose folder is `attempt`. Creates users' own folders.
 
         Raises NotFound for a missing storage, OSError if a folder cannot be created.
         """
         return [self._bound(mount, attempt, uid) for mount in mounts]
 
-    def _bound(self, mount: Mount, attempt: str, uid: int) -> Bound:
+    def _bound(self, mount: Mount, attempt: str, uid: int) -> BoundStorage:
         if mount.is_moved:
             source = f"{attempt}/storages/{mount.name}"
             os.makedirs(f"{attempt}/storages", mode=0o711, exist_ok=True)
             os.mkdir(source, 0o700)
             if uid >= 0:
                 os.chown(source, uid, uid)
-            return Bound(mount.name, source, mount.path, mount.read_only)
+            return BoundStorage(mount.name, source, mount.path, mount.read_only)
         source = self._source(mount)
         if not os.path.isdir(source):
             raise NotFound("storage-not-here", f"The storage {mount.name} is not on this machine: no folder {source}.")
         if mount.folder:
             source = _own_folder(source, mount, uid)
-        return Bound(mount.name, source, mount.path, mount.read_only, bool(mount.folder))
+        return BoundStorage(mount.name, source, mount.path, mount.read_only, bool(mount.folder))
 
     def _source(self, mount: Mount) -> str:
         """Return the path of a storage on this machine, unless its data are moved."""
@@ -191,8 +191,8 @@ class LocalStorages:
     def _mounted_at(self, mount: Mount) -> str:
         """Return the mount point for a source with its options. A changed document gets another one."""
         said = (mount.type, mount.server, mount.source, mount.account, mount.credentials_file, *mount.options)
-        told = hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:12]
-        return str(MOUNTS / f"{mount.name}-{told}")
+        digest = hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:12]
+        return str(MOUNTS / f"{mount.name}-{digest}")
 
 
 def _look(source: str, loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> None:
@@ -207,9 +207,9 @@ def is_mounted(path: str) -> bool:
 
     Reads mountinfo, since a stat could block on an unreachable server.
     """
-    told = path.replace("\\", "\\134").replace(" ", "\\040")
+    escaped = path.replace("\\", "\\134").replace(" ", "\\040")
     with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
-        return any(line.split(" ", 5)[4] == told for line in mounts)
+        return any(line.split(" ", 5)[4] == escaped for line in mounts)
 
 
 def mount_command(mount: Mount, target: str) -> list[str]:
@@ -225,7 +225,7 @@ def mount_command(mount: Mount, target: str) -> list[str]:
     return [*words, "-o", ",".join(options), "--", source, target]
 
 
-def link_all(bound: Sequence[Bound], uid: int) -> None:
+def link_all(bound: Sequence[BoundStorage], uid: int) -> None:
     """Create a symbolic link at each storage's path; for another user (`uid`) only at `/mnt/NAME`, visible to all.
 
     Raises NotFound if the path is taken, or no link can be created.
@@ -251,12 +251,12 @@ def link_all(bound: Sequence[Bound], uid: int) -> None:
             raise NotFound("storage-not-mountable", message) from None
 
 
-def volumes(bound: Sequence[Bound]) -> list[str]:
+def volumes(bound: Sequence[BoundStorage]) -> list[str]:
     """Return the options that give storages to a container."""
     return [f"--volume={each.source}:{each.path}{':ro' if each.read_only else ''}" for each in bound]
 
 
-def spec_of(bound: Sequence[Bound], directory: str, uid: int) -> bytes:
+def spec_of(bound: Sequence[BoundStorage], directory: str, uid: int) -> bytes:
     """Return the runtime's mount instructions, carried out before it becomes the command (`runtime.mounting`)."""
     mounts = [each._asdict() for each in bound]
     return json.dumps({"mounts": mounts, "directory": directory, "uid": uid, "drop": os.geteuid() != 0}).encode()

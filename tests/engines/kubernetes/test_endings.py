@@ -61,7 +61,7 @@ def swept(seconds: float, folder: Path, answer: float) -> SlowCluster:
             cast(PodCalls, cluster),
             logs,
             cast(ClusterView, cluster),
-            tell=lambda event: None,
+            report=lambda event: None,
             execute=cast(Any, None),
             wall=loop.time,
         )
@@ -135,7 +135,7 @@ def stoppable(cluster: StumblingCluster, folder: Path) -> tuple[Endings, Record]
         cast(PodCalls, cluster),
         LogCopies(cast(Any, None), "x", LogStore(folder)),
         cast(ClusterView, cluster),
-        tell=lambda event: None,
+        report=lambda event: None,
         execute=cluster.execute,
         wall=loop.time,
     )

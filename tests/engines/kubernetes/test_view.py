@@ -32,7 +32,7 @@ def test_a_pod_that_cannot_be_understood_costs_itself_and_is_said(caplog: pytest
             KubernetesSettings(server="me", namespace="x"),
             ours=ours,
             devices_on=lambda node: frozenset(),
-            tell=lambda event: None,
+            report=lambda event: None,
         )
         for attempt in ATTEMPTS:
             meta = Meta(pod_name(attempt), "x", f"uid-{attempt}", labels={SERVER_LABEL: "me"})

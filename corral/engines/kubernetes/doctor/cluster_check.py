@@ -51,8 +51,8 @@ async def examine(transport: Transport, settings: KubernetesSettings, now: Calla
 
 
 async def _version(transport: Transport) -> str:
-    told = msgspec.json.decode(await transport.ask(_read("/version")), type=dict[str, Any])
-    return str(told.get("gitVersion", ""))
+    version = msgspec.json.decode(await transport.ask(_read("/version")), type=dict[str, Any])
+    return str(version.get("gitVersion", ""))
 
 
 class _Path(Call, frozen=True):

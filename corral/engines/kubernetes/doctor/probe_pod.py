@@ -64,8 +64,8 @@ async def probe(
 async def _ready_node(transport: Transport) -> str:
     items = msgspec.json.decode(await transport.ask(Call("list", NODES)), type=Raw).items
     for item in items:
-        told = {condition["type"]: condition["status"] for condition in item["status"].get("conditions", ())}
-        if told.get("Ready") == "True" and not item["spec"].get("unschedulable"):
+        conditions = {condition["type"]: condition["status"] for condition in item["status"].get("conditions", ())}
+        if conditions.get("Ready") == "True" and not item["spec"].get("unschedulable"):
             return str(item["metadata"]["name"])
     return ""
 

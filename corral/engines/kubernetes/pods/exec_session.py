@@ -134,9 +134,9 @@ def end_of(data: bytes) -> tuple[int, str]:
         return 0, ""
     status = read_status(0, data)
     causes = (status.details.causes if status.details else None) or ()
-    told = next((cause.message for cause in causes if cause.reason == "ExitCode"), "")
-    if told.isascii() and told.isdigit():
-        return int(told), ""
+    code = next((cause.message for cause in causes if cause.reason == "ExitCode"), "")
+    if code.isascii() and code.isdigit():
+        return int(code), ""
     return LOST, status.message[:1000] or "the cluster did not say how the command ended"
 
 

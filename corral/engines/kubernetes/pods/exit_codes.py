@@ -177,9 +177,9 @@ def _end(container: ContainerStatus) -> Terminated | None:
 
 
 def _container_exit(name: str, end: Terminated, initial: bool) -> PodExit:
-    told = _told(end.message)
-    if told and end.reason != "OOMKilled":
-        return PodExit(end.exit_code, told, at=seconds(end.finished_at))
+    reported = _runtime_message(end.message)
+    if reported and end.reason != "OOMKilled":
+        return PodExit(end.exit_code, reported, at=seconds(end.finished_at))
     at, said = seconds(end.finished_at), _sentence(end.reason, end.message)
     code = end.exit_code
     if end.reason == "OOMKilled":
@@ -197,7 +197,7 @@ def _container_exit(name: str, end: Terminated, initial: bool) -> PodExit:
     return PodExit(code, f"container {name}: {said}", end.signal, at)
 
 
-def _told(message: str) -> str:
+def _runtime_message(message: str) -> str:
     """Return the message that Corral's runtime left as the container's termination message, "" if it left none."""
     if not message.startswith("{"):
         return ""
@@ -233,8 +233,8 @@ def _lost_outputs(pod: Pod) -> PodExit | None:
     if end is not None and not end.exit_code and not end.signal:
         return None
     cut = "the container that moves the outputs was ended before it had moved them all"
-    told = _told(end.message) if end is not None else ""
-    return PodExit(RUNTIME_FAILED, told or cut, at=_ended(pod))
+    reported = _runtime_message(end.message) if end is not None else ""
+    return PodExit(RUNTIME_FAILED, reported or cut, at=_ended(pod))
 
 
 def _disruption(pod: Pod) -> tuple[int, str] | None:

@@ -36,12 +36,12 @@ class Endings:
         logs: LogCopies,
         view: ClusterView,
         *,
-        tell: Callable[[EngineEvent], None],
+        report: Callable[[EngineEvent], None],
         execute: Callable[[AttemptId, Sequence[str]], Awaitable[ExecSession]],
         wall: Callable[[], float],
     ) -> None:
         self._ledger, self._pods, self._logs, self._view = ledger, pods, logs, view
-        self._tell, self._exec, self._wall = tell, execute, wall
+        self._report, self._exec, self._wall = report, execute, wall
         self._deleting: set[tuple[str, bool]] = set()
         """Deletions under way, by UID and whether forced: on a slow cluster no second one queues behind them."""
 
@@ -112,7 +112,7 @@ class Endings:
         at = max(end.at or self._wall(), begun.at if begun is not None else 0.0)
         record.exited = Exited(record.attempt, at, end.code, end.signal, end.reason, log_bytes)
         self._view.touch(record.node)
-        self._tell(record.exited)
+        self._report(record.exited)
 
     async def sweep(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
         """Until cancelled, delete pods whose deadline passed, and end attempts whose pods vanished while unwatched."""

@@ -15,7 +15,7 @@ _NOT_NAME: Final = re.compile(r"[^A-Z0-9]+")
 def task_variables(launch: TaskLaunch, ports: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
     """Return Corral's variables of a task. Devices are numbered from 0, as the task sees them."""
     key = parse_attempt_id(launch.attempt)
-    told = {
+    variables = {
         "CORRAL_JOB_ID": key.job,
         "CORRAL_ATTEMPT": launch.attempt,
         "CORRAL_ROLE": key.role,
@@ -25,5 +25,5 @@ def task_variables(launch: TaskLaunch, ports: Mapping[str, tuple[int, ...]]) -> 
     }
     for name, numbers in ports.items():
         variable = _NOT_NAME.sub("_", name.upper()).strip("_")
-        told[f"CORRAL_PORT_{variable}"] = ",".join(map(str, numbers))
-    return told
+        variables[f"CORRAL_PORT_{variable}"] = ",".join(map(str, numbers))
+    return variables

@@ -35,12 +35,12 @@ class PodEvents:
         namespace: str,
         *,
         known: Callable[[AttemptId], bool],
-        tell: Callable[[EngineEvent], None],
+        report: Callable[[EngineEvent], None],
         seed: int | str = 0,
     ) -> None:
         """`known` returns whether an attempt belongs to this engine."""
         self._events = Reflector(source, EVENTS, Event, namespace=namespace, fields=_FIELDS, seed=seed)
-        self._known, self._tell = known, tell
+        self._known, self._report = known, report
         self._told: Counter[AttemptId] = Counter()
 
     async def keep(self) -> None:
@@ -70,7 +70,7 @@ class PodEvents:
         if self._told[attempt] > _MOST:
             return
         words = " ".join(event.message.split())[:_MOST_MESSAGE]
-        self._tell(Noted(attempt, event.reason or "Warning", words, times))
+        self._report(Noted(attempt, event.reason or "Warning", words, times))
 
 
 def _is_round(times: int) -> bool:

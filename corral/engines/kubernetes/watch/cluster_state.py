@@ -48,14 +48,14 @@ class ClusterView:
         *,
         ours: Callable[[AttemptId, Change[Pod]], None],
         devices_on: Callable[[str], frozenset[int]],
-        tell: Callable[[EngineEvent], None],
+        report: Callable[[EngineEvent], None],
         seed: int | str = 0,
     ) -> None:
-        """`ours` gets changes of this server's pods, `tell` events for control.
+        """`ours` gets changes of this server's pods, `report` events for control.
 
         `devices_on` returns a node's held devices.
         """
-        self._settings, self._ours, self._devices_on, self._tell = settings, ours, devices_on, tell
+        self._settings, self._ours, self._devices_on, self._report = settings, ours, devices_on, report
         self._pods = Reflector(source, PODS, Pod, seed=seed)
         self._node_objects = Reflector(source, NODES, kubernetes.Node, seed=seed)
         self.devices = DeviceView(source, settings, touch=self._node_touched, seed=seed)
@@ -179,14 +179,14 @@ class ClusterView:
             self._changed.set()
 
     async def _tell_changes(self) -> None:
-        told: Inventory | None = None
+        reported: Inventory | None = None
         while True:
             await self._changed.wait()
             await asyncio.sleep(_GATHER_SECONDS)
             self._changed.clear()
-            if not self._lost and (seen := self.inventory()) is not told:
-                told = seen
-                self._tell(InventoryChanged(self._settings.name))
+            if not self._lost and (seen := self.inventory()) is not reported:
+                reported = seen
+                self._report(InventoryChanged(self._settings.name))
 
     async def _look(self) -> None:
         """Report when the cluster is lost, and when it is back."""
@@ -197,7 +197,7 @@ class ClusterView:
             trouble = self.trouble
             if trouble is not None and loop.time() - heard >= LOST_SECONDS and not self._lost:
                 self._lost = trouble.message
-                self._tell(EngineLost(self._settings.name, self._lost))
+                self._report(EngineLost(self._settings.name, self._lost))
             elif trouble is None and self._lost:
                 self._lost = ""
-                self._tell(InventoryChanged(self._settings.name))
+                self._report(InventoryChanged(self._settings.name))
