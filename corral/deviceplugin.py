@@ -19,12 +19,12 @@ import structlog
 from corral import logs
 from corral.devices.dra.cdi import CdiFolder
 from corral.devices.dra.device_groups import node_devices, read_devices, slice_contents
-from corral.devices.dra.driver import Allocated, Driver, Look
+from corral.devices.dra.driver import ClaimAllocation, Driver, Look
 from corral.devices.dra.kubelet_server import Server, Sockets
 from corral.devices.dra.prepared_claims import AllocatedDevice, Ledger
 from corral.engines.kubernetes.api.access import Access, kubeconfig_access, service_account_access
 from corral.engines.kubernetes.api.resources import CLAIMS, Call
-from corral.engines.kubernetes.api.transport import Limits, Transport
+from corral.engines.kubernetes.api.transport import ConnectionLimits, Transport
 from corral.engines.kubernetes.devices.slice_publisher import Publisher, decoded
 from corral.engines.kubernetes.devices.structs import ResourceClaim
 from corral.kernel.errors import CorralError, InvalidInput
@@ -61,7 +61,7 @@ def run(options: Options) -> int:
 
 async def _serve(options: Options, document: DevicesDocument) -> None:
     sockets = Sockets(options.kubelet_root, document.driver)
-    transport = Transport(_access(options), Limits(connections=8, streams=2), seed=options.node)
+    transport = Transport(_access(options), ConnectionLimits(connections=8, streams=2), seed=options.node)
     await transport.open()
     try:
         ledger = Ledger(sockets.folder)
@@ -166,15 +166,15 @@ class Description:
 def claims_of(transport: Transport, driver: str) -> Look:
     """The function by which the driver reads a claim's allocation from the cluster."""
 
-    async def look(namespace: str, name: str) -> Allocated:
+    async def look(namespace: str, name: str) -> ClaimAllocation:
         call = Call("get", CLAIMS, namespace, name)
         claim = decoded(call, await transport.ask(call, deadline=_CLAIM_SECONDS), ResourceClaim)
         allocation = claim.status.allocation
         if allocation is None:
-            return Allocated(claim.metadata.uid, None)
+            return ClaimAllocation(claim.metadata.uid, None)
         mine = (result for result in allocation.devices.results if result.driver == driver)
         given = tuple(AllocatedDevice(each.request, each.pool, each.device, bool(each.admin_access)) for each in mine)
-        return Allocated(claim.metadata.uid, given)
+        return ClaimAllocation(claim.metadata.uid, given)
 
     return look
 

@@ -52,8 +52,8 @@ def test_a_file_is_counted_once_and_other_folders_are_not_followed(tmp_path: Pat
     (folder / "away").symlink_to(other)
     (folder / "sparse").touch()
     os.truncate(folder / "sparse", 1 << 40)
-    assert 1 << 20 <= disk.Walk(str(folder)).look(1 << 40) < 2 << 20
-    assert disk.Walk(str(folder / "gone")).look(1) == 0
+    assert 1 << 20 <= disk.DiskUsageScan(str(folder)).look(1 << 40) < 2 << 20
+    assert disk.DiskUsageScan(str(folder / "gone")).look(1) == 0
     assert disk.over_limit({"a": str(folder), "b": str(other)}, 4 << 20, {}) == ["b"]
 
 
@@ -64,7 +64,7 @@ def test_a_folder_of_endless_files_costs_a_bounded_look(tmp_path: Path, monkeypa
     monkeypatch.setattr(os, "scandir", lambda path: looked.append(str(path)) or real(path))
     for number in range(200):
         (tmp_path / f"d{number}").mkdir()
-    disk.Walk(str(tmp_path)).look(1 << 40)
+    disk.DiskUsageScan(str(tmp_path)).look(1 << 40)
     assert len(looked) <= 51
 
 
@@ -75,7 +75,7 @@ def test_what_lies_behind_many_files_is_found_by_a_later_look(tmp_path: Path, mo
     deep = tmp_path / "deep"
     deep.mkdir()
     (deep / "big").write_bytes(bytes(1 << 20))
-    walks: dict[str, disk.Walk] = {}
+    walks: dict[str, disk.DiskUsageScan] = {}
     found = [disk.over_limit({"a": str(tmp_path)}, 500_000, walks) for _ in range(5)]
     assert found == [[], [], [], [], ["a"]] and walks == {}
     disk.over_limit({"a": str(tmp_path)}, 1 << 40, walks)
@@ -97,4 +97,4 @@ def test_a_file_that_goes_while_it_is_looked_at_hides_no_other(tmp_path: Path, m
         yield iter(there)
 
     monkeypatch.setattr(os, "scandir", racing)
-    assert disk.Walk(str(tmp_path)).look(1 << 40) >= 19 * 8192 and gone
+    assert disk.DiskUsageScan(str(tmp_path)).look(1 << 40) >= 19 * 8192 and gone

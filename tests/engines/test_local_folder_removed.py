@@ -96,8 +96,8 @@ async def test_tasks_run_on_while_the_folder_of_all_is_away(local: Harness, tmp_
     await local.line("up")
     here, away = tmp_path / "engine/attempts", tmp_path / "engine/away"
     here.rename(away)
-    looks = local.engine._watch._timers["folders"]
-    await until(lambda: local.engine._watch._timers["folders"] is not looks)
+    looks = local.engine._monitor._timers["folders"]
+    await until(lambda: local.engine._monitor._timers["folders"] is not looks)
     away.rename(here)
     assert local.count(Exited, attempt()) == 0 and alive(local.shim())
     await local.engine.stop(attempt(), grace_seconds=0)

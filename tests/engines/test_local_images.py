@@ -324,7 +324,7 @@ async def test_the_next_server_ends_a_container_without_folder_and_client_and_st
         assert local.count(Started, attempt()) == 0 and daemon.containers() == []
         await local.engine.forget([attempt()])
     async with Harness(lost) as local:
-        await local.engine._adopt_containers(local.engine._lost.find(()))
+        await local.engine._adopt_containers(local.engine._orphan_containers.find(()))
         assert local.engine.attempts() == frozenset()
 
 
@@ -332,8 +332,8 @@ async def test_a_container_of_another_server_on_this_machine_is_left_alone(
     lost: Path, daemon: docker.DockerDaemon, image: str
 ) -> None:
     async with Harness(lost / "other") as other:
-        other.engine._lost.use()
-        await other.engine._adopt_containers(other.engine._lost.find(()))
+        other.engine._orphan_containers.use()
+        await other.engine._adopt_containers(other.engine._orphan_containers.find(()))
         assert other.engine.attempts() == frozenset() and daemon.containers() != []
     async with Harness(lost) as local:
         await local.exited(attempt())

@@ -39,19 +39,19 @@ class ClaimRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Allocated:
+class ClaimAllocation:
     """A claim's allocation in the cluster. `given` holds only this driver's devices, None before allocation."""
 
     uid: str
     given: tuple[AllocatedDevice, ...] | None
 
 
-Look = Callable[[str, str], Awaitable[Allocated]]
+Look = Callable[[str, str], Awaitable[ClaimAllocation]]
 """Looks up the claim by namespace and name. Raises NotFound when it does not exist, and other CorralErrors."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedDevice:
     """One device of a prepared claim."""
 
     request: str
@@ -81,7 +81,7 @@ class Driver:
                 self._cdi.write(entry.uid, entry.cdi)
                 log.warning("missing CDI document written again", claim=str(entry))
 
-    async def prepare(self, claim: ClaimRef) -> tuple[Prepared, ...]:
+    async def prepare(self, claim: ClaimRef) -> tuple[PreparedDevice, ...]:
         """Make the claim's devices ready for containers. Repeated calls with the same UID return the same answer.
 
         Raises a CorralError if nothing was allocated on this node, or a device is unknown, broken or in another claim.
@@ -115,7 +115,7 @@ class Driver:
         task.add_done_callback(self._running.discard)
         return await asyncio.shield(task)
 
-    async def _prepare(self, claim: ClaimRef) -> tuple[Prepared, ...]:
+    async def _prepare(self, claim: ClaimRef) -> tuple[PreparedDevice, ...]:
         entry = self._ledger.get(checked_uid(claim.uid))
         if entry is None or entry.boot != self._boot:
             entry = await self._enter(claim, entry)
@@ -123,7 +123,7 @@ class Driver:
             await asyncio.to_thread(self._cdi.write, entry.uid, entry.cdi)
         return tuple(self._prepared(entry))
 
-    def _prepared(self, entry: Entry) -> Iterator[Prepared]:
+    def _prepared(self, entry: Entry) -> Iterator[PreparedDevice]:
         """Yield the claim's devices.
 
         Only a request's first one has its CDI id: its edits must apply once per container.
@@ -131,7 +131,9 @@ class Driver:
         said: set[str] = set()
         for each in entry.given:
             request = base_request(each.request)
-            yield Prepared(request, each.pool, each.device, "" if request in said else self._cdi.id(entry.uid, request))
+            yield PreparedDevice(
+                request, each.pool, each.device, "" if request in said else self._cdi.id(entry.uid, request)
+            )
             said.add(request)
 
     async def _enter(self, claim: ClaimRef, before: Entry | None) -> Entry:

@@ -17,19 +17,19 @@ from corral.engines.base import ExecSession
 from corral.engines.kubernetes.api.backoff import Backoff
 from corral.engines.kubernetes.api.resources import NODES, PODS, Call
 from corral.engines.kubernetes.api.transport import Transport
-from corral.engines.kubernetes.devices.claim_allocation import Claiming
+from corral.engines.kubernetes.devices.claim_allocation import ClaimAllocator
 from corral.engines.kubernetes.devices.claim_reconciler import ClaimReconciler
-from corral.engines.kubernetes.logs.copier import LogCopies
+from corral.engines.kubernetes.logs.copier import LogCopier
 from corral.engines.kubernetes.objects.job_objects import KubernetesDocuments
 from corral.engines.kubernetes.pods.attempt_records import Action, Ledger, Record
 from corral.engines.kubernetes.pods.calls import CALL_SECONDS, PodCalls
-from corral.engines.kubernetes.pods.creation import Begun, Launching
+from corral.engines.kubernetes.pods.creation import PodCreator, StartResult
 from corral.engines.kubernetes.pods.exec_session import open_session
 from corral.engines.kubernetes.pods.exit_codes import PodExit
 from corral.engines.kubernetes.pods.forwarding import open_connection
 from corral.engines.kubernetes.pods.owned_objects import OwnedObjects
 from corral.engines.kubernetes.pods.runtime import Runtimes
-from corral.engines.kubernetes.pods.termination import Endings
+from corral.engines.kubernetes.pods.termination import PodTerminator
 from corral.engines.kubernetes.pods.warning_events import PodEvents
 from corral.engines.kubernetes.settings import KubernetesSettings
 from corral.engines.kubernetes.watch.cluster_state import ClusterView
@@ -73,7 +73,7 @@ class KubernetesEngine:
         self._transport, self._settings, self._lease_left = transport, settings, lease_left
         self._pods = PodCalls(transport, settings.server, settings.namespace, lease_left)
         self._log_store, self._archiver = logs, archiver
-        self._logs = LogCopies(
+        self._logs = LogCopier(
             transport, settings.namespace, logs, settings.log_copying, archiver, limit=settings.log_limit_bytes
         )
         if archiver is not None:
@@ -89,19 +89,19 @@ class KubernetesEngine:
             seed=seed,
         )
         book = self._view.devices.book
-        self._claiming = Claiming(self._pods, book, server=settings.server, namespace=settings.namespace)
+        self._claim_allocator = ClaimAllocator(self._pods, book, server=settings.server, namespace=settings.namespace)
         self._claim_reconciler = ClaimReconciler(
             self._pods,
             book,
-            self._claiming,
+            self._claim_allocator,
             namespace=settings.namespace,
             fail=self._cannot_start,
             pods=self._view.pod_uids,
         )
         runtimes = Runtimes(blobs, image=settings.runtime_image, places=settings.storage_places)
         self._owned_objects = OwnedObjects(self._pods, settings, runtimes, self.attempts)
-        self._launching = Launching(self._pods, settings, self._claiming, runtimes, self._owned_objects)
-        self._endings = Endings(
+        self._pod_creator = PodCreator(self._pods, settings, self._claim_allocator, runtimes, self._owned_objects)
+        self._terminator = PodTerminator(
             self._ledger,
             self._pods,
             self._logs,
@@ -150,7 +150,7 @@ class KubernetesEngine:
         except BaseException:
             await self.close()
             raise
-        self._keep(*self._view.followers(), self._endings.sweep(self._spawn), self._claim_reconciler.run())
+        self._keep(*self._view.followers(), self._terminator.sweep(self._spawn), self._claim_reconciler.run())
         if not self._view.devices.absent:
             self._keep(self._claim_reconciler.hear(self._transport))
         self._keep(self._noted.keep(), self._noted.follow())
@@ -161,7 +161,7 @@ class KubernetesEngine:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._claiming.close()
+        await self._claim_allocator.close()
         await self._logs.close()
         await self._transport.close()
 
@@ -185,19 +185,19 @@ class KubernetesEngine:
         record = self._ledger.expect(launch.attempt, node, devices, self._now())
         self._view.touch(node)
         try:
-            begun = Begun(end=PodExit(NODE_LOST, f"the cluster has no node {node} any more"))
+            result = StartResult(end=PodExit(NODE_LOST, f"the cluster has no node {node} any more"))
             if self._view.has_node(node):
                 self._logs.begun(launch.attempt)
-                begun = await self._launching.create(
+                result = await self._pod_creator.create(
                     launch, node, self._view.device_access(node), self._view.rdma(node)
                 )
-            if begun.pod is not None:
-                record.uid = record.uid or begun.pod.metadata.uid
-            if begun.end is not None and record.uid:
-                self._give_up(record, begun.end)
-            elif begun.end is not None:
-                record.end, record.gone = begun.end, True
-                await self._endings.close(record)
+            if result.pod is not None:
+                record.uid = record.uid or result.pod.metadata.uid
+            if result.end is not None and record.uid:
+                self._give_up(record, result.end)
+            elif result.end is not None:
+                record.end, record.gone = result.end, True
+                await self._terminator.close(record)
         finally:
             if not record.uid and record.end is None:
                 self._ledger.forget(launch.attempt)
@@ -211,14 +211,14 @@ class KubernetesEngine:
         if attempt not in self._ledger.records:
             pod = await self._pods.find(attempt)
             if pod is None:
-                await self._endings.close(self._ledger.bury(attempt, self._now()))
+                await self._terminator.close(self._ledger.bury(attempt, self._now()))
                 return
             self._pod_changed(attempt, Change(pod))
         record = self._ledger.records[attempt]
         if record.end is None and not record.uid:
             raise Unavailable("start-under-way", f"{attempt} is just being started.")
         if record.end is None:
-            await self._endings.stop(record, grace_seconds, signal)
+            await self._terminator.stop(record, grace_seconds, signal)
 
     async def forget(self, attempts: Sequence[AttemptId]) -> None:
         """Delete the pods and records of ended attempts; with an archive, once it has their logs.
@@ -306,16 +306,16 @@ class KubernetesEngine:
         for action in actions:
             if action is Action.REMOVE:
                 _log.warning("a second pod of %s is deleted", attempt)
-                self._spawn(self._endings.delete(attempt, change.object.metadata.uid))
+                self._spawn(self._terminator.delete(attempt, change.object.metadata.uid))
             elif record is None:
                 continue
             elif action is Action.REPORT_START and record.started is not None:
                 self._events.put_nowait(record.started)
                 self._logs.follow(attempt, record.node)
             elif action is Action.DELETE:
-                self._spawn(self._endings.delete(attempt, record.uid))
+                self._spawn(self._terminator.delete(attempt, record.uid))
             elif action is Action.CLOSE:
-                self._spawn(self._endings.close(record))
+                self._spawn(self._terminator.close(record))
 
     def _cannot_start(self, attempt: AttemptId, why: PodExit) -> None:
         """End an attempt that waits for something that cannot come."""
@@ -327,7 +327,7 @@ class KubernetesEngine:
         """End an attempt that has a pod. `why` is reported as its end when the pod is gone."""
         if record.end is None:
             record.verdict = record.verdict or why
-            self._spawn(self._endings.delete(record.attempt, record.uid))
+            self._spawn(self._terminator.delete(record.attempt, record.uid))
 
     def _spawn(self, *work: Coroutine[Any, Any, None]) -> None:
         """Run the work in the background."""

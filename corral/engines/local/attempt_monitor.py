@@ -25,7 +25,7 @@ LOG_SECONDS = 10.0
 _log = logging.getLogger(__name__)
 
 
-class Watch:
+class AttemptMonitor:
     """Timers that run while an attempt needs them. A failed check is logged, and the timer goes on."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Watch:
         self._log_limit = log_limit
         self._folder_limit = folder_limit
         self._measuring: asyncio.Task[None] | None = None
-        self._walks: dict[str, disk.Walk] = {}
+        self._walks: dict[str, disk.DiskUsageScan] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def begin(self, attempts: Collection[LiveAttempt]) -> None:

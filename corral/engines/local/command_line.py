@@ -94,7 +94,7 @@ class LaunchTools:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class ShimCommand:
     """The arguments, environment and folder with which the shim starts, and the code archive to pass on."""
 
     argv: list[str]
@@ -144,7 +144,7 @@ def prepare(
     env: Mapping[str, str],
     log: str,
     tools: LaunchTools,
-) -> Prepared:
+) -> ShimCommand:
     """Write the attempt's private files and compose its command line. The folder must exist.
 
     Raises OSError, and NotFound when the code archive is not in the blob store.
@@ -172,19 +172,19 @@ def prepare(
         directory = base
     if launch.image:
         env = {**base_environment(-1), **client_environment(), MARKER: launch.attempt}
-        return Prepared(argv, env, directory, code)
+        return ShimCommand(argv, env, directory, code)
     words = tools.storages.namespace() if bound else ()
     if bound and not words:
         link_all(bound, record.uid)
     if not words:
         argv, env = _for_user(record.uid, argv, env)
-        return Prepared(argv, env, directory, code)
+        return ShimCommand(argv, env, directory, code)
     # The runtime enters the working folder, which may be in a storage, and then becomes the user. As root, no program
     # (not even `setpriv`) may be looked up among mounts that a job chose.
     argv, env = _loading(record.uid, argv, env)
     spec = folder.write_own("mounts", spec_of(bound, directory, record.uid))
     argv = [*words, tools.python(-1), "-I", "-S", tools.runtime(), "mount", spec, *argv]
-    return Prepared(argv, env, folder.path, code)
+    return ShimCommand(argv, env, folder.path, code)
 
 
 def _for_user(uid: int, argv: Sequence[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:

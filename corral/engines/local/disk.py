@@ -17,7 +17,7 @@ _PENDING = 100_000
 _BLOCK = 512
 
 
-class Walk:
+class DiskUsageScan:
     """Sums the disk use of a folder's files on its own file system, each once, over several turns.
 
     A folder that changes or vanishes meanwhile counts as far as it could be read.
@@ -47,13 +47,13 @@ class Walk:
         self._sizes.close()
 
 
-def over_limit(folders: Mapping[str, str], limit: int, walks: dict[str, Walk]) -> list[str]:
+def over_limit(folders: Mapping[str, str], limit: int, walks: dict[str, DiskUsageScan]) -> list[str]:
     """Return the names of folders (name to path) that hold more than `limit` bytes. `walks` keeps unfinished walks."""
     for name in walks.keys() - folders.keys():
         walks.pop(name).close()
     over = []
     for name, path in folders.items():
-        walk = walks.pop(name, None) or Walk(path)
+        walk = walks.pop(name, None) or DiskUsageScan(path)
         if walk.look(limit) > limit:
             over.append(name)
         if walk.over or name in over:

@@ -23,7 +23,7 @@ from corral.engines.base import ExecSession
 from corral.engines.local import cgroups, processes, reaper, shim
 from corral.engines.local.adoption import recover
 from corral.engines.local.attempt_folder import AttemptFolder, EndRecord, LaunchRecord, StopRecord
-from corral.engines.local.attempt_monitor import Watch
+from corral.engines.local.attempt_monitor import AttemptMonitor
 from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
 from corral.engines.local.command_line import (
     LaunchTools,
@@ -50,7 +50,7 @@ from corral.engines.local.live_attempt import (
     signal_named,
     verdict,
 )
-from corral.engines.local.orphan_containers import LostContainers
+from corral.engines.local.orphan_containers import OrphanContainers
 from corral.engines.local.ports import DEFAULT_RANGE, PortLedger
 from corral.engines.local.processes import boot_id
 from corral.engines.local.sessions import spawn_session
@@ -111,13 +111,13 @@ class LocalEngine:
         self._cgroups: CgroupsV2 | CgroupsV1 | None = None
         self._live: dict[AttemptId, LiveAttempt] = {}
         self._pids: set[int] = set()
-        self._orphans = reaper.Orphans(self._attempts_folder)
+        self._orphans = reaper.OrphanProcesses(self._attempts_folder)
         self._dead: list[LiveAttempt] = []
         self._events: asyncio.Queue[EngineEvent] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._bases: dict[int, dict[str, str]] = {}
-        self._watch = Watch(self._running_attempts, self._kill, logs, log_limit_bytes, folder_limit_bytes)
-        self._lost = LostContainers(root, self._attempts_folder)
+        self._monitor = AttemptMonitor(self._running_attempts, self._kill, logs, log_limit_bytes, folder_limit_bytes)
+        self._orphan_containers = OrphanContainers(root, self._attempts_folder)
         self._sweeper = Sweeper(self._trash, self._spawn_task)
         self._shim = ""
         self._nofile = "1024"
@@ -145,16 +145,16 @@ class LocalEngine:
             self._cgroups = cgroups.detect(cgroups.parent_name(self._root))
             if self._cgroups is not None and self._cgroups.limits_processes:
                 self._nproc = ""
-            self._watch.memory_is_limited = self._cgroups is not None and self._cgroups.limits_memory
+            self._monitor.memory_is_limited = self._cgroups is not None and self._cgroups.limits_memory
         self._adopt()
-        self._watch.begin(self._running_attempts())
-        self._spawn_task(self._adopt_containers(self._lost.find_some_time(self._live)))
+        self._monitor.begin(self._running_attempts())
+        self._spawn_task(self._adopt_containers(self._orphan_containers.find_some_time(self._live)))
         self._sweeper.sweep()
 
     async def close(self) -> None:
         """Release all resources without ending a task."""
         loop = asyncio.get_running_loop()
-        self._watch.end()
+        self._monitor.end()
         for live in self._live.values():
             if live.timer is not None:
                 live.timer.cancel()
@@ -213,7 +213,7 @@ class LocalEngine:
         await self._tools.bring_code(launch)
         await self._tools.storages.bring(launch.storages)
         if launch.image:
-            await self._adopt_containers(self._lost.find(self._live))
+            await self._adopt_containers(self._orphan_containers.find(self._live))
         if launch.attempt in self._live:  # it was stopped meanwhile, or runs in a container
             return
         uid = self._uid(launch.user)
@@ -225,7 +225,7 @@ class LocalEngine:
             env = task_environment(launch, {} if launch.image else self._base(uid), ports, node.devices, node.labels)
             live.record = self._record(launch, live.folder, ports, uid)
             if launch.image:
-                self._lost.use()
+                self._orphan_containers.use()
             self._spawn(live, launch, env)
         except NotFound as error:
             self._refuse(live, error.message)
@@ -235,7 +235,7 @@ class LocalEngine:
             return
         self._live[launch.attempt] = live
         self._events.put_nowait(live.started(_HOST))
-        self._watch.begin([live])
+        self._monitor.begin([live])
 
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
         """End the attempt: send `signal`, then KILL after the grace. One never started ends at once and cannot start.

@@ -26,7 +26,7 @@ _AGAIN_SECONDS: Final = 5.0
 """Seconds until the next try after a runtime did not answer."""
 
 
-class LostContainers:
+class OrphanContainers:
     """The containers of earlier servers that have no other record. `root` is the engine's folder."""
 
     def __init__(self, root: Path, attempts: str) -> None:

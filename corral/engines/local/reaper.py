@@ -32,7 +32,7 @@ def become_subreaper() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) was refused")
 
 
-class Orphans:
+class OrphanProcesses:
     """The children that this process inherited: the attempt of each, and the zombies that nobody else reaps."""
 
     def __init__(self, attempts: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from corral.devices.dra.cdi import CdiFolder
 from corral.devices.dra.device_groups import node_devices
-from corral.devices.dra.driver import Allocated, Driver
+from corral.devices.dra.driver import ClaimAllocation, Driver
 from corral.devices.dra.kubelet_server import Server, Sockets
 from corral.devices.dra.prepared_claims import AllocatedDevice, Ledger
 from corral.kernel.errors import NotFound
@@ -34,14 +34,14 @@ class Cluster:
     """The claims by name; `waits` delays answers."""
 
     def __init__(self) -> None:
-        self.claims: dict[str, Allocated] = {}
+        self.claims: dict[str, ClaimAllocation] = {}
         self.asked: list[str] = []
         self.waits: asyncio.Event | None = None
 
     def allocate(self, name: str, devices: tuple[AllocatedDevice, ...] | None, uid: str = "") -> None:
-        self.claims[name] = Allocated(uid or name, devices)
+        self.claims[name] = ClaimAllocation(uid or name, devices)
 
-    async def look(self, namespace: str, name: str) -> Allocated:
+    async def look(self, namespace: str, name: str) -> ClaimAllocation:
         assert namespace == "x"
         self.asked.append(name)
         if self.waits is not None:

@@ -11,7 +11,7 @@ import grpc
 import pytest
 
 from corral.devices.dra import messages
-from corral.devices.dra.driver import Allocated
+from corral.devices.dra.driver import ClaimAllocation
 from corral.devices.dra.health_check import check
 from corral.devices.dra.kubelet_server import Sockets
 from corral.kernel.errors import InvalidInput, Unavailable
@@ -285,7 +285,7 @@ async def test_without_the_api_server_new_claims_wait_and_prepared_ones_do_not(
     cluster.allocate("new", given("npu-1"))
     await kubelet.prepare("old")
 
-    async def away(namespace: str, name: str) -> Allocated:
+    async def away(namespace: str, name: str) -> ClaimAllocation:
         raise Unavailable("kubernetes-unreachable", "The cluster could not be reached.")
 
     with monkeypatch.context() as patched:

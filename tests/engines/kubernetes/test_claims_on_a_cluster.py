@@ -207,7 +207,7 @@ async def test_what_a_killed_server_did_not_finish_is_finished(
         async def killed(*_: object) -> None:
             raise asyncio.CancelledError
 
-        at.engine._claiming.settle = killed  # type: ignore[method-assign]
+        at.engine._claim_allocator.settle = killed  # type: ignore[method-assign]
         await asyncio.gather(at.engine.start(first), at.engine.start(second), return_exceptions=True)
         assert len(await at.pods()) == 2
         await at.ask("DELETE", f"{at.path(second.attempt)}?gracePeriodSeconds=0")
@@ -236,7 +236,7 @@ async def test_a_claim_that_no_pod_came_for_is_collected(
         async def refused(*_: object, **__: object) -> None:
             raise asyncio.CancelledError
 
-        at.engine._launching._post = refused  # type: ignore[method-assign, assignment]
+        at.engine._pod_creator._post = refused  # type: ignore[method-assign, assignment]
         with pytest.raises(asyncio.CancelledError):
             await at.engine.start(asked)
         await until(lambda: _none(at))
@@ -260,7 +260,7 @@ async def test_a_claim_whose_status_others_wiped_is_put_right(at: Harness, nodes
 async def test_a_claim_that_others_gave_other_devices_is_a_conflict(at: Harness, nodes: list[str]) -> None:
     async with at:
         asked = await task(at, nodes[0], 3)
-        settle, told = at.engine._claiming.settle, list[tuple[AttemptId, PodExit]]()
+        settle, told = at.engine._claim_allocator.settle, list[tuple[AttemptId, PodExit]]()
 
         async def late(claim: OwnClaim) -> None:
             (pod,) = await at.pods()
@@ -270,7 +270,7 @@ async def test_a_claim_that_others_gave_other_devices_is_a_conflict(at: Harness,
             await at.ask("PATCH", claims_path(at, claim.name) + "/status", {"status": stolen}, MERGE)
             await settle(claim)
 
-        at.engine._claiming.settle = late  # type: ignore[method-assign]
+        at.engine._claim_allocator.settle = late  # type: ignore[method-assign]
         at.engine._claim_reconciler._fail = lambda attempt, why: told.append((attempt, why))
         await at.engine.start(asked)
         await until(lambda: told)

@@ -128,7 +128,7 @@ async def test_a_claim_that_the_kubelet_read_too_early_is_read_again(at: Harness
     """The status arrives late: without a nudge the kubelet would wait for minutes."""
     async with at:
         (alone,) = await gang(at, plugin, "npu-3")
-        settle = at.engine._claiming.settle
+        settle = at.engine._claim_allocator.settle
 
         async def late(claim: Any) -> None:
             path = f"/api/v1/namespaces/{at.namespace}/events?fieldSelector=reason=FailedPrepareDynamicResources"
@@ -139,7 +139,7 @@ async def test_a_claim_that_the_kubelet_read_too_early_is_read_again(at: Harness
             await until(failed)
             await settle(claim)
 
-        at.engine._claiming.settle = late  # type: ignore[method-assign]
+        at.engine._claim_allocator.settle = late  # type: ignore[method-assign]
         await at.engine.start(alone)
         begun = time.monotonic()
         await at.started(alone.attempt)

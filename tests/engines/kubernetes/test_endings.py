@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from corral.engines.base import ExecSession
-from corral.engines.kubernetes.logs.copier import LogCopies
+from corral.engines.kubernetes.logs.copier import LogCopier
 from corral.engines.kubernetes.pods.attempt_records import Ledger, Record
 from corral.engines.kubernetes.pods.calls import PodCalls
-from corral.engines.kubernetes.pods.termination import Endings
+from corral.engines.kubernetes.pods.termination import PodTerminator
 from corral.engines.kubernetes.watch.cluster_state import ClusterView
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId
@@ -55,8 +55,8 @@ def swept(seconds: float, folder: Path, answer: float) -> SlowCluster:
         ledger = Ledger(loop.time)
         record = ledger.expect(FIRST, "a", frozenset(), 0.0)
         record.uid, record.kill_at, record.forced_at = "u1", 1.0, 20.0
-        logs = LogCopies(cast(Any, None), "x", LogStore(folder))
-        endings = Endings(
+        logs = LogCopier(cast(Any, None), "x", LogStore(folder))
+        terminator = PodTerminator(
             ledger,
             cast(PodCalls, cluster),
             logs,
@@ -70,7 +70,7 @@ def swept(seconds: float, folder: Path, answer: float) -> SlowCluster:
         def spawn(work: Coroutine[Any, Any, None]) -> None:
             tasks.add(asyncio.ensure_future(work))
 
-        tasks.add(asyncio.ensure_future(endings.sweep(spawn)))
+        tasks.add(asyncio.ensure_future(terminator.sweep(spawn)))
         await asyncio.sleep(seconds)
         for task in tasks:
             task.cancel()
@@ -124,22 +124,22 @@ class StumblingCluster:
         pass
 
 
-def stoppable(cluster: StumblingCluster, folder: Path) -> tuple[Endings, Record]:
+def stoppable(cluster: StumblingCluster, folder: Path) -> tuple[PodTerminator, Record]:
     """A running task, and the part that ends it."""
     loop = asyncio.get_running_loop()
     ledger = Ledger(loop.time)
     record = ledger.expect(FIRST, "a", frozenset(), 0.0)
     record.uid, record.started = "u1", Started(FIRST, 0.0, "", {}, "u1")
-    endings = Endings(
+    terminator = PodTerminator(
         ledger,
         cast(PodCalls, cluster),
-        LogCopies(cast(Any, None), "x", LogStore(folder)),
+        LogCopier(cast(Any, None), "x", LogStore(folder)),
         cast(ClusterView, cluster),
         report=lambda event: None,
         execute=cluster.execute,
         wall=loop.time,
     )
-    return endings, record
+    return terminator, record
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
@@ -148,8 +148,8 @@ def test_a_signal_that_was_not_sent_is_sent_when_the_order_is_repeated_and_then_
 ) -> None:
     async def work() -> StumblingCluster:
         cluster = StumblingCluster()
-        endings, record = stoppable(cluster, tmp_path)
-        first = asyncio.ensure_future(endings.stop(record, 60.0, "USR1"))
+        terminator, record = stoppable(cluster, tmp_path)
+        first = asyncio.ensure_future(terminator.stop(record, 60.0, "USR1"))
         await cluster.under_way.wait()
         if cancelled:
             first.cancel()
@@ -160,7 +160,7 @@ def test_a_signal_that_was_not_sent_is_sent_when_the_order_is_repeated_and_then_
         cluster.stumbles = False
         cluster.answers.set()
         for grace in (60.0, 60.0, 30.0):
-            await endings.stop(record, grace, "USR1")
+            await terminator.stop(record, grace, "USR1")
         assert record.kill_at == 30.0
         return cluster
 

@@ -78,7 +78,7 @@ async def test_a_start_by_the_server_before_is_found_by_its_name(
         await at.engine.start(task)
         await at.started(task.attempt)
     other = Harness(control_plane, namespace, tmp_path)
-    found = await other.engine._launching.create(task, nodes[0]) if await _opened(other) else None
+    found = await other.engine._pod_creator.create(task, nodes[0]) if await _opened(other) else None
     assert found is not None and found.pod is not None and found.end is None
     assert len(await at.pods()) == 1
     await other.engine.close()

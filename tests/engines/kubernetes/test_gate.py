@@ -6,18 +6,18 @@ import asyncio
 
 import pytest
 
-from corral.engines.kubernetes.api.concurrency_limit import LEAST, Gate
+from corral.engines.kubernetes.api.concurrency_limit import LEAST, ConcurrencyLimit
 from corral.kernel.errors import NotFound, Unavailable
 
 
-async def fail(gate: Gate, error: Exception) -> None:
+async def fail(gate: ConcurrencyLimit, error: Exception) -> None:
     with pytest.raises(type(error)):
         async with gate.call():
             raise error
 
 
 async def test_no_more_calls_are_out_at_once_than_the_width() -> None:
-    gate, out, most = Gate(3), 0, 0
+    gate, out, most = ConcurrencyLimit(3), 0, 0
 
     async def call() -> None:
         nonlocal out, most
@@ -32,13 +32,13 @@ async def test_no_more_calls_are_out_at_once_than_the_width() -> None:
 
 
 async def test_calls_that_fail_together_narrow_it_once() -> None:
-    gate = Gate(32)
+    gate = ConcurrencyLimit(32)
     await asyncio.gather(*(fail(gate, Unavailable("kubernetes-timeout", "slow")) for _ in range(32)))
     assert gate.width == 16
 
 
 async def test_a_clear_answer_does_not_narrow_it_and_success_widens_it_again() -> None:
-    gate = Gate(32)
+    gate = ConcurrencyLimit(32)
     await fail(gate, NotFound("kubernetes-not-found", "no such pod"))
     assert gate.width == 32
     await fail(gate, Unavailable("kubernetes-timeout", "slow"))
@@ -50,14 +50,14 @@ async def test_a_clear_answer_does_not_narrow_it_and_success_widens_it_again() -
 
 async def test_it_never_closes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("corral.engines.kubernetes.api.concurrency_limit._ROUND_SECONDS", 0.0)
-    gate = Gate(32)
+    gate = ConcurrencyLimit(32)
     for _ in range(20):
         await fail(gate, Unavailable("kubernetes-timeout", "slow"))
     assert gate.width == LEAST
 
 
 async def test_who_is_cancelled_leaves_its_place_to_others() -> None:
-    gate, held, release = Gate(1), asyncio.Event(), asyncio.Event()
+    gate, held, release = ConcurrencyLimit(1), asyncio.Event(), asyncio.Event()
 
     async def hold() -> None:
         async with gate.call():

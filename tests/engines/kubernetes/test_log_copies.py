@@ -16,7 +16,7 @@ import pytest
 from corral.engines.kubernetes.api.errors import IdleTimeout
 from corral.engines.kubernetes.api.resources import Call
 from corral.engines.kubernetes.api.transport import Transport
-from corral.engines.kubernetes.logs.copier import CUT, LogCopies, _saved
+from corral.engines.kubernetes.logs.copier import CUT, LogCopier, _saved
 from corral.engines.kubernetes.logs.log_lines import Position
 from corral.engines.kubernetes.pods.manifest import pod_name
 from corral.kernel.ids import AttemptId
@@ -50,7 +50,7 @@ def test_a_quiet_task_does_not_make_its_node_count_as_silent(tmp_path: Path) -> 
     async def work() -> float:
         store = LogStore(tmp_path)
         store.open()
-        copies = LogCopies(cast(Transport, cluster), "x", store)
+        copies = LogCopier(cast(Transport, cluster), "x", store)
         copies.follow(QUIET, "a")
         while len(cluster.opened) < 20:
             await asyncio.sleep(1.0)
@@ -66,10 +66,10 @@ def test_a_quiet_task_does_not_make_its_node_count_as_silent(tmp_path: Path) -> 
     assert opened - begun < 1.0
 
 
-def copies_of(tmp_path: Path) -> tuple[LogCopies, LogStore]:
+def copies_of(tmp_path: Path) -> tuple[LogCopier, LogStore]:
     store = LogStore(tmp_path)
     store.open()
-    return LogCopies(cast(Transport, QuietTasks()), "x", store), store
+    return LogCopier(cast(Transport, QuietTasks()), "x", store), store
 
 
 def test_a_copy_that_is_complete_is_not_opened_again_when_its_pod_is_found_anew(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_log_goes_on_whole_once_the_disk_has_room_again(tmp_path: Path, monkey
         nonlocal room
         store = LogStore(tmp_path)
         store.open()
-        copies = LogCopies(cast(Transport, PrintsOnce()), "x", store)
+        copies = LogCopier(cast(Transport, PrintsOnce()), "x", store)
         with monkeypatch.context() as patch:
             patch.setattr(os, "write", write)
             copies.follow(QUIET, "a")
@@ -202,7 +202,7 @@ def test_of_an_endless_log_the_newest_is_kept(tmp_path: Path) -> None:
     async def work() -> None:
         store = LogStore(tmp_path)
         store.open()
-        copies = LogCopies(cast(Transport, PrintsWithoutEnd()), "x", store, limit=64 * 1024)
+        copies = LogCopier(cast(Transport, PrintsWithoutEnd()), "x", store, limit=64 * 1024)
         copies.follow(QUIET, "a")
         await asyncio.sleep(300)
         log = os.stat(store.path(QUIET, "all"))
@@ -217,7 +217,7 @@ def test_a_full_disk_keeps_no_server_from_closing(tmp_path: Path, monkeypatch: p
     async def work() -> None:
         store = LogStore(tmp_path)
         store.open()
-        copies = LogCopies(cast(Transport, PrintsOnce()), "x", store)
+        copies = LogCopier(cast(Transport, PrintsOnce()), "x", store)
         for attempt in (QUIET, OTHER):
             copies.follow(attempt, "a")
         await asyncio.sleep(0.1)

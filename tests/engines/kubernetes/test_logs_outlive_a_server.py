@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.engines.kubernetes.api.resources import Call
-from corral.engines.kubernetes.logs.copier import GONE, LogCopies
+from corral.engines.kubernetes.logs.copier import GONE, LogCopier
 from corral.engines.kubernetes.logs.log_lines import GAP, Position
 from corral.kernel.errors import NotFound
 from tests.engines.kubernetes.test_log_lines import stamped
@@ -46,8 +46,8 @@ class Kubelet:
         yield chunks()
 
 
-def copies(kubelet: Kubelet, machine: Machine) -> LogCopies:
-    made = LogCopies(cast(Any, kubelet), "x", machine.store, "follow", machine.archiver)
+def copies(kubelet: Kubelet, machine: Machine) -> LogCopier:
+    made = LogCopier(cast(Any, kubelet), "x", machine.store, "follow", machine.archiver)
     machine.archiver.growing = made.growing
     return made
 

@@ -12,7 +12,7 @@ import pytest
 from corral.engines.kubernetes.api.transport import Transport
 from corral.engines.kubernetes.devices.claim_reconciler import ClaimReconciler
 from corral.engines.kubernetes.engine import KubernetesEngine
-from corral.engines.kubernetes.pods.termination import Endings
+from corral.engines.kubernetes.pods.termination import PodTerminator
 from corral.engines.kubernetes.settings import KubernetesSettings
 from corral.engines.kubernetes.watch.cluster_state import ClusterView
 from corral.engines.kubernetes.watch.reflector import Reflector
@@ -36,7 +36,7 @@ def _engine(folder: Path) -> KubernetesEngine:
 
 @pytest.mark.parametrize(
     ("owner", "loop"),
-    [(ClusterView, "_follow_nodes"), (Reflector, "_watch"), (ClaimReconciler, "run"), (Endings, "_miss")],
+    [(ClusterView, "_follow_nodes"), (Reflector, "_watch"), (ClaimReconciler, "run"), (PodTerminator, "_miss")],
 )
 def test_a_loop_that_fails_ends_the_watch(
     owner: type, loop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

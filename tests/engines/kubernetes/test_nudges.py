@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.engines.kubernetes.pods.nudge import FIRST_SECONDS, LONGEST_SECONDS, NudgeQueue, Stuck
+from corral.engines.kubernetes.pods.nudge import FIRST_SECONDS, LONGEST_SECONDS, NudgeQueue, StuckPod
 from corral.engines.kubernetes.watch.object_copy import Change
 from corral.engines.kubernetes.watch.pod_structs import Pod
 
@@ -22,7 +22,7 @@ def pod(*, claims: tuple[str, ...] = ("c",), status: dict[str, Any] | None = Non
     return msgspec.convert(made, Pod)
 
 
-def nothing(_: Stuck) -> bool:
+def nothing(_: StuckPod) -> bool:
     return False
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from corral.engines.kubernetes.volumes.storage_places import Reached, check_place, gathered, reach
+from corral.engines.kubernetes.volumes.storage_places import DataLocation, check_place, gathered, reach
 from corral.kernel.errors import InvalidInput
 from corral.model.launch import RuntimePlan
 from tests.engines.kubernetes.engine_harness import Harness, launch
@@ -61,7 +61,7 @@ def test_of_two_places_the_inner_one_is_mounted_and_each_once_writable_when_anyt
         reach(f"{FILER}/digits", (FILER, inner), writable=False),
         reach(f"{inner}/1", (FILER, inner), writable=False),
         reach(f"{inner}/2", (FILER, inner), writable=True),
-        Reached("s3://bucket/key", None),
+        DataLocation("s3://bucket/key", None),
     ]
     outer, inside = gathered(found)
     assert outer.source == {"nfs": {"server": "filer.example", "path": "/exports/data", "readOnly": True}}

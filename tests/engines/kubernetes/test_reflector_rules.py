@@ -97,7 +97,7 @@ async def follow(actions: list[tuple[str, str]]) -> None:
                 happen(server, verb, what)
         server.faults.clear()
         await asyncio.sleep(1_000)
-        while len(reflector._mirror):
+        while len(reflector._copy):
             await consumer.take(2)
     assert reflector.synced.is_set()
     assert await synced in server.history.values()

@@ -301,7 +301,7 @@ def test_a_consumer_that_does_not_take_stops_the_watch_and_nothing_is_lost() -> 
                 await asyncio.sleep(1)
                 server.delete(f"p{number}")
                 await asyncio.sleep(1)
-            assert len(reflector._mirror) == 3
+            assert len(reflector._copy) == 3
             names: set[str] = set()
             for _ in range(20):
                 names |= {change.object.metadata.name for change in await reflector.take(5) if change.gone}

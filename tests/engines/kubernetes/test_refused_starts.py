@@ -11,10 +11,10 @@ import pytest
 
 from corral.engines.kubernetes.api.resources import Call
 from corral.engines.kubernetes.api.transport import Transport
-from corral.engines.kubernetes.devices.claim_allocation import Claiming
+from corral.engines.kubernetes.devices.claim_allocation import ClaimAllocator
 from corral.engines.kubernetes.engine import KubernetesEngine
 from corral.engines.kubernetes.pods.calls import PodCalls
-from corral.engines.kubernetes.pods.creation import REFUSED_FOR_NOW, Launching
+from corral.engines.kubernetes.pods.creation import REFUSED_FOR_NOW, PodCreator
 from corral.engines.kubernetes.pods.manifest import pod_name
 from corral.engines.kubernetes.pods.owned_objects import OwnedObjects
 from corral.engines.kubernetes.pods.runtime import Runtimes
@@ -51,10 +51,10 @@ class Cluster:
         return msgspec.json.encode({"metadata": {"name": pod_name(FIRST), "uid": "u1"}})
 
 
-def launching(cluster: Cluster) -> Launching:
+def creator(cluster: Cluster) -> PodCreator:
     calls, runtimes = cast(PodCalls, cluster), Runtimes(None)
     owned_objects = OwnedObjects(calls, SETTINGS, runtimes, lambda: frozenset({FIRST}))
-    return Launching(calls, SETTINGS, cast(Claiming, None), runtimes, owned_objects)
+    return PodCreator(calls, SETTINGS, cast(ClaimAllocator, None), runtimes, owned_objects)
 
 
 def launch() -> TaskLaunch:
@@ -63,30 +63,30 @@ def launch() -> TaskLaunch:
 
 async def test_a_task_that_starts_keeps_what_only_it_may_know() -> None:
     cluster = Cluster({})
-    begun = await launching(cluster).create(launch(), "a")
-    assert begun.pod is not None and begun.end is None
+    result = await creator(cluster).create(launch(), "a")
+    assert result.pod is not None and result.end is None
     assert cluster.secrets == {pod_name(FIRST)}
 
 
 @pytest.mark.parametrize("what", ["create pods", "patch secrets"])
 async def test_what_is_refused_for_now_leaves_no_secret(what: str) -> None:
     cluster = Cluster({what: QUOTA})
-    begun = await launching(cluster).create(launch(), "a")
-    assert begun.end is not None and begun.end.code == REFUSED_FOR_NOW
+    result = await creator(cluster).create(launch(), "a")
+    assert result.end is not None and result.end.code == REFUSED_FOR_NOW
     assert not cluster.secrets
 
 
 async def test_what_is_refused_for_good_leaves_no_secret() -> None:
     cluster = Cluster({"create pods": InvalidInput("kubernetes-refused", "The cluster refused it.")})
     with pytest.raises(InvalidInput):
-        await launching(cluster).create(launch(), "a")
+        await creator(cluster).create(launch(), "a")
     assert not cluster.secrets
 
 
 async def test_a_start_of_which_nothing_is_known_keeps_the_secret_for_the_next_try() -> None:
     cluster = Cluster({"create pods": Unavailable("kubernetes-timeout", "slow")})
     with pytest.raises(Unavailable):
-        await launching(cluster).create(launch(), "a")
+        await creator(cluster).create(launch(), "a")
     assert cluster.secrets == {pod_name(FIRST)}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from corral.engines.kubernetes.watch import deduplication
-from corral.engines.kubernetes.watch.object_copy import Mirror
+from corral.engines.kubernetes.watch.object_copy import ObjectCopy
 from corral.engines.kubernetes.watch.pod_structs import Pod
 
 
@@ -22,7 +22,7 @@ def pod(name: str, cpu: str = "4", message: str = "") -> Pod:
 
 
 def kept(*pods: Pod) -> list[Pod]:
-    mirror: Mirror[Pod] = Mirror()
+    mirror: ObjectCopy[Pod] = ObjectCopy()
     for thing in pods:
         mirror.put(thing)
     return list(mirror.items.values())

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from corral.engines.kubernetes.api.resources import Call
-from corral.engines.kubernetes.devices.claim_allocation import Claiming
+from corral.engines.kubernetes.devices.claim_allocation import ClaimAllocator
 from corral.engines.kubernetes.devices.claim_reconciler import ClaimReconciler
 from corral.engines.kubernetes.devices.claim_state import UNUSED_SECONDS, ClaimBook
 from corral.engines.kubernetes.pods.calls import PodCalls
@@ -36,14 +36,14 @@ def test_a_claim_that_may_not_be_written_is_tried_ever_later(used: bool) -> None
 
     async def work() -> None:
         calls, book = cast(PodCalls, cluster), ClaimBook(SERVER, NAMESPACE)
-        claiming = Claiming(calls, book, server=SERVER, namespace=NAMESPACE)
+        claim_allocator = ClaimAllocator(calls, book, server=SERVER, namespace=NAMESPACE)
         made = claim(plan(0))
         book.fold_claim(Change(made), 0.0)
         if used:
             book.fold_pod(Change(pod("p", made.metadata.name)), 0.0)
         there = frozenset({"p"})
         reconciler = ClaimReconciler(
-            calls, book, claiming, namespace=NAMESPACE, fail=lambda attempt, why: None, pods=lambda: there
+            calls, book, claim_allocator, namespace=NAMESPACE, fail=lambda attempt, why: None, pods=lambda: there
         )
         running = asyncio.ensure_future(reconciler.run())
         await asyncio.sleep(UNUSED_SECONDS + 600.0)

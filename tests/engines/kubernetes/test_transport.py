@@ -19,7 +19,7 @@ from corral.engines.kubernetes.api.access import RENEW_SECONDS, Access, kubeconf
 from corral.engines.kubernetes.api.backoff import retry_after
 from corral.engines.kubernetes.api.errors import Expired, IdleTimeout
 from corral.engines.kubernetes.api.resources import CLAIMS, NODES, PODS, Call
-from corral.engines.kubernetes.api.transport import Limits, Transport
+from corral.engines.kubernetes.api.transport import ConnectionLimits, Transport
 from corral.kernel.errors import (
     Conflict,
     CorralError,
@@ -50,7 +50,7 @@ CREATE = Call("create", PODS, "x")
 
 @asynccontextmanager
 async def reaching(
-    folder: Path, *script: Answer, limits: Limits | None = None
+    folder: Path, *script: Answer, limits: ConnectionLimits | None = None
 ) -> AsyncIterator[tuple[Transport, Server]]:
     async with serving(*script) as server:
         transport = Transport(kubeconfig_access(str(kubeconfig(folder, server.url))), limits)
@@ -282,7 +282,7 @@ async def test_no_more_calls_are_under_way_than_connections_allow(tmp_path: Path
         under_way -= 1
         return await json({})(request)  # type: ignore[arg-type]
 
-    async with reaching(tmp_path, count, limits=Limits(connections=3)) as (transport, _):  # type: ignore[arg-type]
+    async with reaching(tmp_path, count, limits=ConnectionLimits(connections=3)) as (transport, _):  # type: ignore[arg-type]
         await asyncio.gather(*(transport.ask(LIST) for _ in range(20)))
     assert most == 3
 
@@ -293,7 +293,7 @@ async def test_an_answer_beyond_its_bound_is_refused_also_when_it_was_packed(tmp
     packed = gzip.compress(b"0" * 5_000_000)
     answers = raw(b"0" * 2_000_000), raw(packed, headers={"Content-Encoding": "gzip"})
     for answer in answers:
-        async with reaching(tmp_path, answer, limits=Limits(answer_bytes=1_000_000)) as (transport, _):
+        async with reaching(tmp_path, answer, limits=ConnectionLimits(answer_bytes=1_000_000)) as (transport, _):
             with pytest.raises(Unavailable) as caught:
                 await transport.ask(LIST)
         assert caught.value.code == "kubernetes-answer-too-large"
@@ -377,7 +377,7 @@ async def test_a_websocket_carries_bytes_both_ways(tmp_path: Path) -> None:
 
 
 async def test_people_who_fill_all_websockets_leave_the_watches_their_places(tmp_path: Path) -> None:
-    limits = Limits(streams=1, sessions=2, deadline_seconds=0.5)
+    limits = ConnectionLimits(streams=1, sessions=2, deadline_seconds=0.5)
     async with reaching(tmp_path, echo, echo, json({}), limits=limits) as (transport, _):
         async with contextlib.AsyncExitStack() as stack:
             for _ in range(2):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corral.engines.kubernetes.objects.undeclared_fields import Undeclared
+from corral.engines.kubernetes.objects.undeclared_fields import UndeclaredFields
 
 SAID = (
     "failed to create typed patch object (a/b; c/v1, Kind=D): errors: .status.retries: field not declared in schema "
@@ -12,7 +12,7 @@ SAID = (
 
 def test_the_named_fields_are_left_out_and_come_again() -> None:
     now = [0.0]
-    undeclared = Undeclared(seconds=60, now=lambda: now[0])
+    undeclared = UndeclaredFields(seconds=60, now=lambda: now[0])
     fields = {"status": {"retries": 1, "phase": "x", "conditions": [{"type": "Accepted", "observedGeneration": 1}]}}
     assert undeclared.without("d", fields) == fields
     assert undeclared.learn("d", SAID)
@@ -25,4 +25,4 @@ def test_the_named_fields_are_left_out_and_come_again() -> None:
 
 
 def test_a_refusal_that_names_nothing_teaches_nothing() -> None:
-    assert not Undeclared(seconds=60).learn("d", "Internal error occurred: field not declared in schema")
+    assert not UndeclaredFields(seconds=60).learn("d", "Internal error occurred: field not declared in schema")

@@ -22,7 +22,7 @@ _ROUND_SECONDS: Final = 3.0
 """Seconds in which further failures do not narrow the gate again: calls sent together fail together."""
 
 
-class Gate:
+class ConcurrencyLimit:
     """An adaptive concurrency limit for calls, first come first served."""
 
     def __init__(self, most: float = MOST) -> None:

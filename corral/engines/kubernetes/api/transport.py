@@ -16,7 +16,7 @@ import aiohttp
 
 from corral.engines.kubernetes.api.access import Access
 from corral.engines.kubernetes.api.backoff import Backoff
-from corral.engines.kubernetes.api.connection_limits import Limits as Limits
+from corral.engines.kubernetes.api.connection_limits import ConnectionLimits as ConnectionLimits
 from corral.engines.kubernetes.api.errors import Status, refusal
 from corral.engines.kubernetes.api.resources import Call
 from corral.engines.kubernetes.api.response import Request, RetryableError, failure, read_all, read_chunks, unreachable
@@ -37,9 +37,9 @@ _FRAME_BYTES: Final = 2**22
 class Transport:
     """One cluster's API server. Safe for any number of concurrent calls."""
 
-    def __init__(self, access: Access, limits: Limits | None = None, *, seed: int | str = 0) -> None:
+    def __init__(self, access: Access, limits: ConnectionLimits | None = None, *, seed: int | str = 0) -> None:
         self._access = access
-        self._limits = limits or Limits()
+        self._limits = limits or ConnectionLimits()
         self._seed = seed
         self._calls = 0
         self._mixed_up = asyncio.Event()

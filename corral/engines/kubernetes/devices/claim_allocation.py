@@ -58,7 +58,7 @@ class _Batch:
         self.settled: asyncio.Future[None] = loop.create_future()
 
 
-class Claiming:
+class ClaimAllocator:
     """Creates the claims of one server in one namespace."""
 
     def __init__(self, calls: PodCalls, book: ClaimBook, *, server: str, namespace: str, share: bool = True) -> None:

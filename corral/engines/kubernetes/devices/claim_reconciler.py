@@ -14,14 +14,14 @@ from typing import Any, Final
 
 from corral.engines.kubernetes.api.resources import CLAIMS, EVENTS, PODS, Call
 from corral.engines.kubernetes.api.transport import MERGE_PATCH
-from corral.engines.kubernetes.devices.claim_allocation import Claiming
+from corral.engines.kubernetes.devices.claim_allocation import ClaimAllocator
 from corral.engines.kubernetes.devices.claim_manifest import FINALIZER
 from corral.engines.kubernetes.devices.claim_state import ClaimBook, OwnClaim
 from corral.engines.kubernetes.devices.structs import ResourceClaim
 from corral.engines.kubernetes.pods.calls import PodCalls
 from corral.engines.kubernetes.pods.exit_codes import PodExit
 from corral.engines.kubernetes.pods.manifest import pod_name
-from corral.engines.kubernetes.pods.nudge import NUDGE, NudgeQueue, Stuck
+from corral.engines.kubernetes.pods.nudge import NUDGE, NudgeQueue, StuckPod
 from corral.engines.kubernetes.watch.node_structs import Event
 from corral.engines.kubernetes.watch.object_copy import Change
 from corral.engines.kubernetes.watch.pod_structs import Pod
@@ -46,14 +46,14 @@ class ClaimReconciler:
         self,
         calls: PodCalls,
         book: ClaimBook,
-        claiming: Claiming,
+        claim_allocator: ClaimAllocator,
         *,
         namespace: str,
         fail: Callable[[AttemptId, PodExit], None],
         pods: Callable[[], frozenset[str]],
     ) -> None:
         """`fail` ends an attempt that cannot start; `pods` returns the UIDs of all existing pods, as last seen."""
-        self._calls, self._book, self._claiming = calls, book, claiming
+        self._calls, self._book, self._claim_allocator = calls, book, claim_allocator
         self._namespace, self._fail, self._pods = namespace, fail, pods
         self._nudges = NudgeQueue()
         self.nudged = 0
@@ -118,7 +118,7 @@ class ClaimReconciler:
     async def _settle(self, claim: OwnClaim) -> None:
         _log.info("claim %s is given to %d pods again", claim.name, len(claim.live))
         try:
-            await self._claiming.settle(claim)
+            await self._claim_allocator.settle(claim)
         except CorralError as error:
             _log.warning("claim %s could not be given to its pods: %s", claim.name, error.message)
             self._book.touched.add(claim.name)
@@ -152,12 +152,12 @@ class ClaimReconciler:
     def _nudging(self, now: float) -> list[Coroutine[Any, Any, None]]:
         return [self._nudge(uid, stuck) for uid, stuck in self._nudges.due(now, self._in_hand)]
 
-    def _in_hand(self, stuck: Stuck) -> bool:
+    def _in_hand(self, stuck: StuckPod) -> bool:
         """Return whether the pod's claims are about to be written, so that a nudge would be too early."""
         claims = [self._book.own_claims[name] for name in stuck.claims if name in self._book.own_claims]
         return not stuck.leaving and any(claim.busy or claim.unsettled for claim in claims)
 
-    async def _nudge(self, uid: str, stuck: Stuck) -> None:
+    async def _nudge(self, uid: str, stuck: StuckPod) -> None:
         body = {"metadata": {"uid": uid, "annotations": {NUDGE: str(stuck.times)}}}
         try:
             call = Call("patch", PODS, self._namespace, stuck.name)

@@ -75,7 +75,7 @@ class _Node:
     asked: bool = False
 
 
-class LogCopies:
+class LogCopier:
     """Copies the logs of running tasks into the log store."""
 
     def __init__(

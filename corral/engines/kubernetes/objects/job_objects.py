@@ -16,7 +16,7 @@ import msgspec
 
 from corral.engines.kubernetes.api.resources import Call, Resource
 from corral.engines.kubernetes.api.transport import APPLY_PATCH, MERGE_PATCH, Transport
-from corral.engines.kubernetes.objects.undeclared_fields import Undeclared
+from corral.engines.kubernetes.objects.undeclared_fields import UndeclaredFields
 from corral.engines.kubernetes.watch.decoder import metadata_of
 from corral.engines.kubernetes.watch.object_copy import Change
 from corral.engines.kubernetes.watch.pod_structs import Meta, Object
@@ -80,7 +80,7 @@ class KubernetesDocuments:
             title: Reflector(transport, resource, Document, pace=_PACE, seed=f"{seed}/{title}")
             for title, resource in self._resources.items()
         }
-        self._undeclared = Undeclared(seconds=60.0)
+        self._undeclared = UndeclaredFields(seconds=60.0)
         self._changed: asyncio.Queue[list[DocumentChange]] = asyncio.Queue(1)
 
     async def run(self) -> None:

@@ -17,7 +17,7 @@ _EACH: Final = "[]"
 Path = tuple[str, ...]
 
 
-class Undeclared:
+class UndeclaredFields:
     """The fields, by kind, that a cluster does not know."""
 
     def __init__(self, *, seconds: float, now: Callable[[], float] = time.monotonic) -> None:

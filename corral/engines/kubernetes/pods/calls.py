@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.engines.kubernetes.api.concurrency_limit import Gate
+from corral.engines.kubernetes.api.concurrency_limit import ConcurrencyLimit
 from corral.engines.kubernetes.api.resources import PODS, Call
 from corral.engines.kubernetes.api.transport import MERGE_PATCH, Transport
 from corral.engines.kubernetes.pods.labels import attempt_of
@@ -36,7 +36,7 @@ class PodCalls:
         """`lease_left` returns the seconds for which this server may still act."""
         self._transport, self._server, self._namespace = transport, server, namespace
         self._lease_left = lease_left
-        self._gate = Gate()
+        self._gate = ConcurrencyLimit()
 
     async def find(self, attempt: AttemptId) -> Pod | None:
         """Return the attempt's pod, or None if this server has none."""

@@ -16,7 +16,7 @@ import msgspec
 
 from corral.engines.kubernetes.api.errors import WEBHOOK
 from corral.engines.kubernetes.api.resources import PODS, Call
-from corral.engines.kubernetes.devices.claim_allocation import Claiming
+from corral.engines.kubernetes.devices.claim_allocation import ClaimAllocator
 from corral.engines.kubernetes.devices.managed_nodes import NO_NAMED_DEVICES, DeviceAccess
 from corral.engines.kubernetes.pods.calls import POD, PodCalls, passing
 from corral.engines.kubernetes.pods.exit_codes import PodExit
@@ -29,7 +29,7 @@ from corral.engines.kubernetes.pods.template_policy import check_rights
 from corral.engines.kubernetes.pods.variables import task_variables
 from corral.engines.kubernetes.settings import KubernetesSettings
 from corral.engines.kubernetes.volumes.reachability import claims_of
-from corral.engines.kubernetes.volumes.volume_state import Mounting
+from corral.engines.kubernetes.volumes.volume_state import VolumeBinder
 from corral.engines.kubernetes.watch.pod_structs import Pod
 from corral.kernel.errors import (
     Conflict,
@@ -49,27 +49,27 @@ _FOR_NOW: Final = frozenset(
 
 
 @dataclass(slots=True)
-class Begun:
+class StartResult:
     """The result of a start: a pod, an end, or both when the pod is useless and has to end."""
 
     pod: Pod | None = None
     end: PodExit | None = None
 
 
-class Launching:
+class PodCreator:
     """Creates the pods of one server and the objects that they mount."""
 
     def __init__(
         self,
         calls: PodCalls,
         settings: KubernetesSettings,
-        claiming: Claiming,
+        claim_allocator: ClaimAllocator,
         runtimes: Runtimes,
         owned_objects: OwnedObjects,
     ) -> None:
-        """`claiming` creates the claims of named devices, `owned_objects` the objects that pods mount."""
-        self._calls, self._claiming = calls, claiming
-        self._mounting = Mounting(calls, settings.namespace)
+        """`claim_allocator` creates the claims of named devices, `owned_objects` the objects that pods mount."""
+        self._calls, self._claim_allocator = calls, claim_allocator
+        self._volume_binder = VolumeBinder(calls, settings.namespace)
         self._runtimes, self._owned_objects = runtimes, owned_objects
         self._settings = settings
         self._pod_settings = PodSettings(
@@ -84,7 +84,7 @@ class Launching:
 
     async def create(
         self, launch: TaskLaunch, node: str, access: DeviceAccess = NO_NAMED_DEVICES, rdma: tuple[str, ...] = ()
-    ) -> Begun:
+    ) -> StartResult:
         """Return the attempt's new or existing pod; the attempt's end if the cluster refuses it for now; or both.
 
         `access` says how the node's named devices are given, `rdma` names the resources of its RDMA network.
@@ -95,9 +95,9 @@ class Launching:
         gone = [each.id for each in launch.devices if not (resource_of(each.id) or access.has(each.id))]
         if gone:
             return _refused(f"device {gone[0]} of node {node} is not to be had by its name any more")
-        begun = Begun()
+        result = StartResult()
         try:
-            if (mounted := claims_of(manifest)) and (why := await self._mounting.prepare(mounted, node)):
+            if (mounted := claims_of(manifest)) and (why := await self._volume_binder.prepare(mounted, node)):
                 return _refused(why)
             if launch.given_secrets:
                 await self._owned_objects.put_secrets(launch)
@@ -105,31 +105,31 @@ class Launching:
                 await self._owned_objects.put_registries(launch)
             if needs_runtime(launch):
                 await self._owned_objects.give_runtime(launch)
-            await self._begin(begun, launch, node, access, manifest)
-            if needs_runtime(launch) and begun.pod is not None:
-                await self._owned_objects.own(begun.pod, launch.attempt)
+            await self._begin(result, launch, node, access, manifest)
+            if needs_runtime(launch) and result.pod is not None:
+                await self._owned_objects.own(result.pod, launch.attempt)
         except CorralError as error:
             for_now, passes = error.code in _FOR_NOW, passing(error)
             if not for_now and isinstance(passes, Unavailable):
                 raise passes from None
             if needs_runtime(launch):
                 await self._owned_objects.drop(launch.attempt)
-            if not for_now and begun.pod is None:
+            if not for_now and result.pod is None:
                 raise passes from None
-            begun.end = PodExit(REFUSED_FOR_NOW if for_now else START_FAILED, error.message)
-        return begun
+            result.end = PodExit(REFUSED_FOR_NOW if for_now else START_FAILED, error.message)
+        return result
 
     async def _begin(
-        self, begun: Begun, launch: TaskLaunch, node: str, access: DeviceAccess, manifest: dict[str, Any]
+        self, result: StartResult, launch: TaskLaunch, node: str, access: DeviceAccess, manifest: dict[str, Any]
     ) -> None:
         async def post(claims: Sequence[ClaimedDevice]) -> Pod:
             add_claims(manifest, claims)
-            begun.pod = await self._post(launch.attempt, manifest, strict=bool(launch.pod_template))
-            return begun.pod
+            result.pod = await self._post(launch.attempt, manifest, strict=bool(launch.pod_template))
+            return result.pod
 
         named = [access.named[device.id] for device in launch.devices if device.id in access.named]
         if named:
-            await self._claiming.start(launch, node, named, post)
+            await self._claim_allocator.start(launch, node, named, post)
         else:
             await post(())
 
@@ -181,8 +181,8 @@ class Launching:
         return manifest
 
 
-def _refused(why: str) -> Begun:
-    return Begun(end=PodExit(REFUSED_FOR_NOW, why))
+def _refused(why: str) -> StartResult:
+    return StartResult(end=PodExit(REFUSED_FOR_NOW, why))
 
 
 def _check(launch: TaskLaunch) -> None:

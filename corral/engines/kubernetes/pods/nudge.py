@@ -26,7 +26,7 @@ _LETTING_GO_SECONDS: Final = 2.0
 
 
 @dataclass(slots=True)
-class Stuck:
+class StuckPod:
     """A pod that has not made progress yet."""
 
     name: str
@@ -40,7 +40,7 @@ class NudgeQueue:
     """The pods to nudge, and when."""
 
     def __init__(self) -> None:
-        self._stuck: dict[str, Stuck] = {}
+        self._stuck: dict[str, StuckPod] = {}
 
     def fold(self, change: Change[Pod], now: float) -> None:
         """Fold the change of a pod."""
@@ -56,7 +56,7 @@ class NudgeQueue:
         known = self._stuck.get(meta.uid)
         if known is None or known.leaving != leaving:
             grace = (meta.deletion_grace_period_seconds or 0) + _LETTING_GO_SECONDS if leaving else FIRST_SECONDS
-            self._stuck[meta.uid] = Stuck(meta.name, claims, leaving, now + grace)
+            self._stuck[meta.uid] = StuckPod(meta.name, claims, leaving, now + grace)
 
     def failed(self, uid: str, now: float) -> None:
         """Record that the pod's kubelet failed to prepare its devices. The first nudge is then due at once."""
@@ -64,7 +64,7 @@ class NudgeQueue:
         if stuck is not None and not stuck.times:
             stuck.due = now
 
-    def due(self, now: float, in_hand: Callable[[Stuck], bool]) -> Iterator[tuple[str, Stuck]]:
+    def due(self, now: float, in_hand: Callable[[StuckPod], bool]) -> Iterator[tuple[str, StuckPod]]:
         """Yield the pods to nudge now, by UID. Each pod's next nudge is delayed with exponential backoff.
 
         `in_hand` returns whether a claim of the pod is about to be written, which makes a nudge too early.

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from corral.engines.base import ExecSession
-from corral.engines.kubernetes.logs.copier import LogCopies
+from corral.engines.kubernetes.logs.copier import LogCopier
 from corral.engines.kubernetes.pods.attempt_records import Ledger, Record
 from corral.engines.kubernetes.pods.calls import CALL_SECONDS, PodCalls
 from corral.engines.kubernetes.pods.exit_codes import explained
@@ -26,14 +26,14 @@ _FORCED_SECONDS: Final = 10.0
 _UNSEEN_SECONDS: Final = 5.0
 
 
-class Endings:
+class PodTerminator:
     """Stops attempts and reports their ends."""
 
     def __init__(
         self,
         ledger: Ledger,
         pods: PodCalls,
-        logs: LogCopies,
+        logs: LogCopier,
         view: ClusterView,
         *,
         report: Callable[[EngineEvent], None],

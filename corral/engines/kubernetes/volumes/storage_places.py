@@ -30,7 +30,7 @@ class Mount(NamedTuple):
     writable: bool
 
 
-class Reached(NamedTuple):
+class DataLocation(NamedTuple):
     """The location of data as seen by the container that moves it."""
 
     uri: str
@@ -52,20 +52,20 @@ def check_place(place: str) -> None:
         raise InvalidInput("bad-setting", message)
 
 
-def reach(uri: str, places: Iterable[str], *, writable: bool) -> Reached:
+def reach(uri: str, places: Iterable[str], *, writable: bool) -> DataLocation:
     """Resolve a URI to its location in the container. Raises InvalidInput if it is in no allowed place."""
     scheme, mark, rest = uri.partition("://")
     if not mark:
         return reach(f"file://{uri}", places, writable=writable)
     if scheme not in SCHEMES:
-        return Reached(uri, None)
+        return DataLocation(uri, None)
     plain = f"{scheme}://{posixpath.normpath(rest).lstrip('/') if scheme != 'file' else posixpath.normpath(rest)}"
     allowed = list(places)
     for place in sorted(allowed, key=len, reverse=True):
         whole = _whole(place, plain)
         if whole and (plain == whole or plain.startswith(whole.rstrip("/") + "/")):
             mount = _mount(whole, writable)
-            return Reached(f"file://{mount.path}{plain[len(whole.rstrip('/')) :]}", mount)
+            return DataLocation(f"file://{mount.path}{plain[len(whole.rstrip('/')) :]}", mount)
     shown = ", ".join(allowed) or "none"
     message = f"{uri} is in no place that jobs may use on this cluster ({shown}); storage_places can allow it."
     raise InvalidInput("place-not-allowed", message)
@@ -92,7 +92,7 @@ def _mount(place: str, writable: bool) -> Mount:
     return Mount("", f"{_MOUNTED}/{scheme}/{rest.strip('/')}", source, writable)
 
 
-def gathered(reached: Iterable[Reached]) -> list[Mount]:
+def gathered(reached: Iterable[DataLocation]) -> list[Mount]:
     """Return each place once, with a volume name; writable if anything is written there."""
     mounts: dict[str, Mount] = {}
     for mount in (found.mount for found in reached if found.mount is not None):

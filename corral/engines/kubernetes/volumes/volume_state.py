@@ -84,7 +84,7 @@ class VolumeView:
                 self._changed()
 
 
-class Mounting:
+class VolumeBinder:
     """Makes pods' claims get their volumes on the pods' nodes."""
 
     def __init__(self, calls: PodCalls, namespace: str) -> None:

@@ -26,7 +26,7 @@ class Change(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """For a deleted object: whether this is its final state, or only the last state seen."""
 
 
-class Mirror(Generic[T]):
+class ObjectCopy(Generic[T]):
     """The objects by key, and the changes not taken yet."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from corral.engines.kubernetes.api.backoff import Backoff
 from corral.engines.kubernetes.api.errors import Expired, refusal
 from corral.engines.kubernetes.api.resources import Call, Resource
 from corral.engines.kubernetes.watch.decoder import Added, Deleted, Failed, Modified, Reader, Unreadable
-from corral.engines.kubernetes.watch.object_copy import Change, Mirror
+from corral.engines.kubernetes.watch.object_copy import Change, ObjectCopy
 from corral.engines.kubernetes.watch.pod_structs import Bare, Object
 from corral.engines.kubernetes.watch.watch_source import Pace, Source
 from corral.kernel.draw import draw_between
@@ -49,7 +49,7 @@ class Reflector(Generic[T]):
         wanted = {"labelSelector": labels, "fieldSelector": fields}
         self._selectors = {name: value for name, value in wanted.items() if value}
         self._reader = Reader(kind)
-        self._mirror: Mirror[T] = Mirror()
+        self._copy: ObjectCopy[T] = ObjectCopy()
         self._backoff = Backoff(
             low=self._pace.backoff_low, high=self._pace.backoff_high, seed=seed, ids=(self._list_call.path, "backoff")
         )
@@ -71,19 +71,19 @@ class Reflector(Generic[T]):
     @property
     def items(self) -> Mapping[str, T]:
         """Every object by its key (UID), as last seen."""
-        return self._mirror.items
+        return self._copy.items
 
     @property
     def there(self) -> Collection[str]:
         """The keys of all existing objects, including those that could never be decoded."""
-        read, unread = self._mirror.items.keys(), self._mirror.unread
+        read, unread = self._copy.items.keys(), self._copy.unread
         return read | unread if unread else read
 
     async def take(self, most: int = 10_000) -> list[Change[T]]:
         """Wait for changes and take up to `most`: the latest state of each object, deletions included."""
         await self._arrived.wait()
-        taken = self._mirror.take(most)
-        if not self._mirror:
+        taken = self._copy.take(most)
+        if not self._copy:
             self._arrived.clear()
         self._room.set()
         return taken
@@ -127,13 +127,13 @@ class Reflector(Generic[T]):
                 raise
             page = self._reader.page(body)
             self._heard_it()
-            objects += self._mirror.known(page.objects)
+            objects += self._copy.known(page.objects)
             unreadable += page.unreadable
             version, token = version or page.version, page.proceed
             if not token:
                 break
         self._expired_pages = 0
-        self._mirror.replace(objects, unreadable)
+        self._copy.replace(objects, unreadable)
         self.unreadable += len(unreadable)
         self._warned &= {bare.key for bare in unreadable}
         for bare in unreadable:
@@ -165,28 +165,28 @@ class Reflector(Generic[T]):
                         self._apply(event)
                 finally:
                     self._tell()
-                while len(self._mirror) >= pace.waiting:
+                while len(self._copy) >= pace.waiting:
                     self._room.clear()
                     await self._room.wait()
 
     def _apply(self, event: Any) -> None:
         """Apply one `WatchEvent[T]`."""
         if isinstance(event, Modified | Added):
-            self._mirror.put(event.object)
+            self._copy.put(event.object)
             if self._warned:
                 self._warned.discard(event.object.key)
         elif isinstance(event, Deleted):
-            self._mirror.gone(event.object)
+            self._copy.gone(event.object)
             self._warned.discard(event.object.key)
         elif isinstance(event, Failed):
             raise refusal(self._watch_call, event.object)
         elif isinstance(event, Unreadable):
             self.unreadable += 1
             if event.deleted:
-                self._mirror.lost(event.object.key)
+                self._copy.lost(event.object.key)
                 self._warned.discard(event.object.key)
             else:
-                self._mirror.keep(event.object.key)
+                self._copy.keep(event.object.key)
                 self._warn(event.object, event.reason)
         self._version = event.object.metadata.resource_version or self._version
 
@@ -200,7 +200,7 @@ class Reflector(Generic[T]):
             _log.warning("%s %s cannot be read%s; it counts as last seen, or not at all", title, where, why)
 
     def _tell(self) -> None:
-        if self._mirror:
+        if self._copy:
             self._arrived.set()
 
     def _heard_it(self) -> None:
