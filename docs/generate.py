@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -84,6 +85,11 @@ def openapi() -> dict[str, Any]:
     nowhere = Path("/nonexistent")
     app = create_app(cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, connect=cast(Any, None))
     return app.openapi()
+
+
+def openapi_file() -> dict[str, str]:
+    """The OpenAPI document, from which the types of the portal and of the SDK are generated."""
+    return {"schema/openapi.json": json.dumps(openapi(), indent=1, ensure_ascii=False) + "\n"}
 
 
 def endpoints_page() -> dict[str, str]:
@@ -201,6 +207,7 @@ GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (
     documents,
     settings_page,
     commands_page,
+    openapi_file,
     endpoints_page,
     architecture,
     scheduling,

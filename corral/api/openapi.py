@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from corral.api.wire import REFERENCE, SHAPES, refused_with
+from corral.api.schemas import schemas_of
+from corral.api.wire import SHAPES, refused_with
 
 _SUMMARY = "Runs AI jobs on shared accelerators: whole gangs, close together, and always says why something waits."
 _OPEN = {"/healthz", "/readyz", "/metrics", "/api/v3/version", "/api/v3/login"}
@@ -31,9 +31,9 @@ def document(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document of `app`."""
     refused_with(400)
     built = get_openapi(title=app.title, version=app.version, summary=_SUMMARY, routes=app.routes)
-    _, shapes = msgspec.json.schema_components(SHAPES, ref_template=REFERENCE)
+    operations = [operation for methods in built["paths"].values() for operation in methods.values()]
     components = built.setdefault("components", {})
-    components["schemas"] = shapes
+    components["schemas"] = schemas_of(SHAPES, [each.get("requestBody") for each in operations])
     components["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
         "session": {"type": "apiKey", "in": "cookie", "name": "corral_session"},
