@@ -43,12 +43,18 @@ def document(app: FastAPI) -> dict[str, Any]:
             is_open = path in _OPEN or path.startswith(_OPEN_BELOW)
             operation["security"] = [] if is_open else [{"token": []}, {"session": []}]
             for answer in operation["responses"].values():
-                for content in answer.get("content", {}).values():
-                    _mend(content["schema"])
+                _mend(answer)
     return built
 
 
-def _mend(schema: dict[str, Any]) -> None:
-    """Remove the type `string` that FastAPI adds to the schema of a response that it does not encode itself."""
-    if len(schema) > 1 and schema.get("type") == "string" and ("$ref" in schema or "anyOf" in schema):
-        del schema["type"]
+def _mend(answer: dict[str, Any]) -> None:
+    """Remove the JSON string that FastAPI describes where it does not encode a response itself."""
+    contents = answer.get("content", {})
+    if contents.get("application/json", {}).get("schema") == {"type": "string"}:
+        del contents["application/json"]
+    if not contents:
+        answer.pop("content", None)
+    for content in contents.values():
+        schema = content["schema"]
+        if len(schema) > 1 and schema.get("type") == "string" and ("$ref" in schema or "anyOf" in schema):
+            del schema["type"]

@@ -15,7 +15,6 @@ from typing import Any, Final
 import msgspec
 
 from corral.model.records import JOB_DOCUMENT
-from corral.spec.schema import canonical_schema
 
 REFERENCE: Final = "#/components/schemas/{name}"
 Schemas = dict[str, dict[str, Any]]
@@ -57,6 +56,8 @@ def _mend(value: Any) -> None:
 
 def _job_document() -> Schemas:
     """Return the schemas of the canonical job document and of its parts, whose names begin with `Job`."""
+    from corral.spec.schema import canonical_schema  # the start of the server does not need it
+
     whole = canonical_schema()
     parts = whole.pop("$defs")
     del whole["$schema"], whole["title"]

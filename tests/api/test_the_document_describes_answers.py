@@ -50,3 +50,9 @@ def test_a_job_document_is_described_by_the_models_of_the_language(schemas: dict
 
 def test_the_schemas_are_in_the_order_of_their_names(schemas: dict[str, Any]) -> None:
     assert list(schemas) == sorted(schemas)
+
+
+def test_an_answer_without_json_is_not_described_as_json() -> None:
+    paths = openapi()["paths"]
+    assert list(paths["/metrics"]["get"]["responses"]["200"]["content"]) == ["text/plain"]
+    assert "content" not in paths["/api/v3/logout"]["post"]["responses"]["204"]

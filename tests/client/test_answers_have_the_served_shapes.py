@@ -86,8 +86,10 @@ def _fits(template: str, path: str) -> bool:
 
 
 def _named(answer: dict[str, Any]) -> str:
-    schema = answer.get("content", {}).get("application/json", {}).get("schema", {"type": "string"})
+    if "content" not in answer:
+        return "None"
+    schema = answer["content"]["application/json"]["schema"]
     parts = [part["$ref"].removeprefix(REFERENCE) for part in schema.get("anyOf", [schema]) if "$ref" in part]
-    if not parts:
-        return {"string": "None", "object": "Record"}[schema["type"]]
+    if not parts and schema == {"type": "object"}:
+        return "Record"
     return " | ".join(re.sub(r"^Page_(\w+)_$", r"Page[\1]", part) for part in parts)
