@@ -1,1 +1,1 @@
-"""Measures Corral as a person would meet it: real servers, real processes, figures with bounds and reasons."""
+"""Benchmarks of Corral on real servers and real processes; `bounds.toml` holds their bounds and reasons."""

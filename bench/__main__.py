@@ -1,4 +1,4 @@
-"""Why: one way to run every benchmark: `python -m bench` lists them, `python -m bench NAME [-o json]` runs one."""
+"""Run the benchmarks: `python -m bench` lists them, `python -m bench NAME [-o json]` runs one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from corral import __version__
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what the command line says; 1 when a figure that must be reached was missed, 2 on a wrong name."""
+    """Run the command line; returns 1 when a figure misses its `must` bound, 2 for an unknown name."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measures Corral against bench/bounds.toml.")
     parser.add_argument("name", nargs="?", help="which benchmark; without a name they are listed")
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(benchmark: Benchmark) -> dict[str, object]:
-    """The record of one run: what, when, on which machine, every figure with its bounds and verdict.
+    """Run one benchmark and return its record: date, machine, and every figure with its bounds and verdict.
 
     Raises RuntimeError when the benchmark did not report a figure that bounds.toml has.
     """
@@ -71,7 +71,7 @@ def run(benchmark: Benchmark) -> dict[str, object]:
 
 
 def table(record: dict[str, object]) -> str:
-    """The record as a person reads it."""
+    """Format the record as a table for people."""
     lines = [f"{record['benchmark']}: {record['what']}"]
     figures = record["figures"]
     assert isinstance(figures, list)

@@ -1,8 +1,7 @@
-"""What hostile clients cost the server, and everybody else: each of them for some seconds, beside one honest reader.
+"""Measure how much each hostile client slows the server down for one honest reader.
 
-Beside each stand the 99th percentile of the list's page for the honest reader, by how much front's memory grew at most,
-and the processor time that the server took in a second. The list's page is bounded by three times its quiet figure or
-100 ms, whichever is more.
+For each client: the 99th percentile of the reader's job list page, the largest growth of front's memory, and the
+server's processor seconds per second. The page may take three times its quiet figure or 100 ms, whichever is more.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ SETTINGS = {"CORRAL_LOG_LEVEL": "error"}
 
 
 def measure() -> dict[str, float]:
-    """`NAME` is the page's 99th percentile as a part of what it may be, `memory-back` MB above idle a minute later."""
+    """`NAME`: the page's 99th percentile divided by its bound; `memory-back`: MB above idle a minute later."""
     with running_server(settings=SETTINGS) as server, server.client() as client:
         return one_after_the_other(server, client, LOADS)
 
 
 def one_after_the_other(server: Server, client: httpx2.Client, names: Iterable[str]) -> dict[str, float]:
-    """The figures of these hostile clients, and front's memory a minute after the last of them."""
+    """Measure these hostile clients in turn, and front's memory a minute after the last of them."""
     client.get(PAGE).raise_for_status()
     quiet = _page(client, QUIET_SECONDS)
     idle = pss([front(server)])
@@ -55,7 +54,7 @@ def one_after_the_other(server: Server, client: httpx2.Client, names: Iterable[s
 
 
 def beside(server: Server, client: httpx2.Client, name: str, bound: float) -> dict[str, float]:
-    """The figures of one hostile client."""
+    """Measure one hostile client."""
     pids, pid = tree(server.supervisor), front(server)
     with hostile(server, name), _peak(pid) as peak:
         used, at = cpu_seconds(pids), time.perf_counter()
@@ -66,7 +65,7 @@ def beside(server: Server, client: httpx2.Client, name: str, bound: float) -> di
 
 @contextlib.contextmanager
 def hostile(server: Server, name: str) -> Iterator[None]:
-    """Have one of them at work.
+    """Run one hostile client as a process.
 
     Raises RuntimeError when it does not begin, or ends by itself.
     """
@@ -89,7 +88,7 @@ def hostile(server: Server, name: str) -> Iterator[None]:
 
 
 def front(server: Server) -> int:
-    """The pid of the server's front."""
+    """The pid of the server's front process."""
     pid = children_of(server.supervisor).get("front")
     if pid is None:
         raise RuntimeError("the server has no front")
@@ -97,7 +96,7 @@ def front(server: Server) -> int:
 
 
 def _page(client: httpx2.Client, seconds: float) -> float:
-    """The 99th percentile, in milliseconds, of the list's page asked for again and again for so long."""
+    """Fetch the job list page repeatedly for `seconds`; the 99th percentile in milliseconds."""
     times: list[float] = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -110,7 +109,7 @@ def _page(client: httpx2.Client, seconds: float) -> float:
 
 @contextlib.contextmanager
 def _peak(pid: int) -> Iterator[list[float]]:
-    """The memory of a process in MB: at first, and at most meanwhile."""
+    """Sample a process's memory in MB: the first value, then the largest since."""
     first = pss([pid])
     seen, done = [first, first], threading.Event()
 

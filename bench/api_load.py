@@ -1,4 +1,4 @@
-"""A long scheduling cycle, many followers and large documents must never be felt by whoever opens the list of jobs."""
+"""Time the job list page during long scheduling cycles, with many log followers and large documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from bench.stats import median, percentile
 
 JOBS, FOLLOWERS, CONNECTIONS = 4_000, 200, 8
 READERS = ("followers", "validations", "starts")
-"""20 followers of 100 MB, 60 validations of 877 kB at once, 2,000 starts at once (`bench.hostile`)."""
+"""Hostile clients of `bench.hostile`: 20 followers of 100 MB, 60 validations of 877 kB at once, 2,000 starts at once.
+"""
 CLUSTER = Path(__file__).resolve().parents[1] / "examples" / "cluster.yaml"
 PAGE = "/api/v3/jobs?limit=50&state=waiting"
 PAUSE_SECONDS = 0.02
@@ -27,7 +28,7 @@ PATIENCE_SECONDS = 400.0
 
 
 def measure() -> dict[str, float]:
-    """Milliseconds of the list's page, asked for all the time while another process makes the load."""
+    """Milliseconds of the list page, fetched repeatedly while another process makes the load."""
     settings = {"CORRAL_LOGS_PER_USER": str(2 * FOLLOWERS)}
     with running_server("--cluster", str(CLUSTER), settings=settings) as server, server.client() as client:
         rows = one_after_the_other(server, client, READERS)

@@ -1,7 +1,8 @@
-"""Why: to measure what reading a cluster costs, its events must come from another process, as fast as anyone takes them.
+"""A fake API server that sends one list of pods and a watch as fast as the client reads.
 
-It speaks as much of HTTP as a reflector asks for: one list in pages, then a watch in chunks. Every event is the same
-5.6 KB pod, with the fields of a pod that Corral wrote and a kubelet reported on, under another name, UID and version.
+It runs in a process of its own, so that its cost does not count. It speaks the HTTP that a reflector needs: one list in
+pages, then a watch in chunks. Every event is the same 5.6 KB pod, with the fields that Corral and a kubelet write,
+under another name, UID and version.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ PAGE = 500
 FLUSH_BYTES = 64 * 1024
 NAME, UID, VERSION = b"train-7f3a-worker-0-1", b"00000000-0000-4000-8000-000000000000", b'"184467"'
 LAST = "the-last"
-"""The name in the watch's last event."""
+"""The pod name in the watch's last event."""
 
 
 def pod(name: str, version: int) -> bytes:
@@ -33,7 +34,7 @@ _read: list[bytes] = []
 
 
 async def serve(pods: int, events: int) -> None:
-    """Serve until killed; says its port on standard output."""
+    """Serve until killed; prints the port on standard output."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):

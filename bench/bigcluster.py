@@ -1,7 +1,7 @@
-"""Why: a cluster of 5,000 nodes and 50,000 pods does not fit beside what is measured; a process that tells of one does.
+"""A fake API server with 5,000 nodes and 50,000 pods, which need too much memory to run for real.
 
-It answers lists in pages and watches with changes, as the API server does: nodes of 8 devices in racks of twenty, ten
-running pods of 5.6 KB each, that are not Corral's. Everything else that is asked for is an empty list.
+It answers lists in pages and watches with changes, as the API server does: nodes of 8 devices in racks of twenty, and
+ten running pods of 5.6 KB on each that are not Corral's. Every other list is empty.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CONDITIONS = ("NetworkUnavailable", "MemoryPressure", "DiskPressure", "PIDPress
 
 
 def node_name(at: int) -> str:
-    """What a node is called."""
+    """The name of node `at`."""
     return f"node-{at:05}"
 
 
@@ -67,7 +67,7 @@ def pod_of(nodes: int, at: int, version: int) -> bytes:
 
 
 async def serve(nodes: int, pods: int, changes: int) -> None:
-    """Serve until killed; says its port on standard output."""
+    """Serve until killed; prints the port on standard output."""
     kinds: dict[str, tuple[int, int, Callable[[int, int], bytes]]] = {
         "/api/v1/nodes": (nodes, 0, lambda at, version: node(at)),
         "/api/v1/pods": (pods, changes, lambda at, version: pod_of(nodes, at, version)),

@@ -1,4 +1,4 @@
-"""Why: a bound is data with a reason, so that changing one is a visible decision and not an edit of code."""
+"""Read the figures, bounds and reasons of all benchmarks from `bounds.toml`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BOUNDS_FILE = Path(__file__).with_name("bounds.toml")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number that a benchmark reports, and what is expected of it (in `unit`)."""
+    """One number that a benchmark reports, its unit and its bounds."""
 
     name: str
     unit: str
@@ -22,13 +22,13 @@ class Figure:
     aim: float | None = None
 
     def reaches(self, value: float, bound: float | None) -> bool:
-        """Whether `value` is as good as `bound`; no bound is always reached."""
+        """Whether `value` is within `bound`; true when the bound is None."""
         if bound is None:
             return True
         return value <= bound if self.better == "less" else value >= bound
 
     def verdict(self, value: float) -> str:
-        """One word: missed (the must), met, or aim (that too was reached); empty without a bound."""
+        """`missed` (the must), `met`, or `aim` (the aim was reached too); empty without a bound."""
         if self.must is None and self.aim is None:
             return ""
         if not self.reaches(value, self.must):
@@ -38,7 +38,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """What is measured, by name, and the figures it must report."""
+    """One benchmark: its name, the subject that it measures, and the figures that it must report."""
 
     name: str
     what: str
@@ -51,7 +51,7 @@ class Benchmark:
 
 
 def load_bounds(path: Path = BOUNDS_FILE) -> dict[str, Benchmark]:
-    """Every benchmark by name, in the file's order.
+    """Load every benchmark by name, in the file's order.
 
     Raises TypeError when a figure has an unknown key or lacks one.
     """

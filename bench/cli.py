@@ -1,4 +1,4 @@
-"""Why: the command line is felt a hundred times a day, so its cold start is a figure of its own."""
+"""Time the command line's cold start, which users meet on every call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: what is known of a large cluster must leave the machine's memory to its jobs: the real control, filled."""
+"""Measure the memory of a real control that holds a large cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.timed_server import CONNECTIONS, TimedServer, timed_server
 NODES, JOBS = 8192, 20_000
 PATIENCE_SECONDS = 120.0
 _IDLE_SHARE = 0.05
-"""Control rests when it uses no more of a processor than this."""
+"""Control counts as idle when it uses less than this share of one processor."""
 _SHOWN_EVERY = 2000
 _CLUSTER = {
     "kind": "Cluster",
@@ -59,7 +59,7 @@ async def _fill(server: TimedServer) -> dict[str, float]:
 
 
 async def _submit(client: httpx2.AsyncClient, numbers: Iterator[int], begun: float) -> None:
-    """One connection's jobs, one after the other, with a line on stderr now and then."""
+    """Submit jobs over one connection, one after the other; prints progress on stderr."""
     for number in numbers:
         role = {
             "replicas": 1 + number % 4,
@@ -74,7 +74,7 @@ async def _submit(client: httpx2.AsyncClient, numbers: Iterator[int], begun: flo
 
 
 async def _rest(server: TimedServer) -> None:
-    """Wait until control has nothing more to do."""
+    """Wait until control is idle."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         before = cpu_seconds([server.control])

@@ -1,11 +1,11 @@
-"""Why: nothing is lost and nothing runs twice, whoever is killed and whenever; this kills for real and counts.
+"""Kill the server's processes at random moments and check that no job is lost or run twice.
 
-Each job locks a file of its own and one for every device that it was given, prints numbered lines and ends with a code
-chosen beforehand. Some remove their own folder in their first attempt, with the engine's record of it, and are to be ended
-and begun again; some leave a process behind that tells nothing of whose it is. It inherits the locks, so they are held for
-as long as anything of an attempt lives. While they run, the supervisor, front, control or all of them are killed (SIGKILL)
-at random moments. Afterwards every acknowledged job must have ended with its own code, printed every line once, and never
-have run twice at once; no device may have been two jobs' at once; and nothing may be left behind.
+Each job locks a file of its own and one for every device that it was given, prints numbered lines and ends with a known
+exit code. Some jobs remove their own folder in their first attempt, with the engine's record of it; they must be ended
+and started again. Some leave a process behind that nothing identifies as theirs. It inherits the locks, so they are
+held as long as any process of the attempt lives. Meanwhile the supervisor, front, control or all of them are killed
+(SIGKILL). Afterwards every acknowledged job must have ended with its own code, have printed every line once, and never
+have run twice at once. No device may have been held by two jobs at once, and no process may be left.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ case $CORRAL_ATTEMPT in *.0) echo "$CORRAL_ATTEMPT" >> "$CRASH_FOLDER/removed"; 
 _LEAVES: Final = 'env -i setsid sleep %(left)s & echo "$CORRAL_ATTEMPT" >> "$CRASH_FOLDER/left"'
 _KINDS: Final = (_PLAIN,) * 8 + (_REMOVES, _LEAVES)
 _CLUSTER: Final = Path(__file__).parent.parent / "examples" / "cluster.yaml"
-"""16 described devices, so that at times jobs wait for one that another has just left."""
+"""16 described devices, few enough that jobs sometimes wait for one that another job has just released."""
 _CORRAL: Final = (sys.executable, "-m", "corral.cli.main")
 _READY_SECONDS: Final = 30.0
 _END_SECONDS: Final = 120.0
@@ -63,7 +63,7 @@ _END_SECONDS: Final = 120.0
 
 @dataclass
 class Tally:
-    """What a run of kills has shown; all lists are empty when the promise was kept."""
+    """The result of a run of kills; all lists are empty when nothing went wrong."""
 
     kills: int = 0
     jobs: int = 0
@@ -73,9 +73,9 @@ class Tally:
     doubled: list[str] = field(default_factory=list)
     devices_doubled: list[str] = field(default_factory=list)
     left_behind: list[str] = field(default_factory=list)
-    """Processes that jobs left, and that are alive after their end."""
+    """Processes that jobs left, and that are alive after the jobs' end."""
     devices_taken: int = 0
-    """How often a job held devices: the count above would be empty, too, if none ever had."""
+    """How often a job held devices; zero would make `devices_doubled` meaningless."""
     removed: int = 0
     """How often a job removed its folder."""
     left: int = 0
@@ -84,7 +84,7 @@ class Tally:
 
     @property
     def kept(self) -> bool:
-        """Whether nothing was lost, changed or doubled."""
+        """Whether nothing was lost, changed or run twice."""
         broken = self.lost or self.wrong_code or self.wrong_log
         return not (broken or self.doubled or self.devices_doubled or self.left_behind)
 
@@ -131,7 +131,7 @@ class Victim:
         return json.loads(text) if text else None
 
     def insist(self, method: str, path: str, body: object = None, key: str = "") -> Any:
-        """The same call until the server answers it; only an answer about the call itself is raised."""
+        """Repeat a call until the server answers it; raises only errors that concern the call itself."""
         end = time.monotonic() + _END_SECONDS
         while True:
             try:
@@ -146,7 +146,7 @@ class Victim:
             self.up()
 
     def processes(self) -> dict[str, int]:
-        """The pids of supervisor, front and control as they run now."""
+        """The present pids of supervisor, front and control."""
         record = supervisor.running(self.data)
         if record is None:
             return {}
@@ -164,17 +164,17 @@ class Victim:
 
 
 def task_script(pause: str, code: int, first: str = _PLAIN) -> str:
-    """What a job's only task runs: it locks itself and its devices, does `first`, prints, and ends with `code`."""
+    """The script of a job's only task: lock itself and its devices, run `first`, print, and exit with `code`."""
     return _TASK % {"lines": LINES, "pause": pause, "code": code, "first": first % {"left": _left()}}
 
 
 def _left() -> str:
-    """How long what is left behind would sleep, by which it is known."""
+    """The unusual sleep time of leftover processes, by which they are found."""
     return str(1_000_000 + os.getpid())
 
 
 def submit(victim: Victim, number: int, draw: random.Random) -> tuple[str, int]:
-    """One job that writes its lines and ends with its own code; its id and that code."""
+    """Submit one job that writes its lines and exits with its own code; returns its id and that code."""
     code, devices = draw.choice((0, 0, 0, 3, 7)), draw.choice((0, 0, 1, 1, 2))
     script = task_script(draw.choice(("0.005", "0.02", "0.05")), code, draw.choice(_KINDS))
     document = {
@@ -224,7 +224,7 @@ def run(folder: Path, kills: int, seed: int, in_flight: int = 20) -> Tally:
 
 
 def measure() -> dict[str, float]:
-    """The full count: a thousand kills; `lost` has wrong exit codes and incomplete logs in it."""
+    """A full run with a thousand kills; `lost` includes wrong exit codes and incomplete logs."""
     with tempfile.TemporaryDirectory(prefix="corral-crash-") as folder:
         tally = run(Path(folder), kills=1000, seed=1)
     seen = {"lost": tally.lost, "code": tally.wrong_code, "log": tally.wrong_log, "device": tally.devices_doubled}
@@ -263,7 +263,7 @@ def _count(victim: Victim, expected: dict[str, int], tally: Tally) -> None:
 
 
 def _wrong(log: list[str]) -> str:
-    """What a job's log has too much or too little, or in another order; "" when nothing."""
+    """The lines that a job's log lacks, repeats or has out of order; "" when it is correct."""
     expected = [f"line {number}" for number in range(LINES)]
     if log == expected:
         return ""
@@ -273,7 +273,7 @@ def _wrong(log: list[str]) -> str:
 
 
 def _sleeping(seconds: str) -> list[str]:
-    """The pids of those that sleep for so long."""
+    """The pids of the processes that sleep for `seconds`."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Why: benchmarks of the scheduler are about the same machines and the same gangs; what they are is said once."""
+"""The machines and gangs that all scheduler benchmarks use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def machines(count: int, racks: int) -> Inventory:
 def gang(
     number: int, *, tasks: int = 1, devices: int = 1, required: str = "", cpu: int = 1000, queue: str = "default"
 ) -> GangRequest:
-    """Tasks of one role that ask for devices, processors and memory."""
+    """A gang of one role whose tasks request devices, processors and memory."""
     role = RoleAsk("worker", tuple(range(tasks)), tasks, cpu, 2**30, devices=DeviceAsk(devices))
     job = JobId(f"job{number:08}")
     return GangRequest(job, 0, "ada", queue, 10, float(number), (role,), TopologyAsk(required))

@@ -1,4 +1,4 @@
-"""Why: an answer to "why does it wait, until when, what would help" is given in control's loop: it must be short."""
+"""Time one explain answer (why a job waits, until when, and its remedies), which runs in the control loop."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _BOUND = 3600
 
 
 def explained() -> float:
-    """Milliseconds of an answer, the middle of three: 20,000 jobs of 240 kinds wait on 2,000 full nodes.
+    """Milliseconds of an answer, the median of three: 20,000 jobs of 240 kinds wait on 2,000 full nodes.
 
-    A full collection of garbage that falls into one of them costs 140 ms more.
+    A full garbage collection during one of them costs 140 ms more.
     """
     cluster, queue, policy = Cluster(), Queue(), find_policy()
     cluster.apply(NodesSeen(machines(2000, 125)))

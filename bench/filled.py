@@ -1,4 +1,4 @@
-"""Why: the API's figures count on a store as full as a year of work makes it, and nobody waits a year for one."""
+"""Fill a store with a year's worth of ended jobs, for the API benchmarks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SUCCEEDED = Completion(0, "Succeeded", ExitClass.SUCCEEDED)
 
 
 def fill(data: Path, *, jobs: int, big_tasks: int) -> str:
-    """Store `jobs` ended jobs and one more of `big_tasks` tasks in the data folder; the id of the big one."""
+    """Store `jobs` ended jobs and one of `big_tasks` tasks in the data folder; returns the id of the big one."""
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     return asyncio.run(_fill(data, jobs, big_tasks))
 

@@ -1,4 +1,4 @@
-"""Why: benchmarks meet Corral as a person does, through `corral up` on a folder of their own."""
+"""Start a server for a benchmark through `corral up` on a folder of its own."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ LINK = re.compile(r"(https?://\S+)/sign-in#link=(\S+)")
 READY_SECONDS = 30.0
 STOP_SECONDS = 30.0
 _UNBOUNDED = {"CORRAL_SUBMITS_PER_HOUR": "0", "CORRAL_TASKS_PER_USER": "0"}
-"""One account of a benchmark has what many have elsewhere."""
+"""Limits off: one account of a benchmark does the work of many."""
 
 
 @dataclass
 class Server:
-    """A server of this benchmark's own: its address, the administrator's token, its process and folder."""
+    """A benchmark's own server: its address, the administrator's token, its process and folder."""
 
     url: str
     token: str
@@ -63,17 +63,17 @@ def running_server(
     prepare: Callable[[Path], object] | None = None,
     patience: float = READY_SECONDS,
 ) -> Iterator[Server]:
-    """Start a server with a data folder of its own on a free port, signed in; stop it and its jobs at the end.
+    """Start a server on a free port, signed in; stop it and its jobs at the end.
 
-    The data folder is empty, or what `prepare` made of it.
+    Its data folder is its own: empty, or as `prepare` left it.
 
-    Raises RuntimeError with what the server said when it does not become ready.
+    Raises RuntimeError with the server's output when it does not become ready.
     """
     with tempfile.TemporaryDirectory(prefix="corral-bench-") as folder:
         home = Path(folder)
         data = home / "data"
         environment = {key: value for key, value in os.environ.items() if not key.startswith("CORRAL_")}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed Corral has its bytecode
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as in an installed Corral, which has its bytecode
         environment |= {
             "XDG_CONFIG_HOME": str(home / "config"),
             "PYTHONUNBUFFERED": "1",
@@ -105,7 +105,7 @@ def running_server(
 
 
 def _wait_for_link(process: subprocess.Popen[str], patience: float) -> tuple[str, str]:
-    """Read what the server says until its sign-in link; afterwards a thread keeps the pipe empty."""
+    """Read the output up to the sign-in link; afterwards a thread drains the pipe."""
     assert process.stdout
     said: list[str] = []
     guard = threading.Timer(patience, process.kill)

@@ -1,7 +1,8 @@
-"""Why: score row H13: HiveD's own algorithm, whose guarantees cost it 15 to 20 ms a gang at 65,536 devices, must cost less.
+"""Time HiveD's own cell allocation algorithm at 65,536 devices (score row H13); its guarantees cost 15 to 20 ms a gang.
 
-8 virtual clusters own an eighth of the nodes each; random gangs of 1 to 64 devices come until 75 % is in use, then as many
-end as come. A gang is searched for (`schedule`) and taken (`add_allocated`), as a pod of Kubernetes would be.
+8 virtual clusters own an eighth of the nodes each. Random gangs of 1 to 64 devices arrive until 75 % is in use, then as
+many end as arrive. Each gang is searched for (`schedule`) and allocated (`add_allocated`), as HiveD does for a
+Kubernetes pod.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ TYPES = {
 
 
 def measure() -> dict[str, float]:
-    """Milliseconds of processor time: from data to an algorithm that can schedule, the search, a whole gang, and a copy."""
+    """Milliseconds of processor time: from data to a ready algorithm, the search, a whole gang, and a copy."""
     gc.collect()
-    gc.disable()  # as whoever loads a cluster does: nothing built here is garbage
+    gc.disable()  # as control does when it loads a cluster: nothing built here is garbage
     begun = process_time()
     algorithm = HivedAlgorithm(cluster())
     start = (process_time() - begun) * 1000
@@ -51,7 +52,7 @@ def measure() -> dict[str, float]:
 
 
 def cluster() -> HivedCluster:
-    """65,536 devices in racks of 16 nodes, and who owns them."""
+    """65,536 devices in racks of 16 nodes, and the queue that owns each."""
     racks = [
         {"cellType": "rack", "cellChildren": [{"cellAddress": f"n{rack}-{at}"} for at in range(16)]}
         for rack in range(NODES // 16)

@@ -1,6 +1,7 @@
-"""Clients that mean harm, or read and ask without measure: each is a process of its own, `python -m bench.hostile NAME`.
+"""Hostile or greedy API clients, each a process of its own: `python -m bench.hostile NAME`.
 
-It prints `begun` once its load is on, then goes on until it is ended. `CORRAL_URL` and `CORRAL_TOKEN` say where, and who.
+A client prints `begun` once its load is on, then goes on until it is ended. It reads the server's address from
+`CORRAL_URL` and its token from `CORRAL_TOKEN`.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ Load = Callable[[httpx2.AsyncClient], Awaitable[None]]
 
 
 def begun() -> None:
-    """Say that the load is on."""
+    """Print that the load is on."""
     print("begun", flush=True)
 
 
 async def followers(client: httpx2.AsyncClient) -> None:
-    """20 followers read a log of 100 MB as fast as they are given it, again and again."""
+    """20 followers read a log of 100 MB as fast as the server sends it, again and again."""
     job = await _submit(client, "followed", f"yes {'x' * 99} | head -c {LOG_BYTES}; exec sleep 100000")
     path = f"/api/v3/jobs/{job}/tasks/worker/0/logs"
     await _written(client, path)
@@ -43,7 +44,7 @@ async def followers(client: httpx2.AsyncClient) -> None:
 
 
 async def _written(client: httpx2.AsyncClient, path: str) -> None:
-    """Wait until the whole log is there."""
+    """Wait until the whole log is written."""
     received = 0
     async with client.stream("GET", path, params={"follow": "true"}) as stream:
         async for chunk in stream.aiter_raw():
@@ -74,7 +75,7 @@ async def validations(client: httpx2.AsyncClient) -> None:
 
 
 async def starts(client: httpx2.AsyncClient) -> None:
-    """2,000 jobs of one task begin at once; then it waits."""
+    """2,000 jobs of one task start at once; then the client waits."""
     begun()
     numbers = iter(range(STARTS))
 
@@ -87,7 +88,7 @@ async def starts(client: httpx2.AsyncClient) -> None:
 
 
 async def headers(client: httpx2.AsyncClient) -> None:
-    """8 anonymous connections send headers without end; each is opened again when it is closed."""
+    """8 anonymous connections send endless headers; each is opened again when the server closes it."""
     begun()
 
     async def endless() -> None:
@@ -128,7 +129,7 @@ async def archives(client: httpx2.AsyncClient) -> None:
 
 
 def _negative() -> bytes:
-    """A header whose size is -512 in base 256."""
+    """A tar header whose size is -512 in base 256."""
     info = tarfile.TarInfo("a").tobuf(tarfile.USTAR_FORMAT)
     block = bytearray(info)
     block[124:136] = (-512).to_bytes(12, "big", signed=True)
@@ -155,12 +156,12 @@ def _bomb() -> bytes:
 
 class _Zeros:
     def read(self, size: int) -> bytes:
-        """As many zeros as are asked for."""
+        """Return `size` zeros."""
         return bytes(size)
 
 
 async def unread(client: httpx2.AsyncClient) -> None:
-    """100 followers of a log of 100 MB never read a byte of it; whoever is cut comes back."""
+    """100 followers of a log of 100 MB never read a byte of it and reconnect when they are cut off."""
     job = await _submit(client, "unread", f"yes {'x' * 99} | head -c {LOG_BYTES}; exec sleep 100000")
     path = f"/api/v3/jobs/{job}/tasks/worker/0/logs"
     await _written(client, path)
@@ -169,7 +170,7 @@ async def unread(client: httpx2.AsyncClient) -> None:
 
 
 async def streams(client: httpx2.AsyncClient) -> None:
-    """One user opens 5,000 event streams and reads none; whoever is refused comes back."""
+    """One user opens 5,000 event streams, reads none, and retries every one that is refused."""
     begun()
     await asyncio.gather(*(_unread("/api/v3/events") for _ in range(STREAMS)))
 
@@ -210,7 +211,7 @@ _JSON = {"Content-Type": "application/json"}
 
 
 async def _again(at_once: int, call: Callable[[], Awaitable[object]]) -> None:
-    """So many callers make the call again and again, whatever is answered."""
+    """Repeat the call in `at_once` tasks, whatever the server answers."""
 
     async def caller() -> None:
         while True:
@@ -251,7 +252,7 @@ async def _signed_in() -> AsyncIterator[httpx2.AsyncClient]:
 
 
 async def main(name: str) -> None:
-    """Be this client until ended."""
+    """Run this client until it is ended."""
     async with _signed_in() as client:
         await LOADS[name](client)
 

@@ -1,6 +1,6 @@
-"""Why: a cluster of 500 nodes that is empty in the morning must be full before anybody gets impatient.
+"""Fill an empty cluster of 500 nodes with one-device jobs.
 
-4,000 one-device jobs are submitted one by one through the API; the time ends when the API server has every pod Running.
+4,000 jobs are submitted one by one through the API; the time ends when the API server has every pod Running.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ JOBS = 4_000
 
 
 def measure() -> dict[str, float]:
-    """Seconds from the first submission to the last pod's Running, and whose processor time it took."""
+    """Seconds from the first submission until the last pod is Running, and the processor time of each process."""
     with served_cluster() as served:
         measured = asyncio.run(fill(served))
         made = objects_of(served, claims=False)
@@ -26,7 +26,7 @@ def measure() -> dict[str, float]:
 
 
 def beside(seconds: float, made: Sequence[Pair], *, claims: bool) -> dict[str, float]:
-    """What a client that decides nothing takes for the same objects, and how many times that `seconds` are."""
+    """Time a plain client that creates the same objects; also `seconds` divided by its time."""
     bare = seconds_for(made, claims=claims)
     return {"bare": bare, "times bare": seconds / bare}
 

@@ -1,6 +1,6 @@
-"""Why: a device with a name costs three writes instead of one, and a cluster must be full soon all the same.
+"""Fill a cluster whose devices are given by DRA claims, which cost three writes a task instead of one.
 
-As `k8s-4000`, with nodes whose devices are given by claims; afterwards the API server says who has which device.
+The same load as `k8s-4000`. Afterwards the API server's objects show whether two claims hold the same device.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bench.k8s_cluster import served_cluster
 
 
 def measure() -> dict[str, float]:
-    """Seconds from the first submission to the last pod's Running, and how many devices two claims have."""
+    """Seconds from the first submission until the last pod is Running, and the number of devices that two claims hold."""
     with served_cluster(claims=True) as served:
         measured = asyncio.run(fill(served))
         held: Counter[tuple[str, str]] = Counter()

@@ -1,6 +1,7 @@
-"""Why: what a cluster itself takes for the same objects is the measure of what Corral adds, on any machine, in any hour.
+"""Create Corral's objects with a plain client, as the baseline for the time that Corral adds.
 
-A client that decides nothing creates on a fresh cluster the pods, and the claims, that Corral made on another one.
+On a fresh cluster the client creates the pods and claims that Corral made on another one; it makes no decisions. The
+ratio of both times depends little on the machine and its load.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ CLAIMS = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
 _OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "ownerReferences", "generation")
 
 Pair = tuple[dict[str, Any], dict[str, Any] | None]
-"""A pod and its claim, where it has one."""
+"""A pod and its claim, if it has one."""
 
 
 def objects_of(served: ServedCluster, *, claims: bool) -> list[Pair]:
-    """What the server has written, as it would have to be written again."""
+    """The server's pods and claims, without the fields that the API server sets."""
     made = {claim["metadata"]["name"]: claim for claim in served.list(f"{CLAIMS}?limit=1000")} if claims else {}
     return [(_fresh(pod), _claim_of(pod, made) if claims else None) for pod in served.pods()]
 

@@ -1,7 +1,7 @@
-"""Why: what a server does on a cluster is measured whole: `corral up` on a real control plane whose nodes kwok plays.
+"""Run `corral up` on a real control plane whose nodes are simulated by kwok.
 
-etcd, the API server, the controllers, kwok, front, control and the client all share this machine's processors, so every
-figure includes what the cluster itself needs; `used` tells whose the time was.
+etcd, the API server, the controllers, kwok, front, control and the client all share this machine's processors. So every
+figure includes the cluster's own work; `used` splits the processor time by process.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ NAMESPACE = "bench"
 CONNECTIONS = 8
 PATIENCE_SECONDS = 300.0
 SETTINGS = {"CORRAL_LOG_LEVEL": "warning", "CORRAL_LOG_COPYING": "off"}
-"""Played nodes have no logs; to ask for them would measure refusals."""
+"""Simulated nodes have no logs; requests for them would only measure refusals."""
 
 
 @dataclass
 class ServedCluster:
-    """A server, its cluster, and what each has used so far."""
+    """A server, its cluster, and the processor time that each has used so far."""
 
     server: Server
     plane: ControlPlane
@@ -55,17 +55,17 @@ class ServedCluster:
                 return items
 
     def used(self) -> dict[str, float]:
-        """Processor seconds of everybody but this process."""
+        """Processor seconds of all processes except this one."""
         pids = {"apiserver": self.plane.apiserver.pid, "etcd": self.plane.etcd.pid, "kwok": self.kwok.pid}
         pids |= {"controllers": self.plane.manager.pid} if self.plane.manager else {}
         return {name: cpu_seconds([pid]) for name, pid in (pids | self.processes()).items()}
 
     def processes(self) -> dict[str, int]:
-        """The processes of the server that work, by what they are."""
+        """The server's working processes, by kind."""
         return children_of(self.server.supervisor)
 
     def session(self) -> aiohttp.ClientSession:
-        """A signed-in client of few processor seconds; the caller closes it."""
+        """A signed-in client that uses little processor time; the caller closes it."""
         headers = {"Authorization": f"Bearer {self.server.token}"}
         connector = aiohttp.TCPConnector(limit=CONNECTIONS)
         return aiohttp.ClientSession(self.server.url, headers=headers, connector=connector)
@@ -75,7 +75,7 @@ class ServedCluster:
 def played_cluster(
     nodes: int = NODES, *, devices: int = DEVICES, controllers: str = "*", claims: bool = False, **options: Any
 ) -> Iterator[tuple[ControlPlane, Kwok]]:
-    """A cluster of played nodes in racks of ten and blocks of a hundred, all Ready; ends all afterwards.
+    """A cluster of simulated nodes in racks of ten and blocks of a hundred, all Ready; ends everything afterwards.
 
     With `claims` the nodes are Corral's alone, and their devices are published in slices and given by claims.
     """
@@ -97,7 +97,7 @@ def played_cluster(
 def served_cluster(
     nodes: int = NODES, *, devices: int = DEVICES, controllers: str = "*", claims: bool = False, **options: Any
 ) -> Iterator[ServedCluster]:
-    """`corral up` on a cluster of played nodes, seen by it; ends all afterwards."""
+    """Run `corral up` on a cluster of simulated nodes until it sees them; ends everything afterwards."""
     with played_cluster(nodes, devices=devices, controllers=controllers, claims=claims, **options) as (plane, kwok):
         words = ("--engine", "kubernetes", "--kubeconfig", str(plane.kubeconfig), "--namespace", NAMESPACE)
         more = ("--advertise", "http://127.0.0.1:1", "--default-image", images.BUSYBOX)
@@ -114,7 +114,7 @@ def _free_devices(server: Server) -> int:
 
 
 async def submit(session: aiohttp.ClientSession, job: Mapping[str, Any]) -> str:
-    """Submit one job; its id."""
+    """Submit one job; returns its id."""
     async with session.post("/api/v3/jobs", json=job) as answer:
         found = await answer.json()
         if answer.status >= 300:
@@ -123,7 +123,7 @@ async def submit(session: aiohttp.ClientSession, job: Mapping[str, Any]) -> str:
 
 
 async def get(session: aiohttp.ClientSession, path: str) -> Any:
-    """What the API answers."""
+    """The API's JSON answer."""
     async with session.get(path) as answer:
         answer.raise_for_status()
         return await answer.json()
@@ -140,7 +140,7 @@ def job(name: str, replicas: int = 1, devices: int = 1, **fields: Any) -> dict[s
 
 
 def spent(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
-    """Processor seconds between two looks, by whom."""
+    """Processor seconds between two samples, by process."""
     return {f"cpu {name}": after[name] - before.get(name, 0.0) for name in after}
 
 
@@ -162,7 +162,7 @@ def _until(condition: Callable[[], bool], what: str) -> None:
 
 
 async def until(condition: Callable[[], Any], what: str, every: float = 0.1) -> Any:
-    """What `condition()` gives once it gives anything; raises RuntimeError when it does not for minutes."""
+    """Poll `condition()` until it is true and return its value; raises RuntimeError after minutes without one."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not (found := await condition()):
         if time.monotonic() > deadline:

@@ -1,7 +1,7 @@
-"""Why: control reads every change of a cluster on one processor, beside all that it has to decide.
+"""Time how fast control reads the changes of a cluster.
 
-The whole way is measured: TCP, HTTP, decoding, the mirror and a consumer that takes the changes; the events come from
-another process, whose processor time does not count.
+The whole path is measured: TCP, HTTP, decoding, the mirror and a consumer of its changes. The events come from another
+process, whose processor time does not count.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def measure() -> dict[str, float]:
 
 
 async def _follow(config: str) -> tuple[float, float, float]:
-    """Seconds of processor and of wall time for the watch, and of processor time for the list."""
+    """Processor and wall seconds of the watch, and processor seconds of the list."""
     transport = Transport(kubeconfig_access(config))
     await transport.open()
     reflector = Reflector(transport, PODS, Pod)
@@ -72,7 +72,7 @@ async def _follow(config: str) -> tuple[float, float, float]:
 
 
 def _decode() -> float:
-    """Events a processor second of the reader alone, from memory."""
+    """Events per processor second of the decoder alone, from memory."""
     lines = b"".join(b'{"type":"MODIFIED","object":%s}\n' % pod(f"pod-{at}", at) for at in range(100))
     reader, begun, count = Reader(Pod), time.process_time(), 0
     for _ in range(200):

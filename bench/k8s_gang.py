@@ -1,7 +1,7 @@
-"""Why: a gang of hundreds is worth nothing until its last pod is bound; so the last one is what is timed.
+"""Time a gang of 512 pods until the last one is bound.
 
-512 tasks of one device, all in one block of 100 nodes, on 500 nodes: from the REST call until the API server tells a
-watcher of the last pod, which is bound from its creation on.
+512 tasks of one device, all in one block of 100 nodes, on 500 nodes. The time runs from the REST call until a watcher
+sees the last pod, which is bound from its creation on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Event(msgspec.Struct):
 
 
 def measure() -> dict[str, float]:
-    """Seconds from a submission to the last pod bound, the median and the worst of some gangs, one after the other."""
+    """Seconds from a submission to the last pod bound: the median and the worst of several gangs in turn."""
     with served_cluster() as served:
         return asyncio.run(_rounds(served))
 
@@ -73,7 +73,7 @@ async def _all_bound(bound: AsyncIterator[Pod]) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def _watched(plane: ControlPlane) -> AsyncIterator[AsyncIterator[Pod]]:
-    """Every pod that is created from now on, as it is told."""
+    """Every pod created from now on, as the watch reports it."""
     version = plane.request("GET", f"/api/v1/namespaces/{NAMESPACE}/pods?limit=1")["metadata"]["resourceVersion"]
     trust = ssl.create_default_context(cafile=str(plane.ca))
     url = f"{plane.url}/api/v1/namespaces/{NAMESPACE}/pods?watch=1&resourceVersion={version}"

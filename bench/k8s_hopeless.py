@@ -1,7 +1,7 @@
-"""Why: whoever submits a gang to a full cluster wants to know at once that it waits, and for what.
+"""Time the answer for a gang that a full cluster cannot start.
 
-All devices of 500 nodes are held; a gang of two whole nodes that may not preempt anybody comes. From the REST call to the
-answer that tells why it waits.
+All devices of 500 nodes are held. A gang of two whole nodes arrives that may not preempt. The time runs from the REST
+call to the answer that gives its reason.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ROUNDS = 20
 
 
 def measure() -> dict[str, float]:
-    """Seconds until a gang is told that it cannot start now; median and p95."""
+    """Seconds until a gang has a reason why it cannot start now; median and p95."""
     with served_cluster() as served:
         return asyncio.run(_ask(served))
 

@@ -1,6 +1,6 @@
-"""Why: what control knows of a large cluster must leave the machine's memory to others: the real server, on 5,000 nodes.
+"""Measure the memory of a real server on a cluster of 5,000 nodes.
 
-The cluster is told by another process (`bench.bigcluster`): 50,000 running pods of others, 20,000 of which change once.
+Another process plays the API server (`bench.bigcluster`): 50,000 running pods of others, 20,000 of which change once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _IDLE_SHARE = 0.05
 
 
 def measure() -> dict[str, float]:
-    """Megabytes of control (PSS) that has seen the whole cluster and rests, and of the whole server."""
+    """Megabytes (PSS) of control after it has read the whole cluster and is idle, and of the whole server."""
     with _told() as port, tempfile.TemporaryDirectory(prefix="corral-bench-") as folder:
         config = Path(folder) / "config"
         config.write_text(CONFIG.format(port=port))
@@ -46,7 +46,7 @@ def _whole(server: Server) -> float:
 
 
 def _rest(control: int) -> None:
-    """Wait until control has taken everything in."""
+    """Wait until control has read everything."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         before = cpu_seconds([control])

@@ -1,7 +1,7 @@
-"""Why: what a cluster's API server can write in a second is what bounds a start of many tasks; so writes are counted.
+"""Count the API server's writes for one task; they bound how fast many tasks can start.
 
-Jobs of one task and gangs, with counted devices and with claims, on nodes that kwok plays; the API server's own audit log
-tells who wrote what. kwok's status updates, deletions and what is written once a job do not count.
+Jobs of one task and gangs, with counted devices and with claims, run on nodes that kwok simulates. The writes are read
+from the API server's own audit log. kwok's status updates, deletions and the writes made once a job do not count.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ NODES, DEVICES, GANG = 16, 8, 16
 TASKS = NODES * DEVICES
 _ONCE_A_JOB = frozenset({"secrets", "configmaps"})
 _OF_NODES = frozenset({"pods/status", "nodes/status", "leases"})
-"""What kubelets write, as kwok plays them."""
+"""Resources that kubelets write, here kwok in their place."""
 
 
 def measure() -> dict[str, float]:
-    """Writes a task."""
+    """API server writes per task."""
     with served_cluster(NODES, audit=True) as served:
         counted = asyncio.run(_started(served, jobs=TASKS, size=1))
     with served_cluster(NODES, audit=True, claims=True) as served:
@@ -30,7 +30,7 @@ def measure() -> dict[str, float]:
 
 
 async def _started(served: ServedCluster, *, jobs: int, size: int) -> Counter[tuple[str, str]]:
-    """What was written until all of these jobs ran."""
+    """Writes until all of these jobs ran, by verb and resource."""
     before = served.plane.writes()
     async with served.session() as session:
         for number in range(jobs):

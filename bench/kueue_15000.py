@@ -1,8 +1,8 @@
-"""Why: what matters of a scheduler is how soon everybody's work is done: Kueue's own trace, in real time, through the API.
+"""Run the load of Kueue's performance test in real time through the API, until all of it is done.
 
-The generator is that of Kueue's performance test (test/performance/scheduler, baseline): 5 cohorts of 6 queues; a queue
-has a quota of 20 units and may borrow 100; it submits 350 workloads of 1 unit for 0.2 s (one every 0.1 s, priority 50), 100
-of 5 units for 0.5 s (every 0.5 s, priority 100) and 50 of 20 units for 1 s (every 1.2 s, priority 200). A unit is a
+The generator is that of Kueue's performance test (test/performance/scheduler, baseline): 5 cohorts of 6 queues. A queue
+has a quota of 20 units and may borrow 100. It submits 350 workloads of 1 unit for 0.2 s (one every 0.1 s, priority 50),
+100 of 5 units for 0.5 s (every 0.5 s, priority 100) and 50 of 20 units for 1 s (every 1.2 s, priority 200). A unit is a
 processor here. The front, the store, the scheduler and the launcher are the real ones; tasks end by the clock.
 """
 
@@ -20,20 +20,20 @@ from bench.timed_server import TimedServer, timed_server
 
 COHORTS, QUEUES = 5, 6
 KINDS = ((350, 0.1, 1, 0.2, 50), (100, 0.5, 5, 0.5, 100), (50, 1.2, 20, 1.0, 200))
-"""Of each kind: how many, seconds between two, units, seconds of work, priority."""
+"""Of each kind: the count, seconds between two, units, seconds of work, priority."""
 UNITS = 120
-"""Of one cohort."""
+"""Units of one cohort."""
 PATIENCE_SECONDS = 400.0
 
 
 def measure() -> dict[str, float]:
-    """Seconds from the first submission until all 15,000 have succeeded, and how many had to yield on the way."""
+    """Seconds from the first submission until all 15,000 have succeeded, and the number of preemptions."""
     with timed_server(_documents()) as server:
         return asyncio.run(_play(server))
 
 
 def _documents() -> str:
-    """One machine a cohort, so that cohorts share nothing, and their queues."""
+    """One machine per cohort, so that cohorts share nothing, and their queues."""
     nodes = {f"cohort{at}": {"labels": {"cohort": str(at)}} for at in range(COHORTS)}
     cluster = {"kind": "Cluster", "engine": "local", "node": {"cpu": str(UNITS), "memory": "64Gi"}, "nodes": nodes}
     queues = []
@@ -78,7 +78,7 @@ async def _play(server: TimedServer) -> dict[str, float]:
 
 
 async def _submit(client: httpx2.AsyncClient, cohort: int, at: int, kind: int, begun: float) -> None:
-    """One queue's workloads of one kind, each at its time, or as soon after it as the server takes it."""
+    """Submit one queue's workloads of one kind, each at its time, or as soon after it as the server accepts it."""
     count, every, units, seconds, priority = KINDS[kind]
     for number in range(count):
         wait = begun + number * every - time.perf_counter()
@@ -104,7 +104,7 @@ async def _submit(client: httpx2.AsyncClient, cohort: int, at: int, kind: int, b
 
 
 async def _settled(client: httpx2.AsyncClient) -> None:
-    """Wait until nothing runs, waits, begins or ends."""
+    """Wait until no job is waiting, starting, running or stopping."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         top = (await client.get("/api/v3/top")).raise_for_status().json()
@@ -118,7 +118,7 @@ async def _settled(client: httpx2.AsyncClient) -> None:
 
 
 async def _between(client: httpx2.AsyncClient) -> bool:
-    """Whether any workload was told to begin or to end and is not seen to have done so."""
+    """Whether any workload is starting or stopping."""
     for state in ("starting", "stopping"):
         page = await client.get("/api/v3/jobs", params={"state": state, "limit": 1})
         if page.raise_for_status().json()["items"]:

@@ -1,4 +1,4 @@
-"""Why: a benchmark on two processors must not measure its own HTTP client, so this one does the least that HTTP asks."""
+"""A minimal HTTP client, so that a benchmark on two processors does not measure its own client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 
 class LeanClient:
-    """One kept-alive connection that sends one request after the other; a tenth of what a full client costs."""
+    """One kept-alive connection with one request at a time; it costs a tenth of a full client."""
 
     def __init__(self, url: str, token: str) -> None:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""Why: many short tasks are where a scheduler's own cost shows, and Slurm is what people would use instead."""
+"""Compare the rate of short local tasks with Slurm's on the same machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 300.0
 
 
 def measure() -> dict[str, float]:
-    """Tasks a second from the first submit to the last end, Slurm's figure in the same run, and the factor."""
+    """Tasks a second from the first submission to the last end, Slurm's figure in the same run, and the ratio."""
     with running_server() as server:
         ours = asyncio.run(_rate(server))
     peer = slurm.rate(JOBS)

@@ -1,4 +1,4 @@
-"""Why: a log is followed by passing bytes on, whatever its length; memory must not follow it."""
+"""Follow a log of 1 GB; the server's memory must not grow with its length."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATIENCE_SECONDS = 120.0
 
 
 def measure() -> dict[str, float]:
-    """MB/s of one follower from the submit to the last byte of 1 GB, and by how much the server grew meanwhile."""
+    """MB/s of one follower from the submission to the last byte of 1 GB, and the server's growth in memory meanwhile."""
     with running_server() as server:
         pids = tree(server.supervisor)
         before = pss(pids)

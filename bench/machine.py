@@ -1,4 +1,4 @@
-"""Why: a figure means nothing without the machine it was taken on."""
+"""Describe the machine on which a benchmark runs."""
 
 from __future__ import annotations
 

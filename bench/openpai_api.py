@@ -1,4 +1,4 @@
-"""Why: OpenPAI took ten seconds for its list of jobs and three for a big job; whoever moves must feel the difference."""
+"""Time OpenPAI's REST API on a full store; OpenPAI took ten seconds for its job list and three for a big job."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SETTINGS = {
 
 
 def measure() -> dict[str, float]:
-    """Milliseconds of OpenPAI's list and of a big job, as medians, and how many jobs a second are accepted."""
+    """Milliseconds of OpenPAI's list and of a big job, as medians, and the number of jobs accepted a second."""
     with running_server(settings=SETTINGS, prepare=_prepare) as server:
         with server.client() as client:
             whole = _times(client, DEFAULT, 5_000)
@@ -71,7 +71,7 @@ def _times(client: httpx2.Client, path: str, expected: int = 0) -> list[float]:
 
 
 async def _submit_many(server: Server) -> float:
-    """How many jobs a second are accepted, each durable before its answer."""
+    """Jobs accepted a second; each is durable before its answer."""
     numbers = iter(range(SUBMISSIONS))
     headers = {"Authorization": f"Bearer {server.token}", "Content-Type": "text/yaml"}
     limits = httpx2.Limits(max_connections=CONNECTIONS)

@@ -1,4 +1,4 @@
-"""Why: OpenPAI's list and details are measured on jobs that came in its own language, as a migrated cluster is full of."""
+"""Fill a store with jobs in OpenPAI's job language, as a migrated cluster has them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fill(data: Path, *, jobs: int, big_tasks: int) -> None:
 
 
 def protocol(name: str, *, instances: int = 1, priority: str = "") -> str:
-    """A job file of protocol v2, about as long as people's are."""
+    """A job file of protocol v2, about as long as users' files are."""
     extras = f"extras:\n  hivedScheduler: {{jobPriorityClass: {priority}}}\n" if priority else ""
     return (
         f"protocolVersion: 2\nname: {name}\ntype: job\nversion: 1.0\ncontributor: somebody\n"
@@ -79,7 +79,7 @@ def _document(name: str, *, instances: int = 1, priority: str = "") -> dict[str,
 
 
 def _job(model: UnifiedJob, number: int, at: float) -> NewJob:
-    """A job like the model, under a name and of a priority of its own: a document each would take minutes to check."""
+    """Copy the model under a new name and priority: checking a document for each job would take minutes."""
     name = f"Train_{number:06d}"
     said = json.loads(model.metadata.annotations[PROTOCOL])
     said |= {"name": name, "extras": {"hivedScheduler": {"jobPriorityClass": PRIORITIES[number % len(PRIORITIES)]}}}

@@ -1,4 +1,4 @@
-"""Why: memory is what a machine really gives up for a process tree, so shared pages are shared out (PSS)."""
+"""Memory (PSS, which divides shared pages among their users) and processor time of a process tree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tree(root: int) -> list[int]:
 
 
 def pss(pids: list[int]) -> float:
-    """The proportional set size of `pids` together, in MB (10^6 bytes), from smaps_rollup; 0 for those that ended."""
+    """The proportional set size of `pids` together, in MB (10^6 bytes), from smaps_rollup; 0 for ended processes."""
     total = 0
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -35,7 +35,7 @@ def pss(pids: list[int]) -> float:
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    """The processor time in seconds, user and system, that `pids` have used so far; 0 for those that ended."""
+    """Processor seconds, user and system, that `pids` have used so far; 0 for ended processes."""
     total = 0
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):

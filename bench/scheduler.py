@@ -1,7 +1,7 @@
-"""Why: thousands of waiting jobs must cost milliseconds a cycle; this is the scheduler alone, in processor time.
+"""Time the scheduler alone, in processor time, with thousands of jobs waiting.
 
-The work is that of peers' own benchmarks (KAI: 4,000 × 1 and 1,000 gangs × 4 on 500 nodes; Volcano: required racks on
-1,000 nodes; HiveD: random gangs on 65,536 devices), from committed events to a plan, reasons included.
+The loads are those of other schedulers' benchmarks (KAI: 4,000 × 1 and 1,000 gangs × 4 on 500 nodes; Volcano: required
+racks on 1,000 nodes; HiveD: random gangs on 65,536 devices), from committed events to a plan, reasons included.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from corral.scheduler import (
 )
 
 POLICY = find_policy()
-"""What `corral up` schedules by."""
+"""The default policy of `corral up`."""
 
 
 def measure() -> dict[str, float]:
@@ -61,7 +61,7 @@ def made(nodes: int, racks: int) -> Cluster:
 
 
 def waiting(requests: Iterable[GangRequest]) -> Queue:
-    """A queue of these."""
+    """A queue of these requests."""
     queue = Queue()
     for request in requests:
         queue.apply(GangQueued(request))
@@ -85,14 +85,14 @@ def _cycle(nodes: int, racks: int, requests: list[GangRequest]) -> float:
 
 
 def _start(cluster: Cluster, queue: Queue, requests: dict[JobId, GangRequest]) -> list[GangRequest]:
-    """One cycle, committed."""
+    """One cycle, committed; the requests that started."""
     found = plan(cluster, queue, POLICY, 0.0)
     carry_out(cluster, queue, found, 0.0)
     return [requests[placed.job] for placed in found.placements]
 
 
 def _running(gangs: int) -> Cluster:
-    """500 nodes on which so many gangs of four run."""
+    """500 nodes on which `gangs` gangs of four run."""
     cluster = made(500, 32)
     first = {request.job: request for request in (gang(at, tasks=4) for at in range(gangs))}
     _start(cluster, waiting(first.values()), first)
@@ -100,13 +100,13 @@ def _running(gangs: int) -> Cluster:
 
 
 def _half_running() -> float:
-    """500 gangs of four run, 500 more come: a full cycle."""
+    """A full cycle with 500 gangs of four running and 500 more waiting."""
     cluster, queue = _running(500), waiting(gang(1000 + at, tasks=4) for at in range(500))
     return _timed(lambda: plan(cluster, queue, POLICY, 0.0))
 
 
 def _preempting() -> float:
-    """1,000 gangs of four fill all devices; 250 of higher priority come, and each has one of them yield."""
+    """1,000 gangs of four fill all devices; 250 of higher priority arrive, and each preempts one of them."""
     cluster = _running(1000)
     queue = waiting(structs.replace(gang(2000 + at, tasks=4), priority=100) for at in range(250))
     told: list[int] = []
@@ -117,7 +117,7 @@ def _preempting() -> float:
 
 
 def _hopeless() -> float:
-    """500 full nodes, 4,000 jobs waiting, and one gang of 64 nodes: to say so, with reasons for all."""
+    """500 full nodes, 4,000 jobs waiting, and one gang of 64 nodes: a cycle that starts none and gives all a reason."""
     cluster = made(500, 32)
     full = {request.job: request for request in (gang(at, devices=8) for at in range(500))}
     _start(cluster, waiting(full.values()), full)

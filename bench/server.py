@@ -1,4 +1,4 @@
-"""Why: the server lives on the machine that trains, so its start, its memory and its idle work are figures."""
+"""Measure the server's start, memory and idle load, since it may run on the machine that trains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: the peer's figure is taken in the same run on the same machine, so that noise hits both.
+"""Measure Slurm's task rate in the same run on the same machine, so that noise hits both.
 
 Debian's slurm-wlm, one node on loopback, everything in a temporary folder; accounting off, no cgroups.
 """
@@ -53,7 +53,7 @@ PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP OverSubscri
 def rate(tasks: int) -> float:
     """Tasks a second of an array job of `tasks` that run `true`, from sbatch to an empty queue.
 
-    Raises RuntimeError when Slurm is not here and cannot be installed, or does not become ready.
+    Raises RuntimeError when Slurm is missing and cannot be installed, or does not become ready.
     """
     subprocess.run([str(APT), *PACKAGES], check=True)
     if shutil.which("slurmctld") is None:

@@ -1,4 +1,4 @@
-"""Why: every benchmark speaks of percentiles in the same way."""
+"""Percentiles by one definition (nearest rank) for all benchmarks."""
 
 from __future__ import annotations
 

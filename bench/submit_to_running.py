@@ -1,4 +1,4 @@
-"""Why: the promise is a job that runs within a tenth of a second; the task itself says when it began."""
+"""Time a job from its submission to its first instruction; the promise is a tenth of a second."""
 
 from __future__ import annotations
 

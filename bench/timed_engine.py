@@ -1,7 +1,7 @@
-"""Why: a scheduler's throughput is measured with tasks that take their time and nothing else: an engine without processes.
+"""An engine without processes whose tasks end by the clock, to measure the scheduler's throughput.
 
-`python -m bench.timed_engine` is the server's control with this engine in place of the local one; everything else, the
-store, the scheduler, the launcher and the commits, is the real thing. A task runs for `RUN_SECONDS` of its environment.
+`python -m bench.timed_engine` is the server's control with this engine in place of the local one. The store, the
+scheduler, the launcher and the commits are the real ones. A task runs for `RUN_SECONDS` of its environment.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class TimedEngine:
         self._running: dict[AttemptId, asyncio.TimerHandle | None] = {}
 
     def set_inventory(self, inventory: Inventory) -> None:
-        """These are the machines."""
+        """Set the machines."""
         self._inventory = inventory
         self._events.put_nowait(InventoryChanged(self.name))
 
     async def open(self) -> None:
-        """Nothing runs from before."""
+        """Do nothing: no tasks survive a restart."""
 
     async def close(self) -> None:
-        """Let the timers go."""
+        """Cancel the timers."""
         for timer in self._running.values():
             if timer is not None:
                 timer.cancel()
@@ -53,7 +53,7 @@ class TimedEngine:
         return self._inventory
 
     async def start(self, launch: TaskLaunch) -> None:
-        """Run for the time that the task's environment says."""
+        """Run for the time that the task's environment gives."""
         if launch.attempt in self._running:
             return
         seconds = float(launch.env[DURATION])
@@ -62,7 +62,7 @@ class TimedEngine:
         self._running[launch.attempt] = timer
 
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
-        """End at once, as a task that answers its signal."""
+        """End at once, like a task that exits on its signal."""
         timer = self._running.get(attempt)
         if attempt in self._running and timer is None:
             return
@@ -75,22 +75,22 @@ class TimedEngine:
         self._events.put_nowait(Exited(attempt, time.time(), code))
 
     async def forget(self, attempts: Sequence[AttemptId]) -> None:
-        """Their ends are written down."""
+        """Drop these attempts; their ends are stored."""
         for attempt in attempts:
             self._running.pop(attempt, None)
 
     async def watch(self) -> AsyncIterator[EngineEvent]:
-        """What happens."""
+        """Yield the engine's events."""
         while True:
             yield await self._events.get()
 
     async def exec(self, attempt: AttemptId, argv: Sequence[str], *, tty: bool) -> ExecSession:
-        """There is nothing to run a command in."""
+        """Refuse: there is no process to run a command beside."""
         raise NotFound("no-process", "These tasks have no processes.")
 
 
 def main() -> int:
-    """Control, as `corral serve control` runs it, on this engine."""
+    """Run control, as `corral serve control` does, on this engine."""
     from corral import app
     from corral.settings import Settings
 

@@ -1,4 +1,4 @@
-"""Why: control is measured as it serves: the real front and control, on a data folder of their own, with timed tasks."""
+"""Run the real front and control on a data folder of their own, with tasks that end by the clock."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def timed_server(documents: str) -> Iterator[TimedServer]:
         site = home / "site.yaml"
         site.write_text(documents)
         environment = {key: value for key, value in os.environ.items() if not key.startswith("CORRAL_")}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed Corral has its bytecode
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as in an installed Corral, which has its bytecode
         environment |= {
             "CORRAL_DATA_FOLDER": str(home / "data"),
             "CORRAL_CLUSTER": str(site),

@@ -1,6 +1,6 @@
-"""Why: what a gang costs where virtual clusters own the machines, from 4,096 to 65,536 devices, is HiveD's own benchmark.
+"""Time the scheduler on machines owned by virtual clusters, from 4,096 to 65,536 devices (HiveD's own benchmark).
 
-What the scheduler decides is carried out: gangs that are told to yield have ended, and wait again, when the next one comes.
+Plans are carried out at once: preempted gangs have ended, and wait again, before the next gang arrives.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from corral.scheduler import (
 
 SEED = 2026
 POLICY = find_policy()
-"""What `corral up` schedules by."""
+"""The default policy of `corral up`."""
 OWNERS = 8
 CHURN = 2000
-"""So many gangs come when the machines are full."""
+"""Gangs that arrive after the machines are full."""
 CROWDED = 90
-"""Percent that are held where gangs are in each other's way: whom to move, and whom to have yield, is looked for often."""
+"""Percent of devices held in the crowded run, where migrations and preemptions are often searched for."""
 
 SECONDS_BETWEEN = 30.0
-"""Time from one gang to the next: on 65,536 devices gangs run for a day in the mean, on 4,096 for an hour and a half."""
+"""Seconds between two gangs: the mean run time is a day on 65,536 devices, an hour and a half on 4,096."""
 
 
 def places() -> dict[str, float]:
-    """Milliseconds a gang on 4,096 to 65,536 devices, and how much it costs more on the most than on the fewest."""
+    """Milliseconds a gang on 4,096 to 65,536 devices, and the ratio of the largest to the smallest."""
     found = {f"place-{8 * nodes}": place(nodes) for nodes in (512, 2048, 8192)}
     out = {f"{name}-mean": fmean(times) for name, (_, times) in found.items()}
     build, times = found["place-65536"]
@@ -61,10 +61,11 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def place(nodes: int, percent: int = 75) -> tuple[float, list[float]]:
-    """Random gangs of 1 to 64 devices until so many are held, then as many end as come: milliseconds to index, and a gang.
+    """Place random gangs of 1 to 64 devices: until `percent` of the devices are held, then as many end as arrive.
 
-    The machines belong to 8 virtual clusters, each of which owns an eighth of the nodes, wherever they are; gangs go to
-    one of those that hold at most nine tenths of their own with it, else to the emptiest.
+    Returns the milliseconds to build the indexes, and those of each gang. The machines belong to 8 virtual clusters,
+    each of which owns an eighth of the nodes, wherever they are. A gang goes to one that would hold at most nine tenths
+    of its devices with it, or else to the emptiest.
     """
     inventory = machines(nodes, nodes // 16)
     owners = tuple(QueueSpec(f"vc{at}", cells=(CellQuota("node", nodes // OWNERS),)) for at in range(OWNERS))
@@ -92,13 +93,13 @@ def place(nodes: int, percent: int = 75) -> tuple[float, list[float]]:
 
 
 class Churn:
-    """Gangs that come, run, yield and end."""
+    """Gangs that arrive, run, are preempted and end."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
         self.queue = Queue()
         self.held = 0
-        """Devices."""
+        """Devices held."""
         self.now = 0.0
         self._used = [0] * OWNERS
         self._asked: dict[JobId, GangRequest] = {}
@@ -107,18 +108,18 @@ class Churn:
         self._yielding: list[Eviction] = []
 
     def owner(self, drawn: int, devices: int, room: int) -> str:
-        """One of those that hold at most nine tenths of their `room` with so many more, else the emptiest."""
+        """A virtual cluster that holds at most nine tenths of its `room` with `devices` more, or else the emptiest."""
         able = [at for at in range(OWNERS) if self._used[at] + devices <= 0.9 * room]
         able = able or [self._used.index(min(self._used))]
         return f"vc{able[drawn % len(able)]}"
 
     def thin(self, number: int, most: int) -> None:
-        """One after the other of those that run is over, until no more than so many devices are held."""
+        """End running gangs, one by one, until at most `most` devices are held."""
         while self.held > most:
             self._stop(self._running.pop(int(draw(SEED, number, "ends", self.held) * len(self._running))))
 
     def submit(self, request: GangRequest) -> None:
-        """A gang comes: one cycle, and what it decides is known."""
+        """Queue a gang, run one cycle and apply its plan."""
         self._asked[request.job] = request
         self.queue.apply(GangQueued(request))
         self.now += SECONDS_BETWEEN
@@ -128,7 +129,7 @@ class Churn:
         self._yielding += found.evictions
 
     def settle(self) -> None:
-        """Those that were placed run, and those that were told to yield have ended and wait again."""
+        """Count placed gangs as running; end the preempted ones and queue them again."""
         for request in self._started:
             self._running.append(request)
             self._count(request, 1)

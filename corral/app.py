@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from corral.api.application import WebSettings
     from corral.api.limits import CallLimits
     from corral.api.streams import StreamCaps
-    from corral.control import Accounts, Control
+    from corral.control.accounts import Accounts
     from corral.control.bridge import Bridge
     from corral.control.door import Beyond
+    from corral.control.loop import Control
     from corral.control.notices import Notices
     from corral.engines.base import Engine
     from corral.engines.kubernetes.settings import KubernetesSettings
@@ -268,7 +269,13 @@ def _stream_caps(settings: Settings) -> StreamCaps:
 
 
 async def _control(settings: Settings) -> None:
-    from corral.control import Accounts, Control, Door, Housekeeping, LaunchContext, Leadership, seed
+    from corral.control.accounts import Accounts
+    from corral.control.door import Door
+    from corral.control.housekeeping import Housekeeping
+    from corral.control.lead import Leadership
+    from corral.control.loop import Control
+    from corral.control.render import LaunchContext
+    from corral.control.seeding import seed
     from corral.engines.local.containers import container_runtime
     from corral.engines.local.presence import Presence
     from corral.launcher import LaunchPolicy
@@ -319,11 +326,11 @@ async def _control(settings: Settings) -> None:
         api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
         job_token=lambda job: mint_job_token(key, JobId(job), clock.now() + JOB_TOKEN_SECONDS),
         open_secrets=accounts.secrets,
-        nodes=control.machines.node,
+        nodes=control.node,
         ready_user=accounts.ready,
         job_secret=lambda job: job_secret(key, JobId(job)),
-        queue_secrets=control.configured.image_pull_secrets,
-        storage=control.configured.storage,
+        queue_secrets=control.image_pull_secrets,
+        storage=control.storage,
         api_certificate=_own_certificate(settings),
     )
     shelf = LogShelf(logs_of, archiver.archive if archiver else None)

@@ -1,6 +1,6 @@
-"""Why: pictures in the documentation are text that can be compared; this writes the little of SVG that they need.
+"""Write the small part of SVG that the documentation's pictures need, as text that can be compared.
 
-A picture brings its own background and both its colour schemes, so it is readable wherever it is shown.
+A picture has its own background and both colour schemes, so it is readable wherever it is shown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ text{fill:#e6edf3}.dim{fill:#9198a1}
 }
 """
 COLOURS = 4
-"""How many colours `qN` there are; `qn` is none of them."""
+"""The number of colours `qN`; `qn` is not one of them."""
 MARGIN = 16.0
 
 
@@ -61,7 +61,7 @@ class Drawing:
         self._parts.append(f'<path class="tip" d="M{x:g} {y:g}l5 8h-10z"/>')
 
     def text(self, x: float, y: float, said: str, style: str = "") -> None:
-        """Words whose base line is at y; `mid` and `end` in the style move them left."""
+        """Text with its base line at y; `mid` and `end` in the style set its anchor."""
         wide = len(said) * (5.7 if "small" in style else 6.6)
         self._reach(x + (0 if "end" in style else wide / 2 if "mid" in style else wide), y + 4)
         named = f' class="{style}"' if style else ""
@@ -76,7 +76,7 @@ class Drawing:
         self.width, self.height = max(self.width, x), max(self.height, y)
 
     def document(self, title: str, told: str) -> str:
-        """The picture as a file; `told` says in words what it shows."""
+        """The picture as a file; `told` describes it in words."""
         width, height = round(self.width + 2 * MARGIN), round(self.height + 2 * MARGIN)
         return "\n".join(
             [

@@ -1,7 +1,7 @@
-"""Why: what the code knows about itself is never written by hand.
+"""Generate reference pages, schemas, diagrams and pictures from the code.
 
-`python docs/generate.py` (`make docs`) writes the reference pages, the JSON schemas, the diagrams in
-`architecture.md` and the pictures of `scheduling.md`; `--check` names what is out of date and exits 1, as does a test.
+`python docs/generate.py` (`make docs`) writes the reference pages, the JSON schemas, the diagrams in `architecture.md`
+and the pictures of `scheduling.md`; `--check` names the files that are out of date and exits 1, as does a test.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def commands_page() -> dict[str, str]:
 
 
 def openapi() -> dict[str, Any]:
-    """What `/openapi.json` answers; no server is needed for it."""
+    """The document of `/openapi.json`; no server is needed for it."""
     from corral.api.application import create_app
     from corral.kernel.clock import VirtualClock
 
@@ -129,7 +129,7 @@ def endpoints_page() -> dict[str, str]:
 
 
 def architecture() -> dict[str, str]:
-    """`architecture.md` with its generated blocks written anew."""
+    """`architecture.md` with its generated blocks rewritten."""
     from corral.launcher import JOB_MACHINE, TASK_MACHINE, diagram
 
     blocks = {
@@ -142,21 +142,21 @@ def architecture() -> dict[str, str]:
 
 
 def scheduling() -> dict[str, str]:
-    """`scheduling.md` with its tables of presets and of sentences written anew."""
+    """`scheduling.md` with its tables of presets and of sentences rewritten."""
     blocks = {"policies": presets(), "sentences": sentences()}
     text = (DOCS / "scheduling.md").read_text()
     return {"scheduling.md": BLOCK.sub(lambda found: found[1] + blocks[found["name"]] + found[3], text)}
 
 
 def sentences() -> str:
-    """What jobs are told in the examples of `scheduling.md`."""
+    """The reasons that jobs are given in the examples of `scheduling.md`."""
     lines = ["| example | job | is told |", "|---|---|---|"]
     lines += [f"| {example} | `{job}` | {_cell(told)} |" for example, job, told in _of_docs("scenes").sentences()]
     return "\n".join(lines) + "\n"
 
 
 def presets() -> str:
-    """What each built-in policy does."""
+    """The rules of each built-in policy."""
     from corral.scheduler.policy import BUILT_IN
 
     said = {True: "yes", False: "no"}
@@ -191,7 +191,7 @@ def _of_docs(name: str) -> Any:
 
 
 def rooms() -> str:
-    """Every room with the sentence that opens its package, from the top floor down."""
+    """Every top-level package with the first line of its docstring, highest layer first."""
     floors = re.search(r"^layers =\n((?:    .+\n)+)", (DOCS.parent / ".importlinter").read_text(), re.MULTILINE)
     assert floors, ".importlinter has no layers"
     lines = ["| floor | room | what it is for |", "|---|---|---|"]
@@ -231,7 +231,7 @@ def _cell(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write what has changed, or with `--check` only name it; the exit code."""
+    """Write the files that changed, or with `--check` only name them; returns the exit code."""
     stale = []
     for generator in GENERATORS:
         for path, text in generator().items():

@@ -1,6 +1,6 @@
-"""Why: the pictures in `scheduling.md` are drawn from the scheduler's own state, so they cannot show what it does not do.
+"""Draw the pictures in `scheduling.md` from the scheduler's own state.
 
-A scene plays an example of the page and draws what then is true: the same examples give the same pictures, byte for byte.
+A scene runs an example of the page and draws the result: the same examples give the same pictures, byte for byte.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = "images/scheduling"
 _SIDE, _GAP, _APART, _PAD = 26.0, 2.0, 6.0, 8.0
 _WIDEST = 860.0
 _DEVICES = 0
-"""The place of devices in the vectors of queues."""
+"""The index of devices in the vectors of queues."""
 
 
 class Seen(NamedTuple):
@@ -28,7 +28,7 @@ class Seen(NamedTuple):
 
     index: int
     group: str
-    """Its PCIe switch, NUMA node or whatever it is nearest in."""
+    """The name of its innermost cell: a PCIe switch, NUMA node or other level."""
     job: str
     queue: str
     guest: bool
@@ -80,7 +80,7 @@ def _owners(world: World) -> dict[tuple[str, int], str]:
 
 
 class Palette:
-    """A colour for each queue, in the order of the documents; where there is one queue only, for each job."""
+    """A colour for each queue, in the order of the documents; with one queue only, for each job."""
 
     def __init__(self, world: World) -> None:
         tree = world.cluster.queues
@@ -95,7 +95,7 @@ class Palette:
         return f"q{list(self._jobs).index(job) % COLOURS}" if job else "qn"
 
     def legend(self, kinds: Iterable[tuple[str, str]] = ()) -> Drawing:
-        """The queues with their colours, then other kinds of boxes with what they mean."""
+        """The queues with their colours, then other kinds of boxes with their meaning."""
         drawing, x = Drawing(), 0.0
         for style, said in [*((self.of(name), name) for name in self._numbers), *kinds]:
             if style == "guest":
@@ -124,7 +124,7 @@ SHARES = (
 
 
 def machines(racks: Sequence[Rack], palette: Palette) -> Drawing:
-    """The cell tree: racks, nodes, devices, each with its holder, and below it whose cell it is in."""
+    """The cell tree: racks, nodes and devices, each with its holder, and below it the owner of its cell."""
     drawing, x = Drawing(), 0.0
     bands = any(seen.owner for _, nodes in racks for _, devices in nodes for seen in devices)
     for rack, nodes in racks:
@@ -177,13 +177,13 @@ def _node(node: Node, palette: Palette, *, bands: bool) -> Drawing:
 
 
 def _runs(devices: Sequence[Seen], key: Callable[[Seen], Any]) -> list[tuple[Any, list[int]]]:
-    """Neighbours that are alike, by their places."""
+    """Runs of equal neighbours, by their indexes."""
     grouped = groupby(range(len(devices)), key=lambda at: key(devices[at]))
     return [(found, list(places)) for found, places in grouped]
 
 
 def told(racks: Sequence[Rack]) -> str:
-    """The same in words, for those who cannot see it."""
+    """A description in words, for readers who cannot see the picture."""
     sentences = []
     for rack, nodes in racks:
         for name, devices in nodes:
@@ -199,7 +199,7 @@ def told(racks: Sequence[Rack]) -> str:
 
 
 class Story:
-    """Panels one after the other, each with what it shows, as one picture."""
+    """Panels one after the other, each with a caption, as one picture."""
 
     def __init__(self, title: str, palette: Palette, kinds: Iterable[tuple[str, str]], columns: int = 3) -> None:
         self._title = title
@@ -210,13 +210,13 @@ class Story:
         self._told: list[str] = []
 
     def show(self, world: World, said: str) -> None:
-        """The machines as they are now."""
+        """Add a panel of the machines as they are now."""
         racks = look(world)
         drawing = machines(racks, self._palette)
         self.add(drawing, said, f"{told(racks)} {_waits(world)}".strip(), _waits(world))
 
     def add(self, drawing: Drawing, said: str, words: str, below: str = "") -> None:
-        """Any drawing; `words` say the same."""
+        """Add a panel with any drawing; `words` describe it."""
         panel = Drawing()
         panel.text(0, 12, said, "head")
         panel.put(drawing, 0, 22)
@@ -240,7 +240,7 @@ class Story:
 
 
 def _waits(world: World) -> str:
-    """Who waits, and the code that each is told."""
+    """The waiting jobs, each with the code of its reason."""
     by_code: dict[str, list[str]] = {}
     for job, code in world.waiting():
         by_code.setdefault(code, []).append(job)
@@ -252,7 +252,7 @@ def _waits(world: World) -> str:
 
 
 def shares(world: World, palette: Palette) -> tuple[Drawing, str]:
-    """The tree of queues as bars: used of one's own, borrowed, idle or lent, the limit and the fair part; and in words."""
+    """The tree of queues as bars: used of its own, borrowed, idle or lent, the limit and the fair share; and in words."""
     tree = world.cluster.queues
     hungry = frozenset(group.queue for group in world.queue.groups.values())
     fairness, owned = Fairness(world.cluster, hungry), owned_devices(world.cluster.ownership)
@@ -298,7 +298,7 @@ def shares(world: World, palette: Palette) -> tuple[Drawing, str]:
 
 
 def timeline(world: World, until: float, palette: Palette) -> tuple[Drawing, str]:
-    """Who was on which device when, in hours; and in words."""
+    """The jobs on each device over time, in hours; and in words."""
     rows = [(node.name, device.index) for node in world.cluster.nodes() for device in node.devices]
     hour, high, left, drawing = 110.0, 20.0, 40.0, Drawing()
     for at, (node, device) in enumerate(rows):

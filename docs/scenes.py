@@ -1,4 +1,4 @@
-"""Why: what each picture of `scheduling.md` tells, as a short play on its example."""
+"""The scenes behind the pictures of `scheduling.md`, each a short run of one of its examples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HOUR = 3600.0
 
 
 def tightest() -> str:
-    """A pair goes where it breaks least, a gang into one rack."""
+    """A pair is placed where it breaks up the least free space, a gang in one rack."""
     world = World("machines")
     for job, devices in (("a", 2), ("b", 3)):
         world.submit(job, 1, devices)
@@ -28,7 +28,7 @@ def tightest() -> str:
 
 
 def _lent() -> World:
-    """Vision has borrowed what product does not use."""
+    """Vision has borrowed the devices that product does not use."""
     world = World("shares")
     world.submit("p", 1, 4, queue="product")
     world.submit("s", 1, 2, queue="speech")
@@ -39,7 +39,7 @@ def _lent() -> World:
 
 
 def queues() -> str:
-    """The tree of queues before and after the owner of what was lent wants it."""
+    """The tree of queues before and after the owner reclaims its lent devices."""
     world = _lent()
     palette = Palette(world)
     story = Story("What queues deserve, use, borrow and lend", palette, SHARES)
@@ -67,7 +67,7 @@ def reclaim() -> str:
 
 
 def owners() -> str:
-    """An owner of cells comes back to them."""
+    """A virtual cluster reclaims its own cells."""
     world = World("owners")
     world.submit("lab1", 1, 4, queue="lab")
     world.settle(0.0)
@@ -127,7 +127,7 @@ def shrink() -> str:
 
 
 def backfill() -> str:
-    """A large job has a reservation, and only what cannot delay it passes."""
+    """A large job has a reservation; only jobs that cannot delay it are backfilled."""
     world = World("backfill")
     world.submit("first", 2, 1, hours=2)
     world.settle(0.0)
@@ -154,7 +154,7 @@ def backfill() -> str:
 
 
 def sentences() -> list[tuple[str, str, str]]:
-    """What jobs are told in some of the scenes: the example, the job, the sentence."""
+    """The reasons that jobs are given in some scenes: the example, the job, the sentence."""
     told = []
 
     def hear(example: str, world: World, job: str, now: float = 60.0) -> None:

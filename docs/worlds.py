@@ -1,7 +1,6 @@
-"""Why: pictures show what the scheduler does, not what somebody remembers of it: here its plans are carried out.
+"""Simulate an example of `scheduling.md` by carrying out the scheduler's plans in virtual time.
 
-The machines, queues and policy of a world are the documents of an example in `scheduling.md`, so an example that is shown
-is one that works.
+The machines, queues and policy of a world are the documents of the example, so every example that is shown works.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from corral.control.configuration import scheduler_policy
+from corral.control.core.configuration import scheduler_policy
 from corral.devices.described import described_inventory
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import configuration_of
@@ -42,7 +41,7 @@ def examples() -> dict[str, str]:
 
 
 class Ran(NamedTuple):
-    """A job was on a device from one time to another."""
+    """A job's use of a device from one time to another."""
 
     job: str
     queue: str
@@ -71,7 +70,7 @@ class World:
         self.leaving: dict[str, Eviction] = {}
         self.receipts: list[Eviction] = []
         self.ran: list[Ran] = []
-        """By job and device; those that still run have no end in it."""
+        """By job and device; only uses that have ended."""
         self._since: dict[tuple[str, TaskKey], float] = {}
 
     def submit(
@@ -86,7 +85,7 @@ class World:
         priority: int = 10,
         hours: float = 0.0,
     ) -> None:
-        """A job waits from now on; `least` makes it elastic, `hours` bounds it."""
+        """Queue a job; `least` makes it elastic, `hours` bounds its run time."""
         least = tasks if least is None else least
         role = RoleAsk("worker", tuple(range(tasks)), least, devices=DeviceAsk(devices))
         order, most = self.now + len(self.requests) / 1000, int(hours * 3600)
@@ -96,7 +95,7 @@ class World:
         self.queue.apply(GangQueued(self.requests[job]))
 
     def cycle(self, now: float | None = None) -> Plan:
-        """Plan once, and start and tell to yield whom the plan names."""
+        """Plan once, start the placed jobs and record the evictions."""
         self.now = self.now if now is None else now
         found = plan(self.cluster, self.queue, self.policy, self.now)
         carry_out(self.cluster, self.queue, found, self.now)
@@ -108,7 +107,7 @@ class World:
         return found
 
     def yielded(self, now: float | None = None) -> None:
-        """Those who were told to yield have ended; they wait again in their old places, or to grow."""
+        """End the evicted jobs or tasks; they wait again in their old places, or to grow."""
         self.now = self.now if now is None else now
         for job, eviction in sorted(self.leaving.items()):
             if eviction.tasks:
@@ -120,14 +119,14 @@ class World:
         self.leaving.clear()
 
     def settle(self, now: float | None = None) -> None:
-        """Plan, and let those end who have to, until nothing changes."""
+        """Plan, and end evicted jobs, until nothing changes."""
         found = self.cycle(now)
         while found.placements or found.evictions:
             self.yielded()
             found = self.cycle()
 
     def end(self, *jobs: str) -> None:
-        """These jobs are over."""
+        """End these jobs."""
         for job in jobs:
             for waiting in self.queue.waiting(JobId(job)):
                 self.queue.apply(GangWithdrawn(JobId(job), waiting.tasks))
@@ -151,7 +150,7 @@ class World:
             self.queue.apply(GangQueued(structs.replace(self.requests[job], roles=(more,), beside=beside)))
 
     def waiting(self) -> list[tuple[str, str]]:
-        """The jobs that wait to start, in the order in which they came, each with the code of its reason."""
+        """The jobs that wait to start, in the order of their submission, each with the code of its reason."""
         out = []
         for job in self.requests:
             entry = self.queue.first(JobId(job))
@@ -160,7 +159,7 @@ class World:
         return out
 
     def told(self, job: str) -> str:
-        """The sentence that a waiting job was told."""
+        """The reason that a waiting job was given, as a sentence; raises ValueError if there is none."""
         entry = self.queue.first(JobId(job))
         if entry is None or entry.told is None:
             raise ValueError(f"{job} does not wait for a reason")

@@ -1,8 +1,8 @@
-"""Starts Corral on this machine, trains a model on two workers, says how it went, and stops what it started.
+"""Start Corral on this machine, train a model on two workers, report the result, and stop everything.
 
-`make demo` runs it with the server's own environment. PyTorch is never installed there: a `python` on PATH that can import
-it is used, else the example gets an environment of its own below $CORRAL_CACHE (else ~/.cache/corral). Ends with 0 only if
-the model learned: accuracy above 0.9.
+`make demo` runs it with the server's own environment. PyTorch is never installed there: the demo uses a `python` on
+PATH that can import it, or else makes an environment of its own below $CORRAL_CACHE (else ~/.cache/corral). It exits
+with 0 only if the model learned: accuracy above 0.9.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> int:
-    """Run the demo; the exit code of the process."""
+    """Run the demo; returns the exit code of the process."""
     options = argparse.ArgumentParser(description="Train a small model on two workers, from an empty machine.")
     options.add_argument("--keep", action="store_true", help="leave the server running, and its data folder in place")
     given = options.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped then as well
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that SIGTERM, too, stops everything that was started
     python = python_with_torch()
     with server(python, keep=given.keep) as (url, link):
         client = Client(url)
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def python_with_torch() -> Path:
-    """The folder of a `python` that can import what the example needs, made now if there is none."""
+    """The folder of a `python` that can import the example's packages; makes an environment if there is none."""
     own = Path(os.environ.get("CORRAL_CACHE") or Path.home() / ".cache" / "corral") / "examples" / "pytorch"
     found = shutil.which("python")
     for python in (Path(found) if found else None, own / "bin" / "python"):
@@ -97,7 +97,7 @@ def can_import(python: Path) -> bool:
 
 
 def install_commands(uv: Path | None, folder: Path, requirements: Path) -> Iterator[list[str | Path]]:
-    """What makes the environment; both tools show sizes and progress on a terminal."""
+    """The commands that make the environment; both tools show sizes and progress on a terminal."""
     python = folder / "bin" / "python"
     if uv is not None:
         yield [uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder]
@@ -114,7 +114,7 @@ def install_commands(uv: Path | None, folder: Path, requirements: Path) -> Itera
 def server(bin_folder: Path, *, keep: bool) -> Iterator[tuple[str, str]]:
     """A server on a free port with a data folder of its own, whose tasks find `python` in `bin_folder`.
 
-    Gives its address and one-time link; afterwards it and its jobs are gone, and the folder with them.
+    Yields its address and one-time link. Afterwards the server, its jobs and the folder are removed.
     """
     folder = Path(tempfile.mkdtemp(prefix="corral-demo-"))
     env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
@@ -127,7 +127,7 @@ def server(bin_folder: Path, *, keep: bool) -> Iterator[tuple[str, str]]:
         facts = json.loads(up)
         yield facts["url"], facts["link"]
     except Refused as refused:
-        if "up" in refused.words:  # it has named a log: leave that
+        if "up" in refused.words:  # the error names a log file: keep it
             console.print(f"What it wrote stays in {folder}")
             keep = stop = False
         raise
@@ -141,7 +141,7 @@ def server(bin_folder: Path, *, keep: bool) -> Iterator[tuple[str, str]]:
 
 
 class Refused(SystemExit):
-    """A command that has failed and said why; the demo ends with its exit code."""
+    """A command that failed with a message; the demo exits with its code."""
 
     def __init__(self, code: int, words: tuple[str, ...]) -> None:
         super().__init__(code)
@@ -149,7 +149,7 @@ class Refused(SystemExit):
 
 
 def corral(*words: str, env: dict[str, str]) -> str:
-    """Run a command of the `corral` beside this interpreter; what it printed.
+    """Run a command of the `corral` beside this interpreter; returns its output.
 
     Raises Refused when it fails.
     """
@@ -161,7 +161,7 @@ def corral(*words: str, env: dict[str, str]) -> str:
 
 
 def sign_in_link(client: Client) -> str:
-    """A fresh one-time link for the person who watches; the first one was used up by this program."""
+    """A fresh one-time link for the user; this program used up the first one."""
     return f"{client.url}/sign-in#link={client.login_link(client.me()['user'])['link']}"
 
 
@@ -169,13 +169,13 @@ def sign_in_link(client: Client) -> str:
 
 
 def submit(url: str, token: str) -> str:
-    """Submit the example with its folder packed, as a person would; the job's id."""
+    """Submit the example with its folder packed, as a user would; returns the job's id."""
     env = dict(os.environ, CORRAL_URL=url, CORRAL_TOKEN=token)
     return corral("submit", str(EXAMPLES / "pytorch" / "job.yaml"), "-o", "name", env=env).strip()
 
 
 def follow(client: Client, job_id: str) -> float:
-    """Show the log under a progress line until the job has ended; the last accuracy it printed."""
+    """Show the log under a progress line until the job has ended; returns the last accuracy in it."""
     accuracy, rest = 0.0, ""
     columns = (
         SpinnerColumn(),
@@ -198,7 +198,7 @@ def follow(client: Client, job_id: str) -> float:
 
 
 def report(job: Any, accuracy: float, client: Client, *, kept: bool) -> None:
-    """Accuracy, placement, run time and the portal's address."""
+    """Print accuracy, placement, run time and the portal's address."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("job", f"{job['name']} ({job['id']}): {job['state']}")
     table.add_row("accuracy", f"{accuracy:.4f}")

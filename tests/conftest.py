@@ -1,4 +1,4 @@
-"""Why: rules that hold for every test of the house: nothing is skipped in CI, nobody talks to another machine."""
+"""Rules and fixtures for all tests: CI allows no skips, and tests connect only to this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 HOW_TO_HAVE_DATA = "set CORRAL_DATA"
-"""What every skip for want of the test data says."""
+"""The text that marks every skip for missing test data."""
 WITHOUT_DATA = "skipped for want of CORRAL_DATA"
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
@@ -31,7 +31,8 @@ hypothesis.settings.load_profile("ci" if IN_CI else "quick")
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A script ignores SIGINT in what it starts with &, and what a test starts and interrupts would inherit that.
+    # A shell script's background jobs ignore SIGINT, and processes that a test starts and interrupts would inherit
+    # that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -54,7 +55,7 @@ def data_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """The lane's PostgreSQL, with a database of its own for each test; who stops a server starts another one."""
+    """The lane's PostgreSQL, with a new database for each test; a test that stops a server starts one of its own."""
     from tests.testbeds import postgresql
 
     if postgresql.binaries() is None:
@@ -66,7 +67,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture(autouse=True)
 def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No test sees, or changes, the settings and the sign-in of the person who runs it."""
+    """Hide the developer's own settings and sign-in from the test."""
     for name in [name for name in os.environ if name.startswith("CORRAL_") and name not in KEPT_VARIABLES]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "config"))
@@ -78,7 +79,7 @@ KEPT_VARIABLES = {"CORRAL_CACHE", "CORRAL_DATA"}
 
 @pytest.fixture(scope="session", autouse=True)
 def _patient_clients() -> None:
-    """A call of a test waits two minutes for its answer: httpx2's five seconds are over soon on a busy machine."""
+    """Give every HTTP call of a test two minutes; httpx2's default of five seconds is too short on a busy machine."""
     calls = (httpx2.request, httpx2.stream, httpx2.get, httpx2.head, httpx2.options, httpx2.post, httpx2.put)
     for call in (httpx2.Client.__init__, httpx2.AsyncClient.__init__, *calls, httpx2.patch, httpx2.delete):
         defaults = inspect.unwrap(call).__kwdefaults__
@@ -88,7 +89,7 @@ def _patient_clients() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _loopback_only() -> Iterator[None]:
-    """A connection from the tests' own process to anywhere but this machine is an error."""
+    """Make every connection from the tests' own process to another machine an error."""
     connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
 
     def guarded_connect(self: socket.socket, address: Any) -> None:
@@ -117,7 +118,7 @@ def _refuse_elsewhere(sock: socket.socket, address: Any) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Under CI=true a skipped test is a failed one: what a test needs, the project's own files install."""
+    """Under CI=true a skipped test fails: the project's own files install everything that tests need."""
     report = yield
     if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
@@ -139,13 +140,13 @@ def pytest_make_collect_report(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """Tests that lack the test data are a kind of their own, told in one line at the end."""
+    """Report tests without their test data as a category of their own, with one line at the end."""
     lacks_data = report.skipped and isinstance(report.longrepr, tuple) and HOW_TO_HAVE_DATA in report.longrepr[2]
     return (WITHOUT_DATA, "s", "SKIPPED") if lacks_data else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests lacked the test data, and how to have them."""
+    """Print how many tests lacked the test data, and how to get it."""
     if lacking := len(terminalreporter.stats.get(WITHOUT_DATA, ())):
         terminalreporter.write_line(
             f"{lacking} tests were skipped for want of the test data: "

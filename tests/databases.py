@@ -1,4 +1,4 @@
-"""Empty stores whose tables are made already: migrations run once for all tests of a process that do not test them."""
+"""Empty stores with their tables made: migrations run once per test process, except in tests of migrations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corral.store.schema import bring_up
 
 
 def sqlite_store(folder: Path) -> str:
-    """The URL of a store in `folder`: a copy of an empty one, unless it is there already."""
+    """The URL of a store in `folder`: a copy of an empty one, unless it exists already."""
     file = folder / "corral.db"
     if not file.exists():
         file.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""How many examples a property is tried on: all in `make test`, a tenth in `make check`."""
+"""Number of examples that each property is tested with: all in `make test`, a tenth in `make check`."""
 
 from __future__ import annotations
 

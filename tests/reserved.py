@@ -1,7 +1,7 @@
-"""Ports and names that one test process has for itself: two processes that ask at once never get the same one.
+"""Ports and names reserved for one test process: two processes that ask at once never get the same one.
 
-A reservation is an abstract Unix socket with the port's or the name's own name. The kernel lets one process at a time bind
-it and frees it when that process ends, so nothing has to be cleaned up and nothing can be left behind.
+A reservation is an abstract Unix socket named after the port or the name. The kernel lets one process at a time bind it
+and frees it when that process ends, so no cleanup is needed.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ from collections.abc import Iterable
 from typing import Final
 
 PORTS: Final = range(10_000, 20_000)
-"""Below the ports that the local engine gives to tasks (20000 and up) and those that the kernel gives to outgoing
-connections (32768 and up): a daemon that was stopped finds its port free when it is started again."""
+"""Ports for tests: below those of the local engine's tasks (20000 and up) and of outgoing connections (32768 and up).
+
+So a daemon that was stopped finds its port free when it is started again.
+"""
 _HELD: Final[list[socket.socket]] = []
 
 
 def free_port() -> int:
-    """A port that nothing listens on, and that no test process is given while this one lives."""
+    """A port without a listener that no other test process gets while this one lives."""
     return first_of_free(1)
 
 
 def first_of_free(count: int) -> int:
     """The first of `count` such ports in a row. Raises RuntimeError when there are none."""
     starts = list(range(PORTS.start, PORTS.stop - count + 1, count))
-    random.shuffle(starts)  # two processes that begin at once would otherwise ask for the same ports in turn
+    random.shuffle(starts)  # two processes that start at once would otherwise try the same ports in turn
     for first in starts:
         held = [_hold_port(port) for port in range(first, first + count)]
         found = [each for each in held if each is not None]
@@ -40,9 +42,9 @@ def first_of_free(count: int) -> int:
 
 @functools.cache
 def task_ports() -> dict[str, str]:
-    """Settings that give the servers of this test process 1,000 ports for tasks that no other test process's have.
+    """Settings that give the servers of this test process 1,000 task ports of its own.
 
-    A task binds the ports that it was given some time later, and until then another server would see them as free.
+    A task binds its ports some time after it got them; until then another server would see them as free.
     """
     ranges = [str(first) for first in range(20_000, 30_000, 1_000)]
     first = int(one_of("task-ports", random.sample(ranges, k=len(ranges))))
@@ -50,7 +52,7 @@ def task_ports() -> dict[str, str]:
 
 
 def one_of(kind: str, names: Iterable[str]) -> str:
-    """The first of these names that no test process on this machine has taken for `kind`. Raises RuntimeError."""
+    """The first of these names that no test process on this machine has reserved for `kind`. Raises RuntimeError."""
     for name in names:
         if (held := _hold(f"{kind}-{name}")) is not None:
             _HELD.append(held)
@@ -67,7 +69,7 @@ def _hold_port(port: int) -> socket.socket | None:
 
 
 def _is_free(port: int) -> bool:
-    """Whether it can be bound on every address, so is bound on none."""
+    """Whether it can be bound on every address, so that no process listens on it."""
     with socket.socket() as probe:
         try:
             probe.bind(("", port))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from corral.control.world import Job
+from corral.control.core.world import Job
 from corral.kernel.errors import NotFound
 from corral.service.seal import Sealer
 from corral.store import Store

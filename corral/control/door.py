@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from corral.control.configuration import hived_configured, scheduler_policy
+from corral.control.core.configuration import hived_configured, scheduler_policy
 from corral.control.guarantees import broken_by
 from corral.control.logdoor import LogDoor
 from corral.control.loop import Control
@@ -198,7 +198,7 @@ class Door:
         hived_configured(after)
         before = control.configured.now
         cluster = control.world.cluster.fork(hived=False)
-        presenter, now = control.configured.presenter, control.clock.now()
+        presenter, now = control.presenter, control.clock.now()
 
         def think() -> list[GuaranteeFinding]:
             machines = () if after.clusters == before.clusters else presenter.described(after.clusters)
@@ -265,7 +265,7 @@ class Door:
         await socket.accept()
         attempt = AttemptId(socket.path_params["attempt"])
         try:
-            engine = self._control.engines[self._control.machines.engine_of(attempt)]
+            engine = self._control.engines[self._control.inventories.engine_of(attempt)]
             session = await opened(engine, attempt)
         except CorralError as error:
             await socket.send_text(json.dumps({"error": {"code": error.code, "message": error.message}}))

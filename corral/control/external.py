@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.control.world import Job
+from corral.control.core.world import Job
 from corral.engines.base import ExecSession
 from corral.kernel.errors import NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id

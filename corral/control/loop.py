@@ -1,6 +1,6 @@
-"""The control loop: fold events, plan, commit in one transaction, then act.
+"""The control loop: read inputs, step the core, commit in one transaction, then act.
 
-The order is the guarantee: nothing is done before it is stored, and everything stored is done at least once.
+The order is the guarantee: nothing is done that was not stored, and what was stored is done at least once.
 """
 
 from __future__ import annotations
@@ -10,66 +10,50 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import datetime
-from math import inf
 
 import msgspec
 import structlog
 
-from corral.control.configuration import Configured, NothingDescribed, Presenter
+from corral.control.configuration import NothingDescribed, Presenter, read_configured
+from corral.control.core import (
+    Batch,
+    ConfigurationRead,
+    CordonsRead,
+    Core,
+    Input,
+    Machines,
+    Recovered,
+    World,
+    missing_attempts,
+)
+from corral.control.core.configuration import Configured
+from corral.control.core.inputs import TaskEvent
+from corral.control.core.world import held_nodes
 from corral.control.dispatch import Dispatcher
-from corral.control.draft import Draft
 from corral.control.external import EXTERNAL, ExternalTasks
-from corral.control.fold import DEPENDENCY, Folder
-from corral.control.intents import Intents, know_groups
+from corral.control.inventories import Inventories
 from corral.control.lead import Leadership
-from corral.control.ledger import Ledger, Loans
-from corral.control.observe import Machines
-from corral.control.past import Past
-from corral.control.receipts import Receipts, from_eviction
+from corral.control.recovery import read_intents, read_losses, read_recovered
 from corral.control.render import LaunchContext, render
-from corral.control.standing import standing
-from corral.control.upkeep import Upkeep
-from corral.control.world import Job, World
 from corral.engines.base import Engine
 from corral.kernel.clock import Clock
 from corral.kernel.errors import Conflict, Unavailable
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
-from corral.kernel.units import devices
 from corral.launcher import LaunchPolicy
-from corral.model.events import PlaceLost, Preempted, StartRefused, TimePassed
-from corral.model.facts import GUARANTEE_LOST
-from corral.model.launch import EngineEvent, EngineLost, Exited, InventoryChanged, Noted, Started, TaskLaunch
-from corral.model.phases import phase
-from corral.model.placement import Placement
-from corral.model.plan import Eviction, GangPlacement, Reasons
-from corral.model.requests import GangRequest
-from corral.model.states import TaskState
-from corral.model.summary import summarize
-from corral.model.writes import JobWrite, OutboxRow
-from corral.scheduler import (
-    Cluster,
-    EngineUnknown,
-    GangNominated,
-    GangPlaced,
-    HivedConfigured,
-    Policy,
-    Queue,
-    Steps,
-    UsageRecalled,
-    carry_out,
-    plan,
-)
-from corral.scheduler.excess import fragmenting, over_limit
-from corral.scheduler.lending import lending, owned_devices
+from corral.model.cordons import CORDONS_CHANGED
+from corral.model.documents import CONFIGURED
+from corral.model.events import PlaceLost, StartRefused
+from corral.model.inventory import Node
+from corral.model.launch import EngineEvent, InventoryChanged, TaskLaunch
+from corral.model.writes import ControlBatch, OutboxRow
+from corral.scheduler import Policy
+from corral.spec.storage import StorageDocument
 from corral.store import LeadershipLost, Store
 
 log = structlog.get_logger()
 
-NODE_LOST = -1001
-"""OpenPAI's code for a task whose node is gone."""
-_STARTED = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 _EVENTS_AT_ONCE = 1000
+_INTENTS_AT_ONCE = 500
 _FLUSH_SECONDS = 0.5
 """Seconds that rows of carried-out commands may stay in the outbox while nothing else is written."""
 _SILENT_SECONDS = 15.0
@@ -78,25 +62,8 @@ _LOOK_SECONDS = 2.0
 """Seconds between two reads of the store when no wake-up arrives, in case one is lost."""
 
 
-class _InJobs(Steps):
-    """Carries out a plan in the jobs, in addition to cluster and queue."""
-
-    def __init__(self, control: Control, now: float) -> None:
-        self._control = control
-        self._now = now
-
-    def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:
-        return self._control.folder.ranked(found)
-
-    def placed(self, found: GangPlacement, event: GangPlaced) -> None:
-        self._control.folder.placed(found, event.placement, self._now)
-
-    def evict(self, cluster: Cluster, eviction: Eviction) -> None:
-        self._control.evict(eviction, self._now)
-
-
 class Control:
-    """The control loop: fold, plan, commit, dispatch; its whole state is in `world`."""
+    """The shell around a core: lease, wake-ups, engines, and the store that each step is written to."""
 
     def __init__(
         self,
@@ -117,24 +84,23 @@ class Control:
         self.store = store
         self.engines = engines
         self.clock = clock
-        self.configured = Configured(store, policy, presenter or NothingDescribed())
         self.launch_policy = launch_policy
         self.context: LaunchContext
-        self.world = World(Cluster(), Queue())
+        self.presenter = presenter or NothingDescribed()
+        self._policy = policy
+        nothing = Recovered(Configured(policy))
+        self.core = Core(nothing, launch_policy, Machines(not_ready_seconds), clock.now())
+        """What control knows; another one after every recovery."""
+        self.inventories = Inventories(store, engines)
         self._leadership = leadership
         self._events: deque[EngineEvent | StartRefused | PlaceLost] = deque()
-        self._taken: list[EngineEvent | StartRefused | PlaceLost] = []
+        self._taken: list[TaskEvent] = []
+        """The events of the step that is not stored yet."""
         self._awake = asyncio.Event()
         self._stored = asyncio.Condition()
         self._rung = True
         self._flushed = 0.0
         self._cycled = time.monotonic()
-        self.machines = Machines(store, engines, not_ready_seconds=not_ready_seconds)
-        self.machines.held = lambda: self.world.held_nodes()
-        self._plan_again: float | None = None
-        self._hived = HivedConfigured(None)
-        self._next_upkeep: float | None = None
-        self._owned: tuple[object, dict[str, int]] | None = None
         self.scale_object: Callable[[JobId, int], Awaitable[bool]] = _no_object
         """Sets the replicas in the object that a job was made from; returns whether there is one."""
         self.external = ExternalTasks(self.report, clock.now)
@@ -142,13 +108,45 @@ class Control:
         self.ready = asyncio.Event()
         """Set once it leads and has loaded all jobs; it stays set."""
         self.world_is_whole = False
-        """Whether queries can be answered from the world: not while it is being rebuilt."""
+        """Whether questions can be answered from the core: not while everything is read again."""
         self.removed: Callable[[JobId], None] = lambda job: None
         """Called when a job and its history were deleted from the store."""
-        self.recovering: Callable[[], Awaitable[None]] = _nothing
-        """Awaited when all live jobs are loaded, before the nodes are read."""
+        self.recovering: Callable[[frozenset[JobId]], Awaitable[None]] = _nothing
+        """Awaited before the machines are looked at, with those live jobs that somebody's own controller runs."""
         self.changed: Callable[[Iterable[JobId]], None] = lambda jobs: None
         """Called after a commit with the jobs that changed."""
+
+    @property
+    def world(self) -> World:
+        """All jobs that are not over, the cluster and the queue."""
+        return self.core.world
+
+    @property
+    def machines(self) -> Machines:
+        """The nodes as they were last seen."""
+        return self.core.machines
+
+    @property
+    def configured(self) -> Configured:
+        """The configuration in force."""
+        return self.core.configured
+
+    @property
+    def policy(self) -> Policy:
+        """The scheduling policy in force."""
+        return self.core.policy
+
+    def node(self, name: str) -> Node | None:
+        """A node as it was last seen."""
+        return self.core.machines.node(name)
+
+    def storage(self, name: str) -> StorageDocument | None:
+        """The document of a storage, as it is in force."""
+        return self.core.configured.storage(name)
+
+    def image_pull_secrets(self, queue: str) -> tuple[str, ...]:
+        """The registry secrets of a queue, as they are in force."""
+        return self.core.configured.image_pull_secrets(queue)
 
     async def run(self) -> None:
         """Lead until cancelled.
@@ -188,93 +186,35 @@ class Control:
                 await asyncio.sleep(0.1)
 
     async def _recover(self) -> None:
-        """Rebuild the world from the store alone, and continue with commands that were stored but not done."""
+        """Build a core from the store alone, and carry on with what was stored and not yet done."""
         self._events.extendleft(reversed(self._taken))
         self._taken.clear()
         cursor = (await self._leadership.renew()).cursor
         self.world_is_whole = False
-        self.world = World(Cluster(), Queue())
-        self.folder = Folder(self.world, self.launch_policy)
-        self.folder.receipts = Receipts(await self.store.open_receipts())
-        self.ledger = Ledger(await self.store.ledger())
-        self.past = Past(await self.store.usage(), await self.store.user_usage())
-        self.upkeep = Upkeep(self.folder, self.machines, self.configured.grace)
         self.dispatcher = self._new_dispatcher()
-        self._hived = HivedConfigured(None)
-        await self._configure()
-        await self._close_nodes()
-        records = await self.store.load_live()
-        jobs = [Job.from_record(record) for record in records if record.run.roles]
-        await know_groups(self.store, jobs)
-        self.world.jobs = {job.id: job for job in jobs}
-        await self.recovering()
-        for inventory in await self.machines.look(self._leadership.epoch, self.clock.now()):
-            self.world.cluster.apply(inventory)
-        self.intents = Intents(self.store, self.folder, cursor)
+        recovered = await read_recovered(self.store, await self._configuration(), cursor)
+        await self.recovering(frozenset(job.id for job in recovered.jobs if job.run.external))
+        held = held_nodes(task for job in recovered.jobs for task in job.tasks.values())
         now = self.clock.now()
-        for job in sorted(jobs, key=lambda job: job.run.placed_at or inf):  # HiveD must account for gangs in this order
-            self._adopt(job)
-        await self._recall_losses()
-        self.world.cluster.apply(UsageRecalled(tuple(self.past.written.values()), tuple(self.past.of_users)))
-        for waiting in self.folder.receipts.beneficiaries():
-            if self.world.queue.waiting(waiting):
-                self.world.queue.apply(GangNominated(waiting))
-        for job in jobs:
-            if job.run.hold == DEPENDENCY:
-                await self.intents.settle(job, now)
-        self._rung = True
+        machines = self.core.machines.fork()
+        machines.following = recovered.configured.following
+        seen = await self.inventories.look(machines, held, self._leadership.epoch, now)
+        recovered = msgspec.structs.replace(recovered, machines=seen)
+        core = Core(recovered, self.launch_policy, machines, now)
+        if lost := core.lost_guarantees():
+            recovered = msgspec.structs.replace(recovered, losses=await read_losses(self.store, lost))
+            core = Core(recovered, self.launch_policy, machines, now)
+        self.core = core
         outbox = await self.store.outbox()
-        self._miss_lost_attempts(jobs, {row.command.attempt for row in outbox})
+        known = {row.command.attempt for row in outbox}.union(*(each.attempts() for each in self.engines.values()))
+        self._events.extend(missing_attempts(recovered.jobs, known, now))
+        self._rung = True
         self.dispatcher.feed(outbox)
         self.world_is_whole = True
 
-    @property
-    def policy(self) -> Policy:
-        """The policy in force."""
-        return self.configured.policy
-
-    async def _configure(self) -> None:
-        """Apply the documents as they are stored now."""
-        await self.configured.load()
-        self.machines.following = self.configured.following
-        self.world.cluster.apply(self.configured.told())
-        self.world.queue.apply(self.configured.told())
-        if self._hived != self.configured.hived:
-            self._hived = self.configured.hived
-            self.world.cluster.apply(msgspec.structs.replace(self._hived, at=self.clock.now()))
-            self._tell_demoted()
-        self.world.plan_wanted = True
-
-    async def _recall_losses(self) -> None:
-        """Tell HiveD which jobs lost their guarantee before this start, when, and to which job."""
-        hived = self.world.cluster.hived
-        for job in hived.lost() if hived is not None else ():
-            told = await self.store.events_of(job, kinds=(GUARANTEE_LOST,))
-            at = datetime.fromisoformat(told[0].at).timestamp() if told else -inf
-            if hived is not None and at >= (self.world.jobs[job].run.placed_at or 0.0) - 0.001:
-                hived.recall_loss(job, str(told[0].data.get("preemptor", "")), at)
-
-    def _tell_demoted(self) -> None:
-        """Tell the jobs that lost their guarantee through a new configuration of cells."""
-        hived = self.world.cluster.hived
-        if hived is not None:
-            why = "the new configuration has no cell of its virtual cluster for it"
-            self.folder.lost_guarantee(hived.demoted(), why, self.clock.now())
-
-    def _take_back(self, now: float) -> None:
-        """Preempt jobs above their queues' new limits or on cells owed to others, if the author asked for it."""
-        by, self.intents.preempting = self.intents.preempting, ""
-        if by:
-            for eviction in (*over_limit(self.world.cluster, now), *fragmenting(self.world.cluster, now)):
-                self.evict(eviction, now, by_user=by)
-
-    async def _close_nodes(self) -> None:
-        """Apply the stored cordons; the tasks on cordoned nodes are checked in the next step."""
-        for seen in await self.machines.read_cordons():
-            self.world.cluster.apply(seen)
-        self.folder.policy = msgspec.structs.replace(self.launch_policy, closed_nodes=frozenset(self.machines.cordons))
-        self.world.plan_wanted = True
-        self._next_upkeep = 0.0
+    async def _configuration(self) -> Configured:
+        """The documents as they are stored now, with the machines that they describe presented."""
+        return await read_configured(self.store, self.presenter, self._policy, self.core.configured)
 
     def _new_dispatcher(self) -> Dispatcher:
         return Dispatcher(
@@ -288,179 +228,81 @@ class Control:
         )
 
     def _engine_of(self, attempt: AttemptId) -> str:
-        job = self.world.jobs.get(parse_attempt_id(attempt).job)
-        return EXTERNAL if job is not None and job.run.external else self.machines.engine_of(attempt)
-
-    def _miss_lost_attempts(self, jobs: list[Job], pending: set[AttemptId]) -> None:
-        """Report the end of started attempts that no engine knows: their machine has restarted (a power cut)."""
-        known = pending.union(*(engine.attempts() for engine in self.engines.values()))
-        for job in jobs:
-            if job.run.external:
-                continue
-            for task in job.tasks.values():
-                attempt = job.run.attempt_of(task)
-                if task.holds and task.state in _STARTED and attempt not in known:
-                    lost = "the machine has no record of the task any more; it restarted while the task ran"
-                    self._events.append(Exited(attempt, self.clock.now(), NODE_LOST, reason=lost))
-
-    def _adopt(self, job: Job) -> None:
-        self.world.jobs[job.id] = job
-        self.world.set_timer(job.run.wake_at, job.id)
-        self.folder.adopt(job, self.clock.now())
+        job = self.core.world.jobs.get(parse_attempt_id(attempt).job)
+        return EXTERNAL if job is not None and job.run.external else self.inventories.engine_of(attempt)
 
     async def _cycle(self) -> None:
-        now = self.clock.now()
+        inputs = await self._read()
+        inputs += self._taken
+        batch = self.core.step(inputs, self.clock.now())
+        for event, data in batch.warnings:
+            log.error(event, **data)
+        await self._commit(batch)
+
+    async def _read(self) -> list[Input]:
+        """What the store and the engines have to say that the core does not know; events are taken beside it."""
+        inputs: list[Input] = []
         if self._rung:
             self._rung = False
-            if await self.intents.fold(now):
+            read = await read_intents(self.store, self.core, _INTENTS_AT_ONCE)
+            inputs.append(read)
+            if len(read.intents) == _INTENTS_AT_ONCE:
                 self._ring()
-            if self.intents.reconfigure:
-                self.intents.reconfigure = False
-                await self._configure()
-                self._take_back(now)
-            if self.intents.cordons_changed:
-                self.intents.cordons_changed = False
-                await self._close_nodes()
-        self._fold_engine_events(now)
-        for job_id in self.world.due(now):
-            if (job := self.world.jobs.get(job_id)) is not None:
-                self.folder.event(job, TimePassed(), now)
-        if self._next_upkeep is not None and self._next_upkeep <= now:
-            self._next_upkeep = self.upkeep.look(now)
-        if self.world.plan_wanted or (self._plan_again is not None and self._plan_again <= now):
-            self._plan(now)
-        self.ledger.fold(self.folder.draft, self._loans(), now)
-        self.past.fold(self.folder.draft, self.world.cluster.queues, now)
-        await self._commit()
+            kinds = {each.kind for each in read.intents}
+            if CONFIGURED in kinds:
+                inputs.append(ConfigurationRead(await self._configuration()))
+            if CORDONS_CHANGED in kinds:
+                inputs.append(CordonsRead(await self.store.cordons()))
+        self._take_events()
+        if self.inventories.stale and not any(isinstance(each, ConfigurationRead) for each in inputs):
+            held, epoch = self.core.world.held_nodes(), self._leadership.epoch
+            inputs += await self.inventories.look(self.core.machines, held, epoch, self.clock.now())
+        return inputs
 
-    def _loans(self) -> Loans:
-        """The devices lent between queues. Owned devices are counted again only after a new configuration."""
-        ownership = self.world.cluster.ownership
-        if self._owned is None or self._owned[0] is not ownership:
-            self._owned = (ownership, owned_devices(ownership))
-        return lending(self.world.cluster.queues, self._owned[1])
-
-    def _fold_engine_events(self, now: float) -> None:
+    def _take_events(self) -> None:
         for _ in range(min(len(self._events), _EVENTS_AT_ONCE)):
             event = self._events.popleft()
-            self._taken.append(event)
-            match event:
-                case Started() | Exited() | StartRefused():
-                    self.folder.engine_event(event, now)
-                case PlaceLost():
-                    self.folder.place_lost(event, now)
-                case EngineLost(engine=engine, reason=reason):
-                    self.world.cluster.apply(EngineUnknown(engine, reason))
-                case InventoryChanged():
-                    self.machines.stale = True
-                case Noted():
-                    self.folder.noted(event, now)
+            if isinstance(event, InventoryChanged):
+                self.inventories.stale = True
+            else:
+                self._taken.append(event)
         if self._events:
             self._awake.set()
 
-    def _plan(self, now: float) -> None:
-        self.world.plan_wanted = False
-        proposal = plan(self.world.cluster, self.world.queue, self.policy, now)
-        carry_out(self.world.cluster, self.world.queue, proposal, now, _InJobs(self, now))
-        if proposal.placements and self.machines.tainted:
-            self._next_upkeep = now
-        self._plan_again = proposal.again_at
-        for job_id, reasons in proposal.reasons.items():
-            self._explain(JobId(job_id), reasons)
-
-    def evict(self, eviction: Eviction, now: float, *, by_user: str = "") -> None:
-        """Preempt a gang. The scheduler assigns its devices to the preemptor once they are free."""
-        job = self.world.jobs.get(eviction.job)
-        if job is not None:
-            grace = self.configured.grace(job.terms.queue, self.launch_policy.grace_of(job.view))
-            eviction = msgspec.structs.replace(eviction, message=self.world.in_names(eviction.message))
-            event = Preempted(
-                eviction.job_attempt,
-                eviction.rule,
-                eviction.message,
-                eviction.tasks,
-                by=eviction.by,
-                grace_seconds=grace,
-            )
-            self.folder.have_yield(job, event, from_eviction(eviction, by_user), now)
-
-    def _explain(self, job_id: JobId, reasons: Reasons) -> None:
-        job = self.world.jobs.get(job_id)
-        if job is not None:
-            job.reasons = self.world.reasons_in_names(reasons)
-            self.folder.draft.jobs.add(job_id)
-
-    async def _commit(self) -> None:
-        if self.machines.stale:
-            for seen in await self.machines.look(self._leadership.epoch, self.clock.now()):
-                self.world.cluster.apply(seen)
-            self.world.plan_wanted = True
-            self._next_upkeep = 0.0
-            self._awake.set()
-        draft = self.folder.draft
-        if draft.empty and not self._must_flush():
-            self._taken.clear()
-            return
-        draft = self.folder.take_draft()
+    async def _commit(self, batch: Batch) -> None:
+        writes = batch.writes
+        if writes is None:
+            if not self._must_flush():
+                self._taken.clear()
+                return
+            writes = ControlBatch(0)
         done, self.dispatcher.done = tuple(self.dispatcher.done), []
-        batch = draft.batch(self._leadership.epoch, self._job_writes(draft), done)
-        result = await self.store.commit(batch)
+        result = await self.store.commit(
+            msgspec.structs.replace(writes, epoch=self._leadership.epoch, outbox_done=done)
+        )
         self._flushed = self.clock.now()
         self._taken.clear()
-        rows = zip(result.outbox, draft.outbox, strict=True)
+        rows = zip(result.outbox, writes.outbox_add, strict=True)
         self.dispatcher.feed(OutboxRow(seq, job, command) for seq, (job, command) in rows)
-        self._forget_completed(draft)
-        self.machines.forget_removed()
-        if self.machines.stale:
-            self._awake.set()
-        for job in draft.removed:
+        self.inventories.stale |= self.core.wants_machines
+        for job in writes.removed_jobs:
             self.removed(job)
-        self.changed(draft.jobs)
+        self.changed(batch.changed)
         async with self._stored:
             self._stored.notify_all()
 
     def _must_flush(self) -> bool:
         return bool(self.dispatcher.done) and self.clock.now() - self._flushed >= _FLUSH_SECONDS
 
-    def _job_writes(self, draft: Draft) -> tuple[JobWrite, ...]:
-        writes = []
-        for job_id in draft.jobs:
-            job = self.world.jobs.get(job_id)
-            if job is None or job_id in draft.removed:
-                continue
-            job.run = job.spread.written(job.run)
-            state = phase(job.run)
-            job.summary = summarize(job.summary, job.run, state, standing(job, state, self.world.jobs))
-            sizes = {"devices_held": devices(job.spread.millis)}
-            if job.run.roles:
-                sizes["devices"] = devices(job.asked_millis())
-            job.summary = msgspec.structs.replace(job.summary, **sizes)
-            write = JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision)
-            if job_id in draft.edited:
-                terms = job.terms
-                write = msgspec.structs.replace(write, priority=terms.priority, queue=terms.queue, doc=job.text)
-            writes.append(write)
-            job.revision += 1
-        return tuple(writes)
-
-    def _forget_completed(self, draft: Draft) -> None:
-        for job_id in draft.jobs:
-            job = self.world.jobs.get(job_id)
-            if job is not None and job.completed:
-                del self.world.jobs[job_id]
-
     async def _wait(self) -> None:
         """Sleep until a wake-up, a timer, or the time to delete finished commands from the outbox."""
-        if self._rung or self._awake.is_set():
+        if self._rung or self._awake.is_set() or self.inventories.stale:
             self._awake.clear()
             await asyncio.sleep(0)
             return
         timeout = _LOOK_SECONDS
-        if self.world.next_timer is not None:
-            timeout = min(timeout, max(0.0, self.world.next_timer - self.clock.now()))
-        for at in (self._next_upkeep, self._plan_again):
-            if at is not None:
-                timeout = min(timeout, max(0.0, at - self.clock.now()))
+        if (at := self.core.next_wakeup()) is not None:
+            timeout = min(timeout, max(0.0, at - self.clock.now()))
         if self.dispatcher.done or not self.dispatcher.idle:
             timeout = min(timeout, _FLUSH_SECONDS)
         with contextlib.suppress(TimeoutError):
@@ -520,10 +362,10 @@ class Control:
         self._awake.set()
 
     async def _render(self, attempt: AttemptId) -> TaskLaunch | None:
-        return await render(self.world, attempt, self.context)
+        return await render(self.core.world, attempt, self.context)
 
 
-async def _nothing() -> None:
+async def _nothing(external: frozenset[JobId]) -> None:
     return
 
 

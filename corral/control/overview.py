@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from corral.control.core.world import World
 from corral.control.loop import Control
-from corral.control.world import World
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.kernel.ids import JobId
 from corral.scheduler.hived.inspecting import inspected

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from corral.control.world import Job, World
+from corral.control.core.world import Job, World
 from corral.frameworks import Gang, framework
 from corral.frameworks.base import TaskCommand
 from corral.kernel import units

@@ -54,6 +54,10 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     memory = _recall(cluster, queue, policy)
     if memory.seen == (cluster.revision, queue.revision) and now < memory.again:
         return Plan(cluster.revision, again_at=_known(memory.again))
+    if not queue.groups:
+        queue.expected, memory.reservation, memory.again = set(), None, inf
+        memory.gains, memory.returns, memory.seen = cluster.gains, cluster.returns, (cluster.revision, queue.revision)
+        return Plan(cluster.revision)
     trial = Trial(cluster)
     _reconsider(trial, queue, memory)
     cycle = Cycle(trial, queue, policy, memory.reservation, now)

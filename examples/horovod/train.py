@@ -1,4 +1,4 @@
-"""Fits a line to noisy points, elastically: it goes on with whoever is there, from the last step that all committed."""
+"""Fits a line to noisy points, elastically: after a change of members it goes on from the last step that all committed."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import os
 
 import jax
 
-# The coordinator's address is in the environment; a lost peer is noticed after 10 s instead of 100.
+# The coordinator's address is in the environment. The heartbeat finds a lost peer after 10 s instead of 100.
 jax.distributed.initialize(
     num_processes=int(os.environ["JAX_NUM_PROCESSES"]),
     process_id=int(os.environ["JAX_PROCESS_ID"]),
@@ -21,7 +21,7 @@ SLOPE = np.array([1.0, -2.0, 3.0, 0.5], dtype=np.float32)
 RATE = 0.5 * jax.process_count()  # each process adds its part of the gradient only
 
 mine = np.random.default_rng(jax.process_index()).uniform(-1, 1, size=(256, 4)).astype(np.float32)
-mine[:, np.arange(4) % jax.process_count() != jax.process_index()] = 0  # so that nobody learns the whole line alone
+mine[:, np.arange(4) % jax.process_count() != jax.process_index()] = 0  # so that no process learns the whole line alone
 mesh = Mesh(np.array(jax.devices()), ("data",))
 spread = NamedSharding(mesh, PartitionSpec("data"))
 inputs = jax.make_array_from_process_local_data(spread, mine)

@@ -1,8 +1,8 @@
 """Trains a small network on scikit-learn's digits, data parallel over all processes of the job.
 
 Corral (or torchrun) sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Every process keeps a checkpoint, in its own
-folder or where it is told to; after a restart all go on from the newest one, so the size of the job may change while it
-runs. SIGUSR1 asks for a checkpoint and the end.
+folder or in the one it is given. After a restart all go on from the newest one, so the size of the job may change while
+it runs. SIGUSR1 asks for a checkpoint and the end.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ def main() -> None:
 
 
 def ask_to_end(number: int, frame: object) -> None:
-    """The epoch in hand is finished and saved first."""
+    """Finish and save the current epoch, then end."""
     global asked_to_end
     asked_to_end = True
 
 
 def digits(data: Path | None) -> tuple[TensorDataset, TensorDataset]:
-    """Images of 8 × 8 points (scikit-learn has 1,797), three quarters to learn from and the rest to be asked about."""
+    """Images of 8 × 8 points (scikit-learn has 1,797): three quarters to train on, the rest to test with."""
     if data is None:
         images, labels = load_digits(return_X_y=True)
     else:
@@ -102,7 +102,7 @@ def digits(data: Path | None) -> tuple[TensorDataset, TensorDataset]:
 
 
 def evaluate(model: nn.Module, test: TensorDataset, device: torch.device) -> float:
-    """The share of right answers; each process asks about its own part."""
+    """The share of right answers; each process tests its own part."""
     images, labels = (tensor[dist.get_rank() :: dist.get_world_size()].to(device) for tensor in test.tensors)
     with torch.no_grad():
         right = (model(images).argmax(dim=1) == labels).sum()
@@ -112,14 +112,14 @@ def evaluate(model: nn.Module, test: TensorDataset, device: torch.device) -> flo
 
 
 def save(place: Path, epoch: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Leave a whole checkpoint or none."""
+    """Write the checkpoint atomically."""
     fresh = place.with_suffix(f".{dist.get_rank()}.new")
     torch.save({"epoch": epoch, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, fresh)
     fresh.replace(place)
 
 
 def resume(place: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """Take the newest checkpoint that any process has; the number of epochs done."""
+    """Load the newest checkpoint of any process; returns the number of epochs done."""
     mine = torch.load(place, map_location="cpu") if place.exists() else None
     epochs: list[int | None] = [None] * dist.get_world_size()
     dist.all_gather_object(epochs, mine["epoch"] if mine else 0)

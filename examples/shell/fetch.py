@@ -1,4 +1,4 @@
-"""Fetches a page from a peer, which may still be starting, and says how long it was."""
+"""Fetches a page from a peer, which may still be starting, and prints its length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fits a line with Keras, mirrored over all workers of the job; TF_CONFIG is Corral's.
+"""Fits a line with Keras, mirrored over all workers of the job; Corral sets TF_CONFIG.
 
 Keras 3 cannot fit under a multi-worker strategy, so this uses Keras 2 as `tf_keras`.
 """

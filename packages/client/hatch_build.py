@@ -1,4 +1,4 @@
-"""Why: the light distribution is made of rooms of the one source tree: two folders up, or beside it in an sdist."""
+"""Collect the packages of the light distribution from the source tree, two folders up, or beside it in an sdist."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# What a client imports: its commands, its SDK, the job language and what that stands on. `corral cp` unpacks as tasks do.
+# The packages that a client imports: commands, SDK, job language and their dependencies. `corral cp` unpacks as tasks
+# do.
 PARTS = (
     "__init__.py", "py.typed", "cli", "client", "kernel", "runtime/__init__.py", "runtime/tarheaders.py",
     "runtime/unpack.py", "spec",
@@ -15,7 +16,7 @@ PARTS = (
 
 
 def parts(root: Path) -> dict[str, str]:
-    """Where each part lies, and its place in what is built; `root` is the folder of this distribution.
+    """Map each part's folder to its path in the distribution; `root` is the folder of this distribution.
 
     Raises FileNotFoundError when neither a checkout nor an sdist is around it.
     """
@@ -26,7 +27,7 @@ def parts(root: Path) -> dict[str, str]:
 
 
 class ClientRoomsHook(BuildHookInterface[Any]):
-    """Puts the client's rooms into the wheel and the sdist."""
+    """Puts the client's packages into the wheel and the sdist."""
 
     PLUGIN_NAME = "custom"
 

@@ -1,4 +1,4 @@
-"""Why: one server serves a whole module of API tests; each test has names of its own."""
+"""Fixtures of the API tests: one server per module; each test uses names of its own."""
 
 from __future__ import annotations
 

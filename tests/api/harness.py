@@ -1,4 +1,4 @@
-"""Why: the API is tested as people meet it: a real server on loopback over a real store, without control or an engine."""
+"""A real API server on loopback over a real store, without control or an engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 
 class Server:
-    """One running front: its parts, and `call` to use them from the test's thread."""
+    """One running front; `call` runs its coroutines from the test's thread."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -46,16 +46,16 @@ class Server:
         self.app: FastAPI
         self.url = ""
         self.settings: dict[str, Any] = {}
-        """What `prepare` may say of the server's settings."""
+        """Settings that `prepare` may change."""
         self.bounds = DoorBounds()
         self.door: Door
 
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run something on the server's loop and wait for it."""
+        """Run a coroutine on the server's loop and wait for its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(timeout=150)
 
     def token(self, user: str, *, role: str = "user") -> str:
-        """The token of an account, made if it is new."""
+        """A token of the account, which is made if it is new."""
         return self.call(self._token(user, role))
 
     async def _token(self, user: str, role: str) -> str:
@@ -97,7 +97,7 @@ class Server:
         )
 
     async def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         await self.service.close()
         await self.store.close()
 
@@ -108,7 +108,7 @@ def serving(
     prepare: Callable[[Server], None] = lambda server: None,
     new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> Iterator[Server]:
-    """A server in a thread of its own, on a free port; `prepare` may change it before it serves."""
+    """A server in a thread of its own, on a free port; `prepare` may change it before it starts."""
     server = Server(folder)
     ready, failures = threading.Event(), []
     stopping: list[Callable[[], None]] = []
@@ -136,7 +136,7 @@ def serving(
 
     def thread() -> None:
         try:
-            # with the protocol named: asyncio turns Nagle's algorithm off only then, and it costs 40 ms an answer
+            # The protocol is named because asyncio turns Nagle's algorithm off only then; it costs 40 ms an answer.
             with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
                 listener.bind(("127.0.0.1", 0))
                 server.url = f"http://127.0.0.1:{listener.getsockname()[1]}"

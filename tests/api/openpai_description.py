@@ -1,4 +1,4 @@
-"""Why: OpenPAI's own description says what its answers look like; every answer that a test gets is held against it."""
+"""Check answers of OpenPAI's API against OpenPAI's own OpenAPI description."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MISSING: Final = (
     "InvalidProtocolError", "NoStorageError", "NoTagError", "NoTaskError", "NoTaskLogError", "ConflictGroupError",
     "TooManyRequestsError",
 )  # fmt: skip
-"""Names of refusals that OpenPAI answers, or we where it has none, and its description does not list."""
+"""Error codes missing in the description that OpenPAI's server answers, or Corral where OpenPAI has none."""
 
 
 def load(data_folder: Path) -> dict[str, Any]:
-    """The description with nothing outside of it: the protocol's schema, which it fetches, is put in its place."""
+    """Load the description and inline the protocol's schema, which it refers to by URL."""
     folder = data_folder / "openpai" / "spec"
     if not folder.is_dir():
         pytest.skip("OpenPAI's description is not here: set CORRAL_DATA to the folder that has openpai/spec")
@@ -37,7 +37,7 @@ def load(data_folder: Path) -> dict[str, Any]:
 
 
 def operations(description: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Every operation: its method, its path and what is said of it."""
+    """Every operation: its method, its path and its description."""
     for path, methods in description["paths"].items():
         for method in METHODS:
             if method in methods:
@@ -45,14 +45,14 @@ def operations(description: dict[str, Any]) -> Iterator[tuple[str, str, dict[str
 
 
 class Description:
-    """What each operation may answer."""
+    """The answers that each operation may give."""
 
     def __init__(self, data_folder: Path) -> None:
         self.document = load(data_folder)
         self.operations = {(method, path): said for method, path, said in operations(self.document)}
 
     def check(self, method: str, path: str, status: int, body: Any) -> None:
-        """Raise an AssertionError unless the operation may answer this."""
+        """Raise AssertionError unless the operation may answer this."""
         responses = self.operations[method, path]["responses"]
         assert str(status) in responses, f"{method} {path} answered {status}: {body}"
         content = self._resolved(responses[str(status)]).get("content", {})
@@ -72,7 +72,7 @@ class Description:
 
 
 def _with_null(thing: Any) -> Any:
-    """`nullable` of OpenAPI 3.0 in the words of JSON Schema."""
+    """Translate `nullable` of OpenAPI 3.0 into JSON Schema."""
     if isinstance(thing, list):
         return [_with_null(each) for each in thing]
     if not isinstance(thing, dict):

@@ -1,4 +1,4 @@
-"""Jobs in OpenPAI's language for tests, and the launcher's hand: what control would store of them is stored here."""
+"""Jobs in OpenPAI's language for tests, and a stand-in for control that stores their states."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ def protocol(name: str, *, instances: int = 1, gpu: int = 0, more: str = "", ext
 
 
 class Caller:
-    """Somebody who calls OpenPAI's API by plain HTTP."""
+    """A caller of OpenPAI's API by plain HTTP."""
 
     def __init__(self, http: httpx2.Client) -> None:
         self.http = http
 
     def get(self, path: str, **query: str) -> Any:
-        """The JSON of a GET that is answered."""
+        """The JSON of a GET, which must succeed."""
         answer = self.http.get(path, params=query)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     def submit(self, text: str) -> httpx2.Response:
-        """The answer to a submission."""
+        """Submit a job file; returns the answer."""
         return self.http.post("/api/v2/jobs", content=text, headers={"Content-Type": "text/yaml"})
 
     def put(self, path: str, value: Any) -> httpx2.Response:
-        """The answer to a change by `{"value": …}`."""
+        """PUT `{"value": …}`; returns the answer."""
         return self.http.put(path, json={"value": value})
 
 
 @contextmanager
 def calling(server: Server, user: str, *, role: str = "user") -> Iterator[Caller]:
-    """Somebody with a token of an account."""
+    """A caller with a token of the account."""
     headers = {"Authorization": f"Bearer {server.token(user, role=role)}"}
     with httpx2.Client(base_url=server.url, headers=headers, trust_env=False, timeout=60) as http:
         yield Caller(http)
 
 
 def refused(answer: httpx2.Response, status: int, code: str, message: str = "") -> None:
-    """Check a refusal: its status, its name and, when said, its very words."""
+    """Check a refusal: its status, its code and, when given, its exact message."""
     assert answer.status_code == status, answer.text
     said = answer.json()
     assert set(said) == {"code", "message"} and said["code"] == code, said
@@ -74,7 +74,7 @@ def refused(answer: httpx2.Response, status: int, code: str, message: str = "") 
 
 
 class Launcher:
-    """Stores what control would store."""
+    """Stores job states as control would."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -83,7 +83,7 @@ class Launcher:
         self.epoch = lease.epoch
 
     def record(self, user: str, name: str) -> JobRecord:
-        """A job as it is stored."""
+        """The stored job."""
         return self.server.call(self.server.service.openpai_find(user, name))
 
     def write(
@@ -96,7 +96,7 @@ class Launcher:
         facts: tuple[Fact, ...] = (),
         **run: Any,
     ) -> JobRecord:
-        """Store a new state of a job and of its tasks, and what happened."""
+        """Store a new state of a job and of its tasks, and the attempts."""
         record = self.record(user, name)
         counts: dict[str, int] = {}
         for role, _ in tasks:
@@ -136,12 +136,12 @@ def running(role: str, index: int, at: float, *, attempt: int = 0) -> TaskRun:
 
 
 def over(task: TaskRun, completion: Completion, at: float) -> TaskRun:
-    """A task that ended."""
+    """The task after its end."""
     return msgspec.structs.replace(task, state=TaskState.COMPLETED, completion=completion, ended_at=at)
 
 
 def history(job: str, task: TaskRun, *, job_attempt: int = 0) -> AttemptWrite:
-    """The line of history of a task's run."""
+    """The attempt record of a task's run."""
     ended = task.completion
     return AttemptWrite(
         attempt_id(JobId(job), job_attempt, task.role, task.index, task.attempt),

@@ -1,4 +1,4 @@
-"""The part of control that shows what the scheduler knows, over an idle scheduler: what nothing stored can answer."""
+"""A stand-in for control's API over an idle scheduler, for answers that the store does not have."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from corral.control.core.world import World
 from corral.control.overview import Views
-from corral.control.world import World
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, Unavailable
 from corral.scheduler import Cluster, Queue, find_policy
 
 
 class IdleScheduler:
-    """A door behind which nothing runs and nothing waits."""
+    """Control's API with no job running or waiting."""
 
     def __init__(self, clock: Clock) -> None:
         control = SimpleNamespace(world=World(Cluster(), Queue()), clock=clock, policy=find_policy())
@@ -31,7 +31,7 @@ class IdleScheduler:
         )
 
     async def ask(self, path: str, body: Any = None) -> Any:
-        """Control's answer; everything but the overview is unavailable."""
+        """Control's answer; every path but the overview is unavailable."""
         if not path.startswith("/overview/"):
             raise Unavailable("no-control", "Nobody answers.")
         transport = httpx2.ASGITransport(app=self._app)

@@ -1,4 +1,4 @@
-"""An account's e-mail address is set, shown and taken away by who may change the account."""
+"""An account's e-mail address is set, shown and removed by those who may change the account."""
 
 from __future__ import annotations
 

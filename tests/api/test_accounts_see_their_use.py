@@ -1,4 +1,4 @@
-"""An account sees what it has of what one account may have; others do not, but for administrators."""
+"""An account sees its usage and its limits; only administrators see those of others."""
 
 from __future__ import annotations
 

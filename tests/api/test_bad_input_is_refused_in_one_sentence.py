@@ -1,4 +1,4 @@
-"""Why: whatever arrives from outside, the answer is one sentence with a code, never a traceback and never a hang."""
+"""Bad input is refused with one sentence and a code, never with a traceback or a hang."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_gigabyte_that_is_streamed_is_refused_after_the_first_megabyte(server:
     try:
         response = http.post("/api/v3/jobs", content=pieces())
     except httpx2.TransportError:
-        pass  # the server hung up before everything was sent
+        pass  # the server closed the connection before all was sent
     else:
         refusal(response, 413, "body-too-large")
     assert sent < 100 * 1024 * 1024
@@ -236,7 +236,7 @@ def test_the_sdk_raises_what_the_server_refused_with(alice: Client) -> None:
 
 
 def raw_request(server: Server, data: bytes) -> bytes:
-    """What the server answers to bytes that no client library would send."""
+    """The server's answer to bytes that no client library would send."""
     parts = urlsplit(server.url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10) as connection:
         connection.sendall(data)

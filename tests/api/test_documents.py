@@ -1,4 +1,4 @@
-"""Configuration over REST: guarded by the revision that a caller has seen, refused in the one shape."""
+"""Configuration over REST: writes need the revision that the caller has read; errors have the common format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.api.harness import Server
 
 
 class AgreeingDoor:
-    """A control that sees no guarantee broken."""
+    """A control that finds no broken guarantee."""
 
     async def ask(self, path: str, body: Any = None) -> Any:
         return []

@@ -1,4 +1,7 @@
-"""Why: tools are generated from OpenPAI's description; no call in it may fault or answer what it does not describe."""
+"""Call every operation of OpenPAI's description: none may fault or give an answer that it does not describe.
+
+Tools are generated from that description.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from tests.api.openpai_description import load, operations
 from tests.api.scheduler_door import IdleScheduler
 
 REFUSALS: Final = {400, 401, 403, 404, 409, 413, 429}
-"""What OpenPAI answers to bad calls, whether or not the description says so for each."""
+"""Statuses that OpenPAI answers to bad calls, even where the description does not list them."""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +64,7 @@ LABELS: Final = {
     "{taskAttemptId}/logs",
     "GET /api/v2/kubernetes/nodes", "GET /api/v2/alerts", "GET /api/v2/kubernetes/pods",
 }  # fmt: skip
-"""All 44."""
+"""All 44 operations."""
 
 
 def test_these_are_all_operations(data_folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Why: the OpenAPI document is a promise: no call in it may fault, answer undocumented things, or skip authentication."""
+"""Call every operation of the OpenAPI document: none may fault, give undocumented answers or skip authentication."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, str]]:
-    """A server with something in it, and an administrator's token."""
+    """A server with some data, and an administrator's token."""
     with serving(tmp_path_factory.mktemp("schema")) as server:
         server.service.door = IdleScheduler(server.clock)
         with server.client("root") as client:
@@ -43,7 +43,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, s
 
 @pytest.fixture(scope="module")
 def operations(served: tuple[Server, str]) -> dict[str, Any]:
-    """Every operation of the document by its label, without the stream that never ends."""
+    """Every operation of the document by its label, except the endless stream."""
     schema = schemathesis.openapi.from_url(f"{served[0].url}/openapi.json").exclude(path=STREAMS)
     found = (each.ok() for each in schema.get_all_operations() if isinstance(each, Ok))
     return {operation.label: operation for operation in found}
@@ -68,7 +68,7 @@ def test_a_call(label: str, mode: GenerationMode, operations: dict[str, Any], se
         token = server.token("root") if case.path == "/api/v3/logout" else signed_in
         headers = {"Authorization": f"Bearer {token}"}
         answer = case.call(headers=headers)
-        if answer.status_code in (414, 431):  # of the door, before any route: what may be long in each may not in all
+        if answer.status_code in (414, 431):  # of the whole request, before any route: each part alone may be this long
             assert set(answer.json()) == {"code", "message"}
             return
         case.validate_response(answer, headers=headers, checks=CHECKS)

@@ -1,4 +1,4 @@
-"""Why: a terminal in a task is control's; front must let only the right people through and change nothing on the way."""
+"""Exec sessions through front: it authorizes the caller and passes control's frames on unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.api.test_jobs_are_submitted_and_read import job
 
 
 async def control(socket: ServerConnection) -> None:
-    """A stand-in for control's end: says what it was asked, echoes its input, ends with 7 at the end of input."""
+    """A stand-in for control's side: reports its request, echoes its input, and exits with 7 at the end of input."""
     assert socket.request is not None
     await socket.send(socket.request.path.encode())
     async for frame in socket:

@@ -1,4 +1,4 @@
-"""With TLS a connection counts, and has its time, from its first moment on: not only after the handshake."""
+"""With TLS, connection limits and timeouts apply from the first byte, not only after the handshake."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRANGERS = 4
 
 @pytest.fixture(scope="module", params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def server(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server with a certificate, short times and few places."""
+    """A server with a certificate, short timeouts and a low connection limit."""
     folder: Path = tmp_path_factory.mktemp("tls")
     issued = AUTHORITY.issue_cert("127.0.0.1")
     issued.private_key_pem.write_to_path(str(folder / "key"))
@@ -53,7 +53,7 @@ def secured(server: Server) -> Iterator[ssl.SSLSocket]:
 
 
 def counted(server: Server, places: int) -> None:
-    """Wait until so many connections have places."""
+    """Wait until `places` connections are counted."""
     until = time.monotonic() + PATIENCE
     while server.door.count < places:
         assert time.monotonic() < until, f"{server.door.count} connections have places"
@@ -77,12 +77,12 @@ def test_calls_of_several_clients_at_once_are_all_answered(server: Server) -> No
             connection.sendall(REQUEST)
             return status(answer(connection))
 
-    with ThreadPoolExecutor(STRANGERS // 2) as clients:  # one that has ended may still have its place
+    with ThreadPoolExecutor(STRANGERS // 2) as clients:  # a closed connection may still be counted
         assert set(clients.map(call, range(200))) == {200}
 
 
 def test_a_request_that_comes_with_the_end_of_the_handshake_is_answered(server: Server) -> None:
-    """The client's last words of the handshake and its first request in one packet, as many clients send them."""
+    """Many clients send the last handshake message and the first request in one packet."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = trusting().wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
     with connected(server) as connection:

@@ -1,4 +1,4 @@
-"""Why: submit, look, steer: the calls that everything else is built on."""
+"""Submitting, reading and controlling jobs over REST."""
 
 from __future__ import annotations
 

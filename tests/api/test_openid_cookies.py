@@ -1,4 +1,4 @@
-"""What a browser has to keep of a sign-in on its way fits into a cookie, or the sign-in does not begin."""
+"""The state that a browser keeps during an OpenID sign-in fits into a cookie, or the sign-in does not begin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Why: of more than a hundred routes one that forgot to ask who calls would be enough; so every one of them is tried."""
+"""Every route of OpenPAI's API requires authentication, except the public ones.
+
+There are more than a hundred routes, so all of them are tried.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ from tests.api.harness import Server
 from tests.api.openpai_caller import Pai, signed_in
 
 OPEN = {"", "/info", "/authn/info", "/authn/basic/login"}
-"""What everybody is told, by its address below the version."""
+"""The public routes, by their path below the version."""
 SIGN_IN = {("POST", "/api/v1/token"), ("POST", "/api/v2/tokens")}
 GUEST = {"code": "UnauthorizedUserError", "message": "Guest is not allowed to do this operation."}
 INVALID = {"code": "UnauthorizedUserError", "message": "Your token is invalid."}
 
 
 def routes() -> list[tuple[str, str]]:
-    """Every method and address that OpenPAI's API has here."""
+    """Every method and path of OpenPAI's API here."""
     found: dict[tuple[str, str], None] = {}
     for prefix, router in MOUNTS:
         for route in router.routes:
@@ -31,7 +34,7 @@ def routes() -> list[tuple[str, str]]:
 
 
 def asks(method: str, address: str) -> bool:
-    """Whether a route must ask who calls."""
+    """Whether a route must authenticate the caller."""
     below = re.sub(r"^/api/v[12]", "", address)
     public = below in OPEN or below.startswith("/authn/oidc/") or address.startswith("/api/internal/")
     return not public and (method, address) not in SIGN_IN

@@ -1,4 +1,4 @@
-"""Why: one user's programs may make so many calls at OpenPAI's API, as its services allow; ours has no limit by itself."""
+"""Rate limits of OpenPAI's API per user, as OpenPAI's services have them; Corral's own API has none by default."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT = 1000.0
 
 
 class Steady:
-    """A clock that a test moves."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = AT

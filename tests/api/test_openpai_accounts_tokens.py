@@ -1,4 +1,4 @@
-"""Why: who has a token of OpenPAI's kind is let in until it ends or is revoked; a program's token opens its part only."""
+"""OpenPAI tokens work until they expire or are revoked; an application token opens only its part of the API."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def root(server: Server) -> Iterator[Pai]:
 
 
 def application(server: Server, caller: Pai) -> Pai:
-    """A program of the caller's."""
+    """A caller with an application token of this caller's."""
     made = caller.call("POST", "/api/v2/tokens/application").json()
     assert made["application"] is True
     return Pai(server.url, made["token"])
 
 
 def payload(token: str) -> dict[str, object]:
-    """What a JWT says."""
+    """The payload of a JWT."""
     part = token.split(".")[1]
     told = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     assert isinstance(told, dict)

@@ -1,4 +1,4 @@
-"""Why: accounts and groups are made, changed and removed at OpenPAI's API with the effect that its clients count on."""
+"""Users and groups are created, changed and deleted through OpenPAI's API as its clients expect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANYBODY = {
 
 @pytest.fixture(scope="module", autouse=True)
 def clusters(server: Server) -> None:
-    """Two virtual clusters beside the default one, which groups will grant."""
+    """Two virtual clusters beside the default one, for groups to grant."""
     server.call(server.store.put_queues([QueueRecord(name) for name in ("default", "vc1", "vc2")]))
     for name in ("vc1", "vc2"):
         signed_in(server, "root").post(
@@ -267,7 +267,7 @@ def test_virtual_clusters_are_given_by_their_groups(server: Server, root: Pai, u
 
 @pytest.fixture
 def open_clusters(server: Server) -> Iterator[None]:
-    """Virtual clusters that no group grants, so that everybody has them."""
+    """Virtual clusters that no group grants, so that everybody may use them."""
     names = ("default", "vc1", "vc2")
     server.call(server.store.put_queues([QueueRecord(name) for name in (*names, "open_1", "vision")]))
     yield

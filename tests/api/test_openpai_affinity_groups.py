@@ -1,4 +1,4 @@
-"""Programs of OpenPAI read which affinity group a task is in; the default one is only there where no role names any."""
+"""OpenPAI's API shows each task's affinity group; the default group exists only where no role names one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenPAI's addresses of the cluster: virtual clusters that really are queues, SKU types, nodes, pods and alerts."""
+"""OpenPAI's cluster routes: virtual clusters (Corral's queues), SKU types, nodes, pods and alerts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SORTS = {"capacity", "usedCapacity", "maxCapacity", "resourcesUsed", "resourcesG
 
 
 class Door:
-    """A control that sees no guarantee broken, and whose engine lists what a test says."""
+    """A control that finds no broken guarantee, with an engine whose list the test sets."""
 
     def __init__(self) -> None:
         self.listed: dict[str, Any] = {}
@@ -29,7 +29,7 @@ class Door:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """A front of each test's own: what one makes of the cluster is no other's."""
+    """A front of each test's own, because the tests change the cluster."""
     with serving(tmp_path) as running:
         yield running
 

@@ -1,4 +1,4 @@
-"""Pages of other origins call OpenPAI's API as OpenPAI lets them, and never Corral's own; old pages lead to new ones."""
+"""CORS: other origins may call OpenPAI's API as OpenPAI allows, but never Corral's own; old pages redirect to new ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms are read as OpenPAI's server reads them; nothing that is accepted is dropped, and what is too much is refused."""
+"""Forms are parsed as OpenPAI's server does; every accepted field is used, and oversized forms are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: pages and scripts ask OpenPAI's list by filters, orders and parts; each must give just the jobs that it means."""
+"""Filters, orders and fields of OpenPAI's job list each return exactly the matching jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: people's scripts read jobs by OpenPAI's fields and act on its names of errors, so both must stay what they were."""
+"""OpenPAI's job fields and error codes stay unchanged, because scripts depend on them."""
 
 from __future__ import annotations
 
@@ -493,7 +493,7 @@ def test_a_job_that_gave_up_its_guarantee_is_told_to_be_lazily_preempted(ann: Ca
 
 
 def groups_of(caller: Caller, name: str, extras: str) -> set[str | None]:
-    """The affinity groups that the tasks of a job are told to be in."""
+    """The affinity groups of a job's tasks, as the API shows them."""
     assert caller.submit(protocol(name, instances=2, gpu=1, extras=extras)).status_code == 202
     tasks = caller.get(f"/api/v2/jobs/ann~{name}")["taskRoles"]["Task_Role"]["taskStatuses"]
     assert len(tasks) == 2

@@ -1,4 +1,4 @@
-"""Why: FrameworkLauncher's clients act on its codes and read its fields; both must be what they were."""
+"""FrameworkLauncher's routes keep its status codes and fields, because its clients depend on them."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def test_two_servers_that_begin_one_framework_at_once_begin_one_job(server: Serv
 
     async def begin(version: int = 1, user: str = "ann") -> None:
         asked = {**wanted, "version": version, "user": {"name": user}}
-        await service._begin_once(Actor(user), "ann~twice", asked, None, "")  # knows no lock
+        await service._begin_once(Actor(user), "ann~twice", asked, None, "")  # without the lock
 
     async def both() -> None:
         await asyncio.gather(*(begin() for _ in range(4)))
@@ -351,7 +351,7 @@ def test_a_launch_that_fails_leaves_the_name_free_and_one_that_was_cut_off_is_no
 
 
 def launched(server: Server, name: str) -> tuple[Asked, list[str]]:
-    """What is kept of a Framework, and all jobs that it ever was."""
+    """The stored Framework, and all jobs that it has had."""
     kept = server.call(server.store.kept("framework", name))
     assert kept is not None
     label = name.replace("~", "-")

@@ -1,4 +1,4 @@
-"""A namespace of FrameworkLauncher is of an account, not of whoever has its name next."""
+"""A FrameworkLauncher namespace belongs to an account, not to a later account with the same name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def admin(server: Server) -> Iterator[Pai]:
 
 
 def made_again(server: Server, name: str) -> Pai:
-    """Somebody with the name of an account whose jobs have ended and which was deleted."""
+    """A new account with the name of a deleted one, whose jobs have ended."""
     ended = update(tables.jobs).where(tables.jobs.c.user == name).values(live=False, phase="stopped")
     server.call(server.store.change(ended))
     server.call(server.store.remove_user(name))

@@ -1,4 +1,4 @@
-"""Why: OpenPAI hands out addresses of logs that are opened without a token; each must open one log, and not for ever."""
+"""Log URLs of OpenPAI's API are opened without a token; each opens one log and expires."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ann(server: Server) -> Iterator[Caller]:
 def printing(
     server: Server, launcher: Launcher, caller: Caller, name: str, *, split: bool
 ) -> tuple[str, tuple[str, str]]:
-    """A running job: the address of its task's logs, and the files that it prints into."""
+    """A running job: the URL of its task's logs, and the files of its output."""
     assert caller.submit(protocol(name)).status_code == 202
     record = launcher.record("ann", name)
     task = running(ROLE, 0, START)
@@ -44,7 +44,7 @@ def printing(
 
 
 def opened(uri: str) -> httpx2.Response:
-    """What an address gives to somebody without a token."""
+    """The answer at a URL for a caller without a token."""
     return httpx2.get(uri, trust_env=False)
 
 

@@ -1,4 +1,4 @@
-"""Why: whoever is sent back takes a token along, so an address that is like a listed one must not get it."""
+"""Return URLs of a sign-in must match the listed ones exactly, because the user's token goes with them."""
 
 from __future__ import annotations
 

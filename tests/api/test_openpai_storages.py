@@ -1,4 +1,4 @@
-"""Storages as OpenPAI's clients see them: those that groups grant, with their defaults, and never a credential."""
+"""Storages in OpenPAI's API: those that groups grant, with their defaults, and never a credential."""
 
 from __future__ import annotations
 

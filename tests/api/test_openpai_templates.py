@@ -1,4 +1,4 @@
-"""Why: OpenPAI's marketplace shared, searched and read templates; its pages read these very fields."""
+"""Job templates of OpenPAI's marketplace are shared, searched and read with the fields that its pages use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: clients of the YARN era submit v1 jobs, in a namespace or none, and read answers that later releases dropped."""
+"""v1 jobs of OpenPAI's YARN releases, with or without a namespace, and answers that later releases dropped."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ READS = ["/jobs", "/user/ann/jobs", "/jobs/open", "/user/ann/jobs/open", "/user/
 
 @pytest.fixture
 def anonymous(server: Server) -> Iterator[None]:
-    """The site answers anybody."""
+    """The site allows anonymous access."""
     server.app.state.openpai_anonymous_reads = True
     yield
     server.app.state.openpai_anonymous_reads = False

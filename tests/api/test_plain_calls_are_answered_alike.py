@@ -1,4 +1,4 @@
-"""Why: two calls have a short cut beside the general routes; nobody may be able to tell which one answered."""
+"""Two calls have a fast path beside the general route; both must give the same answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.api.harness import Server
 
 GENERAL = "waitForCapacity=false"
-"""A query that changes nothing, and takes a call past the short cut."""
+"""A query without effect that makes a call skip the fast path."""
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def job(name: str) -> str:
 
 
 def comparable(answer: httpx2.Response) -> tuple[int, dict[str, str], object]:
-    """Status, headers and body without what differs from job to job, or from second to second."""
+    """Status, headers and body without the parts that differ between jobs or seconds."""
     body = answer.json()
     own = str(body.get("id", "no id"))
     own_to_each = ("content-length", "date")

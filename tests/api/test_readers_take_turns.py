@@ -1,4 +1,4 @@
-"""A reader whose socket takes everything at once does not keep others waiting."""
+"""A reader whose socket accepts everything at once does not starve the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corral.api.reading import LogSource, follow_source, read_source
 
 
 class Endless:
-    """A log of which every piece is there at once."""
+    """A log of which every piece is available at once."""
 
     attempt = stream = "x"
 

@@ -1,4 +1,4 @@
-"""Guesses at a password are counted before they are checked, whatever they claim about where they come from."""
+"""Failed sign-ins are counted before the password is checked, whatever client address the request claims."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ ROUTES = {
 
 @pytest.fixture(autouse=True)
 def fresh_limit(server: Server) -> Iterator[None]:
-    """Tests share the loopback as their address."""
+    """Reset the limit, since all tests share the loopback address."""
     server.app.state.login_limit = FailureLimit()
     yield
     server.app.state.login_limit = FailureLimit()
 
 
 def guesses(server: Server, route: str, each: Any = lambda number: {}) -> Counter[int]:
-    """The statuses of many wrong sign-ins sent at once; `each` says what the one of a number has of its own."""
+    """The statuses of many wrong sign-ins sent at once; `each` gives the extra arguments of the one with a number."""
     path, name, _ = ROUTES[route]
 
     async def send() -> list[int]:
@@ -81,7 +81,7 @@ def test_a_named_proxy_says_whose_call_it_is(tmp_path: Path) -> None:
 
         for number in range(10):
             assert status("192.0.2.9, 192.0.2.1, 10.1.1.1", f"user{number}") == 401
-        assert status("192.0.2.8, 192.0.2.1", "another") == 429  # what the client put in front counts for nothing
+        assert status("192.0.2.8, 192.0.2.1", "another") == 429  # addresses that the client put in front are ignored
         assert status("192.0.2.2", "another") == 401
 
 

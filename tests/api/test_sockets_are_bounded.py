@@ -1,4 +1,4 @@
-"""What one client sends into a task is bounded in front, whether the task reads it or not."""
+"""Front bounds the data that one client sends into a task, whether the task reads it or not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATIENCE = 120.0
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A front beside a control whose sessions read nothing."""
+    """A front with a control whose sessions read nothing."""
     folder = tmp_path_factory.mktemp("front")
     with serving(folder) as running:
         closed = asyncio.Event()
@@ -66,7 +66,7 @@ def shell(server: Server, alice: Client) -> Iterator[ClientConnection]:
 
 @pytest.fixture
 def raw(server: Server, alice: Client) -> Iterator[socket.socket]:
-    """The connection of such a session, of which nobody reads what the server sends."""
+    """The connection of such a session; the test does not read from it."""
     alice.submit(job("deaf"), idempotency_key="deaf")
     host, _, port = server.url.removeprefix("http://").partition(":")
     lines = (
@@ -121,12 +121,12 @@ def test_frames_that_never_make_a_message_end_the_connection(
     many = _frame(*rest) * 2000
     raw.sendall(_frame(*head))
     with pytest.raises(ConnectionError):
-        for _ in range(400):  # 100 MB of pings, and nothing is read
+        for _ in range(400):  # 100 MB of pings while nothing is read
             raw.sendall(many)
 
 
 def _frame(first: int, data: bytes) -> bytes:
-    """A frame as clients send it; a mask of zeros leaves the data as it is."""
+    """A client's WebSocket frame; a mask of zeros leaves the data as it is."""
     size = len(data)
     length = bytes((0x80 | size,)) if size < 126 else bytes((0x80 | 126,)) + size.to_bytes(2, "big")
     return bytes((first,)) + length + bytes(4) + data

@@ -1,4 +1,4 @@
-"""A file out of a storage is a download that no browser shows as a page of the portal's."""
+"""A file from a storage is sent as a download, so that no browser renders it as a page of the portal."""
 
 from __future__ import annotations
 

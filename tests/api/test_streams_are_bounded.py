@@ -1,4 +1,4 @@
-"""A stream that is too many is refused before it begins, and one that nobody reads costs little and ends."""
+"""Streams over the limit are refused before they begin; unread streams cost little memory and are closed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ entered = server_with_control
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that cuts readers soon, and lets few streams be open."""
+    """A server that closes slow readers soon and allows few open streams."""
 
     def prepare(server: Server) -> None:
         server.settings = {"reading_seconds": 2.0}
@@ -46,7 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def log(server: Server, alice: Client, request: pytest.FixtureRequest) -> tuple[str, Path]:
-    """A job whose worker-0 has a log that grows: the job's id and the file."""
+    """A job whose worker-0 has a growing log: the job's id and the file."""
     made = alice.submit(job(f"log-{abs(hash(request.node.name)) % 10**8}"))
     path = Path(server.logs.prepare(AttemptId(f"{made['id']}.0.worker.0.0"))[0])
     path.write_bytes(b"a line of a log that is long\n" * 10)
@@ -54,7 +54,7 @@ def log(server: Server, alice: Client, request: pytest.FixtureRequest) -> tuple[
 
 
 def with_tasks(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every job's log consist of that of worker-0, which control would have told of."""
+    """Make the log of worker-0 every job's log, as control would have reported it."""
 
     async def job_logs(actor: Actor, ref: str, **_: int) -> list[tuple[str, int, LogSource]]:
         attempt = f"{ref}.0.worker.0.0"
@@ -64,12 +64,12 @@ def with_tasks(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def resident() -> int:
-    """Bytes of memory that this process has, the server's among them."""
+    """Resident memory in bytes of this process, which includes the server."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def settled() -> int:
-    """What `resident` says once it has stayed for a second."""
+    """The value of `resident` once it has not changed for a second."""
     found, since, end = resident(), time.monotonic(), time.monotonic() + PATIENCE
     while time.monotonic() - since < 1.0:
         assert time.monotonic() < end, "memory grows on and on"
@@ -89,7 +89,7 @@ def until(true: Callable[[], bool], what: str) -> None:
 
 @contextlib.contextmanager
 def reading(server: Server, client: Client, path: str) -> Iterator[socket.socket]:
-    """A connection on which `path` is asked for, of which nothing is read."""
+    """A connection that has requested `path` and reads nothing."""
     parts = urlsplit(server.url)
     with socket.socket() as made:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -101,7 +101,7 @@ def reading(server: Server, client: Client, path: str) -> Iterator[socket.socket
 
 
 def rest(connection: socket.socket) -> bytes:
-    """Everything until the connection ends."""
+    """All bytes until the connection ends."""
     pieces = []
     with contextlib.suppress(ConnectionResetError):
         while piece := connection.recv(MIB):
@@ -110,7 +110,7 @@ def rest(connection: socket.socket) -> bytes:
 
 
 def get(client: Client, server: Server, path: str) -> httpx2.Response:
-    """An answer that is refused, or whose beginning is enough."""
+    """An answer that is refused, or of which the beginning is enough."""
     headers = {"authorization": f"Bearer {client.token}"}
     with httpx2.Client(base_url=server.url, headers=headers, trust_env=False, timeout=PATIENCE) as http:
         with http.stream("GET", f"/api/v3{path}") as answer:
@@ -228,7 +228,7 @@ def test_a_command_whose_output_nobody_reads_is_cut(entered: Server, caplog: pyt
         ) as command:
             assert command.recv()
             with contextlib.suppress(ConnectionClosed):
-                while True:  # each comes back, and nobody takes it; the last one waits until the connection is cut
+                while True:  # all arrive, and the last one waits until the connection is closed
                     command.send(b"x" * 65536)
             until(lambda: streams.in_all == 0, "a reader of nothing was kept")
             with pytest.raises(ConnectionClosed):

@@ -1,4 +1,4 @@
-"""Whoever was disabled, deleted or signed out reads nothing further on a stream that was open."""
+"""A stream ends when its account is disabled, deleted or signed out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ENDS: list[Callable[[Server, Client, str], None]] = [_disable, _delete, _sign_o
 
 @pytest.fixture
 def log_of(server: Server, alice: Client) -> str:
-    """The log of somebody else's job, which an administrator may follow."""
+    """The log of another user's job, which an administrator may follow."""
     made = alice.submit(job(f"followed-{next(_NUMBERS)}"))
     stdout = Path(server.logs.prepare(AttemptId(f"{made['id']}.0.worker.0.0"))[0])
     stdout.write_bytes(b"first\n")
@@ -71,7 +71,7 @@ def test_an_open_stream_breaks_when_its_caller_is_let_in_no_more(
         end(server, root, name)
         with pytest.raises(httpx2.RemoteProtocolError):
             list(pieces)
-    server.clock.advance(5.1)  # until then this process may still know the token
+    server.clock.advance(5.1)  # until then this process may still have the token in its cache
     assert httpx2.get(address, headers=headers, trust_env=False).status_code == 401
 
 

@@ -1,4 +1,4 @@
-"""Why: pages live on the event stream and people on the log; both must be complete, resumable and cheap."""
+"""Event streams and followed logs are complete, resumable and cheap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stranger sends is bounded before it is parsed: bytes, counts, time and connections."""
+"""Limits on unauthenticated HTTP input before it is parsed: bytes, counts, time and connections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK = DoorBounds(header_seconds=1.0, idle_seconds=3.0, body_seconds=1.0, body_
 
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose times are short, and which takes a few connections."""
+    """A server with short timeouts and a low connection limit."""
 
     def prepare(server: Server) -> None:
         server.bounds = QUICK
@@ -44,7 +44,7 @@ def connected(server: Server) -> Iterator[socket.socket]:
 
 
 def answer(connection: socket.socket) -> bytes:
-    """Everything until the server closes the connection."""
+    """All bytes until the server closes the connection."""
     found = b""
     with contextlib.suppress(ConnectionResetError):
         while piece := connection.recv(65536):
@@ -53,13 +53,13 @@ def answer(connection: socket.socket) -> bytes:
 
 
 def status(said: bytes) -> int:
-    """The status of the first answer, 0 for none."""
+    """The status of the first answer, 0 if there is none."""
     match = re.match(rb"HTTP/1.1 (\d+)", said)
     return int(match[1]) if match else 0
 
 
 def flood(connection: socket.socket, begin: bytes, more: bytes, most: int = 64 * 1024 * 1024) -> int:
-    """Send the same again and again until the server has had enough; how many bytes went out."""
+    """Send `more` repeatedly until the server closes the connection; returns the number of bytes sent."""
     sent = 0
     with contextlib.suppress(ConnectionResetError, BrokenPipeError):
         connection.sendall(begin)
@@ -70,7 +70,7 @@ def flood(connection: socket.socket, begin: bytes, more: bytes, most: int = 64 *
 
 
 def nobody_there(server: Server, but: int = 0) -> None:
-    """Wait until every connection (`but` so many) has given its place back."""
+    """Wait until only `but` connections are counted."""
     until = time.monotonic() + PATIENCE
     while server.door.count > but:
         assert time.monotonic() < until, f"{server.door.count} connections kept their places"
@@ -192,7 +192,7 @@ def test_strangers_of_an_address_are_turned_away_and_users_are_not(hasty: Server
         strangers = [open_.enter_context(connected(hasty)) for _ in range(5)]
         assert status(answer(strangers[-1])) == 429
         for stranger in strangers[:-1]:
-            assert answer(stranger) == b""  # they said nothing, and made room for others
+            assert answer(stranger) == b""  # they sent nothing and were closed to free places
         for _ in range(6):
             signed_in()
         assert status(answer(open_.enter_context(connected(hasty)))) == 503

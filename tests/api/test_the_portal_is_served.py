@@ -1,4 +1,4 @@
-"""Why: the page must come up offline, fast and fresh, and never hide an answer of the API behind it."""
+"""The portal's pages load offline, quickly and up to date, and never hide an answer of the API."""
 
 from __future__ import annotations
 

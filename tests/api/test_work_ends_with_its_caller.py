@@ -1,4 +1,4 @@
-"""What takes long is done in processes of its own, which end when the client leaves and of which there are few."""
+"""Long work runs in a few worker processes, which end when the client disconnects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def working() -> list[str]:
-    """The worker processes of this one that live."""
+    """The living worker processes of this process."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -43,7 +43,7 @@ def working() -> list[str]:
 
 @pytest.fixture
 def endless(server: Server) -> Iterator[None]:
-    """Workers that find no end whatever they are given."""
+    """Workers that never finish."""
     real = server.service.workers.call
 
     async def call(_: Any, *__: Any, **___: Any) -> Any:
@@ -58,7 +58,7 @@ def endless(server: Server) -> Iterator[None]:
 def sent(
     server: Server, token: str, method: str, path: str, body: bytes, send: int | None = None
 ) -> Iterator[socket.socket]:
-    """A call whose answer is not waited for; of the body only the first `send` bytes are sent."""
+    """Start a call without waiting for its answer; only the first `send` bytes of the body are sent."""
     host, _, port = server.url.removeprefix("http://").partition(":")
     lines = (f"{method} {path} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {token}")
     head = "\r\n".join((*lines, f"Content-Length: {len(body)}", "", ""))
@@ -87,7 +87,7 @@ def test_the_reading_of_a_large_document_ends_when_the_client_leaves(server: Ser
 
 @pytest.mark.usefixtures("endless")
 def test_who_sends_too_much_waits_for_their_own_and_when_all_wait_for_others(server: Server) -> None:
-    """Two work and sixteen wait at most, half of them of one user."""
+    """At most two calls run and sixteen wait, half of them of one user."""
     tokens = [server.token(name) for name in ("ann", "bob", "eve")]
 
     async def crowd() -> list[set[int]]:
@@ -127,7 +127,7 @@ def test_a_large_body_is_refused_before_it_is_sent_when_there_is_no_room_for_it(
                 await _ended(calls)
 
     def announced() -> str:
-        """What is answered to a body of which nothing comes but its length."""
+        """The answer to a body of which only the length arrives."""
         with sent(server, token, "POST", "/api/v3/validate", b"x" * 1_000_000, send=0) as call:
             said = b""
             while piece := call.recv(65536):

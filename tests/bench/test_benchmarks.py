@@ -1,4 +1,4 @@
-"""Why: a benchmark that bounds.toml names and nobody wrote would look like one that passes."""
+"""Every benchmark in bounds.toml has a module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: the judge of the benchmarks must itself be right, and every bound must come with its reason."""
+"""The verdicts of the benchmarks are right, and every bound has a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: the same folder is the same archive, and what must stay at home stays at home."""
+"""Packing the same folder gives the same archive, without the excluded files."""
 
 from __future__ import annotations
 

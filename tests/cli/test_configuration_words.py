@@ -1,4 +1,4 @@
-"""Configuration documents at the terminal, where no server is needed: what is read, what is a name, what is coloured."""
+"""Configuration documents in the CLI, without a server: reading, names and colours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`corral cp` writes nothing but what was asked for, whatever a task sends; a refusal is one sentence."""
+"""`corral cp` writes only the requested paths, whatever a task sends; a refusal is one sentence."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Sent:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A folder of the user's, with a file beside that nobody may touch."""
+    """A folder of the user's, beside a file that must not change."""
     (tmp_path / "secret").write_text("mine")
     (tmp_path / "home").mkdir()
     return tmp_path / "home"
@@ -56,7 +56,7 @@ def tar(*entries: Entry) -> bytes:
 
 
 def keep(sent: Iterable[bytes] | bytes, into: Path, called: str = "out", *, code: int = 0) -> Sent:
-    """Copy `out` of a task that sends this."""
+    """Copy `out` from a task that sends this."""
     stream = Sent([sent[at : at + 1000] for at in range(0, len(sent), 1000)] if isinstance(sent, bytes) else sent, code)
     copying.keep(stream, "out", into, called)  # type: ignore[arg-type]
     return stream

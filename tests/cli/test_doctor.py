@@ -1,4 +1,4 @@
-"""`corral doctor` is not content with a Python that the accounts of tasks cannot read."""
+"""`corral doctor` reports a Python that the tasks' accounts cannot read."""
 
 from __future__ import annotations
 

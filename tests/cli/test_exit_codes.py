@@ -1,4 +1,4 @@
-"""Why: scripts branch on what `corral` ends with; a real process against a real server shows it."""
+"""The exit codes of `corral`, from a real process against a real server, because scripts branch on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JOB = "name: {}\nframework: shell\nroles:\n  worker: {{command: 'true'}}\n"
 
 
 class Person:
-    """Somebody at a shell, signed in to the test's server."""
+    """A user at a shell, signed in to the test's server."""
 
     def __init__(self, server: Server, home: Path, token: str) -> None:
         self.server = server

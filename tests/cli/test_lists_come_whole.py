@@ -1,4 +1,4 @@
-"""Why: a list that ends with its first page without a word is a list that lies."""
+"""CLI lists fetch all pages, not only the first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corral.client.types import Page
 
 
 class Server:
-    """Gives a list in pages, as the API does, and remembers what was asked."""
+    """A client stand-in that returns a list in pages and records the requests."""
 
     def __init__(self, length: int) -> None:
         self.length = length

@@ -1,4 +1,4 @@
-"""`corral openpai check` tells, without a server, what a file of OpenPAI uses and what becomes of it here."""
+"""`corral openpai check` reports, without a server, which OpenPAI features a file uses and how Corral handles them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HUSH = "hush-hush-value"
 
 @pytest.fixture
 def check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """The exit code and the answer (as data) of a check of a text."""
+    """Check a text; returns the exit code and the answer as data."""
 
     def checked(text: str) -> tuple[int, dict[str, Any]]:
         file = tmp_path / "job.yaml"

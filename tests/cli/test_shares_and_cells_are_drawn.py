@@ -1,4 +1,4 @@
-"""Why: what a team is owed and who has the devices is read off a terminal without colours, so shapes and words say it."""
+"""Shares and cells on a terminal are readable without colours, by shapes and words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corral.model.overview import CellDevice, CellState, DeviceUse, LineEntry, Q
 
 
 def json(value: object) -> Any:
-    """As the client has it."""
+    """The value as the client decodes it."""
     return msgspec.to_builtins(value)
 
 

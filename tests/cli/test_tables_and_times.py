@@ -1,4 +1,4 @@
-"""Why: what people read all day is aligned, short and right."""
+"""Tables, times and sizes in the CLI are aligned, short and correct."""
 
 from __future__ import annotations
 

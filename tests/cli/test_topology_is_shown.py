@@ -1,4 +1,4 @@
-"""What Corral makes of a link matrix or a topology.conf is shown before it is trusted."""
+"""`corral topology` shows the cells that it reads from a link matrix or a topology.conf."""
 
 from __future__ import annotations
 

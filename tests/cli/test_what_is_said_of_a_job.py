@@ -1,4 +1,4 @@
-"""What `corral get` and `corral ls` say of a job is true when they say it."""
+"""`corral get` and `corral ls` show the true state of a job."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_help_of_get_names_every_word_for_a_kind() -> None:
 
 
 class Server:
-    """What the commands ask of a client."""
+    """The part of a client that these commands use."""
 
     def __enter__(self) -> Server:
         return self

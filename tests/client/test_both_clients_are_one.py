@@ -1,4 +1,4 @@
-"""Why: who knows one client knows the other; and each says plainly when nobody answers."""
+"""The synchronous and asynchronous clients have the same methods; both report an unreachable server plainly."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_connection_that_idled_away_is_made_anew(server: Server) -> None:
 
 
 def test_nothing_is_sent_on_a_connection_that_the_server_has_closed(server: Server) -> None:
-    """A submit is never sent twice, so one lost on a dead connection would be the caller's to repeat."""
+    """A submission is never sent twice, so the caller would have to repeat one that was lost on a dead connection."""
     with server.client("alice") as client:
         client.me()
         kept = client._transport._kept
@@ -169,7 +169,7 @@ class LosingAnswers(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), LosingHandler)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.methods: list[str] = []
-        """Of all requests that arrived."""
+        """The methods of all requests that arrived."""
 
 
 class LosingHandler(BaseHTTPRequestHandler):
@@ -231,7 +231,7 @@ def test_waiting_ends_with_the_job_or_with_the_time(server: Server) -> None:
 
 
 class TestConfiguration:
-    """The file that remembers who is signed in where."""
+    """The file that stores the sign-ins by server."""
 
     def test_what_was_remembered_is_current_and_private(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("CORRAL_CONFIG", str(tmp_path / "deep" / "config.json"))

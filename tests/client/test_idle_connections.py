@@ -1,4 +1,4 @@
-"""A server may close an idle connection just when a request is on its way: it is sent again if it may be."""
+"""A request that meets an idle connection closed by the server is sent again if it is safe to repeat."""
 
 from __future__ import annotations
 

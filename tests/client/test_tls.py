@@ -1,4 +1,4 @@
-"""Why: a certificate that is not trusted is refused with the way out, and one that is makes no difference."""
+"""An untrusted certificate is refused with a remedy; a trusted one works as plain HTTP does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real store, control and bridge between an engine of paper and objects of paper, begun and killed together."""
+"""A real store, control and bridge between a fake engine and fake cluster objects, started and killed together."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from corral.control import Control
 from corral.control.bridge import AccountsOfNamespaces, Bridge
+from corral.control.loop import Control
 from corral.service.service import Service
 from corral.spec.objects import ObjectKind, UnifiedJobKind
 from tests.control.harness import House
@@ -23,7 +23,7 @@ def spec(replicas: int = 1, least: int = 1, most: int = 4, **fields: Any) -> dic
 
 
 class Bridged:
-    """A house with a bridge to paper objects, both begun and abandoned together."""
+    """A house with a bridge to fake objects, both started and abandoned together."""
 
     def __init__(self, house: House) -> None:
         self.house, self.objects = house, PaperObjects()
@@ -57,7 +57,7 @@ class Bridged:
         return found
 
     async def quiet(self) -> None:
-        """Wait until everything that was said has been looked at."""
+        """Wait until every change was handled."""
         calm = 0
         while calm < 5:
             bridge, control = self.bridge, self.house.control

@@ -1,4 +1,4 @@
-"""What several of control's tests begin with."""
+"""Fixtures of the tests of control."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def bridged(tmp_path: Path) -> AsyncIterator[Bridged]:
 
 @pytest_asyncio.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
-    """A control, not yet begun, over a paper engine with one node."""
+    """A control, not yet started, over a fake engine with one node."""
     made = House(tmp_path, PaperEngine(nodes=1))
     await made.open()
     yield made

@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from corral.control import Control, LaunchContext, Leadership
 from corral.control.configuration import Presenter
+from corral.control.lead import Leadership
+from corral.control.loop import Control
+from corral.control.render import LaunchContext
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.launcher import LaunchPolicy
 from corral.model.inventory import Device, Inventory, Node
@@ -25,20 +27,20 @@ from corral.systemclock import SystemClock
 from tests.databases import sqlite_store
 
 _HANG: Final = 120.0
-"""Seconds after which something that should have come never will; not a verdict on speed."""
+"""Seconds after which a wait has failed; not a bound on speed."""
 
 
 async def no_secrets(job: object) -> dict[str, str]:
-    """Nothing here has secrets."""
+    """A stand-in without secrets."""
     return {}
 
 
 async def anybody(user: str) -> None:
-    """Everybody runs as they are."""
+    """Every job runs under its user's own name."""
 
 
 class PaperEngine:
-    """An engine without machines: starts are noted, ends are told by the test; idempotent by attempt like a real one."""
+    """An engine without machines that records starts; tests end its tasks. Idempotent by attempt like a real one."""
 
     name = "local"
 
@@ -54,7 +56,7 @@ class PaperEngine:
             for number in range(nodes)
         )
         self.started_at = 1.0
-        """When all tasks are said to have started."""
+        """The start time that all tasks report."""
         self.running: dict[AttemptId, TaskLaunch] = {}
         self.ended: dict[AttemptId, Exited] = {}
         self.started: list[AttemptId] = []
@@ -62,7 +64,7 @@ class PaperEngine:
         self.most_instances: dict[str, int] = {}
         self.fault: Callable[[str], None] = lambda call: None
         self.codes: dict[str, int] = {}
-        """The exit code of a job's tasks that end by themselves at once, by job name; others run on."""
+        """Exit codes by job name; tasks of these jobs end at once, those of others run on."""
         self._events: asyncio.Queue[EngineEvent] = asyncio.Queue()
 
     async def open(self) -> None:
@@ -117,12 +119,12 @@ class PaperEngine:
         raise AssertionError("nothing here runs commands")
 
     def drop_node(self, name: str) -> None:
-        """The engine presents a node no more; its tasks run on."""
+        """Remove a node from the inventory; its tasks run on."""
         self._nodes = tuple(node for node in self._nodes if node.name != name)
         self._events.put_nowait(InventoryChanged(self.name))
 
     def end(self, attempt: AttemptId, code: int) -> None:
-        """A running task ends with `code`."""
+        """End a running task with `code`."""
         del self.running[attempt]
         self._over(Exited(attempt, 2.0, code))
 
@@ -132,7 +134,7 @@ class PaperEngine:
 
 
 class House:
-    """A store in a folder, and controls that can be begun, abandoned as if killed, and begun again."""
+    """A store in a folder, and controls that can be started, abandoned as if killed, and started again."""
 
     def __init__(self, folder: Path, engine: PaperEngine) -> None:
         self.folder = folder
@@ -145,7 +147,7 @@ class House:
         self._running: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Open the store as front would, but with a tool's patience: the test itself writes through it."""
+        """Open the store as front does, but with a tool's timeout, because the test writes through it."""
         self.store = await self._store("front")
         self.store.limits.seconds = TOOL_SECONDS
 
@@ -153,7 +155,7 @@ class House:
         return await open_store(sqlite_store(self.folder), clock=self.clock, run_folder=self.folder / "run", role=role)
 
     async def begin(self, beside: Callable[[Control], None] = lambda control: None) -> Control:
-        """A new control that leads; `beside` makes what goes with it, before it runs."""
+        """Start a new control that leads; `beside` adds its companions before it runs."""
         self.control_store = await self._store("control")
         self.control = Control(
             self.control_store,
@@ -165,7 +167,7 @@ class House:
             presenter=self.presenter,
             not_ready_seconds=self.not_ready_seconds,
         )
-        self.control.context = LaunchContext("", lambda job: "", no_secrets, self.control.machines.node, anybody, str)
+        self.control.context = LaunchContext("", lambda job: "", no_secrets, self.control.node, anybody, str)
         beside(self.control)
         self._running = asyncio.create_task(self.control.run())
         ready = asyncio.create_task(self.control.ready.wait())
@@ -177,7 +179,7 @@ class House:
         return self.control
 
     async def abandon(self) -> None:
-        """Drop control between two awaits, as a kill would: nothing is said to the store, nothing is finished."""
+        """Drop control between two awaits, as a kill would: it writes and finishes nothing."""
         assert self._running is not None
         self._running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -186,13 +188,13 @@ class House:
         await self.control_store.close()
 
     async def close(self) -> None:
-        """End in order."""
+        """Close in order."""
         if self._running is not None and not self._running.done():
             await self.abandon()
         await self.store.close()
 
     async def submit(self, text: str, *, user: str = "ada") -> JobId:
-        """Store a job as service would."""
+        """Store a job as the service does."""
         self._number += 1
         document = load_job(text)
         job = job_id(int(self.clock.now() * 1000), self._number)
@@ -222,7 +224,7 @@ class House:
 
     @staticmethod
     def patience() -> asyncio.Timeout:
-        """What is waited for comes in this time, or the test fails."""
+        """The time limit of a wait; the test fails after it."""
         return asyncio.timeout(_HANG)
 
     async def until(self, job: JobId, *states: str) -> JobRecord:
@@ -230,11 +232,11 @@ class House:
         return await self.when(job, lambda record: record.phase in states)
 
     async def explained(self, job: JobId) -> JobRecord:
-        """Wait until the scheduler has looked at a job and what it waits for is stored."""
+        """Wait until the scheduler's reason for a waiting job is stored."""
         return await self.when(job, lambda record: record.summary.waiting is not None)
 
     async def when(self, job: JobId, holds: Callable[[JobRecord], bool]) -> JobRecord:
-        """Wait until what is stored of a job is so."""
+        """Wait until the stored job fulfils `holds`."""
         async with self.patience():
             while True:
                 record = await self.store.find_job(job)

@@ -1,4 +1,4 @@
-"""A cluster's objects without a cluster: what a bridge may ask of documents, with faults wherever a test wants them."""
+"""A fake cluster of custom objects for the bridge, with faults where a test wants them."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ Object = dict[str, Any]
 
 
 class PaperObjects:
-    """Objects by UID; an apply replaces what the part had applied before, as server-side apply does."""
+    """Objects by UID; an apply replaces the fields of its part's earlier apply, as server-side apply does."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}
         self.fault: Callable[[str], None] = lambda call: None
         self.writes = self.refused = 0
-        """How many there were, and how many of those were for a version that was no longer the object's."""
+        """All writes, and those refused because the object had a newer version."""
         self.holding: Callable[[Mapping[str, Any]], bool] = lambda fields: False
-        """Which applies are long on their way: those who asked wait for ever, and they are carried out by `held`."""
+        """Applies that are delayed: their callers wait for ever, and `held` carries them out."""
         self.held: asyncio.Queue[Callable[[], str]] = asyncio.Queue()
         self.mute = False
-        """Whether objects are listed and nothing is told of them yet."""
+        """Whether watchers are told nothing yet, while lists work."""
         self.defined = True
-        """Whether the cluster has the definition of the objects."""
+        """Whether the cluster has the CRD of the objects."""
         self.elsewhere: frozenset[str] = frozenset()
-        """Whose jobs are said to be run by their own controllers."""
+        """UIDs of the objects whose jobs are reported as run by their own controllers."""
         self._untold = False
         self._numbers = itertools.count(1)
         self._changes: asyncio.Queue[list[DocumentChange]] = asyncio.Queue()
 
-    # ---- what users do
+    # ---- calls of users
 
     def create(self, name: str, spec: Mapping[str, Any]) -> str:
         uid = f"uid-{next(self._numbers)}"
@@ -52,7 +52,7 @@ class PaperObjects:
         self._edited(uid)
 
     def says(self, uid: str, **external: Any) -> None:
-        """What an external controller says, of the generation and attempt that it sees unless told otherwise."""
+        """Write an external controller's status, for the present generation and attempt unless told otherwise."""
         found = self.objects[uid]
         seen = {"observedGeneration": found["metadata"]["generation"], "attempt": found["status"]["attempt"]}
         found["status"]["external"] = {**seen, **external}
@@ -63,7 +63,7 @@ class PaperObjects:
         return found
 
     def mute_next(self) -> None:
-        """Tell nobody of the next change."""
+        """Drop the event of the next change."""
         self._untold = True
 
     def delete(self, uid: str) -> None:
@@ -71,24 +71,24 @@ class PaperObjects:
         self._edited(uid)
 
     def rip_out(self, uid: str) -> None:
-        """Take an object away whatever holds it."""
+        """Remove an object despite its finalizers."""
         self.objects[uid]["metadata"]["finalizers"] = []
         self.delete(uid)
 
     @property
     def untold(self) -> int:
-        """How many changes nobody has taken yet."""
+        """The number of changes that no watcher has read yet."""
         return self._changes.qsize()
 
-    # ---- what the bridge asks
+    # ---- calls of the bridge
 
     def begin(self) -> None:
-        """A new watcher begins; what an earlier one did not take is told no more."""
+        """Start a new watcher; changes that an earlier one did not read are lost."""
         self._changes = asyncio.Queue()
         self.again()
 
     def again(self) -> None:
-        """Everything is told once more."""
+        """Send every object once more."""
         for each in () if self.mute else self.objects.values():
             self._changes.put_nowait([DocumentChange(KIND, copy.deepcopy(each))])
 
@@ -142,7 +142,7 @@ class PaperObjects:
         self.scale(ref.uid, fields["spec"]["replicaSpec"]["replicas"])
         return str(found["metadata"]["resourceVersion"])
 
-    # ---- how it is kept
+    # ---- storage
 
     def _at(self, ref: ObjectRef, call: str, version: str) -> Object:
         self.fault(call)

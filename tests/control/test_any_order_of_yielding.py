@@ -1,4 +1,4 @@
-"""Preemptions, drains, suspensions, edits, failures, kills in any order: nothing runs twice or is lost, all is told."""
+"""Preemptions, drains, suspensions, edits and faults in random order: no job is lost, run twice or left unexplained."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NODES = 3
 
 
 class Chaos:
-    """Does something at random, the same for the same seed."""
+    """Makes random changes, the same ones for the same seed."""
 
     def __init__(self, house: House, seed: int) -> None:
         self.house = house
@@ -33,7 +33,7 @@ class Chaos:
         return int(draw_between(0, count, str(self.seed), str(self.drawn)))
 
     async def yield_once(self) -> None:
-        """One job runs and is suspended before anything else: whatever comes of the rest, there is a receipt."""
+        """Run and suspend one job first, so that there is a receipt whatever follows."""
         job = await self.house.submit(short("first", replicas=1, devices=1))
         self.jobs.append(job)
         while not self.house.engine.running:
@@ -101,14 +101,14 @@ class Chaos:
         self.check_devices()
 
     def check_devices(self) -> None:
-        """No device has two tasks."""
+        """Check that no device has two tasks."""
         held = [
             (launch.node, device.index) for launch in self.house.engine.running.values() for device in launch.devices
         ]
         assert len(held) == len(set(held))
 
     async def settle(self) -> None:
-        """Everything is allowed again, and whatever runs ends well, until nothing is left."""
+        """Allow everything again, and end running tasks well, until no job is left."""
         for number in range(NODES):
             await self.house.store.remove_cordon(f"local/node{number}", actor="root", at=self.house.clock.now())
         for job in self.jobs:

@@ -1,4 +1,4 @@
-"""What a job says that it has saved decides who yields, is on the receipt, and is known after every restart."""
+"""A job's reported checkpoint decides who is preempted, appears on the receipt, and survives every restart."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.receipts import Held
+from corral.control.core.receipts import Held
 from corral.kernel.ids import AttemptId, JobId, TaskKey, attempt_id
 from corral.model.receipts import Receipt
 from corral.model.writes import IntentKind, JobRecord
@@ -33,7 +33,7 @@ async def running(house: House, name: str, devices: int = 2, priority: int = 10)
 
 
 async def saved(house: House, job: JobId, at: float) -> JobRecord:
-    """Have the runtime of a job say so, and wait until control has folded it."""
+    """Report a checkpoint as the job's runtime does, and wait until control has stored it."""
     assert await house.store.checkpointed(first_task(job), at)
     async with house.patience():
         while True:

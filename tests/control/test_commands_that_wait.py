@@ -1,4 +1,4 @@
-"""Who waits for an engine that does not answer keeps nobody else's command from being carried out."""
+"""A command that waits for a slow engine does not delay commands of other attempts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JOB = JobId("0mabcdefgh123")
 
 
 class Deaf:
-    """An engine that answers for one attempt alone, and counts how many calls it has at once."""
+    """An engine that answers for one attempt only, and counts concurrent calls."""
 
     def __init__(self) -> None:
         self.calls: list[AttemptId] = []
@@ -77,7 +77,7 @@ def test_commands_that_an_engine_never_answers_leave_room_for_others() -> None:
 
 
 class Hanging:
-    """An engine on which a start takes 30 seconds and then finds its storage away."""
+    """An engine on which a start takes 30 seconds and then finds its storage missing."""
 
     def __init__(self) -> None:
         self.tries = 0

@@ -1,4 +1,4 @@
-"""Control follows the stored documents: at every start, on line, and never at the cost of what runs unless it is said."""
+"""Control applies the stored documents at every start and while it runs; running jobs are only affected on request."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from corral.control import seed
-from corral.control.configuration import hived_configured, scheduler_policy
+from corral.control.core.configuration import hived_configured, scheduler_policy
 from corral.control.guarantees import broken_by
-from corral.control.seeding import BY_FILE
+from corral.control.seeding import BY_FILE, seed
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId
 from corral.model.configuration import canonical, configuration_of, read_configuration
@@ -33,7 +32,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 class Described:
-    """The paper engine's nodes are those of a document, though nothing is said of them here."""
+    """An engine whose nodes come from a document, although nothing here describes them."""
 
     def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
         return ()
@@ -111,7 +110,7 @@ async def test_a_policy_that_is_not_installed_here_stops_nothing_else(
             raise InvalidInput("unknown-policy", "There is no policy 'fifo'.")
         return find_policy(name)
 
-    monkeypatch.setattr("corral.control.configuration.find_policy", installed)
+    monkeypatch.setattr("corral.control.core.configuration.find_policy", installed)
     control = await house.begin()
     await _apply(house, f"kind: Policy\norder: fifo\n---\n{RESEARCH}")
     await house.until(await house.submit(short("one", end_with=0)), "succeeded")
@@ -319,6 +318,6 @@ def test_a_preset_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
     def none_found(name: str = "") -> Policy:
         raise InvalidInput("unknown-policy", f"There is no policy {name!r}.")
 
-    monkeypatch.setattr("corral.control.configuration.find_policy", none_found)
+    monkeypatch.setattr("corral.control.core.configuration.find_policy", none_found)
     with pytest.raises(InvalidInput):
         scheduler_policy(document, find_policy())  # type: ignore[arg-type]

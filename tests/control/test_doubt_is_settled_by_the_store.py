@@ -1,4 +1,4 @@
-"""When it is unknown whether something was stored, or who leads, control asks the store and goes on from what it says."""
+"""When a commit or a lease is in doubt, control asks the store and goes on from its answer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from corral.control import Control, Leadership
 from corral.control.door import Door
-from corral.control.lead import LEASE_SECONDS
+from corral.control.lead import LEASE_SECONDS, Leadership
+from corral.control.loop import Control
 from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.launcher import LaunchPolicy
@@ -36,7 +36,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 def doubtful(house: House, *, stored: bool, times: int) -> None:
-    """Have the next commits fail: after they were stored, or before."""
+    """Make the next commits fail: after they were stored, or before."""
     real = house.control_store.commit
     left = times
 
@@ -155,7 +155,7 @@ async def test_a_second_control_waits_until_the_first_lets_go(house: House) -> N
 
 
 async def test_a_control_whose_machine_was_suspended_may_not_act(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No timer and no steady clock of most kinds goes on meanwhile; the store's lease does."""
+    """Most steady clocks and timers stop during suspend; the store's lease does not."""
     now = 1000.0
     monkeypatch.setattr("time.clock_gettime", lambda clock: {time.CLOCK_BOOTTIME: now}[clock])
     store = await house._store("control")
@@ -172,7 +172,7 @@ async def test_a_control_whose_machine_was_suspended_may_not_act(house: House, m
 
 
 async def test_a_control_whose_loop_is_busy_for_longer_than_its_lease_keeps_it(house: House) -> None:
-    """Two thousand tasks that begin at once took it so long."""
+    """Two thousand tasks that start at once kept the loop busy that long."""
     control = await house.begin()
     left = []
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""Of an external job Corral gives the places; what begins and ends there, its controller says."""
+"""Corral places external jobs; their own controllers report starts and ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def placed(bridged: Bridged, name: str, replicas: int = 2, **fields: Any) 
 
 
 async def held(bridged: Bridged) -> int:
-    """How many tasks hold a place once all is quiet."""
+    """The number of tasks that hold a place once every change was handled."""
     await bridged.quiet()
     return sum(task.holds for job in bridged.house.control.world.jobs.values() for task in job.tasks.values())
 
@@ -83,7 +83,7 @@ async def test_the_engine_is_told_whose_pods_are_tasks_of_jobs_from_their_beginn
     await bridged.until(lambda: bridged.objects.elsewhere == {uid})
     await bridged.abandon()
     bridged.objects.elsewhere = frozenset({"uid-of-old"})
-    bridged.objects.mute = True  # the store alone tells it: objects may be long in coming
+    bridged.objects.mute = True  # only the store knows it: objects may arrive late
     seen: list[frozenset[str]] = []
     real = bridged.house.engine.inventory
 

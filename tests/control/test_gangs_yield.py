@@ -1,4 +1,4 @@
-"""What takes places from gangs that run: preemption, drains, bad hardware, suspension; each against a receipt."""
+"""Evictions of running gangs by preemption, drains, bad hardware and suspension, each with a receipt."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tests.control.harness import House, PaperEngine, short
 
 
 class Engine(PaperEngine):
-    """Machines that turn bad when the test says so."""
+    """Machines that fail when the test says so."""
 
     def change(self, name: str, **fields: Any) -> None:
-        """One node is from now on reported so."""
+        """Change the fields of one node from now on."""
         self._nodes = tuple(
             msgspec.structs.replace(node, **fields) if node.name == name else node for node in self._nodes
         )

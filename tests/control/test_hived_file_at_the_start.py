@@ -1,4 +1,4 @@
-"""A HiveD file given at every start replaces the virtual clusters that came with it, unless jobs of one are not over."""
+"""A HiveD file given at every start replaces its former virtual clusters, unless jobs of one have not ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.control import seed
+from corral.control.seeding import seed
 from corral.spec.documents import load_whole_site
 from tests.control.harness import House, PaperEngine, short
 from tests.control.test_configuration import _apply

@@ -1,4 +1,4 @@
-"""Under the hived preset control does as HiveD says: on line, after a kill, and when what it kept cells for is stopped."""
+"""Control under the hived preset: live, after a kill, and when a job with preemption-reserved cells is stopped."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_a_preemptor_that_is_stopped_leaves_nothing_kept(house: House) -> 
 
 
 async def _never(*_: object, **__: object) -> None:
-    """A task that does not heed that it is told to end."""
+    """A task that ignores its stop signal."""
 
 
 async def test_who_loses_the_guarantee_to_a_new_configuration_is_told(house: House) -> None:
@@ -112,13 +112,13 @@ def _shown(house: House, job: JobId) -> dict[str, Any]:
 
 
 def _later(house: House) -> None:
-    """Two seconds pass."""
+    """Advance the clock by two seconds."""
     now = house.clock.now
     house.clock.now = lambda: now() + 2  # type: ignore[method-assign]
 
 
 async def _until_told(house: House, job: JobId) -> EventRecord:
-    """The event by which a job was told that it lost its guarantee."""
+    """The event that tells a job that it lost its guarantee."""
     while not (told := await house.store.events_of(job, kinds=("job.guarantee-lost",))):
         await house.store.wakeup.wait(0.02)
     return told[0]

@@ -1,4 +1,4 @@
-"""Reasons, receipts and the dry run name jobs and people as people do, in sentences with one full stop."""
+"""Reasons, receipts and the dry run name jobs and users by their names, in sentences with one full stop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RAW_ID = re.compile(r"\b[0-9][0-9a-z]{12}\b")
 
 
 class Asked:
-    """Control's door without the socket."""
+    """Control's API without the socket."""
 
     def __init__(self, door: Door) -> None:
         transport = httpx2.ASGITransport(app=door._application())
@@ -52,7 +52,7 @@ async def service(house: House, tmp_path: Path) -> Service:
 
 
 def well_said(*messages: str) -> None:
-    """Every message is a sentence without a raw id."""
+    """Check that every message is a sentence without a raw id."""
     for message in messages:
         assert message and not RAW_ID.search(message), message
         assert message[0].isupper() and message.endswith(".") and ".." not in message, message

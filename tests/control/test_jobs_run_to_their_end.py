@@ -1,4 +1,4 @@
-"""Fold, plan, commit, dispatch: what is submitted runs, ends with its true code, and survives every restart of control."""
+"""Submitted jobs run and end with their own exit code, and survive every restart of control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: what was lent is added up exactly while control runs, and to within seconds when it was killed."""
+"""Lent device seconds are summed exactly while control runs, and to within seconds after a kill."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.draft import Draft
-from corral.control.ledger import HEARTBEAT_SECONDS, Ledger
+from corral.control.core.draft import Draft
+from corral.control.core.ledger import HEARTBEAT_SECONDS, Ledger
 from corral.model.configuration import canonical
 from corral.model.documents import DocumentChange
 from corral.model.receipts import LedgerEntry, ledger_view

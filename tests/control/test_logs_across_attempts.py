@@ -1,4 +1,4 @@
-"""A follower of a task goes on from attempt to attempt, whatever kept one of them from writing, wherever its log is."""
+"""A log follower goes on from attempt to attempt, even if one of them wrote nothing, wherever its log is stored."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Tasks:
         self.service = Service(house.store, key=b"k" * 32, clock=house.clock, logs=logs)
 
     def print(self, job: JobId, text: bytes, *numbers: int, index: int = 0) -> None:
-        """An attempt of a worker writes a line."""
+        """Write a line to the log of an attempt."""
         with open(self.disk.prepare(attempt_id(job, numbers[0], "worker", index, numbers[1]))[0], "ab") as file:
             file.write(text)
 
     def end(self, job: JobId, code: int, *numbers: int, index: int = 0) -> None:
-        """An attempt ends, its log completed first, as every engine does."""
+        """End an attempt after its log is complete, as every engine does."""
         attempt = attempt_id(job, numbers[0], "worker", index, numbers[1])
         self.disk.finish(attempt)
         self.house.engine.end(attempt, code)
@@ -57,7 +57,7 @@ class Tasks:
                 await self.house.store.wakeup.wait(0.02)
 
     async def follow(self, job: JobId, index: int = 0, attempt: str = "") -> asyncio.Task[bytes]:
-        """A follower at work; it is done when what it follows has ended."""
+        """A running follower; it is done when the followed attempt or task has ended."""
         source = await self.service.task_log(ADA, job, "worker", index, attempt=attempt)
 
         async def gather() -> bytes:
@@ -67,7 +67,7 @@ class Tasks:
 
 
 async def of_the_leader(disk: LogStore, path: str) -> tuple[Mapping[str, str], bytes]:
-    """What the machine that leads answers another one of its logs."""
+    """The leader machine's answer to another machine that asks for one of its logs."""
     transport = httpx2.ASGITransport(app=Starlette(routes=[LogDoor(LogShelf(disk)).route()]))
     async with httpx2.AsyncClient(transport=transport, base_url="http://control") as client:
         answer = await client.get(path)

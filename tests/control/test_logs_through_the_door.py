@@ -1,4 +1,4 @@
-"""A log that grows on the leader's machine is read and followed through control by any front, also while the lead moves."""
+"""Any front reads and follows a growing log on the leader's machine through control, also during a change of leader."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def refusal(_: Request, error: Exception) -> Response:
 
 
 class Leading:
-    """The way to whoever leads, if anybody does."""
+    """The connection to the current leader, if there is one."""
 
     def __init__(self) -> None:
         self.machine: Machine | None = None
@@ -159,7 +159,7 @@ async def test_a_follower_ends_when_the_rest_of_a_log_is_lost(
     one.write(b"half of it")
     one.grows()
     await one.archiver.sweep()
-    leading.machine = two  # one is lost, and the attempt has ended meanwhile
+    leading.machine = two  # one machine is lost, and the attempt has ended meanwhile
     source = await front.source(TASK)
 
     async def ended() -> bool:

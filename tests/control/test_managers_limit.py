@@ -1,10 +1,10 @@
-"""The scheduler holds jobs to what a queue's managers have set below its own limits: all of them, a user's, a group's."""
+"""Limits that a queue's managers set below the queue's own are enforced: in total, per user and per group."""
 
 from __future__ import annotations
 
 import pytest
 
-from corral.control import seed
+from corral.control.seeding import seed
 from corral.model.accounts import Group, User
 from corral.spec.documents import load_document
 from tests.control.harness import House, short

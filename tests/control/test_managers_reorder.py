@@ -1,11 +1,13 @@
-"""A waiting job starts where a manager has put it, whatever its priority and whoever's turn it was, before and after a
-restart of control."""
+"""A waiting job that a manager has moved starts in its new place, also after a restart.
+
+Its priority and its user's turn do not matter.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from corral.control.turns import turn_of, turns_at
+from corral.control.core.turns import turn_of, turns_at
 from corral.kernel.ids import JobId, parse_attempt_id
 from corral.model.writes import IntentKind
 from tests.control.harness import House, short
@@ -19,7 +21,7 @@ async def order(house: House, job: JobId, place: str, before: JobId | None = Non
 
 
 async def full(house: House) -> tuple[JobId, list[JobId]]:
-    """A job that holds everything, and three that wait behind it, of two users."""
+    """A job that holds everything, and three jobs of two users that wait behind it."""
     holder = await house.submit(short("holder", devices=4, preemptible=False))
     await house.until(holder, "running")
     waiting = []
@@ -36,7 +38,7 @@ async def end(house: House, job: JobId) -> None:
 
 
 async def order_of_starts(house: House, holder: JobId, waiting: list[JobId]) -> list[str]:
-    """The names of the waiting jobs in the order in which they start, as each before ends."""
+    """The names of the waiting jobs in the order of their starts."""
     started, left, now = [], list(waiting), holder
     while left:
         await end(house, now)
@@ -115,7 +117,7 @@ def test_turns_leave_room_between() -> None:
 
 
 def test_any_number_of_jobs_come_right_before_the_same_one() -> None:
-    """Half of the way between two turns is one of them after some fifty times."""
+    """After about fifty halvings the midpoint of two floats equals one of them."""
     turns = {JobId("x"): 0.0, JobId("above"): 1.0}
     for number in range(200):
         turn, moved = turns_at("before", turns, turns[JobId("x")])

@@ -1,4 +1,4 @@
-"""Owners of jobs are mailed the changes that their job files ask for, by a real SMTP server, once and to nobody else."""
+"""Owners are mailed the state changes that their job files ask for, once, through a real SMTP server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALL = dict.fromkeys(("running", "succeeded", "failed", "stopped", "retried"), Tr
 
 
 class MailServer:
-    """As much of SMTP as a client needs; `answer` is what it says to recipients."""
+    """The part of SMTP that a client needs; `answer` is the reply to recipients."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []

@@ -1,4 +1,4 @@
-"""Who may write an object, for which version of it, and how often: nothing newer is lost, and no cluster is flooded."""
+"""Writes to one object are ordered, versioned and rate limited: no newer state is lost, and no API server is flooded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Hand:
 
 
 class One:
-    """One object of paper, and what writes it."""
+    """One fake object and its writer."""
 
     def __init__(self, kind: UnifiedJobKind = KIND) -> None:
         self.kind, self.objects, self.clock = kind, PaperObjects(), Hand()
@@ -73,7 +73,7 @@ async def test_counts_are_written_once_a_second_and_a_phase_at_once() -> None:
 
 
 class EachTask(UnifiedJobKind):
-    """Shows every task; tells in which threads."""
+    """Shows every task; records the threads that it runs in."""
 
     wants_tasks = True
 
@@ -136,7 +136,7 @@ async def test_what_its_own_writes_made_of_an_object_is_known_before_it_is_seen(
 
 
 async def test_a_status_that_comes_late_from_one_that_led_is_refused(bridged: Bridged) -> None:
-    """The first bridge is paused while its `running` is on its way; by then the second has written `succeeded`."""
+    """The first bridge is paused with `running` in flight; meanwhile the second one has written `succeeded`."""
     bridged.objects.holding = lambda fields: fields.get("status", {}).get("phase") == "running"
     uid = bridged.objects.create("late", spec())
     late = await bridged.objects.held.get()
@@ -172,7 +172,7 @@ async def test_a_scale_never_goes_over_the_edit_of_another(bridged: Bridged, mon
     await bridged.until(lambda: bridged.targets(uid) == 1)
     await bridged.quiet()
     bridged.objects.mute_next()
-    bridged.objects.scale(uid, 3)  # nothing was told of it yet
+    bridged.objects.scale(uid, 3)  # the watcher is not told of it yet
     with pytest.raises(Unavailable, match="changed by others"):
         await bridged.bridge.scale(job, 2)
     assert bridged.objects.objects[uid]["spec"]["replicaSpec"]["replicas"] == 3

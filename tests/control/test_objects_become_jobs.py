@@ -1,4 +1,4 @@
-"""Objects and jobs agree in the end, whatever fails or is killed in between: one job an object, none without."""
+"""Objects and jobs agree in the end, despite failures and kills: one job per object, and none without."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ async def test_two_objects_of_one_name_are_two_jobs_one_after_the_other(bridged:
 
 async def test_an_object_deleted_before_its_job_could_be_shown_in_it_ends_its_job(bridged: Bridged) -> None:
     def fault(call: str) -> None:
-        if bridged.objects.writes:  # the first write is the finalizer's
+        if bridged.objects.writes:  # the first write adds the finalizer
             raise Unavailable("kubernetes-unreachable", "The cluster could not be reached.")
 
     bridged.objects.fault = fault
@@ -209,7 +209,7 @@ async def test_a_job_whose_submit_was_never_answered_ends_with_its_object(
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_faults_and_kills_double_nothing_and_lose_nothing(bridged: Bridged, seed: int) -> None:
-    """Objects come, are scaled and go while every third write fails and control is killed."""
+    """Objects are created, scaled and deleted while every third write fails and control is killed."""
     draw = random.Random(seed)
     engine, objects = bridged.house.engine, bridged.objects
 
@@ -243,7 +243,7 @@ async def test_faults_and_kills_double_nothing_and_lose_nothing(bridged: Bridged
 
 
 def agree(bridged: Bridged) -> bool:
-    """Whether every object that is left has what it asks for, and nothing else runs."""
+    """Whether every remaining object has its job, and no other job runs."""
     for uid, each in bridged.objects.objects.items():
         if "deletionTimestamp" in each["metadata"] or bridged.status(uid).get("phase") != "running":
             return False

@@ -1,4 +1,4 @@
-"""Objects that cannot be read, are another Corral's, or belong to nobody any more: nothing is lost, and it is said."""
+"""Objects that are unreadable, another Corral's, or a deleted account's: no job is lost, and the reason is shown."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_a_scale_that_came_to_nothing_is_said_and_told_again(bridged: Brid
     uid = bridged.objects.create("dropped", spec(1))
     await running(bridged, uid)
     await bridged.quiet()
-    intents = bridged.house.control.intents
+    intents = bridged.house.control.core.intents
     scale, dropped = intents._scale, []
     monkeypatch.setattr(intents, "_scale", lambda job, intent, now: dropped.append(intent))
     bridged.objects.scale(uid, 3)

@@ -1,4 +1,4 @@
-"""Half a device is half a device from the job file to the ledger, in what control plans, stores, shows and bills."""
+"""Half a device counts as half in every step from the job file to the ledger: plan, store, pages and bills."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def configured(house: House, text: str) -> Service:
-    """Control runs with these queues."""
+    """Run control with these queues."""
     changes = [DocumentChange(*identity(each), canonical(each)) for each in load_document(text)]
     await house.store.put_documents(changes, actor="root", at=1.0)
     await house.begin()
@@ -61,7 +61,7 @@ async def configured(house: House, text: str) -> Service:
 
 
 def job(name: str, devices: object = 0.5, replicas: int = 1, **more: Any) -> str:
-    """A job whose tasks ask for these devices."""
+    """A job whose tasks request these devices."""
     role = {"replicas": replicas, "resources": {"cpu": 1, "devices": devices}, "command": ["true"]}
     return json.dumps({"name": name, "framework": "shell", "roles": {"worker": role}, **more})
 

@@ -1,4 +1,4 @@
-"""A restart is no pardon: who had the machines before comes second, whichever control was there to see it."""
+"""Decayed usage survives a restart: a queue that has used more comes second under every control."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from corral.control import Control, seed
-from corral.control.draft import Draft
-from corral.control.past import Past
+from corral.control.core.draft import Draft
+from corral.control.core.past import Past
+from corral.control.loop import Control
+from corral.control.seeding import seed
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.accounts import User
 from corral.model.queues import QueueSpec, QueueUsage
@@ -36,19 +37,19 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def whole(house: House, name: str, queue: str, *, user: str = "ada") -> JobId:
-    """A job that takes the whole machine, if it is its turn."""
+    """A job that takes the whole machine when its turn comes."""
     return await house.submit(short(name, devices=4, queue=queue), user=user)
 
 
 async def over(house: House, job: JobId) -> None:
-    """The job's only task ends by itself."""
+    """End the job's only task."""
     await house.until(job, "running")
     house.engine.end(AttemptId(f"{job}.0.worker.0.0"), 0)
     await house.until(job, "succeeded")
 
 
 async def in_line(house: House, control: Control, job: JobId) -> None:
-    """Wait until control knows that a job waits: it hears of one after it was submitted."""
+    """Wait until control knows of a waiting job; it learns of one only after the submission."""
     async with house.patience():
         while not control.world.queue.waiting(job):
             await house.store.wakeup.wait(0.05)
@@ -123,13 +124,13 @@ def test_the_past_of_a_user_is_written_when_it_changes_and_forgotten_when_nothin
     queues.remember("default", "ada", 5000.0)
     queues.charge("default", "ada", (), [4000, 0, 0], -1)
     past.fold(draft := Draft(), queues, 5000.0)
-    (usage,) = draft.batch(1, (), ()).user_usage
+    (usage,) = draft.batch(()).user_usage
     again = QueueTree()
     again.users.recall([usage])
     Past(of_users=[usage]).fold(draft := Draft(), again, 6000.0)
     assert draft.empty, "what was read is not written again"
     Past(of_users=[usage]).fold(draft := Draft(), again, 90 * 86_400.0)
-    assert draft.batch(1, (), ()).user_usage_forgotten == (("default", "ada"),)
+    assert draft.batch(()).user_usage_forgotten == (("default", "ada"),)
     assert list(again.users.usages()) == []
 
 
@@ -154,7 +155,7 @@ def test_a_past_is_written_when_it_changes_and_forgotten_with_its_half_life() ->
     assert quiet.empty, "what was read is not written again"
     again.fold(draft := Draft(), tree(0.0, 100.0), 50.0)
     assert draft.usage == {"a": None} and not draft.empty
-    batch = draft.batch(1, (), ())
+    batch = draft.batch(())
     assert (batch.usage, batch.usage_forgotten) == ((), ("a",))
 
 

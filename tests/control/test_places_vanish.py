@@ -1,4 +1,4 @@
-"""A part of a task's place may vanish between the plan and the start."""
+"""A part of a task's placement may vanish between the plan and the start."""
 
 from __future__ import annotations
 

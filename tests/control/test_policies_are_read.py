@@ -1,10 +1,10 @@
-"""Each field of a Policy document is something that the scheduler does."""
+"""Each field of a Policy document has an effect in the scheduler."""
 
 from __future__ import annotations
 
 import pytest
 
-from corral.control.configuration import scheduler_policy
+from corral.control.core.configuration import scheduler_policy
 from corral.model.configuration import configuration_of
 from corral.scheduler import Policy, PriorityOrder, find_policy
 from corral.spec.documents import load_document

@@ -1,4 +1,4 @@
-"""The priority that a cluster's PriorityClass grants is kept; one that the object's author wrote is held to the ceiling."""
+"""A job keeps the priority of its PriorityClass; one that the object's author wrote is capped at the ceiling."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.control.bridged import Bridged, spec
 
 
 class Foreign(UnifiedJobKind):
-    """An object of another controller, whose priority is its PriorityClass's."""
+    """An object of another controller, whose priority comes from its PriorityClass."""
 
     def granted(self, document: Document) -> bool:
         return ObjectKind.granted(
@@ -21,7 +21,7 @@ class Foreign(UnifiedJobKind):
 
 
 async def begun(bridged: Bridged, kind: ObjectKind, annotations: dict[str, str]) -> dict[str, Any]:
-    """What became of an object with the priority of crit: its Accepted condition, or its status once it has a job."""
+    """The Accepted condition, or else the status with a job, of an object with priority `crit`."""
     await bridged.abandon()
     bridged.kinds = (kind,)
     uid = bridged.objects.create("urgent", spec(priority="crit"))

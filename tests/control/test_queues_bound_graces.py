@@ -1,4 +1,4 @@
-"""An owner waits for its cells no longer than the queue of those that yield allows, whatever their jobs ask for."""
+"""The preempted jobs' queue bounds their grace period, so that an owner waits no longer than that for its cells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.control import seed
+from corral.control.seeding import seed
 from corral.kernel.ids import AttemptId
 from corral.model.cordons import Cordon, Drain
 from corral.model.writes import IntentKind
@@ -20,14 +20,14 @@ SITE = "kind: Queue\nname: short\ngracePeriodSeconds: 7\n---\nkind: Queue\nname:
 
 
 class Engine(PaperEngine):
-    """Notes how long tasks get to end."""
+    """Records the grace period that tasks get."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.graces: list[float] = []
 
     async def stop(self, attempt: AttemptId, *, grace_seconds: float, signal: str = "TERM") -> None:
-        """End it, as asked."""
+        """End the attempt at once."""
         self.graces.append(grace_seconds)
         await super().stop(attempt, grace_seconds=grace_seconds, signal=signal)
 

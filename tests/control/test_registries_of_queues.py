@@ -1,4 +1,4 @@
-"""What opens the registry of a job's image comes from its roles, its queue and the queues above that."""
+"""The credentials for a job's registry come from its roles, its queue and the queues above it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.control import seed
+from corral.control.seeding import seed
 from corral.kernel.ids import AttemptId
 from corral.model.launch import TaskLaunch
 from corral.spec.documents import load_document
@@ -28,10 +28,10 @@ imagePullSecrets: [team-registry, company-registry]
 
 
 class Engine(PaperEngine):
-    """Keeps what it was told to start."""
+    """Records its starts."""
 
     async def start(self, launch: TaskLaunch) -> None:
-        """Start it."""
+        """Start the task."""
         self.launched[launch.attempt] = launch
         await super().start(launch)
 

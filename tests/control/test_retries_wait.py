@@ -1,4 +1,4 @@
-"""A retry waits for its time, over a restart of control too, and people see when that is and why."""
+"""A retry waits for its backoff, also over a restart of control; users see its time and its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session that a caller has with a task ends when the caller leaves, whatever the command does with its input."""
+"""A session with a task ends when the caller disconnects, whether or not the command reads its input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corral.kernel.errors import Unavailable
 
 
 class Command:
-    """A command that prints nothing and, once `deaf`, takes no input."""
+    """A command that prints nothing and, once `deaf`, reads no input."""
 
     def __init__(self) -> None:
         self.deaf = False
@@ -45,7 +45,7 @@ class Command:
 
 
 class Caller:
-    """The other end of the WebSocket, and what it was told."""
+    """The caller's end of the WebSocket, and the frames that it received."""
 
     def __init__(self, command: Command) -> None:
         self._frames: asyncio.Queue[Message] = asyncio.Queue()

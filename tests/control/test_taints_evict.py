@@ -1,4 +1,4 @@
-"""A `NoExecute` taint that a node is given sends those away who do not tolerate it, against a receipt; in virtual time."""
+"""A new `NoExecute` taint evicts jobs that do not tolerate it, with a receipt; in virtual time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ OUT = Taint("maintenance", "", "NoExecute")
 
 
 class Engine(PaperEngine):
-    """Machines that are tainted when the test says so."""
+    """Machines that the test taints."""
 
     def taint(self, name: str, *taints: Taint) -> None:
-        """A node has these taints from now on."""
+        """Give the node these taints from now on."""
         self._nodes = tuple(
             msgspec.structs.replace(node, taints=taints) if node.name == name else node for node in self._nodes
         )
@@ -30,7 +30,7 @@ class Engine(PaperEngine):
 
 
 class Later:
-    """The clock of a house, moved on when the test says so."""
+    """The clock of a house, which the test moves."""
 
     def __init__(self, house: House) -> None:
         self._real = house.clock
@@ -53,7 +53,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def _running(house: House, name: str, **fields: Any) -> tuple[JobId, str]:
-    """A job that runs, and the node that it is on."""
+    """A running job, and its node."""
     job = await house.submit(short(name, **fields))
     await house.until(job, "running")
     return job, await _node_of(house, job)
@@ -67,14 +67,14 @@ async def _node_of(house: House, job: JobId) -> str:
 
 
 async def _returned(house: House, job: JobId) -> Receipt:
-    """The receipt of a job that is back."""
+    """The receipt of a job that runs again."""
     while not (found := [each for each in (await house.store.receipts(job=job)).items if each.returned_at]):
         await house.store.wakeup.wait(0.05)
     return found[0]
 
 
 async def _after(house: House, job: JobId) -> int:
-    """How often a job has yielded once a change of the machines and all that follows was folded."""
+    """The number of evictions of a job after a change of the machines was handled."""
     await house.until(await house.submit(short("after", end_with=0)), "succeeded")
     return (await house.until(job, "running")).run.yields
 

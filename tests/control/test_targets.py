@@ -1,4 +1,4 @@
-"""The scheduler alone decides `targetReplicas` of every job: written whenever places change, and shown with the job."""
+"""The scheduler alone sets `targetReplicas` of every job: stored with each change of placement, and shown with the job."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def targets(job: JobDetail) -> dict[str, int]:
 
 
 async def shown_with(house: House, service: Service, job: JobId, replicas: int) -> JobDetail:
-    """The job as it is shown once the scheduler gives it so many replicas."""
+    """The job as the API shows it once the scheduler gives it `replicas` replicas."""
     while True:
         shown = await service.job(ADA, job)
         if sum(targets(shown).values()) == replicas:

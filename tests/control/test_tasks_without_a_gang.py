@@ -1,4 +1,4 @@
-"""Tasks of a job that is no gang come and go alone: each when there is a place, each tried again by itself."""
+"""Tasks of a job without gang scheduling start, end and retry independently."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def when(house: House, condition: Callable[[], bool]) -> None:
-    """Wait until this is so."""
+    """Wait until the condition is true."""
     async with house.patience():
         while not condition():
             await house.store.wakeup.wait(0.05)
@@ -40,7 +40,7 @@ def runs(house: House, job: JobId, role: str = "") -> list[AttemptId]:
 
 
 def roles(name: str, counts: dict[str, int], **more: Any) -> str:
-    """A job without a gang whose tasks have one device each."""
+    """A job without gang scheduling whose tasks have one device each."""
     each = {"resources": {"cpu": 1, "devices": 1}, "command": ["true"]}
     shaped = {role: {**each, "replicas": count} for role, count in counts.items()}
     return json.dumps({"name": name, "framework": "shell", "gang": False, "roles": shaped, **more})

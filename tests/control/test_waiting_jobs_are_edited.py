@@ -1,12 +1,14 @@
-"""A job that waits takes another priority, duration or queue at once, keeps its place in time, and a restart forgets
-none of it; one that has begun keeps what it has."""
+"""A waiting job changes its priority, duration or queue at once and keeps its submission time, also after a restart.
+
+A job that has started keeps its values.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from corral.control import seed
+from corral.control.seeding import seed
 from corral.kernel.ids import JobId, parse_attempt_id
 from corral.model.edits import Edit, edited
 from corral.model.writes import IntentKind, JobRecord
@@ -36,7 +38,7 @@ async def end(house: House, job: JobId) -> None:
 
 
 async def starts(house: House, holder: JobId, waiting: list[JobId]) -> list[str]:
-    """The names of the waiting jobs in the order in which they run, as each before ends."""
+    """The names of the waiting jobs in the order of their starts."""
     started: list[str] = []
     left, now = list(waiting), holder
     while left:
@@ -146,7 +148,7 @@ def test_an_edited_document_is_canonical_and_otherwise_the_same() -> None:
 
 
 async def test_terms_that_were_judged_in_another_queue_are_not_carried_out(house: House) -> None:
-    """Each of two changes may be allowed alone: a priority is held to the ceiling of the queue that the job was in."""
+    """Each change may be allowed alone: a priority is capped at the ceiling of the queue that the job was in."""
     site = "kind: Queue\nname: vision\n---\nkind: Queue\nname: wide\n"
     await seed(house.store, load_document(site), file="site.yaml", clock=house.clock)
     await house.begin()

@@ -1,4 +1,4 @@
-"""Queues, the line and the cells are asked of a control that runs, through its door, as front asks it."""
+"""Queues, the waiting list and the cells of a running control, read through its API as front does."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from corral.control import Control
+from corral.control.core.world import World
 from corral.control.door import Door
+from corral.control.loop import Control
 from corral.control.overview import Views
-from corral.control.world import World
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
 from corral.scheduler import Cluster, Queue
 from corral.service.actor import Actor
@@ -27,7 +27,7 @@ ROOT = Actor("root", role="admin", token_id="t-root")
 
 
 class Asked:
-    """Control's door without the socket."""
+    """Control's API without the socket."""
 
     def __init__(self, door: Door) -> None:
         transport = httpx2.ASGITransport(app=door._application())

@@ -1,4 +1,4 @@
-"""Thousands of live jobs fit into memory: what equal jobs share is one object, what is read seldom is read anew."""
+"""Memory of thousands of live jobs: equal parts are shared objects, and rarely read parts are loaded on demand."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from corral.control import world
-from corral.control.world import Gangs, Job
+from corral.control.core import world
+from corral.control.core.world import Gangs, Job
 from corral.frameworks.reading import load_runnable_job
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import create
@@ -40,7 +40,8 @@ def job(number: int, **role: Any) -> Job:
             run=JobRun(identity),
             summary=JobSummary(identity, name, "ada", "default", 10, "shell", "waiting", ""),
             revision=0,
-        )
+        ),
+        (),
     )
 
 

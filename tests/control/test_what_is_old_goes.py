@@ -1,4 +1,4 @@
-"""A server that runs for years keeps what is needed: old jobs shrink to a line, their logs and unused code go."""
+"""Maintenance: old jobs shrink to a summary, and their logs and unused code are deleted."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from corral.control import Housekeeping
-from corral.control.housekeeping import CODE_SECONDS
+from corral.control.housekeeping import CODE_SECONDS, Housekeeping
 from corral.kernel.ids import attempt_id
 from corral.model.records import ENDED_PHASES
 from corral.storage.blobs import BlobStore

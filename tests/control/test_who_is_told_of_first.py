@@ -1,11 +1,11 @@
-"""Of the tasks of a job that wait for a retry, people are told of one that never ran, else of the one that is due first."""
+"""Of a job's tasks that wait for a retry, the status names one that never ran, or else the one due first."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.control.retrying import Retrying
+from corral.control.core.retrying import Retrying
 from corral.kernel.ids import TaskKey
 from corral.launcher import NEVER_RAN_ALARM
 from corral.model.runs import Retries, TaskRun

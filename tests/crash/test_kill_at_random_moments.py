@@ -1,4 +1,4 @@
-"""Whoever is killed and whenever: no job, exit code or log line is lost, and nothing runs twice at once."""
+"""Kill the server's processes at random moments: no job, exit code or log line is lost, and no job runs twice at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_fifty_kills_at_random_moments_lose_and_double_nothing(tmp_path: Path) -
 
 
 def test_a_device_that_two_jobs_have_at_once_is_noted(tmp_path: Path) -> None:
-    """The judge itself: without this a count of nothing would prove nothing."""
+    """Check the checker: without this, a count of zero would prove nothing."""
     other = (tmp_path / "device-node2-3").open("a")
     fcntl.flock(other, fcntl.LOCK_EX)
     given = {"CRASH_FOLDER": str(tmp_path), "CORRAL_JOB_ID": "j", "CORRAL_ATTEMPT": "a"}

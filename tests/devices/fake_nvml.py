@@ -1,4 +1,4 @@
-"""Why: the discovery is tested on boards that no test machine has; this answers NVML's questions about them."""
+"""A fake NVML that describes boards which no test machine has."""
 
 from __future__ import annotations
 

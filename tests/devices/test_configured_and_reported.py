@@ -1,4 +1,4 @@
-"""A machine that reports other devices than configured is marked with the figures, and not trusted."""
+"""A machine whose devices differ from the configuration is marked not ready, with both figures."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def inventory(*devices: Device, links: tuple[tuple[int, ...], ...] = ()) -> Inve
 
 
 def test_a_device_that_vanished_is_kept_under_its_number_as_unhealthy() -> None:
-    """Y9: the driver counts the seven that are left from 0; a task on GPU-5 still holds number 5."""
+    """Y9: the driver numbers the remaining seven from 0; a task on GPU-5 still holds number 5."""
     links = tuple(tuple(0 if a == b else 10 * a + b for b in range(4)) for a in range(4))
     before = inventory(*gpus(4), links=links)
     left = tuple(structs.replace(each, index=at) for at, each in enumerate((*gpus(4)[:1], *gpus(4)[2:])))

@@ -1,4 +1,4 @@
-"""Each vendor's devices are found with their ids, places, links and faults."""
+"""Discovery of each vendor's devices: ids, cells, links and faults."""
 
 from __future__ import annotations
 

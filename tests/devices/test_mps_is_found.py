@@ -12,7 +12,7 @@ MPS = "nvidia-cuda-mps"
 
 
 def daemon(root: Path, pid: str = "41", name: str = "nvidia-cuda-mps\n", *, pipe: bool = True) -> bool:
-    """Whether a daemon with these traces is taken to run."""
+    """Whether a daemon that leaves these files counts as running."""
     (root / "mps").mkdir()
     (root / "mps" / "nvidia-cuda-mps-control.pid").write_text(pid)
     (root / "proc" / "41").mkdir(parents=True)

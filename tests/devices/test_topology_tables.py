@@ -1,4 +1,4 @@
-"""What `nvidia-smi topo -m` and its kin print becomes one number a pair, and cells below the node (Y3)."""
+"""The output of `nvidia-smi topo -m` and similar tools becomes a link quality per pair, and cells below the node (Y3)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corral.spec.link_table import read_table
 from corral.spec.links import NVLINK, QUALITY, SAME_SWITCH, groups, islands, quality
 from corral.spec.wiring import Wiring
 
-# The shape of a table as the vendor's documentation shows it: four GPUs, two switches, a network card, affinities.
+# A table in the form of the vendor's documentation: four GPUs, two switches, a network card, affinities.
 TABLE = """
 \t\x1b[4mGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tCPU Affinity\tNUMA Affinity\x1b[0m
 GPU0\t X \tNV4\tPXB\tSYS\tPIX\t0-31\t0
@@ -25,7 +25,7 @@ Legend:
 
 
 def switched(word: str, devices: int = 8, *, cards: bool = True) -> str:
-    """A machine whose NVSwitches join all GPUs; two GPUs and a card on each PCIe switch, half of all on each socket."""
+    """A machine whose NVSwitches join all GPUs; each PCIe switch has two GPUs and a card, each socket half of all."""
     gpus = [f"GPU{index}" for index in range(devices)]
     nics = [f"NIC{index}" for index in range(devices // 2)] if cards else []
     lines = ["\t" + "\t".join([*gpus, *nics, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])]
@@ -65,7 +65,7 @@ NPU3\tSYS\tSYS\tHCCS\tX\t24-47
 
 
 def cells(text: str, level: str) -> list[str]:
-    """The name of each device's cell of a level, "" where it has none."""
+    """The name of each device's cell at a level, "" where it has none."""
     return [dict(device).get(level, "") for device in read_table(text).cells()]
 
 
@@ -87,7 +87,7 @@ def test_words_are_ranked_as_they_are_near() -> None:
 
 @pytest.mark.parametrize("word", ["NV4", "NV6", "NV12", "NV18"])
 def test_switches_between_all_gpus_are_one_island_around_both_sockets(word: str) -> None:
-    """Y3: NV12 (A100) and NV18 (H100, H200) are read; the PCIe switches behind are known from the cards they share."""
+    """Y3: NV12 (A100) and NV18 (H100, H200) are read; shared network cards show the PCIe switches behind."""
     assert cells(switched(word), "nvlink") == ["0"] * 8
     assert cells(switched(word), "numa") == ["0"] * 4 + ["1"] * 4
     assert cells(switched(word), "pcie-switch") == ["0", "0", "1", "1", "2", "2", "3", "3"]
@@ -95,13 +95,13 @@ def test_switches_between_all_gpus_are_one_island_around_both_sockets(word: str)
 
 
 def test_what_a_table_does_not_tell_is_left_out() -> None:
-    """Behind NVLink a table shows no PCIe switches, unless a network card shares them."""
+    """Behind NVLink a table shows a PCIe switch only if a network card shares it."""
     assert cells(switched("NV18", cards=False), "pcie-switch") == [""] * 8
     assert cells(DGX1, "numa") == [""] * 8
 
 
 def test_a_mesh_of_some_links_has_the_largest_islands_that_are_whole() -> None:
-    """DGX-1: every GPU has links to four others, of which three all have links to each other."""
+    """DGX-1: every GPU is linked to four others, three of which are all linked to each other."""
     assert cells(DGX1, "nvlink") == ["0"] * 4 + ["1"] * 4
 
 

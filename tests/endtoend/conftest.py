@@ -1,4 +1,4 @@
-"""One server for each module; each test leaves it without a job that runs."""
+"""One server for each module; each test leaves it without a running job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: what a task serves is reached in the same way on every engine, so one test looks at it for all."""
+"""Check a port forward to a task, in the same way for every engine."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def forwarded(server: Platform, *words: str) -> Iterator[str]:
 
 
 def read(address: str) -> bytes:
-    """What is there."""
+    """The body of a GET."""
     with urllib.request.urlopen(address, timeout=30) as answer:
         return bytes(answer.read())

@@ -1,4 +1,4 @@
-"""Why: an OpenPAI client of the plainest kind, whose every answer is held against OpenPAI's description."""
+"""A plain client of OpenPAI's API that checks every answer against OpenPAI's description."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Site:
         self.alice = self.sign_in("alice")
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.http.close()
 
     def sign_in(self, name: str, password: str = PASSWORD) -> str:
@@ -66,7 +66,7 @@ class Site:
         content: str | None = None,
         **names: Any,
     ) -> Any:
-        """What an operation answers, by its path in the description; it must be `status`, and as described."""
+        """Call an operation by its path in the description; the answer must have `status` and the described form."""
         token = self.alice if token is None else token
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         if content is not None:
@@ -84,18 +84,18 @@ class Site:
         return found
 
     def submit(self, name: str, command: str = "true", *, instances: int = 1, gpu: int = 0) -> dict[str, str]:
-        """Submit a job of alice's; the two names that find it."""
+        """Submit a job of alice's; returns the two path parameters that find it."""
         text = JOB.format(name=name, command=json.dumps(command), instances=instances, gpu=gpu)
         yaml.safe_load(text)
         self.call("POST", "/api/v2/jobs", content=text, status=202)
         return {"user": "alice", "job": name}
 
     def job(self, names: dict[str, str]) -> dict[str, Any]:
-        """A job as it stands."""
+        """The job's present detail."""
         return dict(self.call("GET", "/api/v2/jobs/{user}~{job}", **names))
 
     def until(self, names: dict[str, str], *states: str) -> dict[str, Any]:
-        """Ask for a job until its state is one of these, as OpenPAI's clients do, which have no events to follow."""
+        """Poll a job until its state is one of these, as OpenPAI's clients do, which have no event stream."""
         deadline = time.monotonic() + PATIENCE
         while (found := self.job(names))["jobStatus"]["state"] not in states:
             assert time.monotonic() < deadline, f"still {found['jobStatus']['state']}: {found}"

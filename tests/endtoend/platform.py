@@ -1,7 +1,7 @@
-"""Why: one real server, driven as people drive it: by its command line and by the Python client, and nothing else.
+"""A real server, driven only by its command line and the Python client.
 
-Nothing here waits for a length of time: a wait follows the server's own events, logs and answers, and pytest's time-out
-ends what hangs.
+Nothing here sleeps for a fixed time: a wait follows the server's own events, logs and answers, and pytest's time-out
+ends a hang.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Job = dict[str, Any]
 
 
 class Platform:
-    """A server with a data folder of its own, and somebody signed in to it."""
+    """A server with a data folder of its own, and a user signed in to it."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Platform:
     # -- the server
 
     def up(self) -> None:
-        """Start the server in the background and sign in, as the README says."""
+        """Start the server in the background and sign in, as the README describes."""
         facts = json.loads(self.corral("up", *self.options()))
         self.pid, self.url = facts["pid"], facts["url"]
         trust = ["--ca", str(self.ca)] if self.ca else []
@@ -65,7 +65,7 @@ class Platform:
         self.client = Client(self.url, token, ca=str(self.ca or ""))
 
     def up_again(self) -> str:
-        """Start the server once more at the same address; who was signed in still is. What the start had to say."""
+        """Start the server once more at the same address, with sign-ins kept; returns the output of the start."""
         facts = json.loads(self.corral("up", *self.options(self.url.rpartition(":")[2])))
         self.pid = facts["pid"]
         return str(facts.get("note", ""))
@@ -83,7 +83,7 @@ class Platform:
     # -- the command line
 
     def corral(self, *words: str, code: int = 0, given: str | None = None, folder: Path | None = None) -> str:
-        """Run `corral WORDS`; what it printed. It must end with `code`."""
+        """Run `corral WORDS`, which must exit with `code`; returns its output."""
         done = self.run(*words, given=given, folder=folder)
         said = f"corral {' '.join(words)} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert done.returncode == code, said
@@ -92,7 +92,7 @@ class Platform:
     def refused(
         self, *words: str, code: int = 4, given: str | None = None, env: Mapping[str, str] | None = None
     ) -> str:
-        """The one sentence with which `corral WORDS` is refused."""
+        """The error line of `corral WORDS`, which must be refused."""
         done = self.run(*words, given=given, env=env)
         assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
         assert "Traceback" not in done.stderr
@@ -105,7 +105,7 @@ class Platform:
         folder: Path | None = None,
         env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run `corral WORDS` however it ends."""
+        """Run `corral WORDS`, whatever its exit code."""
         env = self.env | dict(env or {})
         return subprocess.run(
             [CORRAL, *words], env=env, cwd=folder, input=given, capture_output=True, text=True, timeout=120
@@ -119,11 +119,11 @@ class Platform:
     # -- jobs
 
     def submit(self, document: Mapping[str, Any], **options: Any) -> Job:
-        """Submit a document; the answer."""
+        """Submit a document; returns the answer."""
         return dict(self.client.submit(json.dumps(document), **options))
 
     def ended(self, job: Job | str) -> Job:
-        """Wait until a job is over; how it is then."""
+        """Wait until a job has ended; returns it."""
         return dict(self.client.wait(job if isinstance(job, str) else job["id"], timeout=150))
 
     def ran(self, document: Mapping[str, Any], **options: Any) -> Job:
@@ -131,7 +131,7 @@ class Platform:
         return self.ended(self.submit(document, **options))
 
     def until(self, job: Job | str, holds: Callable[[Job], bool]) -> Job:
-        """Follow a job's events until something holds of it; how it is then."""
+        """Follow a job's events until `holds` is true; returns the job."""
         ref = job if isinstance(job, str) else job["id"]
         found: Job = dict(self.client.job(ref))
         if holds(found):
@@ -143,13 +143,13 @@ class Platform:
         raise AssertionError(f"the events ended: {found}")
 
     def log(self, job: Job | str, task: str = "") -> str:
-        """What a job, or one of its tasks, has printed."""
+        """The output of a job, or of one of its tasks."""
         ref = job if isinstance(job, str) else job["id"]
         role, _, index = task.rpartition("-")
         return b"".join(self.client.log(ref, role, int(index or 0), prefix=False)).decode()
 
     def printed(self, job: Job | str, task: str, pattern: str, *, attempt: str = "") -> re.Match[str]:
-        """Follow a task's log, or that of one attempt (`latest`), until it matches; the match."""
+        """Follow a task's log, or that of one attempt (`latest`), until it matches; returns the match."""
         ref = job if isinstance(job, str) else job["id"]
         role, _, index = task.rpartition("-")
         seen = ""
@@ -164,27 +164,27 @@ class Platform:
         return {f"{task['role']}-{task['index']}": task for task in self.client.tasks(job["id"])["items"]}
 
     def attempts(self, job: Job, task: str) -> list[Job]:
-        """Every run of one task, the first one first."""
+        """Every attempt of one task, the first one first."""
         role, _, index = task.rpartition("-")
         return list(reversed(self.client.attempts(job["id"], role, int(index))["items"]))
 
     def forgotten(self) -> None:
-        """Wait until nothing is left of the folders of tasks that have ended; none may run."""
+        """Wait until the folders of all ended tasks are gone; no task may be running."""
         while any(any((self.data / "engine" / name).iterdir()) for name in ("attempts", "trash")):
             time.sleep(0.05)
 
     def clear(self) -> None:
-        """Stop whatever is not over, and wait for its end."""
+        """Stop every live job, and wait for its end."""
         live = [job["id"] for job in self.client.jobs(state=LIVE, limit=500)["items"]]
         for job in live:
-            with contextlib.suppress(Conflict):  # it ended between the list and now
+            with contextlib.suppress(Conflict):  # it ended after it was listed
                 self.client.stop(job)
         for job in live:
             self.ended(job)
 
 
 def one(name: str, command: str | list[str], *, role: Mapping[str, Any] | None = None, **fields: Any) -> Job:
-    """A job of one role `main` whose task needs next to nothing."""
+    """A job of one role `main` whose task needs few resources."""
     return {
         "name": name,
         "framework": "shell",

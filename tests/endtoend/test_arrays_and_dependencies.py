@@ -1,4 +1,4 @@
-"""Many jobs from one file, and jobs that wait for jobs."""
+"""Arrays (several jobs from one file) and dependencies between jobs."""
 
 from __future__ import annotations
 

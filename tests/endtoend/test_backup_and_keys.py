@@ -1,4 +1,4 @@
-"""A data folder's care on a real server: backup and restore on both databases while jobs run, and a new key."""
+"""Backup and restore of a real server on both databases while jobs run, and a change of the key."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def server(database: PostgresServer | None, tmp_path_factory: pytest.TempPathFac
 
 
 def held(platform: Platform, name: str, code: int) -> tuple[Job, int]:
-    """A job that ends with `code` once its file `NAME` is there; and its process."""
+    """A job that exits with `code` once its file `NAME` exists; also its pid."""
     command = f"echo pid $$; until [ -e {platform.folder}/{name} ]; do sleep 0.05; done; echo over; exit {code}"
     job = platform.submit(one(name, command, role={"retryPolicy": ONCE}, retryPolicy=ONCE))
     return job, int(platform.printed(job, "main-0", r"pid (\d+)\n")[1])

@@ -1,4 +1,4 @@
-"""A server that keeps logs and code at s3://: another one with an empty disk finds them there."""
+"""A server that stores logs and code at s3://; a second server with an empty disk finds them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def remote() -> Iterator[ThreadedMotoServer]:
 
 @pytest.fixture
 def store(remote: ThreadedMotoServer) -> dict[str, str]:
-    """What opens a store with the bucket `corral`."""
+    """The settings of a store with the bucket `corral`."""
     host, port = remote.get_host_and_port()
     env = {
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",

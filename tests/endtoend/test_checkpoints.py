@@ -1,4 +1,4 @@
-"""A job whose program knows nothing of Corral saves its work, and so yields before one that would lose more."""
+"""A job that does not know Corral saves checkpoints, and so is preempted before one that would lose more work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_who_saved_its_work_yields_first_also_after_a_restart_of_the_server(plat
     other = platform.submit(on_devices("other", 4, replicas=2))
     platform.until(other, running)
     platform.until(saver, lambda _: bool(checkpoints(platform, saver)))
-    platform.ran(one("after", "true"))  # control hears of things in their order
+    platform.ran(one("after", "true"))  # control handles events in order
     found = platform.client.job(saver["id"])
     assert found["checkpointedAt"] >= found["startedAt"]
     assert "Checkpoint" in platform.corral("get", "saver") and "Checkpoint" not in platform.corral("get", "other")

@@ -1,4 +1,4 @@
-"""The command line on a real server: sessions in tasks, files, logs, listings, and what scripts rely on."""
+"""The command line on a real server: sessions in tasks, files, logs, listings, and output for scripts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture
 def shell(platform: Platform) -> Iterator[Job]:
-    """A job that runs, with a file in its folder."""
+    """A running job with a file in its folder."""
     command = "echo 42 > answer; echo ready; exec sleep 1000"
     job = platform.submit(one("shell", command, role={"env": {"COLOUR": "teal"}}))
     platform.printed(job, "main-0", "ready")
@@ -42,7 +42,7 @@ def test_a_terminal_is_passed_on(platform: Platform, shell: Job) -> None:
     session.expect("/dev/pts/")
     session.expect("40 160")
     session.expect("sum 42")
-    # Told by the command itself: a shell that has only read its line has nothing in front to be interrupted yet.
+    # The command itself prints: a shell that has only read its line has no foreground process to interrupt yet.
     waiting = "echo began $((40 + 3)); while :; do sleep 0.1; done"
     session.sendline(f"sh -c 'trap \"echo caught $((40 + 4)); exit 0\" INT; {waiting}'")
     session.expect("began 43")

@@ -1,4 +1,4 @@
-"""Configuration on a real server: applied, compared, rolled back and followed by what runs, without a restart."""
+"""Configuration on a real server: applied, compared, rolled back, and effective without a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks with an image run in real containers; without a container runtime they are refused before they wait."""
+"""Tasks with an image run in real containers; without a container runtime they are refused at submission."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_container_that_ends_while_no_server_runs_keeps_its_code(platform: Pla
     platform.printed(job, "main-0", "up\n")
     (name,) = docker.containers()
     platform.corral("down", "--data", str(platform.data))
-    docker.client("exec", "--detach", name, "touch", "go")  # the container may end before this has
+    docker.client("exec", "--detach", name, "touch", "go")  # the container may end before this does
     platform.up_again()
     ended = platform.ended(job)
     assert (ended["state"], ended["exit"]["code"]) == ("failed", 8)

@@ -1,4 +1,4 @@
-"""`corral down --stop-jobs` ends within its time, whatever the jobs do, and says which it left."""
+"""`corral down --stop-jobs` ends within its time limit, whatever the jobs do, and names the jobs that it left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elastic jobs on a real server: what drains take from them, where they grow, and what a move costs."""
+"""Elastic jobs on a real server: tasks lost to drains, growth, and the cost of a move."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ trap save USR1
 echo from $n
 while :; do n=$((n+1)); sleep 0.05; done
 """
-"""Work that counts, saves its count when it is asked to (and the test lets it), and begins with what was saved."""
+"""A script that counts, saves its count on request once the test allows it, and starts from the saved count."""
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def elastic(folder: Path, name: str, devices: int = 2, **fields: object) -> Job:
 
 
 def begun(platform: Platform, document: Job, tasks: int = 4) -> Job:
-    """A job that has its tasks, each with something to save."""
+    """A job with all its tasks running, each with work to save."""
     job = platform.until(platform.submit(document), runs(tasks))
     for place in job["placement"]:
         platform.printed(job, f"main-{place['index']}", "from 0")
@@ -71,19 +71,19 @@ def begun(platform: Platform, document: Job, tasks: int = 4) -> Job:
 
 
 def runs(tasks: int, attempt: int = 0) -> Callable[[Job], bool]:
-    """Whether so many tasks of a job run, in this attempt."""
+    """A check that exactly `tasks` tasks of a job run, in this attempt."""
     return lambda job: bool(
         job["state"] == "running" and job["tasks"]["running"] == tasks and job["attempt"] == attempt
     )
 
 
 def nodes(job: Job) -> dict[int, str]:
-    """The node of every task that runs."""
+    """The node of every running task."""
     return {place["index"]: place["node"] for place in job["placement"] if place["state"] == "running"}
 
 
 def receipt(platform: Platform, job: Job) -> Job:
-    """The job's only receipt, once it is back."""
+    """The job's only receipt, once the job is back."""
     platform.until(job, lambda found: bool(found["receipts"]) and found["receipts"][0]["state"] == "returned")
     (found,) = json.loads(platform.corral("receipts", job["id"], "-o", "json"))
     return dict(found)

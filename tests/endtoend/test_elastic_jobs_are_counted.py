@@ -1,4 +1,4 @@
-"""An elastic job that runs with fewer tasks than it asks for is shown as what it is: one row, with what it holds."""
+"""An elastic job with fewer tasks than requested is shown as one row with the resources that it holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alnair's and FrameworkController's documents on a laptop: submitted as they are, run as processes, told who they are."""
+"""Alnair's and FrameworkController's documents run unchanged as processes of the local engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def submitted(server: Platform, path: str, name: str, code: int = 0) -> tuple[str, Job]:
-    """What following a document's job printed, and the job."""
+    """Submit a document and follow its log; returns the log and the job."""
     done = server.run("submit", "-f", "--no-image", str(EXAMPLES / path))
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout, dict(server.client.job(name))

@@ -1,4 +1,4 @@
-"""What an administrator takes from running jobs, and what their owners are told of it."""
+"""Drains, suspensions and preemptions of running jobs on a real server, and the messages to their owners."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def trainer(name: str, devices: int = 4, **fields: object) -> Job:
 
 
 def first_log(platform: Platform, job: Job) -> str:
-    """What the first attempt of the only task printed."""
+    """The log of the first attempt of the only task."""
     attempt = platform.attempts(job, "main-0")[0]["id"]
     return b"".join(platform.client.log(job["id"], "main", 0, attempt=attempt)).decode()
 
 
 def returned(platform: Platform, job: Job) -> Job:
-    """The job's only receipt, once it is back."""
+    """The job's only receipt, once the job is back."""
     platform.until(job, lambda found: running(found) and found["attempt"] == 1)
     platform.until(job, lambda found: bool(found["receipts"]) and found["receipts"][0]["state"] == "returned")
     (receipt,) = json.loads(platform.corral("receipts", job["id"], "-o", "json"))

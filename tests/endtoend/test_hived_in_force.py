@@ -1,4 +1,4 @@
-"""A server started with HiveD's own configuration: virtual clusters get their cells, HiveD's pages are answered (H12)."""
+"""A server started with HiveD's own configuration: virtual clusters get their cells, and HiveD's REST paths work (H12)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, data_folder: Path) -> Iterator[Platform]:
-    """A server whose `--cluster` file is HiveD's design configuration as it is, in OpenPAI's wrapping."""
+    """A server whose `--cluster` file is HiveD's unchanged design configuration, wrapped as OpenPAI does."""
     folder = tmp_path_factory.mktemp("hived")
     config = json.dumps(read_cases(data_folder)["scenarios"][0]["config"])
     (folder / "hived.yaml").write_text(f"hivedscheduler:\n  config: {json.dumps(config)}\n")
@@ -37,7 +37,7 @@ def waiting(job: Job) -> bool:
 
 
 def inspect(platform: Platform, address: str, status: int = 200) -> Any:
-    """HiveD's JSON at an address, as one who is signed in gets it."""
+    """HiveD's JSON at a path, for a signed-in user."""
     token = platform.corral("token", "create", f"t{abs(hash(address))}", "-o", "name").strip()
     answer = httpx2.get(f"{platform.url}/v1/inspect/{address}", headers={"authorization": f"Bearer {token}"})
     assert answer.status_code == status, answer.text
@@ -45,7 +45,7 @@ def inspect(platform: Platform, address: str, status: int = 200) -> Any:
 
 
 def ct1(name: str, replicas: int, queue: str, priority: str, **fields: Any) -> Job:
-    """A job on whole CT1 nodes, of which there are three and VC2 owns one."""
+    """A job on whole CT1 nodes; there are three, and VC2 owns one."""
     devices = {"count": 2, "model": "CT1"}
     return on_devices(name, devices, replicas=replicas, queue=queue, priority=priority, **fields)
 
@@ -78,7 +78,7 @@ def test_owners_preempt_opportunists_and_everything_is_told_and_kept(platform: P
 
 
 def test_hiveds_addresses_are_answered(platform: Platform) -> None:
-    """H12: HiveD's JSON at HiveD's addresses, for whoever is signed in."""
+    """H12: HiveD's JSON at HiveD's paths, for every signed-in user."""
     job = platform.submit(ct1("shown", 1, "VC2", "prod"))
     platform.until(job, running)
     names = [group["metadata"]["name"] for group in inspect(platform, "affinitygroups/")["items"]]

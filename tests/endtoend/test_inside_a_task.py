@@ -1,4 +1,4 @@
-"""What a task finds when it starts: parameters, code, data, secrets, ports, peers and limits."""
+"""The environment of a starting task: parameters, code, data, secrets, ports, peers and limits."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_tasks_get_ports_of_their_own_and_find_their_peers(platform: Platform) -
 
 
 def test_a_barrier_holds_the_first_task_until_the_last_has_begun(platform: Platform) -> None:
-    """The second role starts only once the first is there, so a start without the barrier would show."""
+    """The second role starts only after the first, so a start without the barrier would show."""
     document = {
         "name": "barrier",
         "framework": "shell",
@@ -155,7 +155,7 @@ def test_a_task_over_its_memory_is_ended_as_out_of_memory(platform: Platform) ->
 
 
 def test_a_task_is_confined_to_its_share_of_a_processor(platform: Platform) -> None:
-    """Where no control group can be made the limit is not enforced, and the task is in none."""
+    """Where no control group can be made, the limit is not enforced and the task is in none."""
     document = one("confined", "cat /proc/self/cgroup", role={"resources": {"cpu": "0.5"}})
     job = platform.ran(document)
     assert job["state"] == "succeeded", platform.log(job)

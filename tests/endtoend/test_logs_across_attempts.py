@@ -1,4 +1,4 @@
-"""What a task printed stays readable when it had to make room, while it waits and after it began again."""
+"""A task's log stays readable after an eviction, while the task waits and after it has restarted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARK = r"\n\[corral: attempt 0\.0 ended: \S+ \(exit code -?\d+\); attempt 1\.0 f
 
 @pytest.fixture
 def twice(platform: Platform) -> Callable[..., Job]:
-    """Makes jobs that were suspended while they ran, and run again when `again` is asked for."""
+    """Makes jobs that were suspended while running; with `again` they run once more."""
 
     def make(name: str, *, again: bool = True, **role: Any) -> Job:
         job = platform.submit(one(name, PRINTS, role=role))

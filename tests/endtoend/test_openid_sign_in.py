@@ -1,4 +1,4 @@
-"""Why: people sign in at a real OpenID provider through real redirects; what comes of it here is looked at from outside."""
+"""Sign-in at a real OpenID provider through real redirects, observed from outside."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Site(NamedTuple):
 
 
 class Browser:
-    """A browser as far as redirects and cookies go; `sub` is who sits at it, as the provider's page is told."""
+    """A browser for redirects and cookies; `sub` is the user at it, as given to the provider's page."""
 
     def __init__(self, site: Site, sub: str) -> None:
         self._site = site
@@ -49,7 +49,7 @@ class Browser:
         self.seen: list[str] = []
 
     def go(self, path: str) -> httpx2.Response:
-        """Open an address of the server and follow every redirect but those to pages of the portal."""
+        """Open a path of the server and follow every redirect except those to pages of the portal."""
         address = path if path.startswith("http") else f"{self._site.url}{path}"
         for _ in range(15):
             self.seen.append(address)
@@ -64,12 +64,12 @@ class Browser:
         raise AssertionError(f"redirected for ever: {self.seen}")
 
     def sign_in(self, next: str = "/") -> str:
-        """Sign in by the portal's button; the page that the browser is at in the end."""
+        """Sign in by the portal's button; returns the browser's final page."""
         self.go(f"/api/v3/oidc/login?next={next}")
         return self.seen[-1].removeprefix(self._site.url)
 
     def me(self) -> dict[str, Any]:
-        """Who the server says one is."""
+        """The account that the server reports."""
         answer = self.http.get(f"{self._site.url}/api/v3/me")
         return {"status": answer.status_code, **answer.json()}
 

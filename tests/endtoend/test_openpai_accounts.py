@@ -1,4 +1,4 @@
-"""Why: what programs were given must outlive the server's process, and be found in no file that it writes."""
+"""OpenPAI tokens outlive the server's process, and no file of the server contains them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INVALID = (401, "UnauthorizedUserError", "Your token is invalid.")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """A server that tells all, takes several people and is called seldom."""
+    """A server with debug logs, several trusted users and a limit of 12 OpenPAI calls a minute."""
     env = {"CORRAL_LOG_LEVEL": "debug", "CORRAL_OPENPAI_CALLS_PER_MINUTE": "12", "CORRAL_TRUST_USERS": "true"}
     made = Platform(tmp_path_factory.mktemp("server"), env=env)
     made.up()
@@ -31,7 +31,7 @@ def signed_in(server: Platform, name: str) -> Pai:
 
 
 def with_what_is_written(folder: Path, *hidden: str) -> list[Path]:
-    """The files below `folder` that have one of these in them."""
+    """The files below `folder` that contain one of these texts."""
     files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     assert len(files) > 3
     return [path for path in files if any(each.encode() in path.read_bytes() for each in hidden)]

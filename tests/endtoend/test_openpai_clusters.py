@@ -1,4 +1,4 @@
-"""OpenPAI's virtual clusters over a server that follows HiveD's own configuration: made, used, changed and deleted."""
+"""Create, use, change and delete OpenPAI's virtual clusters on a server with HiveD's own configuration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, data_folder: Path) -> Iterator[Platform]:
-    """A server whose `--cluster` file is HiveD's design configuration as it is, in OpenPAI's wrapping."""
+    """A server whose `--cluster` file is HiveD's unchanged design configuration, wrapped as OpenPAI does."""
     folder = tmp_path_factory.mktemp("hived")
     config = json.dumps(read_cases(data_folder)["scenarios"][0]["config"])
     (folder / "hived.yaml").write_text(f"hivedscheduler:\n  config: {json.dumps(config)}\n")
@@ -138,5 +138,5 @@ def test_affinity_groups_have_cells_of_their_own_kinds_and_survive_a_restart(
     assert again == groups
     server.client.stop(job["id"])
     assert server.ended(job["id"])["state"] == "stopped"
-    while inspect("affinitygroups/")["items"]:  # a view that was dear to make is shown again for a while
+    while inspect("affinitygroups/")["items"]:  # costly views are cached for a while
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Files of OpenPAI at the command line of a real server: submitted, checked and told as they are, secrets and all."""
+"""OpenPAI's job files at the command line of a real server: submitted, checked and explained unchanged, with secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: a cluster is brought over by one command from files as its tools print them; what comes of it is looked at here."""
+"""Import an OpenPAI cluster by one command from files as OpenPAI's tools print them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def volumes() -> list[dict[str, Any]]:
 
 
 def write(folder: Path, *, secret_text: str = SECRET, tokens: bool = False) -> Path:
-    """A cluster's files, under names that people give them."""
+    """Write a cluster's files, under the usual file names."""
     export = folder / "export"
     (export / "jobs").mkdir(parents=True)
     services = {

@@ -1,4 +1,4 @@
-"""OpenPAI's REST on jobs that really run: what control writes beneath is what callers are shown, attempt by attempt."""
+"""OpenPAI's REST API on jobs that run: callers see each attempt as control stored it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ taskRoles:
 
 
 class Caller:
-    """Somebody who calls OpenPAI's API, by the name of the administrator."""
+    """A caller of OpenPAI's API as the administrator."""
 
     def __init__(self, platform: Platform) -> None:
         headers = {"Authorization": f"Bearer {platform.client.token}"}
@@ -49,7 +49,7 @@ class Caller:
         return answer.json()
 
     def until(self, name: str, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """The job's status once it is as it should be."""
+        """Wait until the job's status fits; returns it."""
         deadline = time.monotonic() + PATIENCE
         while True:
             found: dict[str, Any] = self.get(self.where(name))["jobStatus"]
@@ -59,7 +59,7 @@ class Caller:
             time.sleep(0.05)
 
     def over(self, name: str) -> dict[str, Any]:
-        """The job's status once it is over."""
+        """The job's status once the job has ended."""
         return self.until(name, lambda status: status["subState"] == "Completed")
 
 

@@ -1,6 +1,6 @@
-"""Each of the 44 operations of OpenPAI's description on a real server: its status, its shape, and what it brings about.
+"""Each of the 44 operations of OpenPAI's description on a real server: its status, its answer's form, and its effect.
 
-The two of OpenID Connect need a provider: `test_openid_sign_in` has them.
+The two of OpenID Connect need a provider: see `test_openid_sign_in`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TASK = ONE + "/attempts/{jobAttemptId}/taskRoles/{taskRoleName}/taskIndex/{taskI
 
 @pytest.fixture(scope="module")
 def site(data_folder: Path) -> Iterator[Site]:
-    """A server of its own: under root its folder must be open to the accounts that tasks get."""
+    """A server of its own: under root, its folder must be readable by the tasks' accounts."""
     with tempfile.TemporaryDirectory(prefix="corral-openpai-") as name:
         folder = Path(name)
         folder.chmod(0o711)
@@ -322,7 +322,7 @@ def test_get_alerts(site: Site) -> None:
 
 
 def test_every_operation_is_called(site: Site, request: pytest.FixtureRequest) -> None:
-    """Last of this file: nothing of the description was left out, unless only some of its tests run."""
+    """The last test of this file: every operation was called, unless only some tests ran."""
     if request.session.testscollected < len([name for name in globals() if name.startswith("test_")]):
         return
     operations = {f"{method} {path}" for method, path in site.description.operations}

@@ -1,7 +1,7 @@
-"""OpenPAI's own 53 sample jobs, each submitted through REST by its protocol's version and run by processes.
+"""OpenPAI's own 53 sample jobs, each submitted through REST by its protocol's version and run as processes.
 
-Their commands are replaced: every task writes down its environment, and the first one ends as the sample's turn says.
-Compared are the environment, what an exit code becomes, the retries, and when a job is over.
+Their commands are replaced: every task writes its environment to a file, and the first one exits with the sample's
+code. The tests compare the environment, the state for each exit code, the retries, and the end of the job.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ V1: Final = (
 SAMPLES: Final = [("v2", name) for name in V2] + [("v1", name) for name in V1]
 TRANSIENT: Final = 200
 ENDS: Final = (0, 1, TRANSIENT, 210, 0, 139, 220)
-"""How the first task of a sample ends, by turns; after a transient end it succeeds when it is tried again."""
+"""Exit codes of the samples' first tasks, in turn; after a transient failure the retry succeeds."""
 CLUSTER: Final = """\
 kind: Cluster
 node:
@@ -53,14 +53,17 @@ racks: {rack: {nodes: [node1, node2, node3, node4]}}
 queues: {default: {}, cpu: {}}
 """
 FEWER: Final = {"CPU_500Task_MNIST": {"taskrole": 60}}
-"""Tasks that are run of a sample's role. All 500 took a tenth of the whole suite's processor time, each as the
-next; `tests/spec` translates the sample as it is."""
+"""Samples' roles that run fewer tasks.
+
+All 500 took a tenth of the whole suite's processor time, each like the next; `tests/spec` translates the sample
+unchanged.
+"""
 PATIENCE: Final = 600.0
 """Seconds."""
 
 
 class Sample(NamedTuple):
-    """A sample as it was sent."""
+    """A sample as it was submitted."""
 
     version: str
     job: dict[str, Any]
@@ -72,11 +75,11 @@ class Sample(NamedTuple):
 
     @property
     def endless(self) -> bool:
-        """Whether it begins anew after every end."""
+        """Whether it restarts after every end."""
         return bool(self.job.get("retryCount") == -2)
 
     def roles(self) -> dict[str, dict[str, Any]]:
-        """By name what a role asks for, in version 2's words."""
+        """The resources of each role by name, as version 2 writes them."""
         if self.version == "v2":
             return dict(self.job["taskRoles"])
         return {role["name"]: _of_v1(role) for role in self.job["taskRoles"]}
@@ -99,7 +102,7 @@ def _of_v1(role: dict[str, Any]) -> dict[str, Any]:
 
 
 class Ran:
-    """The server on which they run, and what they left."""
+    """The server that runs the samples, and the tasks' files."""
 
     def __init__(self, platform: Platform, folder: Path) -> None:
         self.folder = folder
@@ -109,7 +112,7 @@ class Ran:
         self.samples: dict[tuple[str, str], Sample] = {}
 
     def submit(self, version: str, job: dict[str, Any], end: int) -> Sample:
-        """Send a sample with other commands, as clients of its protocol do."""
+        """Submit a sample with replaced commands, as clients of its protocol version do."""
         sample = Sample(version, job, end)
         counts = {name: int(role.get("instances", 1)) for name, role in sample.roles().items()}
         written = [f"{self.folder}/{sample.name}.{name}.{at}" for name, count in counts.items() for at in range(count)]
@@ -128,11 +131,11 @@ class Ran:
         return sample
 
     def _command(self, sample: Sample, role: str, written: list[str]) -> str:
-        """What a role runs: the first task of the first ends the job, once all have `written` what they were told."""
+        """A role's command: the first task of the first role ends the job, once all files in `written` exist."""
         file = f"{self.folder}/{sample.name}.{role}.$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"
         tell = f"env -0 >{file}.part && mv {file}.part {file}"
         wait = f"for file in {' '.join(written)}; do until [ -e $file ]; do sleep 0.05; done; done"
-        if sample.end == 0:  # nobody ends before all have told: a role whose tasks succeed may end the job
+        if sample.end == 0:  # every task must write before any ends: a role whose tasks succeed may end the job
             everybody = f"{self.folder}/{sample.name}.everybody"
             if written:
                 tell += f'\nif [ "$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX" = 0 ]; then {wait}; touch {everybody}; fi'
@@ -146,15 +149,15 @@ class Ran:
         return f"{tell}\n{first}\n{once}\n{wait}\nexit {sample.end}"
 
     def until(self, sample: Sample, *states: str) -> dict[str, Any]:
-        """A job's detail in version 2's words, once its state is one of these."""
+        """A job's detail in version 2's form, once its state is one of these."""
         return self._until(sample, lambda status: status["state"] in states)
 
     def begun_anew(self, sample: Sample) -> dict[str, Any]:
-        """A job's detail once its second attempt runs, which goes on."""
+        """A job's detail once its second attempt runs; that attempt does not end."""
         return self._until(sample, lambda status: status["retries"] == 1 and status["subState"] == "AttemptRunning")
 
     def stop(self, sample: Sample) -> None:
-        """Stop a job in its own protocol's words."""
+        """Stop a job through its own protocol version."""
         where = f"/api/v1/user/{self.user}/jobs/{sample.name}/executionType"
         answer = self.http.put(where, json={"value": "STOP"})
         assert answer.status_code == 202, answer.text
@@ -170,7 +173,7 @@ class Ran:
             time.sleep(0.1)
 
     def environment(self, sample: Sample, role: str, index: int) -> dict[str, str]:
-        """What a task was told."""
+        """The environment that a task wrote."""
         text = (self.folder / f"{sample.name}.{role}.{index}").read_text()
         return dict(line.split("=", 1) for line in text.split("\0") if line)
 

@@ -1,4 +1,4 @@
-"""Jobs of OpenPAI run on a real server: in containers of an image that has a shell and nothing else, and as processes."""
+"""OpenPAI jobs on a real server: in containers of an image that has only a shell, and as processes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def boxed(containers: Platform) -> Iterator[Platform]:
 
 
 def in_image(said: dict[str, Any], image: str = IMAGE) -> str:
-    """The protocol as a file, in another image."""
+    """The protocol as a file, with another image."""
     said["prerequisites"][0]["uri"] = image
     return yaml.safe_dump(said, sort_keys=False)
 
@@ -59,7 +59,7 @@ def ran(platform: Platform, text: str) -> Job:
 
 
 def ran_without_image(platform: Platform, said: dict[str, Any]) -> Job:
-    """How a job ended whose tasks were plain processes."""
+    """Run a job whose tasks are plain processes; returns the ended job."""
     text = yaml.safe_dump(said, sort_keys=False)
     return platform.ended(str(platform.client.submit(text, no_image=True)["id"]))
 
@@ -90,7 +90,7 @@ def test_tasks_in_containers_find_each_other_and_their_secrets(boxed: Platform) 
 
 
 def holds(folder: Path, text: bytes, *, but: str) -> list[Path]:
-    """The server's files that hold a text, the logs of tasks aside."""
+    """The server's files that contain a text, except the logs of tasks."""
     found = []
     for file in folder.rglob("*"):
         if file.is_file() and but not in file.parts and text in file.read_bytes():
@@ -158,7 +158,7 @@ def test_tasks_of_the_local_engine_enter_each_other_by_ssh(platform: Platform, t
     ssh = plugin("ssh", jobssh=True, sshbarrier=True)
     commands = [
         "ssh worker-$((1 - PAI_TASK_INDEX)) 'echo entered; touch \"$PAI_SSH_SEEN/entered\"' || exit 1",
-        f"touch {tmp_path}/$PAI_TASK_INDEX",  # an end takes its sshd along: nobody may be inside any more
+        f"touch {tmp_path}/$PAI_TASK_INDEX",  # a task's end stops its sshd: no session may be open any more
         f"until [ -e {tmp_path}/$((1 - PAI_TASK_INDEX)) ]; do sleep 0.1; done",
         '[ -e "$PAI_RUNTIME_DIR/ssh/seen/entered" ]',
     ]

@@ -1,4 +1,4 @@
-"""A v1 job and Frameworks of FrameworkLauncher run for real: their code is fetched, they are told who they are, and end."""
+"""A v1 job and Frameworks of FrameworkLauncher run to their ends, with fetched code and the expected variables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE = 60.0
 
 
 class Yarn:
-    """Somebody who calls the addresses of the YARN era, whose clients have no events to follow."""
+    """A caller of the YARN releases' routes, whose clients poll because there are no events."""
 
     def __init__(self, platform: Platform) -> None:
         headers = {"Authorization": f"Bearer {platform.client.token}"}
@@ -38,15 +38,15 @@ class Yarn:
         return answer
 
     def status(self, name: str, fits: Callable[[Any], bool]) -> Any:
-        """A Framework's status, tasks and all, once it is as it should be."""
+        """A Framework's status with its tasks, once it fits."""
         return self._until(f"/v1/Frameworks/{name}/AggregatedFrameworkStatus", fits)
 
     def job(self, name: str, fits: Callable[[Any], bool]) -> Any:
-        """A v1 job once it is as it should be."""
+        """A v1 job once it fits."""
         return self._until(f"/api/v1/user/{self.user}/jobs/{name}", fits)
 
     def log(self, found: Any, role: str, index: int) -> str:
-        """What a task of a Framework has printed."""
+        """The log of a Framework's task."""
         answer = self.http.get(tasks(found, role)[index]["containerLogHttpAddress"])
         assert answer.status_code == 200, answer.text
         return answer.text
@@ -60,7 +60,7 @@ class Yarn:
 
 
 def tasks(found: Any, role: str) -> list[Any]:
-    """The lines of the tasks of a role."""
+    """The status lines of a role's tasks."""
     return list(found["aggregatedTaskRoleStatuses"][role]["taskStatuses"]["taskStatusArray"])
 
 
@@ -69,7 +69,7 @@ def completed(found: Any) -> bool:
 
 
 def running(role: str, count: int) -> Callable[[Any], bool]:
-    """Whether so many tasks of a role run, and no others are there."""
+    """A check that a role has exactly `count` tasks, all running."""
     return lambda found: [each["taskState"] for each in tasks(found, role)] == ["CONTAINER_RUNNING"] * count
 
 
@@ -89,7 +89,7 @@ def framework(version: int, roles: dict[str, Any], **more: Any) -> dict[str, Any
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The default file system, with programs in it."""
+    """A folder for the default file system, with programs in it."""
     folder = tmp_path_factory.mktemp("fs")
     code = folder / "program"
     code.mkdir()

@@ -1,4 +1,4 @@
-"""Who types what README and the pages say, from an empty folder, gets what they promise."""
+"""Type the commands of README and the pages in an empty folder and check their results."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.reserved import task_ports
 pytestmark = pytest.mark.timeout(300)
 
 PLACEHOLDER = "http://127.0.0.1:8470/sign-in#link=…"
-"""What stands in the pages for the link that the server has printed."""
+"""The pages' placeholder for the link that the server prints."""
 ENDLESS = ("corral events -f", "corral logs -f", "corral top", "corral forward")
-"""Commands that end with Ctrl-C; each has begun when it has printed something."""
+"""Commands that end with Ctrl-C; each counts as started after its first output."""
 LINK = re.compile(r"http://\S+/sign-in#link=[^\s']+")
 JOB = """
 name: digits
@@ -43,14 +43,14 @@ SITE = "kind: Queue\nname: research\ndeserved: {devices: 2}\n"
 
 
 class Reader:
-    """Somebody with an empty folder, who types one command after another."""
+    """A user with an empty folder, who types one command after another."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "empty"
         self.folder.mkdir()
         shims = folder / "shims"
         shims.mkdir()
-        (shims / "make").write_text(f'#!/bin/sh\nexec {shutil.which("make")} -o setup "$@"\n')  # it is set up already
+        (shims / "make").write_text(f'#!/bin/sh\nexec {shutil.which("make")} -o setup "$@"\n')  # it is already set up
         (shims / "make").chmod(0o755)
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("CORRAL_", "XDG_"))}
         self.env = kept | task_ports() | {
@@ -64,7 +64,7 @@ class Reader:
         self.link = ""
 
     def checkout(self) -> None:
-        """The folder is one of Corral's source, set up."""
+        """Make the folder a checkout of Corral's source, set up."""
         for name in ("Makefile", "examples"):
             (self.folder / name).symlink_to(ROOT / name)
         (self.folder / ".venv").mkdir()
@@ -74,7 +74,7 @@ class Reader:
         (self.folder / name).write_text(text)
 
     def types(self, command: str) -> str:
-        """Run a command as it is written; what it printed. It must succeed."""
+        """Run a command as written, which must succeed; returns its output."""
         command = command.replace(PLACEHOLDER, self.link or PLACEHOLDER)
         if command.removeprefix(".venv/bin/").startswith(ENDLESS):
             return self.begins(command)
@@ -88,13 +88,13 @@ class Reader:
         return done.stdout
 
     def begins(self, command: str) -> str:
-        """Run a command until it has printed something, then press Ctrl-C."""
+        """Run a command until its first output, then press Ctrl-C; returns the output."""
         words = command.partition("  ")[0].split()
         process = subprocess.Popen(words, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, start_new_session=True)
         try:
             assert process.stdout is not None
             while not select.select([process.stdout], [], [], 0)[0]:
-                self.types("corral run --cpu 0.1 -- true")  # something to see, for who follows what happens
+                self.types("corral run --cpu 0.1 -- true")  # makes an event for the command to print
             said = os.read(process.stdout.fileno(), 65536).decode()
             process.send_signal(signal.SIGINT)
             assert process.wait(60) in (0, 130), command

@@ -1,4 +1,4 @@
-"""Storages from their documents to the tasks that have them: by the command line, the scheduler and the local engine."""
+"""Storages from their documents to their tasks: the command line, the scheduler and the local engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups, order, limits and ceilings of priorities by the command line of a real server, as a manager and as members."""
+"""Groups, order, limits and priority ceilings on the command line of a real server, as a manager and as members."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUEUE = "kind: Queue\nname: vision\nlimit: {devices: 16}\nmembersOnly: true\n"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """A server of several people: `lead` manages the queue of `ann`'s group, and `eve` is in neither."""
+    """A server of several users: `lead` manages the queue of `ann`'s group, and `eve` is in neither."""
     made = Platform(tmp_path_factory.mktemp("teams"), "--trust-users")
     made.up()
     made.corral("apply", "-", given=QUEUE)
@@ -33,21 +33,21 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 
 
 def token(platform: Platform, name: str) -> str:
-    """A token of an account, as the person gets it by their sign-in link."""
+    """A token of an account, from its sign-in link."""
     link = platform.corral("users", "link", name).strip().partition("#link=")[2]
     with Client(platform.url) as client:
         return str(client.login(link=link)["token"])
 
 
 class Person:
-    """Somebody at the command line."""
+    """A user at the command line."""
 
     def __init__(self, platform: Platform, name: str) -> None:
         self._platform = platform
         self._env = {"CORRAL_SERVER": platform.url, "CORRAL_TOKEN": token(platform, name)}
 
     def corral(self, *words: str, code: int = 0, given: str | None = None) -> str:
-        """What `corral WORDS` printed, or how it was refused."""
+        """Run `corral WORDS`; returns its output, or its error."""
         done = self._platform.run(*words, given=given, env=self._env)
         assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
         assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""With a certificate everything goes over TLS: people, their uploads and terminals, and the tasks themselves."""
+"""With a certificate all connections use TLS: the CLI, uploads, terminals, and the tasks' own calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 class Certified:
-    """A certificate for this machine, and the authority that has signed it."""
+    """A certificate for this machine, and the authority that signed it."""
 
     def __init__(self, folder: Path) -> None:
         self.ca, self.certificate, self.key = (folder / name for name in ("ca.pem", "server.pem", "server.key"))
@@ -26,7 +26,7 @@ class Certified:
             blob.write_to_path(str(self.certificate), append=True)
 
     def options(self) -> list[str]:
-        """What `corral up` must be told."""
+        """The options that `corral up` needs."""
         return ["--tls-cert", str(self.certificate), "--tls-key", str(self.key)]
 
 

@@ -1,4 +1,6 @@
-"""`corral edit` on a real server: a job keeps its place in time, an array is edited whole, the audit log says it all."""
+"""`corral edit` on a real server: submission times stay, an array changes as a whole, and every edit is in the audit
+log.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ NAMES = ("early", "middle", "late")
 
 @pytest.fixture
 def line(platform: Platform) -> Platform:
-    """Everything is held, and three jobs wait that need it all."""
+    """All devices are held, and three jobs wait that need all of them."""
     platform.submit(on_devices("holder", 4, replicas=4, preemptible=False))
     platform.until("holder", lambda job: job["state"] == "running")
     for name in NAMES:

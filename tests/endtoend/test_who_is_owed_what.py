@@ -1,4 +1,4 @@
-"""Queues, the waiting line and the cells at a terminal, on a real server whose queues own cells and deserve devices."""
+"""Queues, the waiting list and the cells at a terminal, on a real server whose queues have cells and deserved devices."""
 
 from __future__ import annotations
 

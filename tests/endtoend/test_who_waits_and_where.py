@@ -1,4 +1,4 @@
-"""Where tasks are put, and why the others wait."""
+"""Placement of tasks, and the reasons of waiting jobs, on a real server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def running(job: Job) -> bool:
 
 
 def explained(job: Job) -> bool:
-    """Whether the scheduler has looked at a job that waits."""
+    """Whether the scheduler has given a waiting job its reason."""
     return bool(job["state"] == "waiting" and job["reasons"] and job["reasons"]["binding"]["code"] != "submitted")
 
 

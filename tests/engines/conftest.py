@@ -1,4 +1,4 @@
-"""Why: engines under test are opened and closed in one place."""
+"""Fixtures of the engine tests, which open and close each engine."""
 
 from __future__ import annotations
 

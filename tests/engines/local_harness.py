@@ -1,4 +1,4 @@
-"""Why: every test of the local engine drives real processes through the protocol alone, and leaves none behind."""
+"""Drive the local engine with real processes through its protocol, and leave none behind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from corral.storage.logs import LogStore
 
 NODE = "local/node1"
 JOB = job_id(int(time.time() * 1000), os.getpid())
-"""Another run of these tests may be on this machine: engines know their processes by the attempt's id."""
+"""Unique to this run: other runs may share the machine, and engines find processes by the attempt's id."""
 
 
 def attempt(task: int = 0, retry: int = 0) -> AttemptId:
@@ -35,7 +35,7 @@ FIRST = attempt()
 
 
 class Harness:
-    """One engine over a folder, its events collected as they come."""
+    """One engine over a folder; its events are collected as they arrive."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder = folder
@@ -58,7 +58,7 @@ class Harness:
         await until(lambda: cgroups.remove(map(str, parents)))
 
     async def abandon(self) -> None:
-        """Leave without ending a task."""
+        """Close without ending a task."""
         assert self._reader is not None
         self._reader.cancel()
         await asyncio.gather(self._reader, return_exceptions=True)
@@ -91,7 +91,7 @@ class Harness:
         return (self.folder / "logs" / job / f"{rest}.{stream}").read_text()
 
     async def line(self, text: str, which: AttemptId = FIRST) -> str:
-        """Wait until the task has printed a line that begins with `text`."""
+        """Wait until the task has printed a line that begins with `text`; returns it."""
         return await until(lambda: next((x for x in self.log(which).splitlines() if x.startswith(text)), ""))
 
     def shim(self, which: AttemptId = FIRST) -> int:
@@ -107,7 +107,7 @@ class Harness:
 
 
 async def until(condition: Callable[[], Any], seconds: float = 150) -> Any:
-    """Look until something is so; the wait ends with it, and the limit only guards against a hang."""
+    """Poll until the condition is true; the limit only guards against a hang."""
     async with asyncio.timeout(seconds):
         while not (found := condition()):
             await asyncio.sleep(0.005)
@@ -124,7 +124,7 @@ def of_attempt(which: str) -> list[int]:
 
 
 def end_everything(folder: Path) -> None:
-    """Kill what a failed test may have left of the attempts in `folder`."""
+    """Kill processes that a failed test left of the attempts in `folder`."""
     names = set(os.listdir(folder / "engine" / "attempts"))
     for pid, marked in list(processes.marked()):
         if marked in names:

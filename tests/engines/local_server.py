@@ -1,7 +1,7 @@
-"""Why: adoption is tested against a server that is really killed: this one starts tasks as told, then waits for its end.
+"""A server process for tests of adoption: it starts the given tasks, then waits to be killed.
 
-`python local_server.py FOLDER TASK-JSON...`; each TASK-JSON is a list [attempt, command...], ["stop", attempt, grace], or
-["wait", path].
+`python local_server.py FOLDER TASK-JSON...`; each TASK-JSON is a list [attempt, command...], ["stop", attempt, grace],
+or ["wait", path].
 """
 
 from __future__ import annotations

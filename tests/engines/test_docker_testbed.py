@@ -1,4 +1,4 @@
-"""What a Docker daemon of the tests leaves behind: nothing, also when its test was killed."""
+"""A test's Docker daemon leaves nothing behind, also when its test was killed."""
 
 from __future__ import annotations
 

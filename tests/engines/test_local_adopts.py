@@ -1,4 +1,4 @@
-"""Whenever the server is killed, the next one finds every attempt again, with its true end."""
+"""After a kill at any time, the next server finds every attempt again, with its true end."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ async def test_a_crash_before_the_launch_file_leaves_an_attempt_that_can_start(f
 
 
 async def test_a_shim_that_comes_late_gives_up(folder: Path) -> None:
-    """The server was killed right after the spawn; the next one looks before the shim got to run."""
+    """The server was killed right after the spawn; the next one looks before the shim has run."""
     async with Harness(folder) as local:
         late = AttemptFolder(str(folder / "engine/attempts"), attempt())
         late.create(LaunchRecord("local/node1"), work=True)
@@ -271,7 +271,7 @@ async def test_ports_of_adopted_tasks_are_not_given_twice(folder: Path) -> None:
     killed_server(folder, [attempt(), "sleep", "1000"])
     async with Harness(folder) as local:
         held = (await local.started(attempt())).ports["web"][0]
-        local.engine._ports._next = held  # the one that would be given now, if nobody knew whose it is
+        local.engine._ports._next = held  # the next port to be given, if its owner were unknown
         await local.engine.start(launch("sleep", "1000", task=1, ports=(PortRequest("web", 5),)))
         assert held not in (await local.started(attempt(1))).ports["web"]
         for index in (0, 1):
@@ -280,7 +280,7 @@ async def test_ports_of_adopted_tasks_are_not_given_twice(folder: Path) -> None:
 
 
 def fake_attempt(folder: Path, *, pid: int, start: int, boot: str) -> AttemptFolder:
-    """What a server of the past left: an attempt whose shim had this identity."""
+    """The files of an earlier server's attempt, whose shim had this identity."""
     root = folder / "engine" / "attempts"
     root.mkdir(parents=True)
     made = AttemptFolder(str(root), attempt())

@@ -1,4 +1,4 @@
-"""A task may hold so much in the working folder that it was given, and is ended with a sentence above that."""
+"""A task whose working folder exceeds its disk limit is ended, with a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The local engine tells apart how tasks end, stops them with grace, and leaves nothing of them behind."""
+"""The local engine reports how tasks end, stops them with a grace period, and leaves no processes or files."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def test_port_variables_are_plain_names() -> None:
 
 
 def half(device: Device, **env: str) -> TaskLaunch:
-    """A task that was given half the power and a quarter of the memory of a device."""
+    """A task with half the power and a quarter of the memory of a device."""
     return msgspec.structs.replace(launch("true", env=env), devices=(device,), share=DeviceShare(500_000, 250_000))
 
 

@@ -1,4 +1,4 @@
-"""A command beside a task runs in the task's folder and environment, and ends with it at the latest."""
+"""An exec session runs in the task's folder and environment, and ends no later than the task."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_closing_ends_the_wait_for_output_that_something_left_behind_could
     async with asyncio.timeout(120):
         await reading
     os.kill(int(b"".join(seen)), signal.SIGKILL)
-    for _ in range(3):  # their files have the numbers that were let go
+    for _ in range(3):  # the closed descriptors' numbers are reused for these files
         again = await task.engine.exec(attempt(), ["echo", "heard"], tty=False)
         async with asyncio.timeout(120):
             assert await collect(again.output()) == b"heard\n"
@@ -93,7 +93,7 @@ async def test_closing_ends_the_wait_for_output_that_something_left_behind_could
 async def test_input_that_nobody_takes_is_refused_when_the_session_is_closed(task: Harness) -> None:
     session = await task.engine.exec(attempt(), ["sleep", "1000"], tty=False)
     sending = asyncio.create_task(session.send(bytes(1 << 20)))
-    await asyncio.sleep(0)  # by now it waits for room in the pipe
+    await asyncio.sleep(0)  # it is waiting for room in the pipe by now
     assert not sending.done()
     await session.close()
     with pytest.raises(Unavailable, match="takes no more"):

@@ -1,4 +1,4 @@
-"""What the machine refuses for a while (space on the disk, open files) costs no stop, no kill and no end of a task."""
+"""Temporary faults of the machine (no disk space, no free descriptors) lose no stop, no kill and no end of a task."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEAF = ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1000; done")
 
 
 class Disk:
-    """Where the engine's records go; `full` has every write of one fail."""
+    """The disk of the engine's records; with `full` set, every write fails."""
 
     full = False
 
@@ -51,7 +51,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fails_once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, *, of: str = "") -> list[str]:
-    """Have a function fail the first time that it is called, or that it is called for the attempt `of`."""
+    """Make a function fail on its first call, or on its first call for the attempt `of`."""
     real, failed = getattr(owner, name), []
 
     def function(*args: Any) -> Any:
@@ -66,7 +66,7 @@ def fails_once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, *, of: st
 
 
 async def end_together(local: Harness, count: int) -> None:
-    """Tasks whose ends the engine sees in one round of the loop."""
+    """End tasks so that the engine sees all ends in one round of the loop."""
     for task in range(count):
         await local.engine.start(launch("sh", "-c", f"exit {task}", task=task))
     for task in range(count):

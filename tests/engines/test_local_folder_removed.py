@@ -1,4 +1,4 @@
-"""An attempt whose folder was removed is still known by its processes: it is ended, told of and never doubled."""
+"""An attempt whose folder was removed is found by its processes: it is ended, reported and never doubled."""
 
 from __future__ import annotations
 

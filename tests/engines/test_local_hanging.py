@@ -1,4 +1,4 @@
-"""What hangs in the kernel, or never answers, holds up no start, stop or end for longer than its bound."""
+"""Processes and files that hang in the kernel delay a start, stop or end only for a bounded time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAR = Mount("far", "nfs", "/mnt/far", source="/x", server="filer")
 
 
 class Freezer:
-    """A frozen control group: its processes are in uninterruptible sleep, and SIGKILL waits with them."""
+    """A frozen control group: its processes are in uninterruptible sleep, and SIGKILL is delayed too."""
 
     def __init__(self) -> None:
         self.folder = FREEZERS / f"corral-test-{os.getpid()}"
@@ -99,7 +99,7 @@ async def test_a_container_runtime_that_hangs_holds_up_an_end_no_longer_than_its
 
 
 class SilentFiles:
-    """A file system whose server (FUSE) never answers: whoever looks at it waits until the server is gone."""
+    """A file system whose server (FUSE) never answers: every access blocks until the server is gone."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -110,7 +110,7 @@ class SilentFiles:
             pytest.skip(f"this machine mounts no FUSE: {os.strerror(ctypes.get_errno())}")
 
     def go(self) -> None:
-        """End the server: who waits is told so."""
+        """End the server; blocked accesses then fail."""
         if self.server >= 0:
             os.close(self.server)
             self.server = -1

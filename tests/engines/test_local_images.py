@@ -1,4 +1,4 @@
-"""A task with an image is one container command; a real one runs where a container runtime answers."""
+"""A task with an image becomes one container command; it really runs where a container runtime answers."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ UID = 54_321
 
 @pytest.fixture
 async def for_ada(daemon: docker.DockerDaemon, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Harness]:
-    """A server that is root and runs ada's containers under a uid of hers."""
+    """A server that is root and runs ada's containers under her own uid."""
     if os.getuid() != 0:
         pytest.skip("only root can start tasks as other users; run as root")
     monkeypatch.setenv("DOCKER_HOST", daemon.host)
@@ -300,7 +300,7 @@ async def test_no_container_outlives_its_task(
 
 @pytest.fixture
 async def lost(tmp_path: Path, docked: Harness, image: str, daemon: docker.DockerDaemon) -> AsyncIterator[Path]:
-    """The folder of a server that is gone, of whose task nothing but the container is left."""
+    """The folder of a dead server, of whose task only the container remains."""
     await docked.engine.start(launch("sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done", image=image))
     await docked.line("up")
     shim, folder = docked.shim(), docked.engine._live[attempt()].folder.path

@@ -1,4 +1,4 @@
-"""What a task leaves behind ends with it, also what has neither its variables, nor its session, nor its parents."""
+"""Processes that a task left end with it, even without its variables, session or parents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.engines.local_harness import Harness, alive, attempt, end_everything,
 from tests.engines.test_local_adopts import killed_server
 
 GLIBC = 0b11 << 31
-"""Signals of the C library's own, which its posix_spawn ignores."""
+"""The C library's own signals, which its posix_spawn ignores."""
 HIDDEN = "env -i setsid sh -c 'echo hidden $$ >{said}; exec sleep 1000' & while [ ! -s {said} ]; do :; done"
 TREE = """
 import os, sys, time
@@ -36,7 +36,7 @@ async def either(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
 
 @pytest.fixture
 def said(tmp_path: Path) -> Iterator[Path]:
-    """Where a process that hides tells its pid; it is killed when the test has failed to."""
+    """The file in which a hiding process writes its pid; if the test fails, the process is killed."""
     path = tmp_path / "said"
     yield path
     if path.exists() and alive(hidden := pid_in(path)):

@@ -1,4 +1,4 @@
-"""Limits are enforced where the machine allows it, and running out of memory is told as such."""
+"""Limits are enforced where the machine allows it, and running out of memory is reported as such."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corral.engines.local.live import MEMORY_OVER, OUTSIDE
 from tests.engines.local_harness import Harness, attempt, collect, launch, until
 
 LONELY = 54_399
-"""A uid that nobody else's tests use: its processes are counted."""
+"""A uid that no other test uses, because the test counts its processes."""
 EATER = (
     "import time\nx = bytearray(200 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\nprint('ate'); time.sleep(1000)"
 )

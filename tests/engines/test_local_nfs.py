@@ -1,7 +1,7 @@
 """A storage on a real NFS server (Debian's nfs-ganesha, in user space) is mounted once and bound for each task.
 
-Whether the kernel of this machine can mount NFS is asked of the kernel; where it cannot, what is to be seen is a task
-that is refused with the kernel's own words, while the server answers a client in user space (libnfs).
+If this machine's kernel cannot mount NFS, the test expects a task that is refused with the kernel's error, while the
+server answers a client in user space (libnfs).
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ async def local(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Harness]:
 
 
 def mountable(filer: Filer) -> bool:
-    """Whether this kernel mounts NFS; a module that is not loaded yet comes with the first mount."""
+    """Whether this kernel mounts NFS; the first mount loads the kernel module."""
     place = filer.folder / "probe"
     place.mkdir(exist_ok=True)
     options = f"vers=4.2,port={filer.port},proto=tcp,retry=0"

@@ -1,4 +1,4 @@
-"""No two live attempts have the same port, and no port is given that something else listens on."""
+"""No two live attempts have the same port, and no port is given on which another program listens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.reserved import first_of_free
 
 @pytest.fixture
 def ten_free() -> int:
-    """The first of ten ports that nothing on this machine has now."""
+    """The first of ten ports that are free on this machine now."""
     return first_of_free(10)
 
 

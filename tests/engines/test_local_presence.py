@@ -1,4 +1,4 @@
-"""The machine is looked at while the server runs: what fails is told, and what runs goes on (Y9)."""
+"""The engine watches the machine while it runs: failed devices are reported, and running tasks go on (Y9)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def machine(*, bad: str = "") -> Inventory:
 
 
 async def test_a_device_that_fails_is_reported_and_its_task_keeps_running(tmp_path: Path) -> None:
-    """Y9: uncorrectable errors hide the device from new jobs; nothing is done to the job that has it."""
+    """Y9: uncorrectable errors hide the device from new jobs; the job on it is left alone."""
     seen = [machine()]
     async with Harness(tmp_path, nodes=()) as harness:
         presence = Presence(harness.engine.set_inventory)

@@ -1,4 +1,4 @@
-"""What is read of processes in `/proc` is right also at the moments when the system has nothing to say."""
+"""Reading processes from `/proc` is correct even when entries vanish or are empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks that need it run under the runtime: code, secrets, the other tasks' addresses, what the log tells."""
+"""Tasks under the runtime: code, secrets, the other tasks' addresses, and the lines in the log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOKEN = "cjt_the-job-token"
 
 
 class Server(ThreadingHTTPServer):
-    """The two calls of Corral's server that tasks make, answered from what the test says."""
+    """The two calls that tasks make to Corral's server; the test sets the answers."""
 
     daemon_threads = True
 

@@ -1,4 +1,4 @@
-"""Tasks of the local engine find their storages at paths of their own, and nobody else sees them there."""
+"""Tasks of the local engine see their storages at their own paths, and no other process sees them there."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ async def test_nothing_goes_on_mounting_when_the_start_that_wanted_it_is_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     told = tmp_path / "told"
-    script = f"sleep 1000 & echo $$ $! >{told}.new; mv {told}.new {told}; wait"  # `mount` has a helper too
+    script = f"sleep 1000 & echo $$ $! >{told}.new; mv {told}.new {told}; wait"  # `mount` has a helper process too
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(storages, "MOUNTS", tmp_path / "mounts")
     monkeypatch.setattr(storages, "mount_command", lambda *_: ["sh", "-c", script])

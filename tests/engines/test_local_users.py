@@ -1,4 +1,4 @@
-"""With a server that is root, each user's tasks run under that user's uid and can do no more than it."""
+"""With a server that is root, each user's tasks run under that user's uid, with its rights only."""
 
 from __future__ import annotations
 

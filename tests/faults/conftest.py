@@ -1,4 +1,4 @@
-"""Why: most tests of bad input need any server that runs; those of a fault need one of their own."""
+"""Servers for the tests of faults: a shared one for bad input, and one per test that breaks it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.faults.house import House
 
 @pytest.fixture(scope="session")
 def shared_house() -> Iterator[House]:
-    """A server that nobody harms."""
+    """A server that no test breaks."""
     house = House()
     house.up()
     yield house
@@ -21,7 +21,7 @@ def shared_house() -> Iterator[House]:
 
 @pytest.fixture
 def build() -> Iterator[Callable[..., House]]:
-    """Makes houses of a test's own, on a data folder of their own or a given one; not started yet."""
+    """Makes houses for one test, on a new data folder or a given one; not started yet."""
     made: list[House] = []
 
     def new(data: Path | None = None, *options: str, **named: dict[str, str]) -> House:

@@ -1,4 +1,4 @@
-"""Why: faults are met as people meet them: a real server on a folder of its own, its command line and its REST API."""
+"""A real server on a folder of its own, used through its command line and REST API."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 ENDED: Final = frozenset({"succeeded", "failed", "stopped"})
 _CORRAL: Final = (sys.executable, "-m", "corral.cli.main")
 _HANG: Final = 120.0
-"""Seconds after which something that should have come never will; not a verdict on speed."""
+"""Seconds after which a wait has failed; not a bound on speed."""
 Found = TypeVar("Found")
 
 
 class Answer(NamedTuple):
-    """What the server said to one call."""
+    """The server's answer to one call."""
 
     status: int
     body: Any
     headers: http.client.HTTPMessage
 
     def refused(self, status: int, code: str) -> str:
-        """The sentence of a refusal, checked to be one: this status and code, one line, no traceback."""
+        """The message of a refusal, checked: this status and code, one line, no traceback."""
         assert self.status == status, self
         assert self.body["code"] == code, self
         message: str = self.body["message"]
@@ -46,14 +46,14 @@ class Answer(NamedTuple):
 
 
 def assert_sentence(message: str, *, ends: bool = True) -> None:
-    """One line for a person, that ends as sentences do (problems of a file do not) and shows nothing of the inside."""
+    """Check for one line that ends as a sentence (problems of a file do not) and shows no internals."""
     assert message.strip() and "\n" not in message.strip(), message
     assert not ends or message.rstrip().endswith((".", ")", "!")), message
     assert "Traceback" not in message and 'File "' not in message, message
 
 
 class House:
-    """A data folder and the server on it; `close` leaves nothing running and nothing behind."""
+    """A data folder and its server; `close` leaves no process and no file behind."""
 
     def __init__(self, data: Path | None = None, *options: str, environment: Mapping[str, str] | None = None) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="corral-f-"))
@@ -75,7 +75,7 @@ class House:
     # -- the command line
 
     def corral(self, *arguments: str, stdin: str = "", seconds: float = _HANG) -> subprocess.CompletedProcess[str]:
-        """Run `corral ARGUMENTS` as a person would."""
+        """Run `corral ARGUMENTS` as a user would."""
         return subprocess.run(
             [*_CORRAL, *arguments],
             input=stdin,
@@ -88,7 +88,7 @@ class House:
         )
 
     def refuses(self, code: int, *arguments: str, stdin: str = "") -> str:
-        """What `corral ARGUMENTS` says when it ends with `code`: one sentence, no traceback."""
+        """Run `corral ARGUMENTS`, which must exit with `code`; returns its message: one sentence, no traceback."""
         done = self.corral(*arguments, stdin=stdin)
         assert done.returncode == code, done
         said = done.stderr.strip().splitlines()
@@ -98,7 +98,7 @@ class House:
         return said[-1]
 
     def try_up(self, *options: str) -> subprocess.CompletedProcess[str]:
-        """`corral up --detach` with a free port, unless the options say otherwise."""
+        """`corral up --detach` on a free port, unless the options say otherwise."""
         port = () if "--port" in options else ("--port", "0")
         return self.corral("up", "--detach", "--data", str(self.data), "-o", "json", *port, *self.options, *options)
 
@@ -114,12 +114,12 @@ class House:
         self.environment |= {"CORRAL_URL": self.url, "CORRAL_TOKEN": self.token}
 
     def down(self, *options: str) -> None:
-        """End the server; the jobs go on unless told otherwise."""
+        """Stop the server; jobs go on unless told otherwise."""
         done = self.corral("down", "--data", str(self.data), *options)
         assert done.returncode == 0, done.stderr + self.logs()
 
     def close(self) -> None:
-        """End jobs and server, whatever state they are in."""
+        """Kill jobs and server, whatever their state."""
         if supervisor.running(self.data) is not None:
             done = self.corral("down", "--data", str(self.data), "--stop-jobs")
             if done.returncode != 0:
@@ -165,13 +165,13 @@ class House:
         return Answer(answer.status, json.loads(text) if is_json and text else text, answer.headers)
 
     def submit(self, name: str, script: str, **role: Any) -> str:
-        """Submit a shell job of one task; its id."""
+        """Submit a shell job of one task; returns its id."""
         answer = self.call("POST", "/api/v3/jobs", shell_job(name, script, **role))
         assert answer.status == 201, answer
         return str(answer.body["id"])
 
     def job(self, ref: str) -> dict[str, Any]:
-        """A job as it stands."""
+        """The job's present detail."""
         answer = self.call("GET", f"/api/v3/jobs/{ref}")
         assert answer.status == 200, answer
         found: dict[str, Any] = answer.body
@@ -182,18 +182,18 @@ class House:
         return until(lambda: found if (found := self.job(ref))["state"] in states else None, f"{ref} {states}")
 
     def until_ended(self, ref: str) -> dict[str, Any]:
-        """Wait until a job is over."""
+        """Wait until a job has ended."""
         return self.until_state(ref, *ENDED)
 
     def log(self, ref: str) -> str:
-        """What the only task of a job has printed."""
+        """The output of a job's only task."""
         answer = self.call("GET", f"/api/v3/jobs/{ref}/tasks/worker/0/logs")
         assert answer.status == 200, answer
         text: bytes = answer.body
         return text.decode()
 
     def attempts(self, ref: str) -> list[dict[str, Any]]:
-        """The runs of a job's only task."""
+        """The attempts of a job's only task."""
         answer = self.call("GET", f"/api/v3/jobs/{ref}/tasks/worker/0/attempts")
         assert answer.status == 200, answer
         found: list[dict[str, Any]] = answer.body["items"]
@@ -202,14 +202,14 @@ class House:
     # -- the processes
 
     def processes(self) -> dict[str, int]:
-        """The pids of supervisor, front and control as they run now."""
+        """The present pids of supervisor, front and control."""
         record = supervisor.running(self.data)
         if record is None:
             return {}
         return {"supervisor": int(record["pid"])} | supervisor.children_of(int(record["pid"]))
 
     def kill(self, name: str) -> int:
-        """SIGKILL one of the three; the pid it had."""
+        """SIGKILL one of the three; returns its pid."""
         pid = self.processes()[name]
         os.kill(pid, signal.SIGKILL)
         return pid
@@ -227,7 +227,7 @@ def shell_job(name: str, script: str, **role: Any) -> dict[str, Any]:
 
 
 def until(look: Callable[[], Found | None], what: str, seconds: float = _HANG) -> Found:
-    """What `look` finds, once it finds something."""
+    """Poll `look` until it returns a value; returns that."""
     end = time.monotonic() + seconds
     while True:
         found = look()

@@ -1,4 +1,4 @@
-"""Why: a disk that is full or cannot be written is a small file system of the test's own; only root can mount one."""
+"""Full and read-only disks: small file systems of the test's own, which only root can mount."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 @contextlib.contextmanager
 def small_disk(megabytes: int) -> Iterator[Path]:
-    """A folder on a file system of so many megabytes; skips where mounting is not allowed."""
+    """A folder on a file system of `megabytes` MB; skips where mounting is not allowed."""
     if os.geteuid() != 0:
         pytest.skip("only root can mount a small file system: run this test as root")
     folder = Path(tempfile.mkdtemp(prefix="corral-d-"))
@@ -30,20 +30,20 @@ def small_disk(megabytes: int) -> Iterator[Path]:
 
 
 def set_writable(folder: Path, writable: bool) -> None:
-    """Mount it anew, for reading alone or for writing."""
+    """Remount it, read-only or writable."""
     done = _run("mount", "-o", f"remount,{'rw' if writable else 'ro'}", str(folder))
     assert done.returncode == 0, done.stderr
 
 
 def bound_inodes(folder: Path, free: int) -> None:
-    """Let it hold only so many more files."""
+    """Leave room for only `free` more files."""
     found = os.statvfs(folder)
     done = _run("mount", "-o", f"remount,nr_inodes={found.f_files - found.f_ffree + free}", str(folder))
     assert done.returncode == 0, done.stderr
 
 
 def fill(folder: Path) -> Path:
-    """Take all the space that is left; the file to delete afterwards."""
+    """Use all the free space; returns the file to delete afterwards."""
     ballast = folder / "ballast"
     with ballast.open("ab", buffering=0) as file:
         for size in (1024 * 1024, 4096, 1):

@@ -1,4 +1,4 @@
-"""Whatever is sent to a running server, the answer is one sentence with a code that says what to do."""
+"""Bad input to a running server is answered with one sentence and a code, and with a remedy."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def small_house() -> Iterator[House]:
 
 
 def _reason(house: House, ref: str) -> dict[str, str] | None:
-    """Why a job waits, once the scheduler has looked at it."""
+    """The reason of a waiting job, once the scheduler has given one."""
     waiting: dict[str, str] | None = house.job(ref)["waiting"]
     return waiting if waiting and waiting["code"] != "submitted" else None
 
@@ -173,7 +173,7 @@ def _answer(connection: socket.socket) -> bytes:
 
 
 def _stream(house: House, method: str, path: str, total: int) -> tuple[int, bytes]:
-    """Send a body in chunks, never waiting to be asked; how much was taken, and what was answered."""
+    """Send a body in chunks without waiting for the server; returns the bytes accepted and the answer."""
     parts = urlsplit(house.url)
     piece = b"[" * 65536
     chunk = f"{len(piece):x}\r\n".encode() + piece + b"\r\n"
@@ -187,13 +187,13 @@ def _stream(house: House, method: str, path: str, total: int) -> tuple[int, byte
                 connection.sendall(chunk)
                 sent += len(piece)
         except (BrokenPipeError, ConnectionResetError, TimeoutError):
-            pass  # the server has stopped taking it
+            pass  # the server has stopped reading
         connection.settimeout(30)
         return sent, _answer(connection)
 
 
 def _peak(pid: int) -> int:
-    """The most memory that a process has had, in bytes."""
+    """The largest memory use of a process so far, in bytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024

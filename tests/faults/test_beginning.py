@@ -1,4 +1,4 @@
-"""A server does not silently begin anew beside what an earlier one left, nor with another key; its own logs rotate."""
+"""A server does not silently start empty beside existing data, nor with another key; its own logs rotate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Build = Callable[..., House]
 
 @pytest.fixture
 def left(build: Build) -> House:
-    """A house that has run a job and has lost its database."""
+    """A house that has run a job and lost its database."""
     house = build()
     house.up()
     assert house.until_ended(house.submit("before", "echo seen"))["state"] == "succeeded"
@@ -68,7 +68,7 @@ def test_on_a_terminal_it_asks_and_begins_anew_only_after_a_yes(left: House) -> 
 
 
 def asked(house: House, answer: bytes) -> int:
-    """Run `corral up` with a terminal that answers its question; its exit code."""
+    """Run `corral up` with a terminal that answers its question; returns its exit code."""
     ours, theirs = pty.openpty()
     try:
         os.write(ours, answer)

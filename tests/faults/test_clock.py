@@ -1,4 +1,4 @@
-"""A clock that jumps: time never runs backwards for a rule, and nobody loses or gains the lead by it."""
+"""A clock that jumps: no rule sees time run backwards, and no server loses or gains the lead by it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OTHER = Holder("there", "boot", 2, "2", "")
 
 
 class Machine:
-    """What the operating system says the time is."""
+    """The operating system's clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.wall, self.steady = 1_000_000.0, 50.0

@@ -1,4 +1,4 @@
-"""A full disk: calls are answered 503, what was acknowledged stays, and all goes on when there is space again."""
+"""A full disk: calls get 503, acknowledged data stays, and work resumes when there is space again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_server_comes_back_when_control_dies_while_the_disk_of_its_logs_is_f
         supervisor = house.processes()["supervisor"]
         for log in (disk / "data" / "logs").iterdir():
             with log.open("ab") as file:
-                file.write(b" " * (-file.tell() % 4096))  # else a log's last block would take some lines more
+                file.write(b" " * (-file.tell() % 4096))  # otherwise a log's last block would hold some lines more
         ballast = fill(disk)
         killed = house.kill("control")
         until(lambda: house.processes().get("control", killed) != killed or None, "another control")

@@ -1,4 +1,4 @@
-"""A half of the server that hangs is found and replaced, a busy one keeps its lease, and /readyz says what is wrong."""
+"""A hanging front or control is found and replaced, a busy one keeps its lease, and /readyz names the problem."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_missing_inodes_are_an_event_and_so_is_their_end(build: Build) -> None:
 
 
 def told(house: House) -> list[dict[str, str]]:
-    """What the server has told of itself, the latest first."""
+    """The server's own events, the latest first."""
     found: list[dict[str, str]] = house.call("GET", "/api/v3/server/events").body["items"]
     return found
 
@@ -125,7 +125,7 @@ def test_front_is_not_ready_where_it_cannot_read_what_is_stored(build: Build) ->
     house.up()
     database = house.data / "corral.db"
     os.kill(house.processes()["control"], signal.SIGSTOP)
-    with database.open("r+b") as file:  # control has no lock while nothing is written
+    with database.open("r+b") as file:  # control holds no lock while nothing is written
         kept = file.read()
         file.seek(0)
         file.write(b"\xff" * len(kept))

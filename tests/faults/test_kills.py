@@ -1,4 +1,4 @@
-"""Whoever is killed comes back or is told apart, and tasks go on as if nothing had happened."""
+"""Killed processes are restarted or reported, and tasks are not affected."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_killed_supervisor_takes_both_halves_with_it_and_the_next_up_finds_all
         follower = iter(client.log(ref, "worker", 0, follow=True))
         next(follower)
         house.kill("supervisor")
-        house.up("--port", house.url.rpartition(":")[2])  # front lets go of the address only when it has said good-bye
+        house.up("--port", house.url.rpartition(":")[2])  # front releases the address after closing its connections
         follower.close()
     assert house.until_ended(ref)["exit"]["code"] == 9
     assert house.log(ref).splitlines() == [f"line {number}" for number in range(LINES)]
@@ -138,7 +138,7 @@ def _alive(pid: int) -> bool:
 
 
 def test_a_kill_between_an_eviction_and_the_end_of_its_tasks_loses_nothing(build: Build) -> None:
-    """Whether the stop had reached the engine or not: the gang ends once, waits uncounted, and has one receipt."""
+    """Whether or not the stop reached the engine, the gang ends once, its retry is not counted, and it has one receipt."""
     house = build(None, "--cluster", str(ROOT / "examples" / "cluster.yaml"))
     house.up()
     slow = "trap 'while [ ! -e go ]; do sleep 0.05; done; exit 0' TERM; while :; do sleep 0.05; done"

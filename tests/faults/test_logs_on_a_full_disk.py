@@ -1,4 +1,4 @@
-"""A log that cannot be written costs its lines, never the process that writes it."""
+"""A log on a full disk loses its lines, but the process that writes it goes on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ print("went on")
 
 
 class Disk(io.StringIO):
-    """A file that takes nothing while its disk is full."""
+    """A file that accepts nothing while its disk is full."""
 
     full = False
 

@@ -1,4 +1,4 @@
-"""On PostgreSQL everything is as on SQLite; while it is away calls are told to come back, and tasks notice nothing."""
+"""PostgreSQL works as SQLite does; while it is down calls are told to retry, and tasks run on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that cannot start says in one sentence why and what to do, and leaves nothing running."""
+"""A server that cannot start gives the reason and a remedy in one sentence, and leaves no process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Build = Callable[..., House]
 
 
 def refused_to_start(house: House, *options: str, code: int = 4) -> str:
-    """The sentence with which `corral up` ends; nothing may run after it."""
+    """The error of `corral up`; no process may run after it."""
     done = house.try_up(*options)
     assert done.returncode == code, done
     said = done.stderr.strip()
@@ -57,7 +57,7 @@ def test_a_second_up_on_one_data_folder_is_refused(build: Build) -> None:
 
 
 def test_two_ups_at_the_same_moment_leave_one_server(build: Build) -> None:
-    """The record of the first is not there yet: the lock decides."""
+    """The first one's record is not there yet: the lock decides."""
     house = build()
     (house.data / "run").mkdir(parents=True, mode=0o700)
     handle = os.open(house.data / "run" / "supervisor.lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -172,7 +172,7 @@ def test_a_data_folder_too_long_for_its_sockets_is_refused(build: Build) -> None
 
 
 def test_a_server_that_cannot_come_up_says_where_to_look(build: Build) -> None:
-    """Something that nobody foresaw ends both halves again and again: `up` must not wait for ever."""
+    """An unforeseen error ends both halves again and again: `up` must not wait for ever."""
     house = build()
     house.environment["PYTHONPATH"] = f"{broken_package(house.home)}:{house.environment['PYTHONPATH']}"
     said = refused_to_start(house, code=1)

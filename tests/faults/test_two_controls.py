@@ -1,4 +1,4 @@
-"""Only one control decides: a second one on the same folder waits until the first is gone, one of another is refused."""
+"""Only one control acts on a folder: a second one waits until the first is gone, and one of another folder is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ clusters: [{name: c, cluster: {server: "http://127.0.0.1:9"}}]
 users: [{name: u, user: {token: none}}]
 contexts: [{name: c, context: {cluster: c, user: u}}]
 """
-"""A way to a cluster that nobody goes: the server is refused before."""
+"""A kubeconfig that is never used: the server is refused before."""
 
 
 def test_a_second_control_waits_for_the_lease_and_takes_over(build: Build) -> None:

@@ -1,6 +1,6 @@
-"""The real libraries: an environment for each framework in the test cache, built once from its hash-locked requirements.
+"""Environments with the frameworks' real libraries, in the test cache, built once from hash-locked requirements.
 
-Run as a program it builds the ones named (all, if none is) and says how long each took.
+Run as a program it builds the named ones (or all) and prints the time of each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 NAMES: Final = ("pytorch", "tensorflow", "jax", "mpi", "notebook", "horovod", "tensorboard")
 _PLACES: Final = {"pytorch": "examples/pytorch"}
-"""The demo's own environment is the one that PyTorch is tested in: it is large, and once is enough."""
+"""PyTorch is tested in the demo's own environment, because it is large."""
 
 
 def cache_folder() -> Path:
@@ -26,7 +26,7 @@ def cache_folder() -> Path:
 
 
 def environment(name: str) -> Path:
-    """The `bin` folder of the environment called `name`, built now if it is missing or its requirements have changed."""
+    """The `bin` folder of the environment `name`; built if it is missing or its requirements have changed."""
     requirements = ROOT / "requirements" / "frameworks" / f"{name}.txt"
     wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
     folder = cache_folder() / _PLACES.get(name, f"frameworks/{name}")
@@ -51,7 +51,7 @@ def _build(folder: Path, requirements: Path) -> None:
 
 
 def _install_horovod(folder: Path) -> None:
-    """Horovod has no wheels: one is built here (some minutes) and kept, as only its own version and PyTorch's matter."""
+    """Build Horovod, which has no wheels (some minutes), and keep it by its own version and PyTorch's."""
     wheels = cache_folder() / "wheels"
     python, source = folder / "bin" / "python", ROOT / "requirements" / "frameworks" / "horovod-source.txt"
     env = dict(os.environ, PATH=f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", MAKEFLAGS=f"-j{os.cpu_count()}")

@@ -13,7 +13,7 @@ JOB_ID = JobId("0123456789abc")
 
 
 def job(job_type: str, roles: list[dict[str, Any]], **spec: Any) -> UnifiedJob:
-    """A canonical job; `replicas` of the first role goes where the document wants it."""
+    """A canonical job; `replicas` of the first role goes into its place in the document."""
     first, *others = [{"command": ["python", "train.py"]} | role for role in roles]
     count = spec.pop("replicaSpec", None) or {"replicas": first.pop("replicas", 1)}
     return UnifiedJob.from_document(
@@ -27,7 +27,7 @@ def job(job_type: str, roles: list[dict[str, Any]], **spec: Any) -> UnifiedJob:
 
 
 def place(*tasks: str) -> Placement:
-    """A placement of tasks written `worker-0`, `worker-1`, …, each on a node of its own."""
+    """A placement of tasks named `worker-0`, `worker-1`, …, each on a node of its own."""
     keys = [text.rsplit("-", 1) for text in tasks]
     return Placement(tuple(TaskPlacement(role, int(index), f"local/node{n}") for n, (role, index) in enumerate(keys)))
 
@@ -44,7 +44,7 @@ def render(members: Gang) -> dict[str, TaskCommand]:
 
 
 def without_identity(command: TaskCommand) -> dict[str, str]:
-    """The environment less what every task is told."""
+    """The environment without the variables that every task gets."""
     return {name: value for name, value in command.env.items() if not name.startswith("CORRAL_")}
 
 

@@ -1,7 +1,7 @@
-"""Runs a rendered gang as plain processes on this machine, with the references completed as the runtime would.
+"""Run a rendered gang as plain processes on this machine, with references completed as the runtime does.
 
-What the server adds (placement, restarts, logs) is tested elsewhere; here the question is whether the real library
-understands what was rendered for it.
+Placement, restarts and logs are tested elsewhere. These tests ask whether the real library understands the rendered
+command and environment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SECRET = re.compile(r"\$\(secret:([a-z-]+)\)")
 
 @dataclass
 class LocalGang:
-    """The tasks of one gang as processes; addresses are chosen once for each task."""
+    """The tasks of one gang as processes; each task's addresses are chosen once."""
 
     folder: Path
     bin: Path | None = None
@@ -37,7 +37,7 @@ class LocalGang:
     _ports: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def start(self, gang: Gang, *names: str) -> None:
-        """Start the tasks named, all if none is."""
+        """Start the named tasks, or all."""
         kind = framework(gang.job.spec.job_type)
         rendered = {str(task.key): kind.render(gang, task) for task in gang.tasks}
         for name in names or rendered:
@@ -58,7 +58,7 @@ class LocalGang:
             )
 
     def port(self, name: str, port: str) -> int:
-        """The port of a task, drawn when first asked for."""
+        """A port of a task, chosen on first use."""
         key = (name, port)
         if key not in self._ports:
             self._ports[key] = free_port()
@@ -69,12 +69,12 @@ class LocalGang:
         return _SECRET.sub(lambda m: f"test-secret-{m[1]}", text)
 
     def log(self, name: str) -> str:
-        """Everything a task has written."""
+        """All output of a task."""
         path = self.folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def wait(self, *names: str, seconds: float = 400) -> dict[str, int]:
-        """Wait for tasks to end; their exit codes. A guard, not a verdict, ends the wait."""
+        """Wait for tasks to end; returns their exit codes. The limit only guards against a hang."""
         deadline = time.monotonic() + seconds
         codes = {}
         for name in names or self.processes:
@@ -85,7 +85,7 @@ class LocalGang:
         return codes
 
     def wait_for(self, name: str, text: str, seconds: float = 400) -> str:
-        """Wait until a task's log matches a pattern; the match."""
+        """Wait until a task's log matches a pattern; returns the match."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             found = re.search(text, self.log(name))
@@ -97,11 +97,11 @@ class LocalGang:
         raise AssertionError(f"no {text!r} in the log of {name}:\n{self.log(name)[-4000:]}")
 
     def terminate(self, name: str) -> None:
-        """Ask a task to end, as an engine does: its whole process group."""
+        """Send SIGTERM to a task's process group, as an engine does."""
         os.killpg(self.processes[name].pid, signal.SIGTERM)
 
     def end(self) -> None:
-        """Kill whatever is left, with its descendants in groups of their own."""
+        """Kill all remaining processes, also descendants in groups of their own."""
         for process in self.processes.values():
             for pid in reversed(_descendants(process.pid)):
                 with contextlib.suppress(ProcessLookupError):

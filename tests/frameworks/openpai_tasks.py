@@ -1,4 +1,4 @@
-"""Runs the tasks of an OpenPAI job as the local engine does: under the real runtime, with a server that tells peers."""
+"""Run the tasks of an OpenPAI job as the local engine does: under the real runtime, with a server that lists peers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ USER = "bob"
 
 
 def protocol(commands: list[str], *, roles: dict[str, dict[str, Any]] | None = None, **more: Any) -> Protocol:
-    """A protocol of one role `worker` with `commands`, or of `roles`, each with what it says besides the usual."""
+    """A protocol of one role `worker` with `commands`, or of `roles`, each with its changes to the default."""
     usual = {"dockerImage": "image", "resourcePerInstance": {"cpu": 1, "memoryMB": 512, "gpu": 0}, "commands": commands}
     image = {"type": "dockerimage", "name": "image", "uri": "ubuntu:22.04"}
     return {
@@ -43,17 +43,17 @@ def protocol(commands: list[str], *, roles: dict[str, dict[str, Any]] | None = N
 
 
 def plugin(name: str, roles: list[str] | None = None, **parameters: Any) -> dict[str, Any]:
-    """One entry of the run-time plug-ins."""
+    """One entry of the runtime plugins."""
     return {"plugin": name, "parameters": parameters} | ({"taskRoles": roles} if roles else {})
 
 
 def with_plugins(*plugins: dict[str, Any], **extras: Any) -> dict[str, Any]:
-    """The `extras` that ask for plug-ins."""
+    """The `extras` that request these plugins."""
     return {"com.microsoft.pai.runtimeplugin": list(plugins), **extras}
 
 
 def gang_of(said: Protocol, *, image: bool = False) -> tuple[Gang, dict[str, str]]:
-    """The gang that the protocol describes, and the job's own secrets; without its image unless asked for."""
+    """The protocol's gang and the job's own secrets; without its image unless asked for."""
     job = to_job(read_protocol(yaml.safe_dump(said, sort_keys=False)), user=USER)
     for role in job.document["spec"]["roles"]:
         role["image"] = role["image"] if image else ""
@@ -66,7 +66,7 @@ class Tasks:
     """The tasks of one job, each a process in a folder of its own."""
 
     def __init__(self, folder: Path, said: Protocol, notes: dict[str, str] | None = None) -> None:
-        """`notes` are annotations that the job has besides."""
+        """`notes` are additional annotations of the job."""
         self.folder = folder
         self.gang, self.secrets = gang_of(said)
         if notes:
@@ -83,22 +83,22 @@ class Tasks:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def start(self, *names: str) -> None:
-        """Start the tasks named, all if none is."""
+        """Start the named tasks, or all."""
         for name in names or self.rendered:
             self._start(name)
 
     def run(self, seconds: float = 150) -> dict[str, int]:
-        """Start all and wait for their ends; exit codes by name."""
+        """Start all and wait for their ends; returns exit codes by name."""
         self.start()
         return self.wait(seconds)
 
     def wait(self, seconds: float = 150) -> dict[str, int]:
-        """The exit code of each task that was started. A guard, not a verdict, ends the wait."""
+        """Wait for each started task; returns their exit codes. The limit only guards against a hang."""
         deadline = time.monotonic() + seconds
         return {name: each.wait(max(0.1, deadline - time.monotonic())) for name, each in self.processes.items()}
 
     def wait_until(self, name: str, text: str, seconds: float = 150) -> None:
-        """Wait until a task has printed something."""
+        """Wait until a task has printed `text`."""
         deadline = time.monotonic() + seconds
         while text not in self.output(name):
             assert time.monotonic() < deadline, self.told(name)
@@ -114,25 +114,25 @@ class Tasks:
         return (self.folder / name / "log.stdout").read_text(errors="replace")
 
     def errors(self, name: str) -> str:
-        """Its standard errors."""
+        """Its standard error."""
         return (self.folder / name / "log.stderr").read_text(errors="replace")
 
     def told(self, name: str) -> str:
-        """Everything of a task, for a failure's message."""
+        """All output of a task, for a failure's message."""
         return f"--- {name}\n{self.output(name)}\n---\n{self.errors(name)}"
 
     def message(self, name: str) -> str:
-        """What the runtime said of its end."""
+        """The runtime's message about the task's end."""
         text = (self.folder / name / "result").read_text()
         return str(json.loads(text)["message"]) if text else ""
 
     def environment(self, name: str) -> dict[str, str]:
-        """What the task's command dumped by `env -0 >environment`."""
+        """The environment that the task's command wrote by `env -0 >environment`."""
         lines = (self.work(name) / "environment").read_text().split("\0")
         return dict(line.partition("=")[::2] for line in lines if line)
 
     def end(self) -> None:
-        """Kill whatever is left of every task's session."""
+        """Kill the remaining processes of every task's session."""
         for process in self.processes.values():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
@@ -141,16 +141,16 @@ class Tasks:
 
     @property
     def port(self) -> int:
-        """Where the server that tells peers listens."""
+        """The port of the server that lists peers."""
         return int(self._server.server_address[1])
 
     def silence(self) -> None:
-        """Have the server answer nobody any more."""
+        """Make the server answer nobody any more."""
         self._server.shutdown()
         self._server.server_close()
 
     def peers(self) -> dict[str, Any]:
-        """What the server answers: who was started, and whether all were."""
+        """The server's answer: the started tasks, and whether all have started."""
         started = [name for name in self.rendered if name in self.processes]
         records = []
         for name in started:
@@ -220,6 +220,6 @@ def _peers(tasks: Tasks) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nothing: the tests' own output is enough."""
+            """Print nothing."""
 
     return Answers

@@ -1,6 +1,6 @@
-"""Why: examples are tested as people run them, on a server of their own and through its command line.
+"""Run examples on a server of the test's own, through its command line.
 
-A test gives an example's tasks a real library by putting that library's environment first on their PATH.
+A test gives the tasks a real library by putting that library's environment first on their PATH.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ BIN = Path(sys.executable).parent
 
 
 class Platform:
-    """A server of its own, and its command line with somebody signed in."""
+    """A server of its own, and its command line with a signed-in user."""
 
     def __init__(self, folder: Path, env: Mapping[str, str] | None = None, cluster: str = "") -> None:
-        """`cluster` is a cluster document; the example's if it is not given."""
+        """`cluster` is a cluster document; by default the example's."""
         self.folder = folder
         self.cluster = ROOT / "examples" / "cluster.yaml"
         if cluster:
@@ -68,18 +68,18 @@ class Platform:
         return file
 
     def run(self, file: Path) -> str:
-        """Submit and follow; what the job printed. The exit code is the job's."""
+        """Submit and follow; returns the output. The exit code is the job's."""
         return self.corral("submit", "-f", str(file))
 
     def submit(self, file: Path) -> str:
         return self.corral("submit", str(file), "-o", "name").strip()
 
     def log(self, job: str) -> str:
-        """What the job has printed."""
+        """The job's output."""
         return b"".join(self.client.log(job)).decode(errors="replace")
 
     def wait_for(self, job: str, pattern: str, seconds: float = 400) -> re.Match[str]:
-        """Wait until the job's log matches."""
+        """Wait until the job's log matches; returns the match."""
         deadline = time.monotonic() + seconds
         while True:
             log = self.log(job)

@@ -1,4 +1,4 @@
-"""Real elastic jobs give workers up to others and take them back, and go on learning: the scheduler alone says when."""
+"""Real elastic jobs shrink for other jobs, grow again and keep learning; only the scheduler decides when."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_torchrun_job_whose_rendezvous_moves_goes_on_from_the_checkpoint_that_
 
 
 def submit_for(platform: Platform, path: str, library: str, command: str, **fields: Any) -> str:
-    """An example's elastic job, long enough to be watched and short enough to be seen to its end."""
+    """Submit an example's elastic job, long enough to be watched and short enough to end in the test; returns its id."""
     file = platform.example(path, environment(library))
     document = yaml.safe_load(file.read_text()) | fields
     document["roles"]["worker"]["command"] = command
@@ -77,7 +77,7 @@ def submit_for(platform: Platform, path: str, library: str, command: str, **fiel
 
 
 def goes_from_four_to_two_and_back(platform: Platform, job: str, learned: str) -> None:
-    """`learned` finds a step and its loss in the log, with `{}` for how many processes took that step."""
+    """Shrink and grow a job; `learned` matches a step and its loss in the log, with `{}` for the number of processes."""
     first = reached(platform, job, learned.format(4), after=0)
     begun, _ = max(first)
     other = platform.client.submit(json.dumps(holder(2)))["id"]
@@ -91,7 +91,7 @@ def goes_from_four_to_two_and_back(platform: Platform, job: str, learned: str) -
     ended = platform.client.wait(job)
     assert ended["state"] == "succeeded", platform.log(job)[-4000:]
     assert (ended["attempt"], ended["retries"]) == (0, 0), "the job began again instead"
-    two, four = (steps(platform.log(job), learned.format(size)) for size in (2, 4))  # without tasks begun anew
+    two, four = (steps(platform.log(job), learned.format(size)) for size in (2, 4))  # without restarted tasks
     best = (
         min(loss for _, loss in first),
         min(loss for step, loss in second + two if step > begun),
@@ -103,7 +103,7 @@ def goes_from_four_to_two_and_back(platform: Platform, job: str, learned: str) -
 
 
 def reached(platform: Platform, job: str, learned: str, *, after: int) -> list[tuple[int, float]]:
-    """Wait until a later step was taken by so many processes; the steps that they are known to have taken by then."""
+    """Wait until a step after `after` was taken by `size` processes; returns the steps known so far."""
     known: list[tuple[int, float]] = []
     while max(known, default=(0, 0.0))[0] <= after:
         platform.wait_for(job, learned)
@@ -112,11 +112,11 @@ def reached(platform: Platform, job: str, learned: str, *, after: int) -> list[t
 
 
 def steps(log: str, learned: str) -> list[tuple[int, float]]:
-    """The steps that a log tells of, each with its loss."""
+    """The steps in a log, each with its loss."""
     return [(int(step), float(loss)) for step, loss in re.findall(learned, log)]
 
 
 def holder(devices: int) -> dict[str, Any]:
-    """A job of one task that holds so many devices until it is stopped."""
+    """A job of one task that holds `devices` devices until it is stopped."""
     role = {"resources": {"cpu": "0.1", "devices": devices}, "command": "sleep 1000"}
     return {"name": "holder", "framework": "shell", "roles": {"main": role}}

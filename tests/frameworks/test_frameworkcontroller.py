@@ -1,4 +1,4 @@
-"""A Framework's tasks are told what FrameworkController told them, and find the barrier's files where it left them."""
+"""A Framework's tasks get FrameworkController's variables and the barrier's files in their usual places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Framework's services are told, and by which table their ends are read."""
+"""The variables of a FrameworkLauncher Framework's tasks, and the table that classifies their exit codes."""
 
 from __future__ import annotations
 

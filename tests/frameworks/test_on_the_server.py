@@ -1,4 +1,4 @@
-"""The examples as people run them: `corral up`, `corral submit`, the real libraries, placements and runtime included."""
+"""The examples end to end: `corral up`, `corral submit`, real libraries, placements and runtime."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def short_folder() -> Iterator[Path]:
 def demo(folder: Path, *, epochs: int = 0) -> Iterator[subprocess.Popen[str]]:
     """The demo as a terminal starts it, in a process group of its own, with its temporary files in `folder`.
 
-    With `epochs` the `python` that it finds trains for so many.
+    With `epochs` the demo's `python` trains for that many.
     """
     python = environment("pytorch") / "python"
     env = {name: value for name, value in os.environ.items() if not name.startswith("CORRAL_")}
@@ -77,7 +77,8 @@ def test_the_demo_trains_and_leaves_nothing_running(short_folder: Path) -> None:
 def test_a_demo_that_is_interrupted_stops_what_it_started(short_folder: Path) -> None:
     with demo(short_folder, epochs=10**9) as running:
         assert running.stdout is not None
-        # A command that it ran would be interrupted too, and end as it likes: by now it only follows the log.
+        # A command that the demo runs would be interrupted too, with an exit of its own; by now it only follows the
+        # log.
         begun = next(line for line in running.stdout if "training on" in line)
         assert of_the_demo(short_folder) - {running.pid}, begun
         os.killpg(running.pid, signal.SIGINT)
@@ -93,7 +94,7 @@ def assert_nothing_is_left(folder: Path) -> None:
 
 
 def of_the_demo(folder: Path) -> set[int]:
-    """Everything that the demo has started: all of it has the demo's folder for temporary files."""
+    """All processes that the demo started; each has the demo's folder for temporary files."""
     return {pid for pid, _ in processes() if f"TMPDIR={folder}\0" in file_of(pid, "environ")}
 
 
@@ -101,7 +102,7 @@ def file_of(pid: int, name: str) -> str:
     try:
         return Path(f"/proc/{pid}/{name}").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return ""  # it has just ended, or is not ours
+        return ""  # it has just ended, or belongs to another user
 
 
 def processes() -> Iterator[tuple[int, str]]:
@@ -132,7 +133,7 @@ def last_epoch(platform: Platform, job: str) -> int:
 
 
 def wait_for_start(platform: Platform, job: str, size: int, *, after: int) -> None:
-    """Wait until so many processes have met and go on behind an epoch."""
+    """Wait until `size` processes have met and go on after an epoch later than `after`."""
     later = "|".join(str(epoch) for epoch in range(120, after, -1))
     platform.wait_for(job, rf"with {size} processes from epoch (?:{later})\b")
 
@@ -228,7 +229,7 @@ def shell_job(name: str, roles: dict[str, tuple[int, dict[str, Any], str]]) -> d
 
 
 def crossings(ring: list[Any]) -> int:
-    """How often a ring goes from one place to another."""
+    """The number of times that a ring goes from one cell to another."""
     return sum(before != after for before, after in pairwise([*ring, ring[0]]))
 
 

@@ -1,4 +1,4 @@
-"""A task of an OpenPAI job is told what OpenPAI tells it, under the same names."""
+"""A task of an OpenPAI job gets OpenPAI's environment variables under the same names."""
 
 from __future__ import annotations
 

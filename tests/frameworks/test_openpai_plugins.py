@@ -1,4 +1,4 @@
-"""OpenPAI's run-time plug-ins, each with its real program: sshd, git and TensorBoard."""
+"""OpenPAI's runtime plugins, each with its real program: sshd, git and TensorBoard."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_user_reaches_the_task_with_a_key_of_their_own(tmp_path: Path, kind:
     said = protocol(["sleep 60"], extras=with_plugins(plugin("ssh", jobssh=False, userssh=user)))
     with tasks_of(tmp_path, said) as tasks:
         if kind == "system":
-            tasks.rendered["worker-0"].openpai["ssh"]["keys"] = public  # what submission puts into the job
+            tasks.rendered["worker-0"].openpai["ssh"]["keys"] = public  # as submission writes into the job
         tasks.start()
         entered = reached(tasks.ports["worker-0"]["ssh"][0], key, seconds=30, expected=0)
         assert entered.stdout == "in\n"
@@ -299,7 +299,7 @@ def test_prerequisites_bring_commands_and_what_they_require_comes_first(tmp_path
         assert tasks.output("worker-0").splitlines() == told
 
 
-# ---- all of it
+# ---- all plugins together
 
 
 def test_secrets_are_filled_in_inside_the_task_and_are_in_no_argument(tmp_path: Path) -> None:
@@ -340,7 +340,7 @@ def test_plugins_run_in_the_order_in_which_they_stand(tmp_path: Path) -> None:
 
 
 def folder_with(folder: Path, *programs: str) -> Path:
-    """A folder that has these programs and no others."""
+    """A folder that contains only these programs."""
     folder.mkdir()
     for name in programs:
         found = shutil.which(name)
@@ -350,7 +350,7 @@ def folder_with(folder: Path, *programs: str) -> Path:
 
 
 def reached(port: int, key: Path, *, seconds: float, expected: int) -> subprocess.CompletedProcess[str]:
-    """What ssh answers once somebody listens."""
+    """The result of ssh once the server listens."""
     quiet = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes"]
     deadline = time.monotonic() + seconds
     while True:

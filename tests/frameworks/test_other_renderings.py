@@ -1,4 +1,4 @@
-"""What each framework's library is told: golden commands and environments, and what each refuses."""
+"""Golden commands and environments of each framework, and the jobs that each refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A1: a framework from a package of its own, one class, installed beside Corral, found by its entry point, and run."""
+"""A1: a framework from its own package of one class, installed beside Corral, found by its entry point, and run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.frameworks
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the plug-in, installed as a person would, but beside the tests' environment and not into it."""
+    """A folder with the plugin, installed as a user would, but outside the tests' environment."""
     folder = tmp_path_factory.mktemp("plug-in") / "site"
     uv = Path(sys.executable).with_name("uv")
     command = [uv, "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", folder, PLUG_IN]
@@ -32,7 +32,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path | None, program: str, *arguments: str) -> str:
-    """What a fresh interpreter prints that sees Corral, and the plug-in if a folder is given."""
+    """The output of a new interpreter that sees Corral, and the plugin if a folder is given."""
     path = os.pathsep.join(map(str, (ROOT, *([folder] if folder else []))))
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],

@@ -1,4 +1,4 @@
-"""What a framework takes of a node's ports for itself is known before there is a placement, and never too little."""
+"""The ports that a framework needs on a node are counted before the placement, and never too few."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks are the topology order, turned until the leading task is first; every task agrees on the whole."""
+"""Ranks follow the topology order, rotated so that the leading task is first; every task sees the same order."""
 
 from __future__ import annotations
 

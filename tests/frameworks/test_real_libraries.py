@@ -1,6 +1,6 @@
-"""What is rendered is understood by the libraries themselves: the examples' programs run in two or more processes.
+"""The real libraries understand the rendered jobs: the examples' programs run in two or more processes.
 
-A local harness starts the tasks, where a chosen placement or a failure matters; `test_on_the_server.py` runs the
+A local harness starts the tasks where a chosen placement or a failure matters; `test_on_the_server.py` runs the
 examples through Corral.
 """
 
@@ -46,7 +46,7 @@ def test_pytorch_runs_two_processes_a_task_under_torchrun(tmp_path: Path) -> Non
 
 
 def with_spec(job: UnifiedJob, *, processes: int) -> UnifiedJob:
-    """`job` with so many processes in each replica of its first role."""
+    """`job` with `processes` processes in each replica of its first role."""
     document = job.to_document()
     document["spec"]["roles"][0]["processesPerReplica"] = processes
     return UnifiedJob.from_document(document)
@@ -63,7 +63,7 @@ def test_jax_spreads_an_array_over_three_processes(tmp_path: Path) -> None:
 
 
 def resized(job: UnifiedJob, replicas: int) -> UnifiedJob:
-    """`job` with so many replicas of the counted role."""
+    """`job` with `replicas` replicas of the counted role."""
     document = job.to_document()
     document["spec"]["replicaSpec"] = {"replicas": replicas}
     return UnifiedJob.from_document(document)
@@ -91,7 +91,7 @@ def test_an_mpi_command_that_calls_mpirun_itself_finds_hosts_and_agents(tmp_path
     with local_gang(tmp_path) as local:
         local.start(members)
         assert set(local.wait().values()) == {0}
-        # Open MPI itself may add a warning: its parent and its child both call setpgid, and the parent may come late.
+        # Open MPI itself may add a warning: its parent and its child both call setpgid, and the parent may be late.
         assert sorted(re.findall(r"rank of (\d)", local.log("worker-0"))) == ["0", "1", "2"]
 
 

@@ -1,4 +1,4 @@
-"""Frameworks are found by the document's `jobType`; an unknown one is refused with the nearest name."""
+"""Frameworks are found by the document's `jobType`; the error for an unknown one suggests the nearest name."""
 
 from __future__ import annotations
 

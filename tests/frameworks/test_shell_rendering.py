@@ -1,4 +1,4 @@
-"""A shell job's command is started as it was written; its peers are named on demand."""
+"""A shell job's command is started unchanged; it gets its peers' names on request."""
 
 from __future__ import annotations
 

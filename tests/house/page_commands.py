@@ -1,4 +1,4 @@
-"""The commands of README and the pages, as they are written, and why some are not run on one machine."""
+"""The commands of README and the pages, as written, and the reason why some do not run on one machine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ELSEWHERE: Final = {
     "corral submit -f examples/alnair/base.yaml": "trains with libraries that are not installed here",
     "corral openpai": "needs files of an OpenPAI cluster; tests/endtoend/test_openpai_import.py has them",
 }
-"""By how a command begins: why it is not run here."""
+"""Commands by their beginning: the reason why they do not run here."""
 
 
 class Block(NamedTuple):
@@ -44,7 +44,7 @@ class Block(NamedTuple):
 
 
 def pages() -> list[Path]:
-    """README and every page below docs that people write."""
+    """README and every hand-written page below docs."""
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -62,7 +62,7 @@ def blocks() -> list[Block]:
 
 
 def _commands(text: str) -> list[str]:
-    """The lines that are commands: all, or where some begin with `$ ` those; a line that ends in a backslash goes on."""
+    """The command lines: all, or where some begin with `$ ` those; a line that ends in a backslash continues."""
     lines = text.replace("\\\n", " ").splitlines()
     if any(line.startswith("$ ") for line in lines):
         lines = [line[2:] for line in lines if line.startswith("$ ")]
@@ -70,12 +70,12 @@ def _commands(text: str) -> list[str]:
 
 
 def why_not_here(command: str) -> str:
-    """Why a command is not run on one machine; "" when it is."""
+    """The reason why a command does not run on one machine; "" when it does."""
     return next((why for beginning, why in ELSEWHERE.items() if command.startswith(beginning)), "")
 
 
 def calls(command: str) -> list[list[str]]:
-    """The words of each call of `corral` in a line of the shell, without what is redirected or substituted."""
+    """The words of each call of `corral` in a shell line, without redirections and substitutions."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars="|&;<>()")
     lexer.whitespace_split, lexer.commenters = True, "#"
     found: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""Why: a checkout installs from whatever registry a machine is set up for, and runs from wherever it lies."""
+"""No file names a package registry, and lock files have hashes but no addresses: a checkout uses the machine's registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: the two commands that the README promises, and the listing that leads to the rest."""
+"""The two commands that the README promises, and the help that lists the others."""
 
 from __future__ import annotations
 

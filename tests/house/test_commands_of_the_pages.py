@@ -1,4 +1,4 @@
-"""Every command that a page or a message names is one: it exists, and so do its options."""
+"""Every command that a page or a message names exists, with its options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_command_in_a_block_has_its_options(block: object) -> None:
 
 
 def parse(words: list[str], command: str) -> None:
-    """Read a command line as click would, without asking whether its files are there."""
+    """Parse a command line with click, without checking that its files exist."""
     name, group, context = "corral", corral, click.Context(corral, info_name="corral")
     inner: click.Command = group
     while isinstance(inner, click.Group):

@@ -1,4 +1,4 @@
-"""Why: whatever a person can set, call, request or write in a document is explained, and the explanation is today's."""
+"""Every setting, command, endpoint and document field is explained, and the generated pages are up to date."""
 
 from __future__ import annotations
 

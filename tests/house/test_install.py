@@ -1,4 +1,4 @@
-"""Why: what people install is the wheel: it must hold the portal, run without Node, and stay light without the server."""
+"""The wheels contain the portal, install and run without Node, and the client's has no server dependencies."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ roles:
 
 
 def bare_environment(*folders: Path) -> dict[str, str]:
-    """This process's environment with a PATH that has no Node, and nothing of this checkout on Python's path."""
+    """This process's environment with a PATH without Node, and without this checkout on Python's path."""
     environment = {key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "VIRTUAL_ENV"}}
     return environment | {"PATH": ":".join(str(folder) for folder in folders)}
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout, built by a machine without Node from a portal that `make setup` has built."""
+    """The wheel of this checkout, built without Node from a portal that `make setup` has built."""
     return build(ROOT, tmp_path_factory.mktemp("wheel"), "--wheel")
 
 
@@ -62,11 +62,11 @@ def build(source: Path, folder: Path, *what: str) -> Path:
 
 
 def install(what: str | Path, folder: Path) -> Path:
-    """A new environment with nothing but `what` and what it asks for; returns its folder of programs."""
+    """A new environment with only `what` and its dependencies; returns its folder of programs."""
     quiet = {"check": True, "capture_output": True, "env": bare_environment(Path("/usr/bin"), Path("/bin"))}
     subprocess.run([TOOLS / "uv", "venv", "--python", sys.executable, folder], **quiet)  # type: ignore[call-overload]
     locked = ("--constraint", ROOT / "requirements" / "server.txt")
-    fresh = ("--refresh-package", "corral", "--refresh-package", "corral-client")  # uv would not see changed modules
+    fresh = ("--refresh-package", "corral", "--refresh-package", "corral-client")  # uv would not notice changed modules
     subprocess.run(  # type: ignore[call-overload]
         [TOOLS / "uv", "pip", "install", "--python", folder / "bin" / "python", *locked, *fresh, what], **quiet
     )
@@ -75,7 +75,7 @@ def install(what: str | Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def client_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The client alone, as `pip install ./packages/client` makes it."""
+    """The client alone, as `pip install ./packages/client` installs it."""
     return install(ROOT / "packages" / "client", tmp_path_factory.mktemp("client") / "env")
 
 
@@ -110,7 +110,7 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def without_node(folder: Path) -> Path:
-    """The machine's programs without Node's."""
+    """The machine's programs except Node's."""
     folder.mkdir()
     for program in [*Path("/bin").iterdir(), *Path("/usr/bin").iterdir()]:
         if program.name not in {"node", "nodejs", "npm", "npx"} and not (folder / program.name).is_symlink():
@@ -186,7 +186,7 @@ def test_the_two_distributions_agree() -> None:
 
 
 def test_every_dependency_is_imported() -> None:
-    """But for httptools, which uvicorn takes when it is there."""
+    """The exception is httptools, which uvicorn uses when it is installed."""
     modules = {"argon2-cffi": "argon2", "nvidia-ml-py": "pynvml", "pyyaml": "yaml"}
     source = "\n".join(path.read_text() for path in (ROOT / "corral").rglob("*.py"))
     named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]

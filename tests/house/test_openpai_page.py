@@ -1,4 +1,4 @@
-"""The page about OpenPAI names everything of its contract, and every test that it names is there."""
+"""The page about OpenPAI covers its whole contract, and every test that it names exists."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _NAMES = {
 
 
 def section(title: str) -> str:
-    """What stands below a heading."""
+    """The text below a heading."""
     return PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
 
 
 def rows(title: str) -> list[list[str]]:
-    """The lines of the tables below a heading, without their heads."""
+    """The rows of the tables below a heading, without their heads."""
     lines = [line for line in section(title).splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
     return [row for row in cells if not set(row[0]) <= {"-", "|"} and row[-1] != "test"]
 
 
 def paths(cell: str) -> Iterator[str]:
-    """The operations that a row names, a method and a path each."""
+    """The operations of a row, each a method and a path."""
     methods, _, rest = cell.partition("`")
     for path in re.findall(r"[^`, ]*/[^`, ]*", rest):
         plain = re.sub(r"\[\?.*?\]", "", path).replace("…/attempts", "/jobs/:id/attempts").replace(":user~:job", ":id")

@@ -1,4 +1,4 @@
-"""Why: a picture or an example that is wrong teaches what is not so; these are what the program draws and takes."""
+"""The pictures of `scheduling.md` are up to date, and its examples and codes are valid."""
 
 from __future__ import annotations
 

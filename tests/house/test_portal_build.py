@@ -1,4 +1,4 @@
-"""Why: a wheel without the portal must not exist, and nobody who installs one may need Node."""
+"""The build hook never makes a wheel without the portal, and installing one never needs Node."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An npm that notes its calls and "builds" by copying; returns the file of the calls."""
+    """A fake npm that records its calls and "builds" by copying; returns the file of the calls."""
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "npm").write_text(FAKE_NPM)

@@ -16,14 +16,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def elsewhere(expression: str) -> str:
-    """What an expression gives in another test process."""
+    """The value of an expression in another test process."""
     words = [sys.executable, "-c", f"from tests import reserved; print({expression})"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
 
 
 def test_a_port_that_was_given_is_not_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listens yet on a port that was just given, so whether it is free says nothing."""
+    """Nobody listens yet on a port that was just given, so a check of the socket would not be enough."""
     port = reserved.free_port()
     monkeypatch.setattr(reserved, "PORTS", range(port, port + 1))
     with pytest.raises(RuntimeError, match="no 1 ports in a row are left"):
@@ -62,7 +62,7 @@ def test_a_name_is_taken_once() -> None:
 
 
 def test_no_test_has_a_port_helper_of_its_own() -> None:
-    """A port that was bound and let go belongs to whoever comes next."""
+    """A port that a helper bound and released may be taken by any process."""
     helper = re.compile(r"^ *def _?free_port", re.MULTILINE)
     having = [path.name for path in (ROOT / "tests").rglob("*.py") if helper.search(path.read_text())]
     assert having == ["reserved.py"]

@@ -1,4 +1,4 @@
-"""Why: import-linter proves what its contracts say; these tests prove that the contracts leave no room out."""
+"""The contracts of import-linter cover every package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "corral"
 PURE = {"kernel", "spec", "frameworks", "model", "scheduler", "launcher"}
 STANDARD_LIBRARY_ONLY = {"kernel", "runtime"}
-# Contracts of the form "only X may": the rooms that may, everything else being a source.
+# Contracts of the form "only X may": the packages that may; all others are sources.
 DOORS = {
     "sql": {"store"},
     "remote-files": {"storage"},
@@ -49,7 +49,7 @@ def contract_names() -> list[str]:
 
 
 def imports_of(path: Path) -> set[str]:
-    """The absolute names that a module imports anywhere, in functions too."""
+    """The absolute names that a module imports anywhere, also in functions."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""Settings follow what the system says about where a user's files belong."""
+"""Settings follow the system's conventions for users' files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: a file that a person can hold in mind; what must be longer says why, here."""
+"""Bounds on the length of source files, with reasons for the exceptions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lines(path: str) -> int:
 
 
 def is_test(path: str) -> bool:
-    """Whether the larger bound applies."""
+    """Whether the larger bound for tests applies."""
     return path.startswith(("tests/", "web/tests/")) or ".test." in path
 
 

@@ -1,4 +1,4 @@
-"""Which lane runs which file of tests."""
+"""The suite's assignment of test files to lanes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_file_is_given_out_once_and_a_pool_to_one_lane(seconds: dict[str, 
 
 
 def test_the_measured_files_are_there() -> None:
-    """Seconds of files that are gone say nothing; `python -m tests.suite.publish` writes them anew."""
+    """Timings of removed files are useless; `python -m tests.suite.publish` writes them anew."""
     missing = [file for file in lanes.known_seconds() if not (lanes.SECONDS.parents[2] / file).is_file()]
     assert len(missing) <= 10, missing
 

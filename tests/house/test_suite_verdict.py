@@ -1,4 +1,4 @@
-"""When a run of the suite is green, and what it says."""
+"""The verdict of a run of the suite, and its output."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def run_suite(folder: Path, *words: str, page: str = NONE_KNOWN, **files: str) -
 
 
 def row(test: str) -> str:
-    """A page on which this test is known."""
+    """A page on which this test is known to be flaky."""
     return NONE_KNOWN.replace(
         "|---|---|---|\n", f"|---|---|---|\n| `{test}` | 2026-11-20 | it flickers on purpose |\n", 1
     )

@@ -1,4 +1,4 @@
-"""Garbage is not looked for while something large is built, and is looked for again afterwards, whatever happened."""
+"""Garbage collection pauses while a large structure is built, and resumes afterwards even after an error."""
 
 from __future__ import annotations
 

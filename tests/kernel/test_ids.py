@@ -1,4 +1,4 @@
-"""Ids of jobs sort by age, whatever the clock does, and those of attempts parse back."""
+"""Job ids sort by age even when the clock jumps, and attempt ids parse back."""
 
 from __future__ import annotations
 

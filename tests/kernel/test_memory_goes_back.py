@@ -1,4 +1,4 @@
-"""What was freed goes back to the system: large blocks at once, the rest when a process has grown."""
+"""Freed memory returns to the system: large blocks at once, the rest once a process has grown."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_only_a_process_that_has_grown_is_trimmed_also_once_its_load_is_over(mon
     from corral.kernel import garbage
 
     trimmed: list[int] = []
-    sizes = iter([100, 103, 120, 118, 109, 102, 104])  # begun; small; under load, after it; the load is over, after it
+    sizes = iter([100, 103, 120, 118, 109, 102, 104])  # start; small; under load, after it; the load is over, after it
     monkeypatch.setattr(garbage, "_resident", lambda: next(sizes) << 20)
     monkeypatch.setattr(garbage, "_trim", lambda: trimmed.append(1))
     slack = garbage.Slack()

@@ -1,4 +1,4 @@
-"""Amounts mean the same wherever they are written."""
+"""Quantities (memory, processors, durations) parse to the same amount in every notation."""
 
 from __future__ import annotations
 

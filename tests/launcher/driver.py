@@ -1,4 +1,4 @@
-"""Why: tests tell a job's story event by event; this applies each step to a dict and checks what must always hold."""
+"""Play a job's story event by event: apply each step to a dict and check its invariants."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from corral.model.states import JobState, TaskState
 
 JOB = JobId("0123456789abc")
 DEFAULT = LaunchPolicy(retry_first=0.0)
-"""Stories in which a retry follows at once; test_back_off.py has those that wait."""
+"""A retry follows at once; test_back_off.py has the stories in which it waits."""
 
 
 def role(name: str = "a", replicas: int = 1, **fields: object) -> RoleView:
-    """A role that is never retried unless said."""
+    """A role without retries by default."""
     fields.setdefault("retry", RetryView(0, fancy=False))
     return RoleView(name, replicas, **fields)  # type: ignore[arg-type]
 
 
 def view(*roles: RoleView, **fields: object) -> JobView:
-    """A job that is never retried unless said."""
+    """A job without retries by default."""
     fields.setdefault("retry", RetryView(0, fancy=False))
     return JobView({one.name: one for one in roles or (role(),)}, **fields)  # type: ignore[arg-type]
 
 
 @contextmanager
 def only_declared_exits(state: JobState, event: JobEvent) -> Iterator[None]:
-    """Within it, the job leaves `state` only to where the row of `event` says."""
+    """Check that within the block the job leaves `state` only to states in the row of `event`."""
     check, exits = JOB_MACHINE.check, JOB_MACHINE.rows[state, type(event)].exits
 
     def checked(start: JobState, *path: JobState) -> None:
@@ -49,7 +49,7 @@ def only_declared_exits(state: JobState, event: JobEvent) -> Iterator[None]:
 
 
 class Driver:
-    """One job in memory: its state, and everything that its steps commanded and told."""
+    """One job in memory: its state, and all commands and events of its steps."""
 
     def __init__(self, spec: JobView, *, hold: str = "", policy: LaunchPolicy = DEFAULT) -> None:
         self.spec = spec
@@ -87,7 +87,7 @@ class Driver:
         return done
 
     def check(self) -> None:
-        """What must hold after every step."""
+        """Check the invariants after a step."""
         assert recount(self.run.roles, self.tasks) == self.run.roles
         queued = {key for key, task in self.tasks.items() if task.state is TaskState.CREATION_REQUESTED}
         assert queued == self.waiting
@@ -105,7 +105,7 @@ class Driver:
     # -- the story -----------------------------------------------------------------------------------------------------
 
     def place(self, *keys: TaskKey | str, node: str = "local/n1") -> Step:
-        """Give the waiting tasks (or those named) a place."""
+        """Place the waiting tasks, or the named ones."""
         chosen = [self.key(key) for key in keys] or sorted(self.waiting)
         places = tuple(TaskPlacement(key.role, key.index, node, (index,)) for index, key in enumerate(chosen))
         self.held |= {place.key: place for place in places}
@@ -119,7 +119,7 @@ class Driver:
         return self.send(Exited(self.attempt(key), self.now, code, reason=reason))
 
     def start_all(self) -> None:
-        """Place what waits and start what is placed."""
+        """Place the waiting tasks and start the placed ones."""
         if self.waiting:
             self.place()
         for key, task in sorted(self.tasks.items()):
@@ -164,9 +164,9 @@ class Driver:
         return sorted(key.index for key in self.tasks if key.role == name)
 
     def starts(self) -> list[AttemptId]:
-        """Attempts that the last step had started."""
+        """Attempts that the last step started."""
         return [command.attempt for command in self.commands if isinstance(command, StartTask)]
 
     def stops(self) -> list[AttemptId]:
-        """Attempts that the last step had stopped."""
+        """Attempts that the last step stopped."""
         return [command.attempt for command in self.commands if isinstance(command, StopTask)]

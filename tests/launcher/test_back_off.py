@@ -1,4 +1,4 @@
-"""A retry waits, each in a row twice as long as the one before; a task keeps its place during a short wait."""
+"""A retry waits, twice as long after each failure in a row; during a short wait the task keeps its place."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.launcher.driver import Driver, role, view
 POLICY = LaunchPolicy()
 ALWAYS = RetryView(-1)
 OOM = 137
-"""An end that is expected to pass: transient."""
+"""A transient exit code."""
 
 
 def waits_of(driver: Driver, code: int, count: int) -> list[float]:
-    """Seconds that a-0 waits for its next attempt after each of `count` ends at once."""
+    """Seconds that a-0 waits for its next attempt after each of `count` immediate failures."""
     found = []
     for _ in range(count):
         driver.start_all()

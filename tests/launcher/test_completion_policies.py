@@ -1,4 +1,4 @@
-"""Why: the six completion templates of FrameworkController, Master-dominated in both forms, each played to its end."""
+"""The six completion templates of FrameworkController, Master-dominated in both forms, each played to its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def begun(*roles, **fields) -> Driver:  # type: ignore[no-untyped-def]
 
 
 def ended_as(driver: Driver, code: int, trigger: tuple[str, int]) -> None:
-    """The attempt is decided so; its remaining tasks end with -220."""
+    """The attempt's end is decided like this; its remaining tasks end with -220."""
     completion = driver.run.completion
     assert completion is not None and completion.code == code
     assert completion.trigger is not None

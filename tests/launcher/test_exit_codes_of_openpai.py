@@ -1,4 +1,4 @@
-"""Each of OpenPAI's 62 exit codes, ended with by the task of a real OpenPAI job, has the reaction of OpenPAI's table."""
+"""Each of OpenPAI's 62 exit codes, from the task of a real OpenPAI job, causes the reaction of OpenPAI's table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REACTIONS = {
     **dict.fromkeys(RETRY_TO_MAX, "RETRY_TO_MAX"),
     **dict.fromkeys(NEVER_RETRY, "NEVER_RETRY"),
 }
-"""Written down from Appendix A of the contract, not from the table that is tested."""
+"""Copied from Appendix A of the contract, not from the table under test."""
 
 
 def test_the_contract_lists_the_codes_that_there_are() -> None:
@@ -46,9 +46,7 @@ def test_a_code_is_reacted_to_as_openpai_does(code: int) -> None:
     match REACTIONS[code]:
         case "NEVER_RETRY":
             assert job.run.state is JobState.COMPLETED and job.run.attempt == 0
-        case "ALWAYS_RETRY" if (
-            code == START_FAILED_TRANSIENTLY
-        ):  # FrameworkController tries the task again, not the job
+        case "ALWAYS_RETRY" if code == START_FAILED_TRANSIENTLY:  # FrameworkController retries the task, not the job
             assert (job.run.attempt, job.task("worker-0").attempt) == (0, 1)
             assert job.task("worker-0").retries.accountable == 0
         case "ALWAYS_RETRY":
@@ -95,7 +93,7 @@ def test_a_command_that_does_not_exist_is_not_tried_again_where_openpais_runtime
 
 
 def started(*, job_retries: int) -> Driver:
-    """A job of one task that runs."""
+    """A running job of one task."""
     protocol = {
         "protocolVersion": 2,
         "name": "j1",

@@ -1,4 +1,4 @@
-"""Why: safety (nothing bad ever happens) and liveness (it ends well once faults stop) for any order of any events."""
+"""Property tests for any event order: safety (nothing bad ever happens) and liveness (the job ends once faults stop)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def roles(draw: st.DrawFn, name: str) -> RoleView:
 
 
 class Guarantees(RuleBasedStateMachine):
-    """One job, an engine that cannot be trusted, and people who change their minds."""
+    """One job, an unreliable engine, and users who change their minds."""
 
     @initialize(
         first=roles("a"),
@@ -76,7 +76,7 @@ class Guarantees(RuleBasedStateMachine):
     @precondition(lambda self: self.control.waiting)
     @rule(data=st.data())
     def place(self, data: Any) -> None:
-        """A gang whole, unless it is elastic or runs already."""
+        """Place a gang whole, unless it is elastic or already running."""
         waiting = sorted(self.control.waiting)
         joins = self.control.run.state is not JobState.CREATION_REQUESTED
         elastic = [key for key in waiting if joins or self.control.spec.roles[key.role].min_replicas is not None]
@@ -90,7 +90,7 @@ class Guarantees(RuleBasedStateMachine):
     @precondition(lambda self: self.control.pending())
     @rule(data=st.data(), acknowledged=st.booleans())
     def carry_out(self, data: Any, acknowledged: bool) -> None:
-        """Not acknowledged: control was killed between doing and writing down that it was done."""
+        """Not acknowledged: control was killed between the action and its record."""
         self.control.carry_out(data.draw(st.sampled_from(self.control.pending())), acknowledged=acknowledged)
 
     @rule()
@@ -132,7 +132,7 @@ class Guarantees(RuleBasedStateMachine):
 
     @rule()
     def a_quiet_moment(self) -> None:
-        """For once all goes as it should."""
+        """Place everything, carry out all commands and deliver all events."""
         if self.control.waiting:
             self.control.place()
         self.carry_out_everything()
@@ -143,13 +143,13 @@ class Guarantees(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        """Control comes back: what was on its way is lost, everything not forgotten is reported."""
+        """Restart control: commands in flight are lost, and the engine reports every attempt that was not forgotten."""
         self.control.engine.sent.clear()
         self.control.engine.report_all()
 
     @rule(data=st.data(), older=st.sampled_from([0, 0, 0, 1]), grace=st.sampled_from([None, 0.0, 5.0]))
     def preempt(self, data: Any, older: int, grace: float | None) -> None:
-        """The whole gang, or some tasks, whatever state they are in."""
+        """The whole gang, or some tasks, in any state."""
         control = self.control
         tasks = data.draw(st.lists(st.sampled_from(sorted(control.tasks)), unique=True, max_size=2))
         attempt, retries, before = control.run.attempt, control.run.retries, control.run.yields
@@ -158,7 +158,7 @@ class Guarantees(RuleBasedStateMachine):
         assert control.run.retries.accountable == retries.accountable
         assert not older or control.run.yields == before
 
-    # -- people and clocks -------------------------------------------------------------------------------------------------
+    # -- users and clocks --------------------------------------------------------------------------------------------------
 
     @rule(
         event=st.sampled_from(
@@ -191,7 +191,7 @@ class Guarantees(RuleBasedStateMachine):
         self.control.now += seconds
         self.control.send(TimePassed())
 
-    # -- what must hold ----------------------------------------------------------------------------------------------------
+    # -- invariants --------------------------------------------------------------------------------------------------------
 
     @invariant()
     def every_end_that_nobody_ordered_is_the_true_one(self) -> None:

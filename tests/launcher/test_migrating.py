@@ -1,4 +1,4 @@
-"""Why: who migrates a task wants that one elsewhere: the others run on, and nothing of it counts as a failure."""
+"""A migrated task moves to another node while the others run on, and the move does not count as a failure."""
 
 from __future__ import annotations
 

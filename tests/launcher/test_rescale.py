@@ -1,4 +1,4 @@
-"""Why: FrameworkController's manual gives twelve steps that a live rescale must pass; they are played here one by one."""
+"""The twelve steps of a live rescale in FrameworkController's manual, played one by one."""
 
 from __future__ import annotations
 

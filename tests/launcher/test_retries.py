@@ -1,4 +1,4 @@
-"""Why: the retry truth table of FrameworkController, spelled out: five classes × fancy and plain × four limits."""
+"""The retry truth table of FrameworkController: five classes × fancy and plain × four limits."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Why: one job may have ten thousand tasks; what an event about one of them costs must not grow with the others.
+"""The cost of an event about one task does not grow with the job's other tasks, up to ten thousand.
 
-Work is counted, not timed: how many tasks a step reads, changes and writes down.
+The tests count work, not time: the tasks that a step reads, changes and writes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MANY = 10_000
 
 
 class Counting(Mapping[TaskKey, TaskRun]):
-    """The tasks of a job, counting how many are looked at."""
+    """The tasks of a job; counts the ones that are read."""
 
     def __init__(self, tasks: Mapping[TaskKey, TaskRun]) -> None:
         self.tasks = tasks
@@ -43,7 +43,7 @@ class Counting(Mapping[TaskKey, TaskRun]):
 
 
 class Big(Driver):
-    """Ten thousand tasks; the whole is checked only when asked for."""
+    """A driver of ten thousand tasks; all of them are checked only on request."""
 
     def check(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Why: holds, stops, restarts, deadlines, lost places and late words, each told as the story a user would see."""
+"""Holds, stops, restarts, deadlines, lost places and late events, each played as a user sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: what the states say of themselves, the tables and the drawings must be one truth."""
+"""The states' docstrings, the transition tables and the diagrams agree."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_hop_that_the_table_lacks_is_refused() -> None:
 
 
 def test_the_product_sends_every_event_that_the_tables_know() -> None:
-    """A state that only an event without a sender leads to could never happen."""
+    """A state that only such an event leads to could never happen without a sender."""
     called = {
         node.func.id
         for file in Path(corral.__file__).parent.rglob("*.py")

@@ -1,4 +1,4 @@
-"""Why: the launcher reads a dozen numbers of a document; each must be the one the document means."""
+"""Each field that the launcher reads from a document has the document's value."""
 
 from __future__ import annotations
 

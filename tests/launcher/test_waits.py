@@ -1,4 +1,4 @@
-"""How long a job waited is the sum of its waits: what it ran, or was suspended, between them is none of them."""
+"""A job's waiting time is the sum of its waits, without the time that it ran or was suspended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JOB = JobId("j000000000000")
 
 @dataclass
 class Life:
-    """A job of one task, and the times at which things happen to it."""
+    """A job of one task, and the times of its events."""
 
     run: JobRun = field(init=False)
     tasks: dict[TaskKey, TaskRun] = field(default_factory=dict)

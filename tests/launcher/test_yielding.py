@@ -1,4 +1,4 @@
-"""Why: a gang that yields loses its devices and nothing else: not its place, not its retries, not its history."""
+"""An evicted gang loses only its devices: it keeps its place in the queue, its retries and its history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: the guarantees must hold on the worst engine allowed: it loses, repeats, delays and reorders what it reports."""
+"""The worst engine that the guarantees allow: it loses, repeats, delays and reorders its reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.launcher.driver import Driver
 
 @dataclass
 class Instance:
-    """What the engine knows of one attempt."""
+    """The engine's record of one attempt."""
 
     attempt: AttemptId
     code: int | None = None
@@ -29,13 +29,13 @@ class Engine:
 
     records: dict[AttemptId, Instance] = field(default_factory=dict)
     codes: dict[AttemptId, int] = field(default_factory=dict)
-    """The true exit code of every attempt that ever ran to an end."""
+    """The true exit code of every attempt that ever ended."""
     ran: list[AttemptId] = field(default_factory=list)
     stopped: set[AttemptId] = field(default_factory=set)
     sent: list[Started | Exited] = field(default_factory=list)
-    """What is on its way to control, in no order."""
+    """The reports in flight to control, in no order."""
     told: list[Started | Exited] = field(default_factory=list)
-    """Everything ever reported, once each: any of it may come again, however late."""
+    """Every report once; any of them may be sent again, however late."""
 
     def tell(self, event: Started | Exited) -> None:
         self.sent.append(event)
@@ -73,13 +73,13 @@ class Engine:
             del self.records[attempt]
 
     def report_all(self) -> None:
-        """What a reopened watch begins with."""
+        """Send the reports with which a reopened watch begins."""
         for one in self.records.values():
             self.tell(Started(one.attempt, 0.0) if one.code is None else Exited(one.attempt, 0.0, one.code))
 
 
 class Control(Driver):
-    """The driver with a durable outbox, first in first out per task, whose carrying out may be cut short anywhere."""
+    """The driver with a durable outbox, first in first out per task; carrying out may be interrupted anywhere."""
 
     def __init__(self, *arguments, **fields) -> None:  # type: ignore[no-untyped-def]
         self.engine = Engine()
@@ -121,7 +121,7 @@ class Control(Driver):
         return sorted(key for key, commands in self.outbox.items() if commands)
 
     def carry_out(self, key: TaskKey, *, acknowledged: bool = True) -> None:
-        """Carry out the oldest command of a task; unacknowledged, it will be repeated."""
+        """Carry out the oldest command of a task; if unacknowledged, it will be repeated."""
         command = self.outbox[key][0]
         act: dict[type, Callable[[AttemptId], None]] = {
             StartTask: self.engine.start,
@@ -133,7 +133,7 @@ class Control(Driver):
             self.outbox[key].pop(0)
 
     def unstarted(self) -> list[TaskKey]:
-        """Tasks whose oldest command is a start of which the engine has heard nothing."""
+        """Tasks whose oldest command is a start that the engine has not received."""
         return [
             key
             for key in self.pending()
@@ -145,13 +145,13 @@ class Control(Driver):
         self.send(StartRefused(command.attempt, self.now, classify(code, "refused")))
 
     def lose_place(self, key: TaskKey) -> None:
-        """The machine is gone before the start was tried."""
+        """Remove the machine before the start is tried."""
         command = self.outbox[key].pop(0)
         if key in self.tasks and self.attempt(key) == command.attempt:
             self.send(Unplaceable((key,), "the machine is gone"))
 
     def settle(self, rounds: int = 300) -> None:
-        """No more faults: everything is carried out, reported and delivered until nothing is left to do."""
+        """Stop the faults: carry out, report and deliver until nothing is left."""
         for _ in range(rounds):
             self.engine.sent.clear()
             self.engine.report_all()

@@ -1,4 +1,4 @@
-"""What all documents say together, and the one text under which each is stored."""
+"""Checks across all documents, and the canonical text in which each is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: the exit table is a promise to OpenPAI's users; its shape and its answers are checked here."""
+"""The exit table, a contract with OpenPAI's users: its form and its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Framework's exit codes are read by FrameworkController's own table: 22 codes, its predefined ones, and no others."""
+"""A Framework's exit codes follow FrameworkController's own table: its 22 predefined codes, and no others."""
 
 from __future__ import annotations
 

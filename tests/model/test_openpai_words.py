@@ -1,4 +1,4 @@
-"""Why: OpenPAI's words for states and exits are acted on by programs, so each must be the one of its table."""
+"""OpenPAI's names of states and exits match its table, because programs depend on them."""
 
 from __future__ import annotations
 

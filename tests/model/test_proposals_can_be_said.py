@@ -1,4 +1,4 @@
-"""Everything that is proposed to a job that waits can be written into its file, and the file then asks for just that."""
+"""Every remedy proposed to a waiting job can be written into its job file, which then requests exactly that."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ roles = st.fixed_dictionaries(
 
 @st.composite
 def files(draw: st.DrawFn) -> dict[str, Any]:
-    """Job files that want a great deal, each thing either of the whole job or of its first role."""
+    """Job files with many constraints, each set for the whole job or for its first role."""
     names = draw(st.sampled_from([["w"], ["w", "ps"], ["w", "ps", "eval"]]))
     found = {name: draw(roles) | {"replicas": draw(st.integers(1, 4))} for name in names}
     found["w"]["replicas"] = draw(replicas)
@@ -99,7 +99,7 @@ def asked(job: UnifiedJob) -> GangRequest:
 
 
 def wishes(request: GangRequest) -> list[Wish]:
-    """The first, the last and one rung between of every ladder."""
+    """The first, the last and one middle step of every ladder."""
     every = [list(ladder) for ladder in (*ladders(request, LEVELS), *amounts(request)) if ladder]
     return [ladder[at] for ladder in every for at in sorted({0, len(ladder) // 2, len(ladder) - 1})]
 
@@ -112,7 +112,7 @@ def test_what_is_proposed_can_be_written_into_the_file_which_then_asks_for_it(fi
     for wish in wishes(request):
         said = as_said(job, request, wish.change, wish.request)
         if said is None and wish.change.path.endswith("spread.maxSkew") and len(request.roles) > 1:
-            continue  # of the whole job's bound and the role's own it has one
+            continue  # the file may bound the whole job and the role; the request has one of them
         assert said is not None, wish.change
         again = load_job(changed(hoisted(job), said.path, said.after))
         made = asked(again)
@@ -122,7 +122,7 @@ def test_what_is_proposed_can_be_written_into_the_file_which_then_asks_for_it(fi
 
 
 def hoisted(job: UnifiedJob) -> dict[str, Any]:
-    """The file with labels that all roles want said once at the top."""
+    """The file with labels that all roles require written once at the top."""
     file = short_form(job)
     every = [role.setdefault("nodeSelector", {}) for role in file["roles"].values()]
     common = dict(item for item in every[0].items() if all(item in each.items() for each in every))
@@ -133,7 +133,7 @@ def hoisted(job: UnifiedJob) -> dict[str, Any]:
 
 
 def bare(request: GangRequest) -> GangRequest:
-    """What is asked for of places; how many tasks begin is compared by the file's own numbers."""
+    """The request's constraints on places; numbers of tasks are compared in the file."""
     parts = [structs.replace(role, indexes=(), minimum=0, affinity="") for role in request.roles]
     return structs.replace(request, roles=tuple(parts))
 

@@ -1,4 +1,4 @@
-"""What the scheduler says becomes sentences: jobs by name, one full stop, and no name with another capital."""
+"""The scheduler's messages become sentences: jobs by name, one full stop, and no name with another capital."""
 
 from __future__ import annotations
 

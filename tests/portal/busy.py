@@ -1,7 +1,7 @@
-"""Why: the portal is judged with a busy cluster before it, and the documents show it so.
+"""Fill the portal with a busy cluster, for tests and for the pictures of the documentation.
 
-`python -m tests.portal.busy docs/images` takes their pictures. The jobs are real processes on described devices; server,
-jobs and browser are ended with the pictures.
+`python -m tests.portal.busy docs/images` takes the pictures. The jobs are real processes on described devices; server,
+jobs and browser end with the pictures.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ QUIET = "echo 'accuracy 0.973'; exit 0"
 def job(
     name: str, command: str, *, replicas: int = 1, devices: int = 0, maxDuration: str = "4h", **more: object
 ) -> str:
-    """A job file of one role; jobs say how long they run at most, so that those that wait know until when."""
+    """A job file of one role; jobs have a maximum duration, so that waiting jobs get an estimate."""
     worker = {"replicas": replicas, "command": command, "resources": {"cpu": 1, "memory": "1Gi", "devices": devices}}
     return json.dumps({"name": name, "roles": {"worker": worker}, "maxDuration": maxDuration, **more})
 
 
 def fill(portal: Portal) -> None:
-    """Four people's jobs: some ended, one of them badly; most running; some waiting for room."""
+    """Submit jobs of four users: some ended, one of them failed; most running; some waiting for devices."""
     people: dict[str, Client] = {}
     for name in ("ada", "jun", "mira", "tomas"):
         portal.client.create_user(name, password=f"{name} on corral")
@@ -90,10 +90,10 @@ def fill(portal: Portal) -> None:
 
 
 def main(pictures: Path) -> None:
-    """Fill a server of its own and take pictures of its first page and of a job that waits."""
+    """Fill a new server and take pictures of its first page and of a waiting job."""
     chromium = shutil.which("chromium") or sys.exit("no Chromium here: apt-get install -y chromium")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        Path(folder).chmod(0o711)  # each person's tasks run as a user of their own
+        Path(folder).chmod(0o711)  # each user's tasks run under a system user of their own
         cluster_file = Path(folder) / "cluster.yaml"
         example = (ROOT / "examples" / "cluster.yaml").read_text()
         cluster_file.write_text(example.partition("queues:")[0] + QUEUES)
@@ -102,7 +102,7 @@ def main(pictures: Path) -> None:
 
 
 def take(portal: Portal, pictures: Path, browser: Browser) -> None:
-    """The pictures of the documents, from a full server."""
+    """Take the pictures of the documentation from a filled server."""
     fill(portal)
     page = open_context(browser, portal).new_page()
     page.goto("/")
@@ -124,7 +124,7 @@ def take(portal: Portal, pictures: Path, browser: Browser) -> None:
 
 
 def take_changes(portal: Portal, pictures: Path, page: Page) -> None:
-    """The pictures of what administrators change: documents, and nodes."""
+    """Take the pictures of administrators' changes: documents and nodes."""
     portal.client.apply(NIGHTLY, note="as in the cluster document")
     portal.client.apply(NIGHTLY + "limit: {devices: 6}\n", note="no more than six at night")
     page.goto("/configuration?document=Queue/nightly&against=1")

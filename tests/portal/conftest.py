@@ -1,4 +1,4 @@
-"""Why: one server and one browser serve all tests of the portal; each test has a window of its own and no jobs left."""
+"""Fixtures of the portal tests: one server and browser for all; each test has a new window and leaves no jobs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def portal(running: Portal) -> Iterator[Portal]:
 
 @pytest.fixture
 def watch(portal: Portal) -> Iterator[Watch]:
-    """Fails the test when a page asked another origin for something or complained in its console."""
+    """Fails the test when a page contacted another origin or logged an error in its console."""
     watched = Watch(portal.url)
     yield watched
     assert watched.strangers == [], "a page asked another origin"
@@ -78,7 +78,7 @@ def page(context: BrowserContext) -> Page:
 
 @pytest.fixture
 def stranger(browser: Browser, portal: Portal, watch: Watch) -> Iterator[Page]:
-    """A page of a window that nobody has signed in."""
+    """A page of a window without a sign-in."""
     opened = browser.new_context(base_url=portal.url, viewport={"width": 1280, "height": 800})
     opened.set_default_timeout(60_000)
     opened.on("page", watch.attach)
@@ -88,7 +88,7 @@ def stranger(browser: Browser, portal: Portal, watch: Watch) -> Iterator[Page]:
 
 @pytest.fixture
 def page_of(browser: Browser, portal: Portal, watch: Watch) -> Iterator[Callable[[str], Page]]:
-    """Makes an account and opens a page that it is signed in on; the accounts are gone afterwards."""
+    """Makes an account and opens a page that it is signed in on; the accounts are deleted afterwards."""
     with contextlib.ExitStack() as opened:
 
         def open_page(name: str) -> Page:

@@ -1,4 +1,4 @@
-"""Why: the portal is only worth testing in a real browser against a real server, and both must be gone afterwards."""
+"""A real server and a real browser for the portal tests; both end with the test."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Portal:
     client: Client
 
     def submit(self, name: str, command: str = TICKING, *, replicas: int = 1, devices: int = 0, more: str = "") -> str:
-        """Submit a job of one role; answers its id."""
+        """Submit a job of one role; returns its id."""
         document = {
             "name": name,
             "roles": {"worker": {"replicas": replicas, "command": command, "resources": {"devices": devices}}},
@@ -48,7 +48,7 @@ class Portal:
         until = time.monotonic() + 150
         while jobs := self.client.jobs(limit=200)["items"]:
             for job in jobs:
-                with contextlib.suppress(NotFound):  # it went between the list and now
+                with contextlib.suppress(NotFound):  # it vanished after it was listed
                     self.client.delete(job["id"], stop=True)
             if time.monotonic() > until:
                 raise TimeoutError(f"jobs that were deleted are still there: {jobs}")
@@ -56,7 +56,7 @@ class Portal:
 
 @contextlib.contextmanager
 def serving(folder: Path, cluster: Path = ROOT / "examples" / "cluster.yaml") -> Iterator[Portal]:
-    """A running server over `folder` with the machines of a document; jobs and server are ended with the block."""
+    """A running server over `folder` with the machines of a document; jobs and server end with the block."""
     data = folder / "data"
     environment = {**os.environ, **task_ports(), "XDG_CONFIG_HOME": str(folder / "config")}
     start = [*CORRAL, "up", "--detach", "--data", str(data), "--port", "0", "--cluster", str(cluster), "-o", "json"]
@@ -73,14 +73,14 @@ def serving(folder: Path, cluster: Path = ROOT / "examples" / "cluster.yaml") ->
 
 @dataclass
 class Watch:
-    """What a page did that no page may do."""
+    """Records forbidden actions of a page."""
 
     origin: str
     strangers: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
     def attach(self, page: Page) -> None:
-        """Begin to watch a page."""
+        """Start to watch a page."""
         page.on("request", self._request)
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -91,7 +91,7 @@ class Watch:
             self.strangers.append(request.url)
 
     def _console(self, message: ConsoleMessage) -> None:
-        refused = "Failed to load resource" in message.text  # the browser's own note of a 4xx answer that was asked for
+        refused = "Failed to load resource" in message.text  # the browser's own note of an expected 4xx answer
         if message.type == "error" and not refused:
             self.complaints.append(message.text)
 

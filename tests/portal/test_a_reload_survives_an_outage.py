@@ -1,4 +1,4 @@
-"""A page that is reloaded while the server is down says so and comes back by itself; no upgrade is hidden by it."""
+"""A page reloaded while the server is down says so and recovers by itself; an upgrade still takes effect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ACTIVE = """name => new Promise((resolve) => {
   };
   look();
 })"""
-"""The caches once the worker of a build is the one that answers."""
+"""The caches, once the service worker of a build is active."""
 
 
 class Server:
@@ -113,7 +113,7 @@ class Files(SimpleHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing is printed."""
+        """Print nothing."""
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def served(folder: Path, port: int) -> Iterator[str]:
 
 
 def upgrade(folder: Path, version: str) -> None:
-    """Another build of the portal, told by its title."""
+    """Install another build of the portal, recognizable by its title."""
     page, worker = folder / "index.html", folder / "sw.js"
     page.write_text(page.read_text().replace("</head>", f'<meta name="build" content="{version}"></head>'))
     found = worker.read_text().partition("const VERSION = '")[2].partition("'")[0]

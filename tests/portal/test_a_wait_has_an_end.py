@@ -1,4 +1,4 @@
-"""Why: who waits reads on the job's page until when that may be, and what would let the job start now."""
+"""A job's page shows until when it waits, and changes with which it could start now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: a guarantee is changed in the portal only after its price was seen, and never over somebody else's change."""
+"""Documents edited in the portal: effects are shown before the save, and others' changes are never overwritten."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def queue(devices: int, name: str = "vision") -> str:
 
 @pytest.fixture
 def vision(portal: Portal) -> Iterator[Portal]:
-    """A queue with a limit of 8 devices; it and its like are gone afterwards."""
+    """A queue with a limit of 8 devices; all queues of the test are removed afterwards."""
     portal.client.apply(queue(8), note="the first share")
     yield portal
     portal.clear()
@@ -33,14 +33,14 @@ def vision(portal: Portal) -> Iterator[Portal]:
 
 
 def editor(page: Page) -> Locator:
-    """Where the document is written, once it is there."""
+    """The document's editor, once it is loaded."""
     found = page.get_by_role("textbox", name="Document, YAML")
     expect(found).to_contain_text("kind:")
     return found
 
 
 def write(page: Page, text: str) -> None:
-    """Replace what the editor holds, as pasting does."""
+    """Replace the editor's text, as pasting does."""
     editor(page).click()
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(text)

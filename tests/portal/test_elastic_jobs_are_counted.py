@@ -1,4 +1,4 @@
-"""The page, the list and the waiting line of an elastic job that runs with fewer tasks than it asks for."""
+"""The page, the list and the waiting list show an elastic job that runs with fewer tasks than requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: the portal must be read on a phone, in daylight and at night, by eye, by ear and by keyboard."""
+"""The portal works on a phone, in light and dark themes, with a screen reader and with the keyboard."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMELESS = """() => [...document.querySelectorAll('a[href], button, input, selec
     && ![...(each.labels ?? [])].some((label) => label.innerText.trim()) && !each.title)
   .map((each) => each.outerHTML.slice(0, 200))"""
 
-# WCAG 2.2, 1.4.3: the contrast of every visible text with the ground that is painted behind it.
+# WCAG 2.2, 1.4.3: the contrast of every visible text with the background painted behind it.
 PALE = """() => {
   const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
   const read = (colour) => {
@@ -51,7 +51,7 @@ PALE = """() => {
 
 @pytest.fixture
 def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]:
-    """Every kind of page, with a text that is there once it is complete."""
+    """Every kind of page, with a text that appears once it is complete."""
     (tmp_path / "weights-with-a-rather-long-name-that-goes-on-and-on-and-on.bin").write_bytes(bytes(3000))
     portal.client.apply(f"kind: Storage\nname: attic\ntype: folder\npath: {tmp_path}\n")
     portal.submit("holder-with-a-rather-long-name-that-goes-on-and-on", replicas=4, devices=4)

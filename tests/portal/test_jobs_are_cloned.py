@@ -1,4 +1,4 @@
-"""A clone begins with the file that somebody wrote, and the form changes in it only what it knows."""
+"""A clone starts with the original job file, and the form changes only the fields that it knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log tab of a job that had to yield: what it printed before stays, and one attempt alone can be chosen."""
+"""The log tab of an evicted job: earlier output stays, and a single attempt can be selected."""
 
 from __future__ import annotations
 

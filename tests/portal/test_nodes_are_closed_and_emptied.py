@@ -1,4 +1,4 @@
-"""Why: maintenance begins in the portal: one sees what a node would lose, closes it, watches it empty, opens it again."""
+"""Node maintenance in the portal: see the affected jobs, close the node, watch it drain, open it again."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def machines(portal: Portal) -> Iterator[Portal]:
 
 
 def running(portal: Portal, name: str, *, devices: int) -> tuple[str, str]:
-    """A job of one task that prints, and the node where it runs."""
+    """A job of one task that prints, and its node."""
     job = portal.submit(name, devices=devices)
     next(iter(portal.client.log(job, "worker", 0, follow=True)))
     return job, portal.client.placement(job)["items"][0]["node"]
 
 
 def opened(page: Page, node: str) -> Locator:
-    """The page with one node open; answers the node's row."""
+    """Open the page with one node expanded; returns the node's row."""
     page.goto(f"/nodes?node={node}")
     return page.locator(f"tr[data-node='{node}']")
 

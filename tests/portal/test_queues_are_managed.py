@@ -1,4 +1,4 @@
-"""Managers of a queue reorder and stop its jobs and limit its members in a browser; others are offered none of it."""
+"""Managers of a queue reorder and stop its jobs and limit its members in the portal; others do not see these controls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUEUES = "kind: Queue\nname: vision\nlimit: {devices: 8}\nmembersOnly: true\n"
 
 @pytest.fixture
 def vision(portal: Portal) -> Iterator[Portal]:
-    """A queue for members only, with a group of managers; nothing of it is left afterwards."""
+    """A queue for members only, with a group of managers; both are removed afterwards."""
     portal.client.apply(QUEUES)
     portal.client.create_group("leads", grant={"manages": ["vision"]})
     yield portal
@@ -24,7 +24,7 @@ def vision(portal: Portal) -> Iterator[Portal]:
 
 
 def waiting(portal: Portal) -> list[str]:
-    """One job that holds all of the queue, and three that wait behind it; answers the ids of those."""
+    """One job that holds all of the queue, and three that wait behind it; returns the ids of those."""
     portal.submit("holder", devices=4, replicas=2, more='"queue": "vision"')
     ids = [portal.submit(name, devices=4, replicas=2, more='"queue": "vision"') for name in ("one", "two", "three")]
     return ids

@@ -1,4 +1,4 @@
-"""Why: a team must see what it is owed, who has it and who is next; here queues own cells and deserve devices."""
+"""Queue pages show shares, holders of devices and the next jobs; queues here have cells and deserved devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ queues:
 """
 
 NEXT_LOOK = 60_000
-"""Pages look again every 15 s: then they show what an event came too early for, too."""
+"""Milliseconds to wait for a reload: pages reload every 15 s, which also shows changes stored after their event."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
 
 
 def runs(portal: Portal, name: str, queue: str, *, replicas: int = 1, devices: int = 1, more: str = "") -> str:
-    """A job of a queue that runs."""
+    """A running job of a queue."""
     job = portal.submit(name, replicas=replicas, devices=devices, more=f'"queue": "{queue}"{more}')
     next(iter(portal.client.log(job, "worker", 0, follow=True)))
     return job

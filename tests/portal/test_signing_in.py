@@ -1,4 +1,4 @@
-"""Why: a link or a password opens the portal once, and nothing of it stays behind in the address."""
+"""A link or a password signs in to the portal once, and the address keeps no trace of it."""
 
 from __future__ import annotations
 

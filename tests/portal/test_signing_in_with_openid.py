@@ -1,4 +1,4 @@
-"""Why: the button of the organisation's own sign-in is there where it leads somewhere; the way out ends both sessions."""
+"""The OpenID button appears only where a provider is configured; signing out ends both sessions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PEOPLE = {"7": {"preferred_username": "quinn", "groups": ["staff"]}, "8": {"pref
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server whose people sign in at a provider."""
+    """The address of a server whose users sign in at a provider."""
     if not (ROOT / "corral" / "portal" / "static" / "index.html").is_file():
         pytest.skip("the portal is not built, so it is not tested: make portal")
     folder: Path = tmp_path_factory.mktemp("openid-portal")

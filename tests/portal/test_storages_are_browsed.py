@@ -1,4 +1,4 @@
-"""Storages in a browser: made, granted and changed by administrators, browsed and fetched from by members alone."""
+"""Storages in the portal: administrators make, grant and change them; only members browse and download."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def shelf(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def readers(portal: Portal) -> Iterator[Portal]:
-    """A group that is given things to read; it and the storage are gone afterwards."""
+    """A group with read access; it and the storage are removed afterwards."""
     portal.client.create_group("readers")
     yield portal
     portal.client.delete_group("readers")
@@ -39,7 +39,7 @@ def readers(portal: Portal) -> Iterator[Portal]:
 
 
 def make(readers: Portal, shelf: Path, **more: str) -> None:
-    """The storage over the folder, granted to the group."""
+    """Create the storage over the folder, granted to the group."""
     said = "".join(f"{name}: {value}\n" for name, value in more.items())
     readers.client.apply(f"kind: Storage\nname: shelf\ntype: folder\npath: {shelf}\n{said}")
     readers.client.change_group("readers", grant={"storages": ["shelf"]})

@@ -1,4 +1,4 @@
-"""The configuration in a browser: what each document says, what it said before, and the way back."""
+"""Configuration documents in the portal: present text, history and rollback."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _queue(devices: int) -> str:
 
 @pytest.fixture
 def vision(portal: Portal) -> Iterator[Portal]:
-    """A queue of three more revisions than it had."""
+    """A queue with three more revisions."""
     for devices, note in ((4, "the first share"), (6, "two more"), (8, "")):
         portal.client.apply(_queue(devices), note=note)
     yield portal

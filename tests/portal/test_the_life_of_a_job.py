@@ -1,4 +1,4 @@
-"""Why: what a person comes for must work from the first click to the last: submit, watch, read, stop."""
+"""The main path of a user in the portal: submit, watch, read the log, stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: a list that must be reloaded, or whose rows jump away, is worse than none."""
+"""The job list updates by itself, and its rows do not jump."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts and groups in a browser: one by one, and many from a CSV file."""
+"""Accounts and groups in the portal: one by one, and many from a CSV file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
 
 @pytest.fixture
 def team(portal: Portal) -> Iterator[Portal]:
-    """A group and a queue; they, and the accounts that tests make, are gone afterwards."""
+    """A group and a queue; they, and the tests' accounts, are removed afterwards."""
     portal.client.apply("kind: Queue\nname: vision\n")
     portal.client.create_group("seers")
     yield portal

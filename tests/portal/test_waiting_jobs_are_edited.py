@@ -1,4 +1,4 @@
-"""A job that waits is given another priority and duration from its page, and starts before those that came first."""
+"""A waiting job gets another priority and duration on its page, and starts before jobs submitted earlier."""
 
 from __future__ import annotations
 

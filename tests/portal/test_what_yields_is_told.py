@@ -1,4 +1,4 @@
-"""Why: whoever finds a job waiting that ran before must see why, at what cost, and how to let it go on."""
+"""The page of an evicted job shows the reason, the lost work, and how to resume it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint is noticed when it is whole, told once and not too often, and a server that is away is asked again."""
+"""A complete checkpoint is found, reported once and not too often, and reported again if the server is down."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corral.runtime.peers import Api, Refused
 
 
 class Server(Api):
-    """Notes what it is told, and fails as it was told to."""
+    """Records the calls, and fails as the test says."""
 
     def __init__(self, *faults: Exception) -> None:
         self.told: list[dict[str, Any]] = []
@@ -29,13 +29,13 @@ class Server(Api):
 
 
 def write(path: Path, at: int) -> None:
-    """Change a file at a time of the file system's own."""
+    """Change a file and set its time."""
     path.write_text(str(at))
     os.utime(path, (at, at))
 
 
 def looks(checkpoints: Checkpoints, start: float, end: float) -> None:
-    """Look twice a second."""
+    """Scan twice a second."""
     for half in range(int(start * 2), int(end * 2)):
         checkpoints.look(half / 2)
 
@@ -93,7 +93,7 @@ def test_a_refusal_ends_it_with_one_line_in_the_log(tmp_path: Path, capsys: pyte
     write(path, 1000)
     looks(checkpoints, 0, 2)
     assert checkpoints.over and server.told == []
-    watch(checkpoints, threading.Event())  # does not wait
+    watch(checkpoints, threading.Event())  # returns at once
     assert capsys.readouterr().err.count("could not be reported") == 1
 
 

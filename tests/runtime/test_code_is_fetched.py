@@ -1,4 +1,4 @@
-"""An archive is asked for until it is whole; where it cannot be kept, that is said at once."""
+"""A code archive is downloaded until it is complete; an error of the local disk is reported at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHOLE = b"the first half, the second half"
 
 
 class Breaking:
-    """A server whose answer breaks off so many times."""
+    """A server whose answer breaks off a given number of times."""
 
     def __init__(self, breaks: int) -> None:
         self.breaks, self.asked = breaks, 0
@@ -31,7 +31,7 @@ class Breaking:
 
 
 class Full(io.BytesIO):
-    """A disk with no room for a second piece."""
+    """A disk without room for a second piece."""
 
     def write(self, data: object) -> int:
         if self.tell():
@@ -40,7 +40,7 @@ class Full(io.BytesIO):
 
 
 class Slept:
-    """Time that passes by sleeping only."""
+    """A clock that only sleeping advances."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""The end of a failed command's log is read for known faults."""
+"""The end of a failed command's log is searched for known faults."""
 
 from __future__ import annotations
 

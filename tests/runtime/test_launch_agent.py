@@ -1,4 +1,4 @@
-"""The launch agent: a launcher in one task starts commands in the others, and nobody without the job's secret does."""
+"""The launch agent: a launcher in one task starts commands in the others; callers without the job's secret are refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ open("ready", "w").close()
 while True:
     signal.pause()
 """
-"""A launcher without children: a shell's child that is asked to end before its exec would live on, with our pipe."""
+"""A launcher without children: a shell's child that is terminated before its exec would live on, with our pipe."""
 
 
 class Agents:
@@ -76,7 +76,7 @@ def agents(tmp_path: Path) -> Iterator[Agents]:
 
 
 def test_each_command_has_a_folder_of_its_own_for_the_files_of_open_mpi(agents: Agents) -> None:
-    """Daemons of one job on one machine would otherwise make the same folder at once, and one of them fails."""
+    """Otherwise daemons of one job on one machine would make the same folder at once, and one of them would fail."""
     for name in ("worker-1", "worker-2"):
         agents.start("join", name)
     asked = "ssh {} 'ls -d \"$OMPI_MCA_orte_tmpdir_base\"'"
@@ -218,7 +218,7 @@ async def test_messages_pass_in_order_and_a_repeated_or_forged_line_ends_the_cha
         await member.send({"n": 1})
         await member.send({"n": 2})
         assert [(await leader.receive())["n"], (await leader.receive())["n"]] == [1, 2]
-        member._sent -= 1  # what a replay of the last line looks like
+        member._sent -= 1  # a replay of the last line
         await member.send({"n": 2})
         with pytest.raises(BrokenChannel, match="wrong signature"):
             await leader.receive()
@@ -236,7 +236,7 @@ async def test_noise_and_silence_are_refused() -> None:
 
 
 def _child_running(pid: int, word: str) -> int:
-    """The first descendant whose command line holds `word`, once there is one."""
+    """The first descendant whose command line contains `word`, once there is one."""
     found: list[int] = []
 
     def look() -> bool:

@@ -1,4 +1,4 @@
-"""The block of YAML that tells OpenPAI's clients why a task failed can be read back, and by any reader of YAML."""
+"""The YAML block with which OpenPAI's clients learn a task's error can be parsed back, also by other YAML parsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that are computed are the keys that OpenSSH knows."""
+"""Computed SSH keys equal OpenSSH's."""
 
 from __future__ import annotations
 

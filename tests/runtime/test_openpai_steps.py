@@ -1,4 +1,4 @@
-"""What can go wrong before the command of an OpenPAI task has OpenPAI's code, and a sidecar prepares a task as well."""
+"""Failures before an OpenPAI task's command have OpenPAI's exit codes; a sidecar can prepare a task too."""
 
 from __future__ import annotations
 

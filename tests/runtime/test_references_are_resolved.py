@@ -1,4 +1,4 @@
-"""References become addresses; a wait ends when it may, and not before."""
+"""References become addresses; waits end as soon as they may, and not before."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_runtime_stands_for_its_words_and_secrets_stay_out_of_arguments() ->
 
 
 class Script(Api):
-    """A server that answers what it was told to, one after the other, the last one for ever."""
+    """A server that gives prepared answers in turn, and repeats the last one."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)

@@ -1,4 +1,4 @@
-"""Whatever happens beside a command, its container is told what to become."""
+"""Whatever happens beside a command, its container gets the command line to execute."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corral.runtime.plan import Plan
 
 
 def begun(tmp_path: Path, directory: Path) -> subprocess.CompletedProcess[str]:
-    """What the command's shell does with its entry."""
+    """Run the command's shell with its entry."""
     plan = Plan(
         attempt="j.0.worker.0.0", command=["pwd"], work=str(tmp_path), directory=str(directory), shared=str(tmp_path)
     )

@@ -1,4 +1,4 @@
-"""The runtime is one file that runs without Corral, and the same source always gives the same file."""
+"""The runtime is one file that runs without Corral, and equal source gives an equal file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: the cases recorded from HiveD and the clusters drawn for fuzzing are read and made in one place."""
+"""Load the recorded HiveD cases, and make clusters for fuzzing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corral.scheduler.hived import Member, PodRequest
 
 
 def read_cases(data_folder: Path) -> dict[str, Any]:
-    """HiveD's own test, as it was observed: 9 scenarios and the pods that they use."""
+    """HiveD's own test as recorded: 9 scenarios and their pods."""
     file = data_folder / "hived" / "cases.json"
     if not file.is_file():
         pytest.skip("HiveD's recorded cases are not here: set CORRAL_DATA to the folder that has hived/cases.json")

@@ -1,4 +1,4 @@
-"""Why: HiveD's promises must hold in any life of any cluster; clusters and lives are drawn here from a seed."""
+"""Random clusters and event sequences, drawn from a seed, for property tests of HiveD's guarantees."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PRIORITIES: Final = (-1, -1, 0, 0, 1, 2, 3, 7)
 
 
 class Dice:
-    """Numbers that depend on nothing but a seed and how many were drawn before."""
+    """Random numbers that depend only on a seed and the number of earlier draws."""
 
     def __init__(self, seed: object) -> None:
         self.seed, self.count = str(seed), 0
@@ -32,7 +32,7 @@ class Dice:
 
 
 def draw_cluster(dice: Dice) -> dict[str, Any]:
-    """HiveD's configuration of one to three chains, some sharing nodes or a device type, and two to four tenants."""
+    """A HiveD configuration of one to three chains, some sharing nodes or a device type, and two to four tenants."""
     types: dict[str, Any] = {}
     cells: list[dict[str, Any]] = []
     for chain in range(1 + dice.below(3)):
@@ -85,7 +85,7 @@ def _draw_pin(dice: Dice, cell: dict[str, Any], name: str) -> None:
 
 
 def draw_tenants(dice: Dice, physical: dict[str, Any]) -> dict[str, Any]:
-    """Virtual clusters that fit; cells that a tenant cannot have any more are simply not given to it."""
+    """Virtual clusters that fit; a cell that does not fit any more is not given."""
     cells = physical["physicalCells"]
     _clear_pins(cells)
     tenants: dict[str, Any] = {f"vc{at}": {"virtualCells": [], "pinnedCells": []} for at in range(2 + dice.below(3))}
@@ -119,7 +119,7 @@ def _draw_owned(dice: Dice, config: dict[str, Any], path: list[str]) -> bool:
 
 
 class Life:
-    """A cluster to which random things happen; `occupant` is the outside's own record of who has which device."""
+    """A cluster under random events; `occupant` is an independent record of each device's holder."""
 
     def __init__(self, seed: object, order: Order) -> None:
         self.dice = Dice(seed)
@@ -141,7 +141,7 @@ class Life:
             self.live()
 
     def live(self) -> None:
-        """One random event that leaves the configuration as it is."""
+        """One random event that keeps the configuration."""
         roll = self.dice.below(98)
         if roll < 40:
             self.submit()
@@ -187,7 +187,7 @@ class Life:
         return frozenset(node for node in self.algorithm.nodes if not self.dice.chance(refused))
 
     def attempt(self, request: PodRequest) -> None:
-        """Schedule as Kubernetes does: filtering first, preempting if that names victims, and bind at once."""
+        """Schedule as Kubernetes does: filter first, preempt if that names victims, and bind at once."""
         try:
             decision = self.algorithm.schedule(request, self.suggested(), Phase.FILTERING)
             if isinstance(decision, Preempt):
@@ -229,17 +229,17 @@ class Life:
             pods.append((pod, decision))
 
     def retry(self) -> None:
-        """A waiting gang is tried again."""
+        """Try a waiting gang again."""
         if self.waiting:
             self.attempt(self.dice.pick(self.waiting))
 
     def end(self, group: str) -> None:
-        """All pods of a gang end."""
+        """End all pods of a gang."""
         for request, _ in self.running.pop(group, []):
             self.algorithm.delete_allocated(request)
 
     def finish(self) -> None:
-        """A running gang, or one pod of it, ends."""
+        """End a running gang, or one pod of it."""
         if not self.running:
             return
         group = self.dice.pick(list(self.running))
@@ -252,12 +252,12 @@ class Life:
             del self.running[group]
 
     def withdraw(self) -> None:
-        """A waiting gang is cancelled."""
+        """Cancel a waiting gang."""
         if self.waiting:
             self.algorithm.delete_unallocated(self.waiting.pop(self.dice.below(len(self.waiting))))
 
     def reconfigure(self) -> None:
-        """Other virtual clusters, and sometimes a top cell less or one that was lost again."""
+        """Change the virtual clusters, and sometimes remove a top cell or bring one back."""
         physical = dict(self.config["physicalCluster"])
         cells, lost = physical["physicalCells"], self.config.get("lost", [])
         if lost and self.dice.chance(60):
@@ -279,7 +279,7 @@ class Life:
         self.seen["ignored"] = self.seen.get("ignored", 0) + len(changes.ignored)
 
     def smaller(self) -> dict[str, Any]:
-        """The virtual clusters as they are, except that one owns a cell less."""
+        """The present virtual clusters, except that one owns a cell less."""
         tenants = {name: {**tenant} for name, tenant in self.config["virtualClusters"].items()}
         name = self.dice.pick([name for name, tenant in tenants.items() if tenant["virtualCells"]] or list(tenants))
         owned = tenants[name]["virtualCells"]
@@ -290,7 +290,10 @@ class Life:
         return tenants
 
     def claim_everything(self) -> None:
-        """Owners ask, one after the other, for each owned cell they do not use; bound, at the latest without victims."""
+        """Let owners request, in turn, every owned cell that they do not use.
+
+        Each is bound, at the latest when there are no victims left.
+        """
         for (vc, chain), view in self.algorithm.state.owned_views.items():
             roots = self.algorithm.state.forest.tenants[vc].roots[chain]
             for root in [root for root in roots if not root.busy]:
@@ -319,7 +322,7 @@ class Life:
                     raise AssertionError(f"the victims of {request.group} never end")
 
     def wrong(self) -> list[str]:
-        """What breaks a guarantee, differs from what is counted anew, or gives a device twice; empty when all is well."""
+        """Broken guarantees, differences from a recount, and devices with two holders; empty when all is well."""
         found = self.algorithm.broken_guarantees() + self.algorithm.differences()
         occupant: dict[tuple[str, int], str] = {}
         for group, pods in self.running.items():

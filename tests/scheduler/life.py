@@ -1,4 +1,4 @@
-"""A cluster that lives: what a plan proposes is carried out, and those who yield end when the test says so."""
+"""Carry out plans on a cluster in virtual time; preempted jobs end when the test says so."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.scheduler.machines import check, cluster
 
 
 class Life(Steps):
-    """Virtual time, one cluster, one queue; every placement is checked, every index compared with a rebuilt one."""
+    """Virtual time, one cluster, one queue; checks every placement and compares every index with a rebuilt one."""
 
     def __init__(self, nodes: Sequence[Node], queues: Sequence[QueueSpec] = (), policy: Policy | None = None) -> None:
         self.cluster = cluster(*nodes)
@@ -40,25 +40,25 @@ class Life(Steps):
         self.now = 0.0
         self.requests: dict[str, GangRequest] = {}
         self.running: dict[str, float] = {}
-        """By job, since when."""
+        """Start time by running job."""
         self.leaving: dict[str, Eviction] = {}
         self.receipts: list[Eviction] = []
         self.configure(*queues)
 
     def configure(self, *queues: QueueSpec) -> None:
-        """These are the queues from now on."""
+        """Set the queues."""
         event = QueuesConfigured(tuple(queues))
         self.cluster.apply(event)
         self.queue.apply(event)
 
     def submit(self, *requests: GangRequest) -> None:
-        """They wait from now on."""
+        """Queue these requests."""
         for request in requests:
             self.requests[request.job] = request
             self.queue.apply(GangQueued(request))
 
     def cycle(self, at: float | None = None) -> Plan:
-        """Plan once and carry it out; those who must yield are told to, and go on holding what they hold."""
+        """Plan once and carry it out; preempted gangs are told, and keep their devices until they end."""
         self.now = self.now if at is None else at
         before = self.cluster.digest(), self.queue.digest()
         found = plan(self.cluster, self.queue, self.policy, self.now)
@@ -68,17 +68,17 @@ class Life(Steps):
         return found
 
     def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:
-        """Every placement keeps what its request asks."""
+        """Check that the placement fulfils its request."""
         check(self.cluster, request, found.placement)
         return found.placement
 
     def placed(self, found: GangPlacement, event: GangPlaced) -> None:
-        """It runs; what it lacks waits to grow."""
+        """Run the gang; its missing tasks wait to grow."""
         self.running.setdefault(found.job, self.now)
         self.grow(found.job)
 
     def evict(self, cluster: Cluster, eviction: Eviction) -> None:
-        """It is told to end, once, and goes on holding what it holds."""
+        """Tell a gang to end, once; it keeps its devices."""
         assert eviction.job in self.running
         assert len(set(eviction.tasks)) < len(cluster.holds(eviction.job))
         before_it = self.leaving.get(eviction.job)
@@ -90,7 +90,7 @@ class Life(Steps):
         self.leaving[eviction.job] = eviction
 
     def end(self, *jobs: str) -> None:
-        """These jobs are over."""
+        """End these jobs."""
         for job in jobs:
             for waiting in self.queue.waiting(JobId(job)):
                 self.queue.apply(GangWithdrawn(JobId(job), waiting.tasks))
@@ -100,7 +100,7 @@ class Life(Steps):
             self.leaving.pop(job, None)
 
     def yielded(self) -> None:
-        """All who were told to yield have ended, and wait again in their old places; those that shrank wait to grow."""
+        """End all preempted gangs; they wait again in their old places, and shrunk ones wait to grow."""
         for job, eviction in list(self.leaving.items()):
             if eviction.tasks:
                 self.shrink(job, *eviction.tasks)
@@ -110,12 +110,12 @@ class Life(Steps):
             self.queue.apply(GangQueued(self.requests[job]))
 
     def shrink(self, job: str, *tasks: TaskKey) -> None:
-        """These tasks have ended, and wait to join their gang again."""
+        """End these tasks, which then wait to join their gang again."""
         self.cluster.apply(TasksReleased(JobId(job), tasks, self.now))
         self.grow(job)
 
     def grow(self, job: str) -> None:
-        """The tasks of a running elastic gang that have no place wait for one."""
+        """Queue the missing tasks of a running elastic gang."""
         held = self.cluster.holds(JobId(job))
         request = self.requests[job]
         roles = []
@@ -128,11 +128,11 @@ class Life(Steps):
             self.queue.apply(GangQueued(structs.replace(request, roles=tuple(roles), beside=nodes)))
 
     def sizes(self) -> dict[str, int]:
-        """By running job, how many tasks it has."""
+        """The number of tasks of each running job."""
         return {job: len(self.cluster.holds(JobId(job))) for job in sorted(self.running)}
 
     def settle(self, at: float | None = None, cycles: int = 20) -> None:
-        """Plan until nothing changes any more; whoever must yield ends at once."""
+        """Plan until nothing changes; preempted gangs end at once."""
         for _ in range(cycles):
             found, quiet = self.cycle(at), not self.leaving
             self.yielded()
@@ -141,11 +141,11 @@ class Life(Steps):
         raise AssertionError(f"nothing settles: {self.receipts[-4:]}")
 
     def why(self, job: str) -> str:
-        """The code of the reason last told to a waiting job."""
+        """The code of a waiting job's last reason."""
         entry = self.queue.first(JobId(job))
         assert entry is not None and entry.told is not None
         return entry.told.binding.code
 
     def rules(self) -> list[tuple[str, Rule]]:
-        """Who had to yield under which rule, in order."""
+        """The preempted jobs and the rules of their preemption, in order."""
         return [(receipt.job, receipt.rule) for receipt in self.receipts]

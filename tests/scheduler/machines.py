@@ -1,4 +1,4 @@
-"""Builders of machines and gangs, and the checks that every placement has to pass."""
+"""Builders of machines and gangs, and checks that every placement must pass."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def node(
 
 
 def inventory(*nodes: Node, engine: str = "local", levels: tuple[str, ...] = LEVELS) -> Inventory:
-    """What one engine has."""
+    """The inventory of one engine."""
     return Inventory(engine, nodes, levels)
 
 
@@ -105,20 +105,20 @@ def queue(*requests: GangRequest) -> Queue:
 
 
 def occupy(target: Cluster, name: str, *devices: int, job: str = "", ends_at: float = float("inf")) -> None:
-    """Have somebody hold these devices of a node."""
+    """Occupy these devices of a node."""
     tasks = tuple(TaskPlacement("other", index, f"local/{name}", (index,)) for index in devices)
     holder = JobId(job or f"other-{name}-{'-'.join(map(str, devices))}")
     target.apply(GangPlaced(holder, 0, Placement(tasks), {"other": TaskUse()}, ends_at))
 
 
 def place(target: Cluster, request: GangRequest) -> Placement | None:
-    """Where the gang would go, leaving the cluster as it was."""
+    """The placement that the gang would get; the cluster stays unchanged."""
     with Trial(target).supposing():
         return Trial(target).place(request)
 
 
 def cell_of(owner: Node, device: int | None, level: str) -> tuple[str, ...]:
-    """The cell at a level that a device (or, without one, the node) is in."""
+    """The cell at a level around a device, or around the node without one."""
     if level in ("", "engine"):
         return ("local",)
     above = dict(owner.cells)
@@ -132,13 +132,13 @@ def cell_of(owner: Node, device: int | None, level: str) -> tuple[str, ...]:
 
 
 def cells_used(target: Cluster, tasks: Iterable[TaskPlacement], level: str) -> set[tuple[str, ...]]:
-    """All cells of a level that tasks touch."""
+    """All cells of a level that the tasks touch."""
     nodes = {each.name: each for each in target.nodes()}
     return {cell_of(nodes[task.node], device, level) for task in tasks for device in (task.devices or (None,))}
 
 
 def parts_held(target: Cluster) -> dict[tuple[str, int], tuple[int, int]]:
-    """By node and device what is given of its computing power and of its memory."""
+    """By node and device, the allocated part of its computing power and of its memory."""
     given: dict[tuple[str, int], tuple[int, int]] = {}
     for job in target.gangs.by_job:
         for hold in target.holds(job).values():
@@ -151,7 +151,7 @@ def parts_held(target: Cluster) -> dict[tuple[str, int], tuple[int, int]]:
 
 
 def check(target: Cluster, request: GangRequest, placement: Placement) -> None:
-    """Every rule that a placement has to keep, said without the scheduler's own words."""
+    """Check every rule of placements, without the scheduler's own code."""
     nodes = {each.name: each for each in target.nodes()}
     held = target.holders()
     asks = {ask.role: ask for ask in request.roles}
@@ -188,7 +188,7 @@ def check(target: Cluster, request: GangRequest, placement: Placement) -> None:
 
 
 def brute_force(target: Cluster, request: GangRequest) -> bool:
-    """Whether any assignment keeps the required levels of the job, the roles and their blocks, by trying them all."""
+    """Whether any assignment keeps the required levels of the job, the roles and their blocks, by trying all."""
     held = target.holders()
     free = {
         each.name: {d.index for d in each.devices if d.healthy} - set(held.get(each.name, {}))
@@ -239,7 +239,7 @@ def brute_force(target: Cluster, request: GangRequest) -> bool:
 
 
 def _kinds(owner: Node, chosen: tuple[int, ...]) -> tuple[object, ...]:
-    """Device sets that differ only within a switch are the same choice."""
+    """A key under which device sets that differ only within a switch are equal."""
     return tuple(sorted(owner.devices[device].cells for device in chosen))
 
 

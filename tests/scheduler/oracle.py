@@ -1,5 +1,4 @@
-"""The rules of where tasks may go, said a second time and without the scheduler: a checker, and a linear program that knows
-whether there is any place at all."""
+"""Independent placement rules: a checker, and a linear program that decides whether any placement exists."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ class World:
     others: list[Other]
 
     def cluster(self) -> Cluster:
-        """The same as the scheduler sees it."""
+        """The same state as the scheduler's cluster."""
         made = Cluster()
         made.apply(NodesSeen(Inventory("local", self.nodes, LEVELS)))
         for number, other in enumerate(self.others):
@@ -57,17 +56,17 @@ class World:
 
 
 def rack(node: Node) -> str:
-    """The rack that a node is in."""
+    """The rack of a node."""
     return dict(node.cells)["rack"]
 
 
 def cell(node: Node, level: str) -> str:
-    """The cell at a level that a node is in."""
+    """The cell of a node at a level."""
     return {"": "", "engine": "", "rack": rack(node), "node": node.name}[level]
 
 
 def welcome(world: World, request: GangRequest, role: RoleAsk, node: Node) -> bool:
-    """Whether a node takes tasks of a role at all."""
+    """Whether a node accepts tasks of a role at all."""
     rules = role.nodes or NodeRules()
     name = node.name.removeprefix("local/")
     return (
@@ -81,7 +80,7 @@ def welcome(world: World, request: GangRequest, role: RoleAsk, node: Node) -> bo
 
 
 def in_peace(world: World, request: GangRequest, node: Node) -> bool:
-    """Whether those on a node and near it, and the gang, put up with each other."""
+    """Whether anti-affinity and exclusive nodes allow the gang beside the jobs on and near a node."""
     company = request.company or Company()
     here = world.here(node)
     if (company.exclusive and here) or any(other.use.exclusive for other in here):
@@ -120,7 +119,7 @@ def _tolerated(toleration: Toleration, taint: Taint) -> bool:
 
 
 def suits(role: RoleAsk, node: Node, device: Device) -> bool:
-    """Whether a device is one of those that a role asks for, whoever holds it."""
+    """Whether a device fits a role's request, whoever holds it."""
     ask = role.devices
     if not device.healthy or (ask.kind and device.kind != ask.kind) or (ask.model and device.model != ask.model):
         return False
@@ -133,7 +132,7 @@ def suits(role: RoleAsk, node: Node, device: Device) -> bool:
 
 
 def part(role: RoleAsk, device: Device) -> tuple[int, int] | None:
-    """The part of a device that a task of the role takes; None when it has no such part."""
+    """The fraction of the device that a task of the role takes; None if the device has no such fraction."""
     share = role.devices.share
     assert share is not None
     memory = share.memory
@@ -146,7 +145,7 @@ def part(role: RoleAsk, device: Device) -> tuple[int, int] | None:
 
 
 def used_parts(world: World, node: Node, device: Device) -> tuple[int, int] | None:
-    """What is given of a device in parts; None when it is not to be had in parts at all."""
+    """The allocated fractions of a device; None when it cannot be shared."""
     total = [0, 0]
     for other in world.here(node):
         for held in other.devices:
@@ -165,7 +164,7 @@ def _rivals(node: Node, one: int, two: int) -> bool:
 
 
 def left(world: World, node: Node) -> dict[str, int]:
-    """What is left of everything but devices."""
+    """The free amounts of everything but devices."""
     here = world.here(node)
     amounts: Counter[str] = Counter()
     for other in here:
@@ -179,7 +178,7 @@ def left(world: World, node: Node) -> dict[str, int]:
 
 
 def wants(role: RoleAsk) -> dict[str, int]:
-    """What one task wants of everything but devices; ports and disk are endless where a node says nothing."""
+    """One task's request of everything but devices; ports and disk are unlimited where a node gives no number."""
     return {"cpu": role.cpu_millis, "memory": role.memory_bytes, "tasks": 1} | role.resources
 
 
@@ -236,7 +235,7 @@ def _endless(name: str) -> int:
 
 
 def _apart(world: World, request: GangRequest, placement: Placement, nodes: dict[str, Node]) -> Iterator[str]:
-    """What the tasks together keep: levels, models, evenness, numbers."""
+    """Broken rules about the tasks together: levels, models, spread, numbers."""
     everywhere = [nodes[task.node] for task in placement.tasks]
     if len({cell(node, request.topology.required) for node in everywhere}) > 1:
         yield "the job is in several cells"
@@ -265,7 +264,7 @@ def _model(nodes: dict[str, Node], task: TaskPlacement, index: int) -> str:
 
 
 def scopes(request: GangRequest, role: RoleAsk, world: World, member: Node) -> Iterator[list[Node]]:
-    """The nodes that a role's tasks must stay among, given one of them."""
+    """The sets of nodes that a role's tasks must stay within, given one of them."""
     yield [
         node
         for node in world.nodes
@@ -274,7 +273,7 @@ def scopes(request: GangRequest, role: RoleAsk, world: World, member: Node) -> I
 
 
 def eligible(world: World, request: GangRequest, role: RoleAsk, scope: list[Node]) -> set[str]:
-    """The cells that tasks are spread over: those with a node that works and would take such a task, were it empty."""
+    """The cells that tasks spread over: those with a ready node that would accept such a task if it were empty."""
     level = role.topology.spread_level
     return {
         cell(node, level)
@@ -292,7 +291,7 @@ def _could(role: RoleAsk, node: Node) -> bool:
 
 
 class Program:
-    """A mixed integer linear program, built up row by row."""
+    """A mixed integer linear program, built row by row."""
 
     def __init__(self) -> None:
         self.upper: list[float] = []
@@ -303,24 +302,24 @@ class Program:
         self._next = count()
 
     def variable(self, *name: object, most: float = _MUCH) -> int:
-        """The whole number of this name, from 0 to `most`."""
+        """The integer variable of this name, from 0 to `most`."""
         if name not in self._names:
             self._names[name] = next(self._next)
             self.upper.append(most)
         return self._names[name]
 
     def has(self, name: tuple[object, ...]) -> bool:
-        """Whether there is a number of this name."""
+        """Whether there is a variable of this name."""
         return name in self._names
 
     def row(self, terms: dict[int, float], low: float = -np.inf, high: float = np.inf) -> None:
-        """The sum of the terms is between the bounds."""
+        """Require that the sum of the terms is between the bounds."""
         self.rows.append(terms)
         self.low.append(low)
         self.high.append(high)
 
     def feasible(self) -> bool:
-        """Whether there is an answer."""
+        """Whether there is a solution."""
         size = len(self.upper)
         entries = [(r, c, v) for r, row in enumerate(self.rows) for c, v in row.items()]
         matrix = csr_array(
@@ -338,7 +337,7 @@ class Program:
 
 
 def fits(world: World, request: GangRequest) -> bool:
-    """Whether there is any place for the fewest tasks that the gang insists on."""
+    """Whether there is a placement for the gang's minimum of tasks."""
     models: list[str | None] = [None]
     if request.topology.same_model:
         models = [*sorted({device.model for node in world.nodes for device in node.devices})] or [None]
@@ -365,7 +364,7 @@ def _program(world: World, request: GangRequest, model: str | None) -> Program:
 
 
 def _role(program: Program, world: World, request: GangRequest, role: RoleAsk, model: str | None) -> None:
-    """How many tasks of a role are on each node, and which devices they have."""
+    """Add the number of a role's tasks on each node, and their devices."""
     ask = role.devices
     for node in world.nodes:
         fine = welcome(world, request, role, node) and in_peace(world, request, node)
@@ -392,7 +391,7 @@ def _role(program: Program, world: World, request: GangRequest, role: RoleAsk, m
 
 
 def _devices(program: Program, world: World, node: Node, roles: list[RoleAsk]) -> None:
-    """No device has two owners, nor more than the whole of it given."""
+    """No device has two owners, or more than the whole of it allocated."""
     for device in node.devices:
         before = used_parts(world, node, device)
         named = [(role, ("z", role.role, node.name, device.index)) for role in roles]
@@ -426,7 +425,7 @@ def _inside_one(program: Program, world: World, roles: list[str], level: str, wh
 
 
 def _evenly(program: Program, world: World, request: GangRequest, role: RoleAsk) -> None:
-    """No eligible cell inside the chosen scope has too many tasks more than another."""
+    """No eligible cell inside the chosen scope exceeds another by more than the allowed skew."""
     level, skew = role.topology.spread_level, role.topology.max_skew
     order = ("", "engine", "rack", "node")
     scope = max((request.topology.required, role.topology.required), key=order.index)

@@ -1,4 +1,4 @@
-"""Later gangs start early only where the first that waits loses nothing by it."""
+"""Backfill starts later gangs early only where the first waiting gang loses nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STRICT = Policy("strict", backfill=False)
 
 @dataclass
 class Run:
-    """Plays a cluster whose gangs run exactly until their bounds; those without a bound never end."""
+    """Runs a cluster whose gangs run exactly to their bounds; those without a bound never end."""
 
     target: Cluster
     policy: Policy
@@ -46,7 +46,7 @@ class Run:
 
 @st.composite
 def busy(draw: st.DrawFn) -> list[tuple[str, int, float]]:
-    """Which devices are held until when at the start."""
+    """The devices held at the start, and until when."""
     out = []
     for name in ("n1", "n2", "n3"):
         for device in range(4):
@@ -101,7 +101,7 @@ def test_the_head_starts_no_later_than_if_nothing_passed_it(
 def test_what_passes_takes_nothing_that_an_endless_wait_needs(
     held: list[tuple[str, int, float]], wanted: list[tuple[int, int, str, int, int]]
 ) -> None:
-    """Nobody says when anything ends: as soon as what ran at first has ended, the head starts whatever passed it."""
+    """Without time bounds, the head starts as soon as the first gangs have ended, whatever was backfilled."""
     endless = [(name, device, float("inf")) for name, device, _ in held]
     target = made(endless)
     head = gang("head", role(2, 4), at=0.0, required="rack", priority=100)

@@ -1,4 +1,4 @@
-"""A bad device is hidden from new gangs and stays with the gang that has it; a node in doubt takes nobody (Y9)."""
+"""A bad device is hidden from new gangs and stays with its gang; a node in doubt accepts no gang (Y9)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_bad_device_is_not_given_again_when_its_gang_ends() -> None:
 
 
 def test_a_node_in_doubt_takes_nobody_and_keeps_what_runs() -> None:
-    """A node that reports other devices than configured is not trusted."""
+    """A node whose devices differ from its configuration is not ready."""
     good = node("n", 4)
     doubted = structs.replace(
         good,

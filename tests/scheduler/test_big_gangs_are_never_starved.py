@@ -1,4 +1,4 @@
-"""A gang that needs much waits no longer than what ran before it, however many small ones come after it."""
+"""A large gang waits no longer than the gangs that ran before it, however many small ones follow."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.scheduler.machines import gang, node, role
 
 LONGEST = 20
 BEFORE = 12
-"""Seconds for which small ones come before the big one."""
+"""Seconds of small gangs before the large one is submitted."""
 
 
 def stream(life: Life, policy_seed: int, second: int, priority: int) -> None:
-    """Small gangs that together want more than there is, each over within `LONGEST` seconds."""
+    """Submit small gangs that together want more than there is, each ending within `LONGEST` seconds."""
     for at in range(4):
         lasts = 1 + draw_integer(policy_seed, second, at) % LONGEST
         tasks = 1 + draw_integer(policy_seed, second, at, 1) % 3
@@ -29,7 +29,7 @@ def end_what_is_over(life: Life) -> None:
 
 
 def wait_of_big(life: Life, seed: int, big_priority: int, small_priority: int, needs: int) -> int:
-    """Seconds from the submission of the big gang to its start, while small ones keep coming."""
+    """Seconds from the large gang's submission to its start, while small ones keep arriving."""
     for second in range(BEFORE):
         stream(life, seed, second, small_priority)
         life.cycle(float(second))

@@ -1,4 +1,4 @@
-"""A task of a block that starts again goes into the cell of its block, waits for room there, and goes nowhere else."""
+"""A restarted task of a block returns to its block's cell, waits for room there, and goes nowhere else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BY_RACK = TopologyAsk(group_size=4, group_required="rack")
 
 
 def start(target: Cluster, request: GangRequest) -> dict[int, str]:
-    """Place a gang for good; by index the node of each of its tasks."""
+    """Place a gang for good; returns each task's node by index."""
     placement = place(target, request)
     assert placement is not None
     target.apply(gang_placed(request, placement, 0.0))
@@ -34,7 +34,7 @@ def nodes(placement: Placement) -> dict[int, str]:
 def again(
     target: Cluster, whole: RoleAsk, *indexes: int, ended: bool = True, minimum: int | None = None
 ) -> GangRequest:
-    """The same tasks once more, beside the rest of the gang; they end first if they run."""
+    """Request the same tasks once more, beside the rest of the gang; running ones end first."""
     if ended:
         target.apply(TasksReleased(JobId("job"), tuple(TaskKey("worker", index) for index in indexes)))
     beside = tuple(dict.fromkeys(hold.node for hold in target.holds(JobId("job")).values()))
@@ -43,7 +43,7 @@ def again(
 
 
 def waits(target: Cluster, request: GangRequest) -> tuple[str, str]:
-    """Why it waits: the code and the sentence."""
+    """The reason of its wait: code and sentence."""
     binding = plan(target, queue(request), Policy(), 1.0).reasons[request.job].binding
     return binding.code, binding.message
 

@@ -1,4 +1,4 @@
-"""Where a bound and not the machines keeps a gang from starting, whoever holds what the bound allows yields to it."""
+"""Where a queue's bound blocks a gang although machines are free, jobs that count against the bound are preempted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COHORT = 12
 
 
 def cohort(**fields: object) -> list[QueueSpec]:
-    """Three queues with a quota of 4 each, which may borrow all that the others leave idle, as Kueue has them."""
+    """Three queues with a quota of 4 each, which may borrow everything that the others leave idle, as in Kueue."""
     bounds: dict[str, object] = {
         "deserved": {"devices": 4}, "borrowing_limit": {"devices": 20}, "reclaim": Reclaim.ANY,
         "within_queue": WithinQueue.LOWER_PRIORITY,
@@ -77,7 +77,7 @@ def test_nobody_yields_for_a_bound_that_would_hold_even_then() -> None:
 
 
 def test_a_queue_has_its_own_lower_priorities_yield_too_to_stay_within_its_quota() -> None:
-    """As Kueue does: what the gang lacks is taken back from borrowers, once its own queue would hold its quota only."""
+    """As Kueue does: borrowers are preempted for the rest, once the gang's own queue would hold its quota only."""
     played = life(COHORT)
     played.submit(*(gang(f"a{at}", role(1), at=float(at), priority=50, queue="a") for at in range(2)))
     for queue in ("b", "c"):  # each borrows one more than it deserves, and wants another one

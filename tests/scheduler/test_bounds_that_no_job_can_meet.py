@@ -1,4 +1,4 @@
-"""A gang that a bound of its queue could never let start is told so before it is stored, with the bound's name."""
+"""A gang that a bound of its queue could never admit is refused at submission, with the bound's name."""
 
 from __future__ import annotations
 

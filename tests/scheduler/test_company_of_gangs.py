@@ -1,4 +1,4 @@
-"""Who may be beside whom: exclusive nodes, one task a node, jobs that keep apart, spread tasks, nodes that rather not."""
+"""Affinity of gangs: exclusive nodes, one task a node, anti-affinity, spread tasks, and preferred taints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def start(target: Cluster, request: GangRequest) -> Placement:
 
 
 def names(placement: Placement | None) -> Counter[str]:
-    """How many tasks each node has."""
+    """The number of tasks on each node."""
     assert placement is not None
     return Counter(task.node.removeprefix("local/") for task in placement.tasks)
 
@@ -108,7 +108,7 @@ def test_a_job_may_keep_its_own_kind_away_but_not_itself() -> None:
 
 
 def test_room_that_came_by_others_leaving_a_rack_is_seen() -> None:
-    """The gang that waits finds no room where tasks ended, but elsewhere in the rack that they left."""
+    """The waiting gang finds room not where tasks ended, but elsewhere in the rack that they left."""
     target = cluster(node("n1", 1, rack="r1"), node("n2", 1, rack="r1"))
     tagged = gang("noisy", role(1), tags=("noisy",))
     placement = start(target, tagged)
@@ -160,7 +160,7 @@ def test_nodes_that_would_rather_be_left_alone_are_taken_last() -> None:
 
 
 def test_a_big_gang_behind_parts_of_devices_is_not_starved_by_more_of_them() -> None:
-    """The head waits for two whole devices; half ones that would outlast its start may not take them."""
+    """The head waits for two whole devices; half devices that would outlast its start may not take them."""
     target = cluster(node("n1", 2))
     half = DeviceAsk(1, share=ShareAsk(500_000, 500_000))
     first = gang("a", role(2, ask=half), max_duration_seconds=10)
@@ -192,7 +192,7 @@ def test_what_is_placed_together_in_one_cycle_minds_its_neighbours() -> None:
 
 
 def test_a_cluster_rebuilt_from_stored_events_holds_the_same() -> None:
-    """Company, parts of devices and every amount come back after a restart."""
+    """Affinity, device fractions and all amounts are restored after a restart."""
     nodes = [node(f"n{at}", 4, resources={"ports": 9, "key": 3}) for at in range(4)]
     half = DeviceAsk(1, share=ShareAsk(500_000, 250_000))
     target, stored = cluster(*nodes), []

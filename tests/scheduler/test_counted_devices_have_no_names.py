@@ -1,4 +1,4 @@
-"""Where a device plugin chooses, a gang cannot ask for certain devices, nor for some that are close; it is told so."""
+"""Where a device plugin chooses, a gang cannot request specific or close devices; it is told so."""
 
 from __future__ import annotations
 

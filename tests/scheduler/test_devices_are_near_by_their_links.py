@@ -1,4 +1,4 @@
-"""What a vendor's tool prints of the links decides which devices of a node a task gets (Y3, H5)."""
+"""The link matrix of a vendor's tool decides which devices of a node a task gets (Y3, H5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEVELS = ("node", "numa", "nvlink", "pcie-switch", "device")
 
 
 def machine(text: str, *taken: int) -> Cluster:
-    """One node wired as a table says, some of its devices taken."""
+    """One node wired as in a table, some of its devices taken."""
     wiring = read_table(text)
     devices = tuple(Device(at, f"GPU-{at}", cells=cells) for at, cells in enumerate(wiring.cells()))
     target = Cluster()
@@ -29,14 +29,14 @@ def machine(text: str, *taken: int) -> Cluster:
 
 
 def chosen(target: Cluster, count: int, **topology: str) -> tuple[int, ...]:
-    """The devices that a task of so many gets."""
+    """The devices that a task of `count` gets."""
     placement = place(target, gang("job", role(1, count, topology=TopologyAsk(**topology))))  # type: ignore[arg-type]
     assert placement is not None
     return placement.tasks[0].devices
 
 
 def table(words: dict[tuple[int, int], str], count: int, other: str, numa: int = 0) -> str:
-    """A table of `nvidia-smi topo -m`: the words of some pairs, another for the rest."""
+    """A table of `nvidia-smi topo -m`: given words for some pairs, `other` for the rest."""
     lines = ["\t" + "\t".join([*(f"GPU{at}" for at in range(count)), "CPU Affinity", "NUMA Affinity"])]
     for a in range(count):
         row = [" X " if a == b else words.get((min(a, b), max(a, b)), other) for b in range(count)]
@@ -77,7 +77,7 @@ def test_y3_pix_beats_sys_and_links_beat_both(
 
 @pytest.mark.parametrize("word", ["NV12", "NV18"])
 def test_y3_with_switches_between_all_the_same_socket_wins(word: str) -> None:
-    """All links are equal (A100: NV12, H100 and H200: NV18), so the NUMA node, inside the island of all, decides."""
+    """All links are equal (A100: NV12, H100 and H200: NV18), so the NUMA node inside the island decides."""
     text = table({}, 8, word, numa=4)
     assert chosen(machine(text), 4) == (0, 1, 2, 3)
     assert chosen(machine(text, 1), 4) == (4, 5, 6, 7)
@@ -86,7 +86,7 @@ def test_y3_with_switches_between_all_the_same_socket_wins(word: str) -> None:
 
 
 def test_a_required_level_holds_though_another_is_wider() -> None:
-    """The NVLink island is the whole node: it may not stand in for the NUMA node that is required."""
+    """The NVLink island is the whole node: it may not replace the required NUMA node."""
     text = table({}, 8, "NV18", numa=4)
     assert chosen(machine(text, 3, 4), 3, required="numa", preferred="pcie-switch") == (0, 1, 2)
     assert place(machine(text, 3, 4), gang("job", role(1, 4), required="numa", preferred="nvlink")) is None
@@ -99,7 +99,7 @@ def test_a_required_level_holds_though_another_is_wider() -> None:
 @settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_h5_no_other_set_has_a_lower_common_ancestor(data: st.DataObject) -> None:
-    """Against every set of free devices, on nodes whose cells are uneven and nested as chance has it."""
+    """Compared with every set of free devices, on nodes with random uneven nested cells."""
     count = data.draw(st.integers(1, 7))
     outer = [data.draw(st.integers(0, 1)) for _ in range(count)]
     inner = [(number, data.draw(st.integers(0, 1))) for number in outer]

@@ -1,6 +1,6 @@
-"""Devices of one node by their measured links, whatever the words of the matrix are (Y3).
+"""Devices of one node are chosen by their measured links, whatever the words of the matrix (Y3).
 
-The cases are those where YARN-8821 fails (scheduling.md, section 5.2): it holds PIX for worse than SYS, and knows no NV12.
+The cases are those where YARN-8821 fails (scheduling.md, section 5.2): it ranks PIX below SYS, and does not know NV12.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GPU3    NV12    SYS     PIX      X
 
 
 def machine(table: str) -> Cluster:
-    """One node `n` wired as a matrix in a cluster document says."""
+    """One node `n` wired as a matrix in a cluster document."""
     matrix = "".join(f"    {line}\n" for line in table.strip("\n").splitlines())
     document = load_cluster(f"node:\n  devices:\n   model: X\n   matrix: |1\n{matrix}nodes: [n]\n")
     found = Cluster()

@@ -23,7 +23,7 @@ TREE = (
 
 
 def ancestor(mask: int) -> int:
-    """How deep the lowest cell around a mask is."""
+    """The depth of the lowest cell around a mask."""
     return max(depth for depth, cells in enumerate(TREE) if any(mask & ~cell == 0 for cell in cells))
 
 

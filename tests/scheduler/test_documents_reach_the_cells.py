@@ -1,4 +1,4 @@
-"""What documents say of owned and pinned cells is what the scheduler keeps for their owners (H2, H9)."""
+"""Owned and pinned cells in documents reach the scheduler's cell ownership (H2, H9)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_owned_type_is_a_level_and_a_model() -> None:
 
 
 def test_the_cells_of_hiveds_virtual_clusters_are_all_there(data_folder: Path) -> None:
-    """H2: for each recorded configuration, what all owners are owed is left, and every pinned cell is found."""
+    """H2: for each recorded configuration, enough is left for all owners, and every pinned cell is found."""
     scenarios = json.loads((data_folder / "hived" / "cases.json").read_text())["scenarios"]
     for scenario in scenarios[:-1]:
         documents = load_document(scenario["config"])

@@ -1,4 +1,4 @@
-"""Elastic gangs start with what there is, give up what others need to start, and grow back, never above their maximum."""
+"""Elastic gangs start with the free room, shrink for others, and grow back, never above their maximum."""
 
 from __future__ import annotations
 

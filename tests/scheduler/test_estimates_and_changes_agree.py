@@ -1,4 +1,4 @@
-"""When a job is said to start, and what is said to start it now, are told from one view and never against each other."""
+"""The estimated start and the proposed changes come from one view and never contradict each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every gang that waits is told what binds, in a sentence with the figures."""
+"""Every waiting gang gets its binding reason, in a sentence with the numbers."""
 
 from __future__ import annotations
 

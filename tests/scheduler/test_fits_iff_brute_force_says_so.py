@@ -1,4 +1,4 @@
-"""The scheduler never says "cannot" when some assignment exists, and never breaks a rule when it says "can"."""
+"""The scheduler never refuses a gang that some assignment fits, and never breaks a rule when it places one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _node(level: str) -> str:
 def test_two_roles_each_with_its_level(
     target: Cluster, first: tuple[int, int, str], second: tuple[int, int, str], level: str
 ) -> None:
-    if not first[1] or not second[1]:  # a task without devices is nowhere in particular inside its node
+    if not first[1] or not second[1]:  # a task without devices has no cell inside its node
         level, first, second = _node(level), (*first[:2], _node(first[2])), (*second[:2], _node(second[2]))
     roles = [
         role(count, devices, name=name, topology=TopologyAsk(required))

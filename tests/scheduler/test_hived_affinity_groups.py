@@ -1,4 +1,4 @@
-"""Under the hived preset a gang may be several affinity groups: each is placed by itself, and they start together."""
+"""Under the hived preset a gang may have several affinity groups: each is placed separately, and they start together."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def of_group(name: str, count: int, devices: int, group: str, *, model: str = ""
 
 
 def nodes(life: HivedLife, job: str) -> dict[str, list[str]]:
-    """By role the nodes of its tasks."""
+    """The nodes of each role's tasks."""
     found: dict[str, list[str]] = {}
     for task, hold in sorted(life.cluster.holds(JobId(job)).items()):
         found.setdefault(task.role, []).append(hold.node.removeprefix("local/"))

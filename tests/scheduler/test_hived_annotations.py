@@ -1,4 +1,4 @@
-"""HiveD's annotations are read and written as they are; what was bound can be recovered from them (score rows H9, H11)."""
+"""HiveD's annotations are read and written unchanged; bound pods are recovered from them (score rows H9, H11)."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_h11_after_a_crash_everything_that_ran_is_recovered_from_its_annotations
 
 
 def pinned(pin: str) -> HivedAlgorithm:
-    """Two nodes, one of which `owner` has for ever; `other` owns whatever node is left."""
+    """Two nodes: one pinned to `owner`, the other owned by `other`."""
     cells = [
         {"cellType": "node", "cellAddress": name, **({"pinnedCellId": "pin"} if name == pin else {})} for name in "ab"
     ]

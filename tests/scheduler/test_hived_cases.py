@@ -1,4 +1,4 @@
-"""HiveD's own 174 recorded steps come out equal, node by node and device by device (score rows H1-H2, H4-H11)."""
+"""HiveD's own 174 recorded steps give equal results, node by node and device by device (score rows H1-H2, H4-H11)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Replay:
             for node in self.algorithm.nodes:
                 self.algorithm.set_node_health(node, healthy=healthy)
         self.gone: dict[str, list[str]] = {}
-        """The groups that a pod's scheduling, or its going while it waited, made disappear."""
+        """The groups that disappeared when a pod was scheduled, or was deleted while waiting."""
 
     def run(self) -> None:
         for step in self.scenario["steps"]:

@@ -1,4 +1,4 @@
-"""A copy of HiveD's account is a whole one: it decides alike, and nothing that changes is in both."""
+"""A copy of HiveD's algorithm is complete: it decides alike and shares no mutable object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHANGING = (Cell, Group, Slot, Ledger, FreeList, State, View, set)
 
 
 def _lived(seed: int) -> HivedLife:
-    """Some gangs run, some were told to go, a node is bad, and cells may be kept for somebody."""
+    """Running gangs, preempted ones, a bad node, and perhaps reserved cells."""
     life = HivedLife(lazy=seed % 2 == 0)
     for step in range(25):
         dice = [draw_integer("hived-copies", seed, step, part) for part in range(4)]
@@ -39,7 +39,7 @@ def _lived(seed: int) -> HivedLife:
 
 
 def _reached(root: object) -> dict[int, object]:
-    """Everything that changes and can be reached from an object, by identity."""
+    """Every mutable object that can be reached from an object, by identity."""
     seen: dict[int, object] = {id(root): root}
     left = [root]
     while left:

@@ -1,4 +1,4 @@
-"""Under the hived preset HiveD's algorithm decides in the live scheduler: who goes where, who yields, what is kept."""
+"""Under the hived preset HiveD's algorithm decides placements, preemptions and reservations in the live scheduler."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class HivedLife(Life):
         self.reconfigure(config)
 
     def reconfigure(self, config: str | Mapping[str, Any]) -> None:
-        """Take over a configuration as control does."""
+        """Apply a configuration as control does."""
         documents = load_document(config)
         configuration = configuration_of(documents)
         described = configuration.clusters["local"]
@@ -77,18 +77,18 @@ class HivedLife(Life):
         self.see(described_inventory(described, "local"))
 
     def see(self, inventory: Inventory) -> None:
-        """These are the machines."""
+        """Set the machines."""
         self.inventory = inventory
         self.cluster.apply(NodesSeen(inventory))
 
     @property
     def hived(self) -> Hived:
-        """What HiveD knows."""
+        """HiveD's state."""
         assert self.cluster.hived is not None
         return self.cluster.hived
 
     def restarted(self, placed: Iterable[GangPlacement]) -> Hived:
-        """What HiveD knows after a restart from what was stored of these placements."""
+        """HiveD's state after a restart from these stored placements."""
         again = Cluster()
         again.apply(QueuesConfigured(tuple(self.cluster.queues.specs.values())))
         again.apply(self.configured)
@@ -99,7 +99,7 @@ class HivedLife(Life):
         return again.hived
 
     def states(self) -> dict[str, str]:
-        """The groups as HiveD's tests write them."""
+        """The groups' states as HiveD's tests write them."""
         return {name: group.label for name, group in sorted(self.hived.algorithm.groups.items())}
 
     def nodes_of(self, job: str) -> list[str]:
@@ -275,7 +275,7 @@ def test_explaining_changes_nothing_and_says_what_hived_says() -> None:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("lazy", [False, True])
 def test_random_lives_leave_the_draft_a_true_copy(seed: int, lazy: bool) -> None:
-    """Whatever is planned: planning changes nothing, and what it expected is what was folded."""
+    """Planning changes nothing, and the state that it expected is the state after the events."""
     life, chance = HivedLife(lazy=lazy), random.Random(seed)
     placed: dict[str, Placement] = {}
     for step in range(60):
@@ -306,7 +306,7 @@ def test_random_lives_leave_the_draft_a_true_copy(seed: int, lazy: bool) -> None
 
 
 def _recovers(life: HivedLife, placed: Mapping[str, Placement]) -> None:
-    """Whatever ran can be replayed in any order: nobody else is promised what is used."""
+    """Check that running groups can be replayed in any order without promising their cells to others."""
     for order in (sorted(life.running), sorted(life.running, reverse=True)):
         again = Cluster()
         again.apply(QueuesConfigured(tuple(life.cluster.queues.specs.values())))

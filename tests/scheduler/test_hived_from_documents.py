@@ -1,4 +1,4 @@
-"""HiveD's recorded steps come out equal also after its configuration became documents of ours and was written back."""
+"""HiveD's recorded steps give equal results after its configuration was converted to Corral's documents and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.scheduler.hived_clusters import read_cases
 
 
 def through_documents(config: dict[str, Any]) -> HivedCluster:
-    """The configuration as the stored form of its documents says it."""
+    """The configuration after a round trip through stored documents."""
     stored = [document.model_dump(mode="json", by_alias=True) for document in load_document(config)]
     cluster, *others = [document for each in stored for document in load_document(each)]
     assert isinstance(cluster, ClusterDocument)

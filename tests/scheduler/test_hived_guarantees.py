@@ -1,4 +1,4 @@
-"""Each rule of HiveD that random lives reach seldom, in the smallest cluster that shows it (score rows H4-H11)."""
+"""HiveD's rules that random events seldom reach, each in the smallest cluster that shows it (score rows H4-H11)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pod(name: str, vc: str, leaves: int, *, pods: int = 1, priority: int = 0, la
 
 
 def start(algorithm: HivedAlgorithm, request: PodRequest, nodes: set[str] | None = None) -> Bind:
-    """Bind a pod, on `nodes` if any are given, and tell."""
+    """Bind a pod, on `nodes` if given, and tell the algorithm."""
     if nodes is not None:
         request = replace(request, ignore_suggested=False)
     decision = algorithm.schedule(request, nodes or set(algorithm.nodes))
@@ -61,7 +61,7 @@ def start(algorithm: HivedAlgorithm, request: PodRequest, nodes: set[str] | None
 
 
 def test_h4_relaxed_splitting_never_takes_the_last_cell_of_a_level_between() -> None:
-    """A node is wanted, the free ones are bad; a room can be spared, but then a rack that another owns is missing."""
+    """A node is wanted, the free ones are bad; splitting a room would take the last rack of another owner."""
     cluster = config(["A", "B"], {"rooms": {"rack": 3}, "nodes": {"node": 2}}, depth=3)
     algorithm = HivedAlgorithm(cluster)
     first = start(algorithm, pod("first", "nodes", 2))
@@ -89,7 +89,7 @@ def test_h4_relaxed_splitting_takes_what_nobody_needs() -> None:
 
 
 def test_h4_binding_goes_back_when_an_earlier_choice_leaves_no_room() -> None:
-    """A node of one rack and two of another, and A10 may not be used: the first rack must not go where it would."""
+    """The first rack needs one node, the second two, and A10 is unusable: the first must not take the rack with two."""
     algorithm = HivedAlgorithm(config(["A"], {"vc": {"room": 1}}, depth=3))
     first, second = algorithm.state.forest.tenants["vc"].roots["room"][0].children
     leaves = [*first.children[0].leaves(), *second.leaves()]
@@ -277,7 +277,7 @@ def test_h10_a_bad_node_never_ends_what_runs_and_its_pods_keep_their_places() ->
 
 
 def test_h11_after_a_reconfiguration_that_would_break_a_guarantee_the_gang_runs_on_without_its_own() -> None:
-    """Two nodes in two racks run; then another virtual cluster owns a whole rack, and only one rack can be broken."""
+    """Two nodes in two racks run; then another virtual cluster owns a whole rack, and only one rack can be split."""
     algorithm = HivedAlgorithm(config(["A", "B"], {"vc": {"node": 2}}))
     start(algorithm, pod("one", "vc", 2), {"A0"})
     start(algorithm, pod("two", "vc", 2), {"B0", "B1"})
@@ -326,7 +326,7 @@ def test_h11_a_preemption_under_way_ends_with_a_reconfiguration() -> None:
 
 
 def test_h2_an_algorithm_does_not_start_with_quotas_above_the_cluster() -> None:
-    """Documents are refused when they are read; this is for whoever changes one in memory."""
+    """Documents are refused when they are read; this covers a change in memory."""
     small, large = config(["A"], {"vc": {"node": 2}}), config(["A", "B"], {"vc": {"node": 3}})
     with pytest.raises(InvalidInput, match="chain rack level 2: 2 left, 3 owned and unused"):
         HivedAlgorithm(small.model_copy(update={"virtual_clusters": large.virtual_clusters}))

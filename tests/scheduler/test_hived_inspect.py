@@ -16,7 +16,7 @@ from tests.scheduler.test_hived_guarantees import config, pod, start
 
 
 def busy() -> HivedAlgorithm:
-    """A gang on its owned node, one that lost its guarantee to it, and one that scavenges."""
+    """A gang on its owned node, one that lost its guarantee to it, and an opportunistic one."""
     algorithm = HivedAlgorithm(config(["A", "B"], {"vc": {"node": 1}, "other": {"rack": 1}}))
     start(algorithm, pod("lost", "vc", 2, lazy=True))
     urgent = pod("urgent", "vc", 2, priority=5)

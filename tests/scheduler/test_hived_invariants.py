@@ -13,7 +13,7 @@ CLUSTERS, EVENTS = 40, 250
 
 
 def test_h3_left_is_never_less_than_what_the_virtual_clusters_have_free() -> None:
-    """After every event: the invariant per chain and level, every device has one group, kept equals counted anew."""
+    """After every event: the invariant per chain and level, one group per device, and kept state equal to a recount."""
     seen: Counter[str] = Counter()
     for seed in range(CLUSTERS):
         life = Life(seed, Order.HISTORY if seed % 2 else Order.CONFIGURATION)
@@ -60,7 +60,7 @@ def _address(cell: object) -> str:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_h2_h3_an_owner_gets_every_cell_it_has_not_used(seed: int) -> None:
-    """With all nodes healthy a gang the size of an unused owned cell never waits, whatever the others run."""
+    """With all nodes healthy, a gang of the size of an unused owned cell never waits, whatever else runs."""
     life = Life(("owner", seed), Order.CONFIGURATION)
     for _ in range(80):
         life.happen()

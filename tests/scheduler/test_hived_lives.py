@@ -1,4 +1,4 @@
-"""Whatever happens under the hived preset: planning changes nothing, and what HiveD keeps is what it would count anew."""
+"""Random events under the hived preset: planning changes nothing, and HiveD's state equals a recount."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ STEPS = 100
 
 
 class Chances:
-    """Draws what happens next to a life."""
+    """Draws the next event of a life."""
 
     def __init__(self, life: HivedLife, seed: int) -> None:
         self.life = life
         self.draw = random.Random(seed)
 
     def step(self, number: int) -> None:
-        """One thing happens."""
+        """Make one random event."""
         some = [self.ends, self.life.yielded, self.sickens, self.configures, self.loses_a_task, self.is_stopped]
         at = self.draw.randrange(2 * len(some))
         if at < len(some):
@@ -35,7 +35,9 @@ class Chances:
             self.life.submit(self.arrives(number))
 
     def arrives(self, number: int) -> GangRequest:
-        """A gang: of two roles or affinity groups, elastic, without devices, unwilling to yield, of no queue of HiveD's."""
+        """Submit a gang: of two roles or affinity groups, elastic, without devices, not preemptible, or outside HiveD's
+        queues.
+        """
         draw = self.draw
         names = ("a", "b")[: draw.choice([1, 1, 2])]
         roles = [
@@ -59,19 +61,19 @@ class Chances:
         return gang(f"j{number}", *roles, queue=queue, priority=priority, at=float(number), preemptible=willing)
 
     def ends(self) -> None:
-        """A job is over."""
+        """End a job."""
         if self.life.running:
             self.life.end(self.draw.choice(sorted(self.life.running)))
 
     def is_stopped(self) -> None:
-        """A job that waits, perhaps with cells kept for it, is stopped."""
+        """Stop a waiting job, perhaps with reserved cells."""
         life = self.life
         waits = [job for job in life.requests if life.queue.waiting(JobId(job)) and job not in life.running]
         if waits:
             life.end(self.draw.choice(waits))
 
     def sickens(self) -> None:
-        """Some nodes and devices go bad, others come back."""
+        """Make some nodes and devices bad, and others good again."""
         draw, seen = self.draw, self.life.inventory
         nodes = tuple(
             structs.replace(
@@ -84,12 +86,12 @@ class Chances:
         self.life.cluster.apply(NodesSeen(structs.replace(seen, nodes=nodes)))
 
     def configures(self) -> None:
-        """Owners lose cells, and a node goes while another comes; or it is as at the start again."""
+        """Take cells from owners, remove one node and add another; or restore the first configuration."""
         if self.draw.random() < 0.3:
             self.life.reconfigure(self.draw.choice([SITE, OTHER]))
 
     def loses_a_task(self) -> None:
-        """One task of a running gang ended, and is to be tried again."""
+        """End one task of a running gang, to be retried."""
         life = self.life
         jobs = [job for job in sorted(life.running) if job not in life.leaving]
         job = JobId(self.draw.choice(jobs)) if jobs else JobId("")
@@ -104,7 +106,7 @@ class Chances:
 
 @pytest.mark.parametrize("seed", range(examples(10)))
 def test_a_life_under_hived_stays_whole(seed: int) -> None:
-    """1,000 events: nothing is given twice, no guarantee is broken, and the draft of planning is a true copy."""
+    """1,000 events: no device is given twice, no guarantee is broken, and planning's draft is a true copy."""
     life = HivedLife(lazy=seed % 2 == 0)
     chances = Chances(life, seed)
     for number in range(STEPS):

@@ -1,4 +1,4 @@
-"""What the states of groups and cells say of their exits is exactly what random lives show (score row H7)."""
+"""The exits in the docstrings of group and cell states are exactly those that random events reach (score row H7)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def documented(module: ModuleType, kind: type[StrEnum]) -> dict[str, set[str]]:
 
 
 class Watch:
-    """Calls events of an algorithm and notes what each did to the states."""
+    """Calls events of an algorithm and records the state changes of each."""
 
     def __init__(self) -> None:
         self.groups: dict[str, set[str]] = defaultdict(set)

@@ -1,4 +1,4 @@
-"""Kept indexes equal rebuilt ones whatever happened, planning leaves no trace, and the same events decide the same."""
+"""Incremental indexes equal rebuilt ones after any events, planning leaves no trace, and equal events give equal plans."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.scheduler.machines import check, cluster, gang, inventory, node, occu
 
 
 class Life(RuleBasedStateMachine):
-    """Machines come, fail and go; gangs come, start, shrink and end; nothing kept may drift from the truth."""
+    """Machines and gangs come and go at random; indexes must stay equal to rebuilt ones."""
 
     def __init__(self) -> None:
         super().__init__()

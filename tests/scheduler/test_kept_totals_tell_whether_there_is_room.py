@@ -1,4 +1,4 @@
-"""What the totals say about room is what the search finds, for every gang of which they say anything."""
+"""The quick check by totals agrees with the search, for every gang that it decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The beginning of Kueue's own trace, one cohort of it, played on the scheduler alone: who yields there, and to whom."""
+"""The beginning of Kueue's trace, one cohort, on the scheduler alone: the preempted workloads and their preemptors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a label and a bound that are no whole numbers say to each other ends nothing: they do not compare."""
+"""A label or a bound that is not an integer never compares, and causes no error."""
 
 from __future__ import annotations
 

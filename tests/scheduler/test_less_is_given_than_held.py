@@ -1,4 +1,4 @@
-"""When queues are given less than their jobs hold: who must yield, and that nobody yields for nothing."""
+"""When queues get less than their jobs hold: which jobs are preempted, and none without effect."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _elastic(life: Life, name: str, tasks: int, minimum: int, *, at: float = 0.0
 
 
 def _fewer(life: Life, limit: int) -> dict[str, list[int]]:
-    """By job the indexes of the tasks that it is told to give up; none is all of it."""
+    """The indexes of the tasks that each job must give up; none means the whole job."""
     life.cluster.apply(QueuesConfigured((QueueSpec("lab", limit={"devices": limit}),)))
     return {each.job: [task.index for task in each.tasks] for each in over_limit(life.cluster, 100.0)}
 

@@ -1,4 +1,4 @@
-"""A level that an engine lacks becomes the next lower one, never a wider one, and the placement says so."""
+"""A level that an engine lacks becomes the next lower one, never a wider one, and the placement notes it."""
 
 from __future__ import annotations
 

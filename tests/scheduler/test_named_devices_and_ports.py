@@ -1,4 +1,4 @@
-"""Devices named by bits are those and no others (Y2); ports are counted on each node and given to one task only (Y8)."""
+"""A device bitmask is honoured exactly (Y2); ports are counted on each node and given to one task only (Y8)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.scheduler.machines import cluster, node, occupy, place
 
 
 def asked(job: str, fields: str, replicas: int = 1, *, framework: str = "shell") -> GangRequest:
-    """What a job file of one role with these fields asks for."""
+    """The request of a job file with one role and these fields."""
     document = load_job(
         f"name: {job}\nframework: {framework}\nroles: {{w: {{command: x, replicas: {replicas}, {fields}}}}}\n"
     )
@@ -87,7 +87,7 @@ def test_y8_the_port_of_a_rendezvous_counts_too() -> None:
 
 
 def test_y8_no_two_tasks_ever_have_the_same_port() -> None:
-    """What the scheduler counts the engine names: while tasks come and go every port has one owner."""
+    """The scheduler counts ports and the engine numbers them: while tasks come and go every port has one owner."""
     first = first_of_free(12)
     source, ledger = random.Random(8), PortLedger(first, first + 11)
     held: dict[str, dict[str, tuple[int, ...]]] = {}

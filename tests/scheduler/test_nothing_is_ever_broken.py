@@ -1,4 +1,4 @@
-"""Whatever happens to a cluster with every rule in force: no bound is passed, nothing kept drifts, and it comes to rest."""
+"""Random events with every rule in force: no bound is exceeded, no index drifts, and the cluster comes to rest."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ OWNERS = (
 STEPS = 250
 SEEDS = 20
 PARTS = (ShareAsk(500_000), ShareAsk(250_000), ShareAsk(300_000, 700_000), ShareAsk(100_000))
-"""Lives from this seed on have tasks with parts of devices too, and machines with slices."""
+"""Device fractions, used in lives from seed `SEEDS` on, which also have machines with slices."""
 SLICES = 2
-"""So many has each device that is cut."""
+"""Slices of each sliced device."""
 
 
 def machines(seed: int = 0) -> list[Node]:
@@ -51,7 +51,7 @@ def machines(seed: int = 0) -> list[Node]:
 
 
 def cut(whole: Node) -> Node:
-    """The same machine, whose devices can be given in slices."""
+    """The same machine with devices that can be given in slices."""
     slices = (
         Device(
             len(whole.devices) + number,
@@ -97,7 +97,7 @@ def change_health(life: Life, seen: dict[str, Node], seed: int, step: int) -> No
 
 
 def bounds_hold(life: Life) -> None:
-    """Said without the scheduler's own sums: from who holds which device, or which part."""
+    """Check the bounds without the scheduler's own sums, from the holders of devices and fractions."""
     used: dict[str, Fraction] = {}
     by_user: dict[tuple[str, str], Fraction] = {}
     taken: set[tuple[str, int]] = set()
@@ -125,7 +125,7 @@ def bounds_hold(life: Life) -> None:
 
 
 def live(seed: int, *, restarts: bool = False) -> tuple[Life, str]:
-    """A life of random events, and a hash of all that was decided in it."""
+    """A life of random events, and a hash of all its decisions."""
     life, decided = Life(machines(seed), OWNERS if seed % 2 else QUEUES), blake2b(digest_size=16)
     seen = {each.name: each for each in machines(seed)}
     for step in range(STEPS):
@@ -167,7 +167,7 @@ def test_the_same_events_decide_the_same_whatever_was_forked_between(seed: int) 
 
 
 def test_the_same_events_decide_the_same_whatever_the_order_of_dictionaries_and_sets() -> None:
-    """Words hash otherwise in every process, and with them the order of whatever is kept by its hash."""
+    """String hashes differ in every process, and with them the order of sets."""
     asked = f"from {__name__} import live; print(*(live(seed)[1] for seed in range(2)))"
     root = Path(__file__).parents[2]
     for hashing in ("1", "2"):

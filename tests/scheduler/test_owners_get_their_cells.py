@@ -1,4 +1,4 @@
-"""Virtual clusters: what a queue owns it gets, whole and close together, whoever was a guest there."""
+"""Virtual clusters: a queue gets its owned cells, whole and close together, whoever was a guest there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several tasks on one device, packed or spread, never more than the whole; its slices exclude the whole of it (A6)."""
+"""Several tasks on one device, packed or spread, never more than the whole; slices exclude the whole device (A6)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUARTER = ShareAsk(250_000, 250_000)
 
 
 def sharing(share: ShareAsk, *, spread: bool = False) -> DeviceAsk:
-    """A part of one device."""
+    """A fraction of one device."""
     return DeviceAsk(1, share=ShareAsk(share.compute, share.memory, share.memory_bytes, spread))
 
 
@@ -159,7 +159,7 @@ def test_whoever_asks_for_any_device_gets_a_whole_one() -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_no_device_is_ever_given_for_more_than_the_whole(data: st.DataObject) -> None:
-    """Gangs of parts, of slices and of whole devices come and go; what is kept equals what is counted anew."""
+    """Gangs with fractions, slices and whole devices come and go; kept state equals a recount."""
     target = sliced("n1", "n2").cluster()
     running: dict[str, Placement] = {}
     asks = [sharing(HALF), sharing(QUARTER), sharing(ShareAsk(300_000, 0), spread=True), DeviceAsk(1), DeviceAsk(2),

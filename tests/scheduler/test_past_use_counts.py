@@ -1,4 +1,4 @@
-"""With a half-life a queue answers for what it held before; what is written down of that is the whole of it."""
+"""With a half-life, past usage counts against a queue; the stored usage is complete."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ MACHINES = [node(f"n{at}") for at in range(3)]
 
 
 def written(cluster: Cluster) -> tuple[QueueUsage, ...]:
-    """What control would have in the store."""
+    """The usage that control would store."""
     return tuple(cluster.queues.past_use(node) for node in cluster.queues.decaying)
 
 
 def restart(life: Life) -> None:
-    """Forget everything, and read it again as control does: nothing but what is stored survives."""
+    """Rebuild the state from the stored usage alone, as control does."""
     old, waiting, nominated = life.cluster, life.queue, sorted(life.queue.nominated)
     usage = written(old)
     life.cluster, life.queue = Cluster(), Queue()
@@ -66,7 +66,7 @@ def restart(life: Life) -> None:
 
 
 def live(seed: int, *, restarts: bool) -> tuple[list[object], list[tuple[QueueUsage, ...]]]:
-    """What was decided in a life of random events, and what was written of the past."""
+    """The decisions in a life of random events, and the usage stored meanwhile."""
     life, decided, past = Life(MACHINES, QUEUES), [], []
     for step in range(120):
         kind = draw_integer(seed, step, "kind") % 8
@@ -98,13 +98,13 @@ def test_restarts_in_between_change_no_decision_and_nothing_of_the_past(seed: in
 
 
 def standing(life: Life, now: float) -> list[str]:
-    """The queues, who is wronged most first."""
+    """The queues, the most under-served first."""
     queues = life.cluster.queues
     return sorted(("a", "b"), key=lambda name: queues.standing(queues.find(name), now))
 
 
 def used_by(queue: str) -> Life:
-    """A machine that one queue had to itself for a while, and that is idle now."""
+    """An idle machine that one queue alone has used before."""
     life = Life([node("n1")], [QueueSpec("a", half_life_seconds=100.0), QueueSpec("b", half_life_seconds=100.0)])
     life.submit(gang("long", role(4), queue=queue))
     life.cycle(0.0)

@@ -1,4 +1,4 @@
-"""A job that names a pinned cell of its queue goes there and nowhere else, whatever sits in it as a guest."""
+"""A job that names a pinned cell of its queue goes only there, whatever guest is in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A queue that uses half a device holds half a device: in its bounds, its part, its debts, and what is shown of it."""
+"""Half a device counts as half for a queue: in its bounds, its share, its debts and its pages."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_lowered_limit_ends_no_more_parts_than_it_must() -> None:
     assert [each.job for each in over_limit(life.cluster, 9.0)] == ["j0"]
 
 
-# -- what is its own, and what is not ---------------------------------------------------------------------------------
+# -- own and borrowed -------------------------------------------------------------------------------------------------
 
 
 def test_a_queue_that_deserves_a_device_is_not_beyond_its_own_with_two_halves() -> None:
@@ -162,7 +162,7 @@ def test_cells_owned_and_parts_used_are_one_account() -> None:
     assert found["guests"].borrowed_from == {"": 2, "lab": 0.5} and found["lab"].lent == {"devices": 0.5}
 
 
-# -- what is shown ----------------------------------------------------------------------------------------------------
+# -- views ------------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_shown_of_queues_and_of_the_line_are_parts() -> None:
@@ -230,7 +230,7 @@ def test_slices_count_in_devices_as_parts_of_what_they_are_cut_from() -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_charges_and_refunds_balance_to_nothing(data: st.DataObject) -> None:
-    """Gangs of parts, slices and whole devices come, shrink and go: no queue ever holds what nobody runs in it."""
+    """Gangs with fractions, slices and whole devices come, shrink and go; a queue's usage equals that of its gangs."""
     target = sliced("n1", "n2").cluster()
     top, one = QueueSpec("top", user_limit={"devices": 50}), QueueSpec("a", "top", deserved={"devices/slice": 1})
     target.apply(QueuesConfigured((top, one, QueueSpec("b", "top"))))

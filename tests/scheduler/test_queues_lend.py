@@ -1,4 +1,4 @@
-"""Why: a ledger is only as good as the answer to one question: who has how many of whose devices right now."""
+"""The ledger of loans between queues: the number of devices that each lends to each now."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corral.scheduler.queues import QueueTree
 
 
 def tree(total: int, **queues: tuple[int, int]) -> QueueTree:
-    """Queues under the root, each with what it deserves and what it holds."""
+    """Queues under the root, each with its deserved and its held devices."""
     built = QueueTree(QueueSpec(name, deserved={"devices": deserved}) for name, (deserved, _) in queues.items())
     built.total[0] = total * DEVICE
     for name, (_, used) in queues.items():
@@ -21,7 +21,7 @@ def tree(total: int, **queues: tuple[int, int]) -> QueueTree:
 
 
 def loans(built: QueueTree) -> dict[tuple[str, str], int | float]:
-    """What is lent, in devices."""
+    """The loans, in devices."""
     return {pair: devices(amount) for pair, amount in lending(built).items()}
 
 

@@ -1,4 +1,4 @@
-"""Work that a gang has saved is not lost when it yields: who saved lately yields before others of the same standing."""
+"""Among equal gangs, the one that saved most recently is preempted first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.scheduler.machines import gang, node, role
 
 
 def full(count: int, **fields: object) -> Life:
-    """Gangs of two devices on machines that they fill, all begun at 0."""
+    """Gangs of two devices that fill their machines, all started at 0."""
     life = Life([node(f"n{at}") for at in range((count + 1) // 2)], [QueueSpec("default")])
     life.submit(*(gang(f"low{at}", role(2), at=float(at), priority=1, **fields) for at in range(count)))  # type: ignore[arg-type]
     life.cycle(0.0)
@@ -74,7 +74,7 @@ def test_of_equal_gangs_those_that_saved_last_yield_first(order: list[int], need
         if place:
             saved(life, f"low{job}", 10.0 * place)
     life.submit(gang("urgent", role(2 * needed), at=9.0, priority=100))
-    free_already = 1  # so many gangs' room: the third node is half empty
+    free_already = 1  # gangs that already fit: the third node is half empty
     found = life.cycle(100.0)
     latest = [f"low{job}" for job in order[::-1]]
     yielding = {eviction.job for eviction in found.evictions}

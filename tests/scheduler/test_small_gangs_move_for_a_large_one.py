@@ -1,4 +1,4 @@
-"""Consolidation: small gangs move only when everybody finds room again and the sum is better."""
+"""Consolidation: small gangs move only when all find room again and the result is better."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.scheduler.machines import gang, node, role
 
 
 def scattered(policy: Policy | None = None) -> Life:
-    """Two nodes of four devices with one small gang on each, and a third node that is held whole."""
+    """Two nodes of four devices with one small gang on each, and a third node that is fully held."""
     life = Life([node(f"n{at}") for at in range(3)], policy=policy)
     life.submit(gang("a", role(3)), gang("b", role(3), at=1.0), gang("wall", role(4), at=2.0, required="node"))
     life.settle(0.0)

@@ -1,4 +1,4 @@
-"""An estimate of the start is what really happens when all takes as long as it may, or says why there is none."""
+"""An estimated start comes true when every job uses its full duration, or the estimate says why there is none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GRACE = 30.0
 
 
 def estimated(life: Life, job: str, grace: float = GRACE) -> Estimate:
-    """What a waiting job is told of its start; cluster and queue stay as they are, bit for bit."""
+    """The estimate for a waiting job; cluster and queue stay bit for bit the same."""
     before = life.cluster.digest(), life.queue.digest()
     reasons = explain(life.cluster, life.queue, life.policy, JobId(job), life.now)
     assert reasons is not None
@@ -141,7 +141,7 @@ def test_under_hiveds_preset_nothing_is_estimated_and_no_change_is_looked_for() 
 
 
 def crowd(policy: Policy | None = None) -> Life:
-    """Two running jobs that end, one that does not, and more that wait than the future is played for."""
+    """Two running jobs that end, one that does not, and more waiting jobs than the simulation covers."""
     life = Life([node("n1"), node("n2")], policy=policy)
     life.submit(
         *(gang(f"run{at}", role(1, 2), max_duration_seconds=600 * (1 + at)) for at in range(3)),
@@ -175,7 +175,7 @@ def test_when_too_much_happens_before_nobody_looks_further_ahead(monkeypatch: py
     assert (estimated(crowd(), "w5", 0.0).at or found.at) >= found.at
 
 
-# -- played forward as it was estimated -------------------------------------------------------------------------------
+# -- simulated as estimated -------------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -195,7 +195,7 @@ def bounded(draw: st.DrawFn, job: str, at: float) -> GangRequest:
 
 
 def until_all_started(life: Life) -> dict[str, float]:
-    """When each gang that waits starts, if whoever runs takes its whole duration and whoever yields does so at once."""
+    """The start of each waiting gang if running ones use their full duration and preempted ones end at once."""
     started: dict[str, float] = {}
     life.yielded()
     while True:

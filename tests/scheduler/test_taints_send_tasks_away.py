@@ -1,4 +1,4 @@
-"""How long a running task may stay on a node with a `NoExecute` taint: Kubernetes' rule, said by a table."""
+"""Kubernetes' rule for how long a running task may stay on a node with a `NoExecute` taint, as a table."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def some(seconds: int, key: str = "maintenance") -> Toleration:
 def test_a_task_placed_at_50_stays_until(
     taints: dict[Taint, float], tolerations: tuple[Toleration, ...], until: float, named: Taint | None
 ) -> None:
-    """Its time begins when the taint came or, when that was there before it, with its own start."""
+    """Its time starts with the taint or, if that was there before, with its own start."""
     assert stays_until(taints.items(), NodeRules(tolerations=tolerations), 50.0) == (until, named)

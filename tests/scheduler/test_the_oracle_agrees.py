@@ -1,4 +1,4 @@
-"""Where a linear program finds a place the scheduler finds one, and no place that it finds breaks a rule."""
+"""The scheduler finds a placement wherever the linear program does, and no placement breaks a rule."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _use(source: random.Random) -> TaskUse:
 
 
 def _take(source: random.Random, made: World, node: Node, device: Device) -> None:
-    """Have somebody hold the device, or a part of it."""
+    """Occupy the device, or a fraction of it."""
     if used_parts(made, node, device) != (0, 0) or any(other.use.exclusive for other in made.here(node)):
         return
     if len(made.here(node)) >= node.max_tasks:
@@ -202,7 +202,7 @@ def asked(roles: tuple[RoleAsk, ...], fields: dict[str, object]) -> GangRequest:
 
 
 def _agree(machines: World, request: GangRequest, seed: int) -> bool:
-    """Whether the gang fits, of which both are of one mind."""
+    """Whether the gang fits; checks that scheduler and linear program agree."""
     target = machines.cluster()
     assert target.consistent()
     before = target.digest()
@@ -215,7 +215,7 @@ def _agree(machines: World, request: GangRequest, seed: int) -> bool:
 
 
 def test_rules_hold_among_gangs_that_come_and_go() -> None:
-    """Gangs of every kind start and end beside each other; each placement keeps the rules, also those of the others."""
+    """Gangs of every kind start and end beside each other; each placement keeps all rules, also those of other jobs."""
     placed = 0
     for seed in range(40):
         source = random.Random(f"life{seed}")

@@ -1,4 +1,4 @@
-"""What people are shown of queues, the line and the cells is what the scheduler itself counts, and never too much of it."""
+"""The views of queues, the waiting list and the cells show the scheduler's own numbers, in bounded size."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_queue_that_nobody_configured_is_shown_once_something_stands_in_it() -
     assert standings(life)["fresh"].waiting == 1
 
 
-# -- the line ---------------------------------------------------------------------------------------------------------
+# -- the waiting list -------------------------------------------------------------------------------------------------
 
 
 def test_the_line_tells_the_order_what_each_wants_and_why_it_waits() -> None:
@@ -186,7 +186,7 @@ def test_a_job_whose_tasks_wait_apart_stands_once_with_all_that_it_could_still_g
     life = Life(racks(1))
     life.submit(gang("all", role(8), at=0.0))
     life.settle(0.0)
-    for first in (2, 5, 7):  # tasks of an elastic job that gave up their places at three times
+    for first in (2, 5, 7):  # tasks of an elastic job that were given up at three times
         life.submit(gang("grows", growth(first, 2), at=1.0))
     life.submit(
         gang("alone", role(1, name="a"), at=2.0),
@@ -207,7 +207,7 @@ def test_a_job_whose_tasks_wait_apart_stands_once_with_all_that_it_could_still_g
 
 
 def growth(first: int, count: int) -> RoleAsk:
-    """So many tasks that a gang which runs could get."""
+    """A request for `count` more tasks of a running gang."""
     return msgspec.structs.replace(role(count), indexes=tuple(range(first, first + count)), minimum=0)
 
 

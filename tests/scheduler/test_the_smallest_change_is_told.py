@@ -1,4 +1,4 @@
-"""What a waiting gang is told would let it start now, really lets it start; and nothing is told when nothing helps."""
+"""A change proposed to a waiting gang really lets it start now; none is proposed when none helps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BUSY = tuple(gang(f"busy{at}", role(1, count), at=float(at)) for at, count in en
 
 
 def changes(life: Life, job: str) -> tuple[Change, ...]:
-    """What a waiting job is told; cluster and queue stay as they are, bit for bit."""
+    """The changes proposed to a waiting job; cluster and queue stay bit for bit the same."""
     before = life.cluster.digest(), life.queue.digest()
     reasons = explain(life.cluster, life.queue, life.policy, JobId(job), life.now)
     assert reasons is not None
@@ -182,7 +182,7 @@ def test_a_bound_on_its_duration_lets_a_job_pass_the_first_that_waits() -> None:
 
 
 def test_an_owner_may_pass_the_first_into_its_own_cells_whatever_was_remembered() -> None:
-    """Its cells are looked at past the head's place only if it is over by the head's start: each cycle says the same."""
+    """It may pass the head in its cells only if it ends before the head starts: each cycle gives the same result."""
     machines = [node("n1"), node("n2", labels={"disk": "fast"})]
     owner = QueueSpec("b", cells=(CellQuota("node", 1),), user_limit={"devices": 6})
     life, fast = Life(machines, [QueueSpec("a"), owner]), {"disk": "fast"}
@@ -266,11 +266,11 @@ def test_nothing_is_told_to_a_job_that_starts_or_that_others_yield_to() -> None:
     assert changes(life, "high") == ()
 
 
-# -- whatever is told is true -----------------------------------------------------------------------------------------
+# -- every proposal is true -------------------------------------------------------------------------------------------
 
 
 def applied(life: Life, request: GangRequest, change: Change) -> GangRequest:
-    """The request, or the queues, as a person would write them after this change."""
+    """The request, or the queues, as a user would write them after this change."""
     field = change.path.rpartition(".")[2]
     after = change.after
     if change.path.startswith("Queue/"):
@@ -319,7 +319,7 @@ def applied(life: Life, request: GangRequest, change: Change) -> GangRequest:
 
 
 def seconds(text: str) -> int:
-    """What `1h30m` means."""
+    """The seconds of a duration such as `1h30m`."""
     total, number = 0, ""
     for letter in text:
         if letter.isdigit():
@@ -331,7 +331,7 @@ def seconds(text: str) -> int:
 
 @st.composite
 def wanted(draw: st.DrawFn, job: str, at: float) -> GangRequest:
-    """A gang with some wishes."""
+    """A gang with random constraints."""
     count, minimum = draw(st.integers(1, 4)), None
     if draw(st.booleans()):
         minimum = draw(st.integers(1, count))
@@ -365,7 +365,7 @@ def wanted(draw: st.DrawFn, job: str, at: float) -> GangRequest:
 
 @st.composite
 def lives(draw: st.DrawFn) -> Life:
-    """A small cluster on which some gangs run and others wait."""
+    """A small cluster with some running and some waiting gangs."""
     machines = []
     for at in range(draw(st.integers(1, 4))):
         labels = {"disk": "fast"} if draw(st.booleans()) else {}

@@ -1,4 +1,4 @@
-"""Of equal gangs of one queue the one is next whose user holds and held least in it."""
+"""Among equal gangs of one queue, the user with the least present and past usage in it is next."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DAY = 86_400.0
 
 
 def array(user: str, size: int, *, at: float = 0.0, priority: int = 0, devices: int = 1) -> list[GangRequest]:
-    """So many jobs of one user, submitted one after the other."""
+    """`size` jobs of one user, submitted one after the other."""
     return [
         gang(f"{user}{number:03}", role(1, devices), user=user, at=at + number / 1000, priority=priority)
         for number in range(size)
@@ -28,7 +28,7 @@ def array(user: str, size: int, *, at: float = 0.0, priority: int = 0, devices: 
 
 
 def started(life: Life) -> list[str]:
-    """Who is placed by the next cycle, in order."""
+    """The jobs that the next cycle places, in order."""
     return [placed.job for placed in life.cycle().placements]
 
 

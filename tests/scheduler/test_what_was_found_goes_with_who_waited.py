@@ -1,4 +1,4 @@
-"""What was found out about gangs that wait no longer is told of none that come later, whoever still holds the old ones."""
+"""Cached findings about gangs that no longer wait are never used for later gangs, even while the old objects live."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_a_gang_like_one_that_was_withdrawn_gets_the_room_that_came_back_meanwhi
     before = gang("before", role(8), at=1.0, preemptible=False)
     life.submit(before)
     life.cycle(1.0)
-    held = list(life.queue.groups.values())  # as garbage that nobody has collected would
+    held = list(life.queue.groups.values())  # as uncollected garbage would
     life.queue.apply(GangWithdrawn(before.job, before.tasks))
     life.end("holder")
     life.cycle(2.0)

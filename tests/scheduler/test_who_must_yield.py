@@ -1,4 +1,4 @@
-"""Who has to make room for whom, in which order, and what nobody may do."""
+"""Preemption: the rules that allow it, the order of victims, and forbidden preemptions."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_a_gang_larger_than_its_limit_is_told_that_it_never_starts() -> None:
 
 
 def test_a_gang_that_may_be_asked_for_a_task_and_for_all_of_it_gives_each_task_once() -> None:
-    """Ending it frees 3 processors, not 3 and the 1.5 of its spare task again: nobody is ended for what would not fit."""
+    """Ending it frees 3 processors, not also the 1.5 of its spare task: no gang is ended in vain."""
     life = Life([node("n1", 4, cpu_millis=4000)])
     life.submit(gang("stays", role(1, cpu_millis=1000), preemptible=False))
     life.submit(gang("elastic", role(2, minimum=1, cpu_millis=1500), at=1.0, priority=1))

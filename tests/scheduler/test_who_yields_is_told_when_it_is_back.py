@@ -1,4 +1,4 @@
-"""A receipt's time is what known ends make of it: the preemptor's, or whoever else's comes first; else it is unknown."""
+"""The return time on a receipt is the end of the preemptor, or of another job if that frees room first; else unknown."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.scheduler.machines import gang, inventory, node, role
 
 
 def told(life: Life) -> dict[str, float | None]:
-    """When each that yielded is likely back."""
+    """The estimated return of each preempted job."""
     return {receipt.job: receipt.back_at for receipt in life.receipts}
 
 
 def preempted(*, preemptor: int, beside: int, nodes: int = 2) -> Life:
-    """A gang of four yields at 100 to one of four; another machine is taken by one that began at 0; bounds in seconds."""
+    """A gang of four preempts another at 100; another machine is taken by one started at 0; the bounds are in seconds."""
     life = Life([node(f"n{at}") for at in range(nodes)])
     life.submit(gang("beside", role(4), at=0.0, priority=50, max_duration_seconds=beside))
     life.submit(gang("low", role(4), at=1.0, priority=1))
@@ -136,7 +136,7 @@ def test_many_shapes_that_yield_are_told_by_the_preemptors_bound_alone() -> None
 
 
 def drained(*, elsewhere: int, bound: int = 0) -> float | None:
-    """When a gang of two nodes is likely back whose first node is drained at 100."""
+    """The estimated return of a gang of two nodes whose first node is drained at 100."""
     life = Life([node(f"n{at}") for at in range(3 + elsewhere)])
     life.submit(gang("moves", role(8)), gang("beside", role(4), at=1.0, max_duration_seconds=bound))
     life.cycle(0.0)

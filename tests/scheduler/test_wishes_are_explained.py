@@ -1,4 +1,4 @@
-"""Every refusal for what a gang wants of nodes, parts of devices and company names the wish and has the figures."""
+"""Every reason about node constraints, device fractions and affinity names the constraint and its numbers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ TAINT = (Taint("team", "vision"),)
 
 
 def machines(*fields: dict[str, object], others: tuple[Other, ...] = ()) -> Cluster:
-    """One node of two devices for each."""
+    """One node of two devices for each entry."""
     nodes = tuple(node(f"n{at}", 2, rack=f"r{at // 2}", **each) for at, each in enumerate(fields))  # type: ignore[arg-type]
     return World(nodes, list(others)).cluster()
 
 
 def why(target: Cluster, request: GangRequest) -> Reasons:
-    """What is told to the gang."""
+    """The gang's reasons."""
     found = explain(target, queue(request), Policy(), request.job, 0.0)
     assert found is not None
     return found

@@ -1,4 +1,4 @@
-"""Why: the service is tested over a real store (SQLite) with a clock that tests move and a door they answer."""
+"""Fixtures of the service tests: a real store (SQLite), a clock that tests move, and a stand-in for control."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEY = b"k" * 32
 
 
 class Door:
-    """Control as a test wants it: answers by path, or nobody there."""
+    """A stand-in for control: answers by path, or is unavailable."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}

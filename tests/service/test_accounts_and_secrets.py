@@ -1,4 +1,4 @@
-"""Why: accounts are few and powerful: what may be done with them, and that it is written down."""
+"""Changes of accounts and secrets, and their audit lines."""
 
 from __future__ import annotations
 

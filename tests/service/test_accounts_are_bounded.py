@@ -1,4 +1,4 @@
-"""What one account may have waiting, running and kept is bounded, and each may see what counts."""
+"""Limits on an account's waiting and running jobs and its stored data, and the view of its usage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Bounded = Callable[..., Service]
 
 @pytest.fixture
 def bounded(service: Service) -> Bounded:
-    """The service with these bounds for every account."""
+    """The service with these limits for every account."""
 
     def of(**bounds: int) -> Service:
         service.allowance = Allowance(**bounds)
@@ -105,7 +105,7 @@ async def test_a_job_born_as_an_object_is_refused_before_its_object_is_asked(bou
     await service.submit(ANN, wide, wait_for_capacity=True, birth=birth)
     with pytest.raises(TooManyRequests):
         await service.scale(ANN, "wide", replicas=3)
-    with pytest.raises(Unavailable):  # the door of these tests knows no object
+    with pytest.raises(Unavailable):  # the stand-in for control knows no object
         await service.scale(ANN, "wide", replicas=2)
 
 

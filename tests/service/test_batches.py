@@ -1,4 +1,4 @@
-"""A list of accounts is shown line by line first, and then done as a whole or not at all."""
+"""A list of accounts is previewed line by line, and then applied as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_a_name_stands_once_in_a_list(service: Service) -> None:
 
 
 async def test_an_account_of_a_list_never_has_the_id_of_another(service: Service) -> None:
-    """Its folders go by the id: a namesake of a deleted account would read what that one left."""
+    """Its folders are named by the id: a namesake of a deleted account would read the old one's files."""
     await service.create_user(ROOT, "old")
     await service.delete_user(ROOT, "old")
     await service.batch_users(ROOT, b"name\nold\nnew\n")

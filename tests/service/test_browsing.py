@@ -1,4 +1,4 @@
-"""People look into the folder that their tasks have on a storage."""
+"""Users browse the folder that their tasks have on a storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration is applied whole, checked against all that is there and runs, and taken back revision by revision."""
+"""Configuration is applied as a whole, checked against all documents and running jobs, and rolled back by revision."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHRINKS = {
 
 @pytest.fixture(autouse=True)
 def control(door: Door) -> Door:
-    """A control that sees no guarantee broken."""
+    """A control that finds no broken guarantee."""
     door.answers["/configuration/check"] = []
     return door
 

@@ -1,4 +1,4 @@
-"""Waiting jobs take other terms from their owners, managers of their queues and administrators, as a submit would."""
+"""Owners, queue managers and administrators edit waiting jobs under the rules of a submission."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.service.test_jobs import FAILED, _run
 
 @pytest.fixture
 async def teams(service: Service, store: Store) -> Service:
-    """Ann is a member of `vision` and may have crit there; bob manages it; `secret` is for nobody."""
+    """Ann is a member of `vision` and may use crit there; bob manages it; nobody may use `secret`."""
     queues = {
         "default": {},
         "vision": {"maxPriority": 200},

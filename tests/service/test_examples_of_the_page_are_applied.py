@@ -1,4 +1,4 @@
-"""What `docs/scheduling.md` shows is applied as it stands, by itself, and the second time changes nothing."""
+"""The examples of `docs/scheduling.md` apply unchanged, each by itself, and a second apply changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where replicas speak to each other, a stranger's half handshakes are few, and those who are kin are not counted."""
+"""TLS handshakes between replicas: unfinished ones of strangers are limited, those of replicas are not."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Counting(uvicorn.Server):
 
 @contextlib.asynccontextmanager
 async def answering(kin: Kin, gate: Gate, seconds: float = 150.0) -> AsyncIterator[int]:
-    """The port of a server for kin alone, whose handshakes come through the gate."""
+    """The port of a server for replicas alone, whose handshakes pass the gate."""
     application = Starlette(routes=[Route("/", lambda _: PlainTextResponse("kin"))])
     files = {"ssl_certfile": kin.certificate, "ssl_keyfile": kin.key}
     config = uvicorn.Config(application, log_config=None, lifespan="off", **files)
@@ -75,7 +75,7 @@ async def test_half_handshakes_are_counted_and_those_of_kin_are_not_kept(kin: Ki
                 answer = await client.get(f"https://127.0.0.1:{port}/", extensions={"sni_hostname": NAME})
                 return answer.text
 
-            for _ in range(2 * MOST):  # each has a connection that stays open
+            for _ in range(2 * MOST):  # each holds an open connection
                 assert await ask() == "kin"
             silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST)]
             await until(gate, MOST)

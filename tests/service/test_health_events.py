@@ -1,4 +1,4 @@
-"""What does not work at the server is told once, and so is that everything works again; a moment is not told of."""
+"""A fault of the server is reported once, and so is its end; short faults are not reported."""
 
 from __future__ import annotations
 

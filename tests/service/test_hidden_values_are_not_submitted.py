@@ -1,4 +1,4 @@
-"""Whoever copies another's job is told which values were hidden, instead of a job that runs with `(hidden)`."""
+"""A copied job with hidden values is refused with their names, instead of running with `(hidden)`."""
 
 from __future__ import annotations
 

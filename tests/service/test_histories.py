@@ -1,4 +1,4 @@
-"""A task's log across its attempts: any way of reading it gives the same bytes, and none of them ever changes."""
+"""A task's log across its attempts: every way of reading gives the same bytes, which never change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JOB = JobId("j000000000000")
 
 
 class Paper:
-    """The log of one attempt in memory; the first `gone` bytes of it are lost."""
+    """The log of one attempt in memory; its first `gone` bytes are lost."""
 
     def __init__(self, data: bytes = b"", *, gone: int = 0, ended: bool = True) -> None:
         self.data, self.gone, self.ended = data, gone, ended
@@ -49,7 +49,7 @@ class Paper:
 
 
 class Task:
-    """A task and its attempts, of which one job attempt has one each."""
+    """A task and its attempts."""
 
     def __init__(self, *logs: Paper) -> None:
         self.logs: dict[AttemptId, Paper] = {}
@@ -80,7 +80,7 @@ class Task:
         return await TaskHistory(f"{JOB}.worker.0", "all", self.chain, self.open).load()
 
     def whole(self) -> bytes:
-        """What the log has to be, from the attempts that printed."""
+        """The expected log, from the attempts that printed."""
         text, before = b"", None
         for step in self.steps:
             if data := self.logs[step.id].data:
@@ -142,7 +142,7 @@ async def test_a_follower_goes_on_into_the_next_attempt_and_ends_with_the_task()
     pieces = follow_source(await task.history(), 0)
     assert await anext(pieces) == b"one\n"
     waiting = asyncio.ensure_future(anext(pieces))
-    task.begin(Paper())  # it never began, so it never wrote
+    task.begin(Paper())  # it never started, so it never wrote
     third = task.begin(Paper(ended=False))
     first.end()
     third.write(b"two\n")
@@ -168,7 +168,7 @@ async def test_what_is_lost_of_an_earlier_attempt_is_passed_over() -> None:
     history = await task.history()
     assert await history.read(0, 100) == (6, b"6789")
     assert await history.tail(100) == 6
-    task.logs[task.steps[0].id].data = b"012345678"  # its end was on a machine that is gone
+    task.logs[task.steps[0].id].data = b"012345678"  # its last bytes were on a machine that is gone
     begin, data = await history.read(9, 100)
     assert (begin, data[:2]) == (10, b"\n[")
 

@@ -1,4 +1,4 @@
-"""A HiveD configuration replaces the virtual clusters; what the jobs of one that goes become is told first."""
+"""A HiveD configuration replaces the virtual clusters, after a preview of the jobs that it affects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESEARCH = "kind: Queue\nname: research\nlimit: {devices: 2}\n"
 
 @pytest.fixture(autouse=True)
 def control(door: Door) -> Door:
-    """A control that sees no guarantee broken."""
+    """A control that finds no broken guarantee."""
     door.answers["/configuration/check"] = []
     return door
 

@@ -1,4 +1,4 @@
-"""The file that somebody wrote is kept beside the job and given back, with placeholders for its secrets."""
+"""The original job file is stored with the job and returned, with placeholders for its secrets."""
 
 from __future__ import annotations
 

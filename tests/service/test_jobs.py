@@ -1,4 +1,4 @@
-"""Why: what people ask of stored jobs becomes an intent, or is refused with the reason."""
+"""Requests about stored jobs become intents, or are refused with the reason."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def _submit(service: Service, text: str = "", actor: Actor = ANN) -> JobId
 
 
 async def _run(store: Store, epoch: int, job: JobId, *, end: Completion | None = None) -> None:
-    """Let control say that the job runs on node n1, or has ended."""
+    """Store, as control would, that the job runs on node n1 or has ended."""
     stored = await store.load_job(job)
     assert stored is not None
     count = RoleCount(1, 1, running=0 if end else 1, failed=1 if end else 0)

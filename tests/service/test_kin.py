@@ -1,4 +1,4 @@
-"""Fronts and controls of one server know each other on a shared network by the server's key, and nobody else."""
+"""Mutual TLS by the server's key: fronts and controls of one server accept each other and nobody else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY = bytes(range(32))
 
 
 def shake_hands(server: Kin, client: ssl.SSLContext) -> bytes:
-    """What a client hears from a server that says hello to its kin; raises ssl.SSLError or OSError when it is none."""
+    """Shake hands as client and server and return the greeting; raises ssl.SSLError or OSError for a stranger."""
     ours, theirs = socket.socketpair()
     failed: list[BaseException] = []
 

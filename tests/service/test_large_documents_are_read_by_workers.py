@@ -1,4 +1,4 @@
-"""What a document says may be large where its text is small; neither is worked out in the loop that serves everybody."""
+"""Documents that are large, or small but expand to much, are handled by workers and not in the server's loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUEUE = json.dumps({"kind": "Queue", "name": "vision"})
 
 @pytest.fixture
 def handed(service: Service, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the functions that workers are given."""
+    """The names of the functions given to workers."""
     names: list[str] = []
     call = service.workers.call
 

@@ -1,4 +1,4 @@
-"""Why: the map of the cluster is the portal's face: every device once, in its cell, with who holds it."""
+"""The cluster map shows every device once, in its cell, with its holder."""
 
 from __future__ import annotations
 

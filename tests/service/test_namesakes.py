@@ -1,4 +1,4 @@
-"""An account that is made again under a deleted one's name begins with nothing."""
+"""A new account with a deleted one's name inherits nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: whoever can make this server believe a token is whoever they like, so every way to a wrong belief is tried."""
+"""Attacks on OpenID sign-in: forged tokens, keys, issuers and states are refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CLAIMS: dict[str, Any] = {
 
 
 class Site:
-    """What answers for a provider: its words, its keys, and what a code is worth."""
+    """A fake provider: its metadata, its keys, and the answer for each code."""
 
     def __init__(self) -> None:
         self.metadata = dict(METADATA)
@@ -107,7 +107,7 @@ async def test_a_token_of_the_provider_for_this_server_and_this_sign_in_is_belie
 
 
 def shared(secret: bytes) -> str:
-    """A token signed with a secret that the provider's clients have, or with what everybody has."""
+    """A token signed with a secret that all the provider's clients have, or with a public value."""
     body = f"{part({'alg': 'HS256', 'kid': 'one'})}.{part(CLAIMS)}"
     signature = hmac.new(secret, body.encode(), hashlib.sha256).digest()
     return f"{body}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
@@ -220,7 +220,7 @@ async def test_a_logout_token_must_be_one(claims: dict[str, Any], provider: Prov
         await provider.ended(signed(**{**good, **claims}))
 
 
-# -- the whole way ---------------------------------------------------------------------------------------------------
+# -- the whole sign-in -----------------------------------------------------------------------------------------------
 
 
 def openid_of(provider: Provider, at: VirtualClock, settings: OpenIdSettings = SETTINGS) -> OpenId:
@@ -228,7 +228,7 @@ def openid_of(provider: Provider, at: VirtualClock, settings: OpenIdSettings = S
 
 
 async def begun(openid: OpenId, site: Site, **claims: Any) -> tuple[dict[str, str], str]:
-    """A sign-in at the provider: what comes back, and the browser's cookie."""
+    """Start a sign-in at the provider; returns the callback's parameters and the browser's cookie."""
     started = await openid.begin("https://corral.example/cb", {"next": "/nodes"})
     asked = parse_qs(urlsplit(started.address).query)
     site.tokens = {"id_token": signed(nonce=asked["nonce"][0], **claims), "access_token": "t"}

@@ -1,4 +1,4 @@
-"""Files of OpenPAI are submitted like any others: their secrets are sealed with the job, and they wait for room."""
+"""OpenPAI job files are submitted like any others: their secrets are encrypted with the job, and they wait for devices."""
 
 from __future__ import annotations
 

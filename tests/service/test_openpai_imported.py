@@ -1,4 +1,4 @@
-"""Why: what an OpenPAI cluster vouched for opens this server exactly as long, and as far, as it should."""
+"""Imported OpenPAI accounts and tokens work here exactly as long, and as far, as they should."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a queue owns cells, a job of OpenPAI fills as many as its largest need, and never asks for more than there are."""
+"""Where a queue owns cells, an OpenPAI job requests cells for its largest need, and never more than the queue has."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.spec.openpai_files import job_file, role_of
 NUMBERS = itertools.count()
 OWNER = "vc1"
 SMALL = Node("local/n3", devices=(Device(0, "n3:0", model="K80"),), cpu_millis=1000, memory_bytes=1024**3)
-"""A machine with one device of a model that the virtual cluster has none of, and little beside it."""
+"""A machine with one device of a model that the virtual cluster lacks, and little else."""
 
 
 @pytest.fixture
 async def cells(store: Store, door: Door, machines: list[Node]) -> None:
-    """A virtual cluster that owns four cells of one A100; each comes with 4 processors and 8 GiB."""
+    """A virtual cluster that owns four cells of one A100; each has 4 processors and 8 GiB."""
     await store.put_queues([QueueRecord("default"), QueueRecord(OWNER, {"cells": [{"cell": "device", "count": 4}]})])
     share = {"engine": "local", "level": "device", "model": "A100", "devices": 1, "owned": 4}
     door.answers["/overview/queues"] = [{"name": "default"}, {"name": OWNER, "ownedDevices": 4, "cells": [share]}]

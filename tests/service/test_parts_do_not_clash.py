@@ -1,4 +1,4 @@
-"""The service is put together from parts that do not know each other: none may take another's name by accident."""
+"""The mixin classes of the service and the store do not override each other's names by accident."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One's own password is changed by whom it is, and what was open to the old one ends."""
+"""Users change only their own password, and the change ends the sessions of the old one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job's priority has a ceiling: its queue's, its account's or its groups'; without a grant it is that of prod."""
+"""A job's priority ceiling is that of its queue, account or groups; without a grant it is that of prod."""
 
 from __future__ import annotations
 

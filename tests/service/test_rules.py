@@ -1,4 +1,4 @@
-"""Why: the table of rules is the whole of who may do what; this is the same table written from the outside."""
+"""The authorization rules, as an independent table of roles and actions."""
 
 from __future__ import annotations
 

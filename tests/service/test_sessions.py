@@ -1,4 +1,4 @@
-"""Why: the doors: tokens, one-time links, passwords, job tokens."""
+"""Ways to sign in: tokens, one-time links, passwords, job tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody has of their own in a storage is nobody else's, whatever the storage takes names for."""
+"""Each account's own folder in a storage is private, whichever names the storage considers equal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SMB = "type: samba\naddress: //filer/home\n"
 
 
 async def prepared(service: Service, clock: VirtualClock, terms: str) -> tuple[Actor, Actor]:
-    """Ann and ann, the latter here first, who both have the storage."""
+    """Ann and ann, the latter created first, who both have the storage."""
     await service.apply_documents(ROOT, f"kind: Storage\nname: home\n{terms}")
     clock.advance(60)
     await service.store.put_group(Group("all", storages=("home",)))

@@ -1,4 +1,4 @@
-"""Why: a submit refuses everything that could not run, in one sentence, before anything is stored."""
+"""A submission that could never run is refused in one sentence before anything is stored."""
 
 from __future__ import annotations
 

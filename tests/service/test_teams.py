@@ -1,4 +1,4 @@
-"""Groups say who may use and who manages a queue; managers see, stop, reorder and limit what is theirs and no more."""
+"""Groups grant the use and the management of queues; managers see, stop, reorder and limit only their own queues' jobs."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ async def test_managers_limit_below_the_queues_own_and_no_apply_forgets_it(teams
 
 
 async def test_a_manager_writes_no_document_of_a_queue_that_a_cluster_document_defines(teams: Service) -> None:
-    """It would hide what administrators write there from then on."""
+    """Such a document would hide the administrators' later changes."""
     await teams.apply_documents(
         ROOT, "kind: Cluster\napiVersion: corral.dev/v1alpha1\nqueues:\n  default: {limit: {devices: 8}}\n"
     )

@@ -1,4 +1,4 @@
-"""What no machine could ever hold is refused at submit, and nothing that one could."""
+"""A job that no machine could ever hold is refused at submission, and no other."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def job(*devices: str, more: str = "") -> UnifiedJob:
 
 
 def machine(name: str, *models: str, broken: int = 0, **labels: str) -> Node:
-    """A node with devices of these models, 8 GiB each, and some broken ones besides."""
+    """A node with devices of these models, 8 GiB each, and `broken` more that are unhealthy."""
     devices = [Device(at, f"{name}:{at}", model=model, memory_bytes=2**33) for at, model in enumerate(models)]
     devices += [Device(len(models) + at, f"{name}:broken{at}", healthy=False) for at in range(broken)]
     return Node(f"local/{name}", devices=tuple(devices), cpu_millis=64_000, memory_bytes=2**40, labels=labels)
 
 
 def placed(wanted: UnifiedJob, *nodes: Node) -> bool:
-    """Whether the scheduler places the job on these nodes while nobody else is there."""
+    """Whether the scheduler places the job on these nodes when they are empty."""
     tasks = [TaskKey(role.name, index) for role in wanted.spec.roles for index in range(wanted.replicas_of(role.name))]
     request = gang_terms(wanted).request(JobId("j"), 0, tasks, user="ann", created_at=0.0)
     return place(cluster(*nodes), request) is not None

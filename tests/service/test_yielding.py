@@ -1,4 +1,4 @@
-"""Why: closing nodes is for administrators and is written down; suspending is for owners; receipts are for everybody."""
+"""Administrators close nodes, with an audit line; owners suspend jobs; everybody reads receipts."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Alter OpenPAI's sample jobs at random and compare our verdicts on their shape with those of OpenPAI's own validator.
+"""Alter OpenPAI's sample jobs at random and compare Corral's validation errors with those of OpenPAI's own validator.
 
-`python -m tests.spec.openpai_altered --data FOLDER --judge "node judge.js" [--count N] [--seed S]` prints how many are
-judged otherwise, and how many are refused in other words. The judge reads a job in JSON from each line and prints for
-each the errors of the Ajv schema of OpenPAI's REST server (src/rest-server/src/config/v2/protocol.js) as JSON text, or
-"". What a job names and does not have is no matter of its shape.
+`python -m tests.spec.openpai_altered --data FOLDER --judge "node judge.js" [--count N] [--seed S]` prints the number of
+jobs with another verdict, and with another message. The judge reads a job in JSON from each line. For each it prints
+the errors of the Ajv schema of OpenPAI's REST server (src/rest-server/src/config/v2/protocol.js) as JSON text, or "".
+References to parts that a job lacks are not compared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FIELDS: tuple[str, ...] = (
 
 
 class Difference(NamedTuple):
-    """A job that is judged otherwise, or in other words: what was altered, what OpenPAI says, and what we say."""
+    """A job with another verdict or message: the alteration, OpenPAI's errors, and Corral's."""
 
     alteration: str
     theirs: str
@@ -44,7 +44,7 @@ class Difference(NamedTuple):
 
 
 def alter(job: Any, draw: random.Random) -> str:
-    """Change one place of a job; what was changed, in words."""
+    """Change one place of a job; returns a description of the change."""
     places = [*_places(job, ())]
     holder, key, path = draw.choice(places)
     where = ".".join(str(step) for step in path)
@@ -73,7 +73,7 @@ def _places(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[Any, Any,
 
 
 def differences(data: Path, judge: str, count: int, seed: int) -> tuple[int, list[Difference]]:
-    """How many of `count` altered jobs OpenPAI refuses, and all that we say something else of."""
+    """The number of refused jobs among `count` altered ones, and all differences from Corral."""
     draw = random.Random(seed)
     jobs = [yaml.safe_load(file.read_text()) for file in sorted((data / "openpai" / "jobs-v2").glob("*"))]
     altered = []
@@ -89,7 +89,7 @@ def differences(data: Path, judge: str, count: int, seed: int) -> tuple[int, lis
 
 
 def _said(text: str) -> str:
-    """What of the job's shape we refuse it for; "" where it has the right one."""
+    """Corral's error about the job's schema; "" when the schema is kept."""
     try:
         read_protocol(text)
     except ProtocolError as error:

@@ -1,4 +1,4 @@
-"""Why: OpenPAI's recorded jobs and verdicts are found in one place, and skipped loudly where they are not."""
+"""Load OpenPAI's recorded jobs and verdicts; tests without them are skipped with a message."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ taskRoles:
 
 
 def recorded(data_folder: Path, name: str) -> Any:
-    """One of the files that OpenPAI's own code was recorded in."""
+    """One of the files recorded from OpenPAI's own code."""
     file = data_folder / "openpai" / name
     if not file.is_file():
         pytest.skip(f"OpenPAI's recorded jobs are not here: set CORRAL_DATA to the folder that has openpai/{name}")
@@ -38,7 +38,7 @@ def samples(data_folder: Path, version: int) -> list[Path]:
 
 
 def job_file(**changes: Any) -> str:
-    """The smallest job of protocol v2, with other fields at its top; those that are None are left out."""
+    """The smallest job of protocol v2, with other top-level fields; those that are None are left out."""
     data: dict[str, Any] = yaml.safe_load(MINIMAL) | changes
     return yaml.safe_dump({key: value for key, value in data.items() if value is not None}, sort_keys=False)
 

@@ -1,4 +1,4 @@
-"""Alnair's documents become jobs: each field has its place, or a sentence at its line."""
+"""Alnair's documents become jobs: each field is translated, or refused with its line."""
 
 from __future__ import annotations
 

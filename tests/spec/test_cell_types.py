@@ -1,4 +1,4 @@
-"""Cell types and chains of any depth, forests, mixed models on one node and device numbers of one's own (H1)."""
+"""Cell types and chains of any depth, forests, mixed models on one node and explicit device numbers (H1)."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_level_that_only_labels_name_is_the_widest() -> None:
 
 
 def test_a_large_cluster_is_indexed_from_a_line() -> None:
-    """`bench place-65536` has the time; here is what it must be: every device of 512 racks, each rack a slice."""
+    """`bench place-65536` measures the time; this checks the result: every device of 512 racks, each rack a slice."""
     document = load_cluster(
         "node: {devices: {count: 8, cells: {pcie-switch: 2}}}\nracks: {'rack[001-064]': {nodes: 'node[0001-1024]'}}"
     )

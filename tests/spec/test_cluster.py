@@ -1,4 +1,4 @@
-"""A short description of machines becomes every node and device with the cells it is in."""
+"""A short description of machines expands to every node and device with its cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a document says of cells, all of it and nothing else is in the machines; whatever else it says is refused."""
+"""A document's cells become exactly its machines; any other document is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Document = dict[str, Any]
 
 @st.composite
 def forests(draw: st.DrawFn) -> tuple[Document, dict[str, list[int]]]:
-    """A document with up to three chains of random depth, and by node the device numbers that it must have."""
+    """A document with up to three chains of random depth, and the expected device numbers by node."""
     types: Document = {}
     cells: list[Document] = []
     wanted: dict[str, list[int]] = {}
@@ -60,7 +60,7 @@ def forests(draw: st.DrawFn) -> tuple[Document, dict[str, list[int]]]:
 def test_every_leaf_is_a_device_of_its_node_and_every_cell_is_counted(
     drawn: tuple[Document, dict[str, list[int]]],
 ) -> None:
-    """H1, for random chains: all leaves, under their numbers, in cells of their types, and nothing else."""
+    """H1, for random chains: all leaves, under their numbers, in cells of their types, and no others."""
     document, wanted = drawn
     cluster = load_cluster(document)
     assert {node.name: [device.index for device in node.devices] for node in cluster.nodes} == wanted
@@ -79,7 +79,7 @@ def test_every_leaf_is_a_device_of_its_node_and_every_cell_is_counted(
 def test_a_document_that_was_written_out_is_the_same_cluster(
     drawn: tuple[Document, dict[str, list[int]]],
 ) -> None:
-    """Cells written many at once equal the same cells written one by one."""
+    """Cells written as a range equal the same cells written one by one."""
     document, _ = drawn
     alone: list[Document] = []
     for cell in document["cells"]:

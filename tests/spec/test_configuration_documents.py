@@ -1,4 +1,4 @@
-"""Queues, virtual clusters and policies are documents of their own: many in one file, each checked where it stands."""
+"""Queues, virtual clusters and policies are documents of their own: many in one file, each error with its line."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def queues(text: str) -> list[QueueDocument]:
     ],
 )
 def test_quotas_that_do_not_add_up_are_told_with_the_numbers(text: str, path: tuple[object, ...], said: str) -> None:
-    """H2's first half: what is promised is checked against what there is before anything is applied."""
+    """H2's first half: promised cells are checked against the machines before a document is applied."""
     cluster = load_document(SITE)[0]
     assert isinstance(cluster, ClusterDocument)
     assert (path, said) in quota_findings(cluster, queues(text))

@@ -1,4 +1,4 @@
-"""The definition of UnifiedJob objects is what a cluster takes, and says of every field what the model says."""
+"""The CRD of UnifiedJob is valid for a cluster and describes every field as the model does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents that are written as cell types reach HiveD's algorithm in its own language, and come back the same (H1, H2)."""
+"""Documents written as cell types become HiveD's configuration, and convert back unchanged (H1, H2)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def exported(text: str | dict[str, Any]) -> tuple[ClusterDocument, HivedCluster]
 def leaves(
     hived: HivedCluster, cell: HivedPhysicalCell, name: str, node: str, first: int
 ) -> list[tuple[str, str, int]]:
-    """Node, type and number of every device, as HiveD numbers what is not written."""
+    """Node, type and number of every device, numbered as HiveD does where a number is missing."""
     known = hived.physical_cluster.cell_types.get(name)
     if known is None:
         return [(node, name, int(cell.cell_address or first))]

@@ -1,4 +1,4 @@
-"""Foreign objects are shown their jobs in their own words, and clusters take them by definitions written here."""
+"""Foreign objects get a status in their own format, and clusters accept Corral's CRDs for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FrameworkController's documents become jobs: policies keep their words, pods become roles, the rest is refused."""
+"""FrameworkController's documents become jobs: policies keep their terms, pods become roles, the rest is refused."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_what_was_asked_of_hived_is_asked_of_corral() -> None:
 
 
 def of_hived(name: str, **said: Any) -> dict[str, Any]:
-    """A role whose pods ask HiveD for one device."""
+    """A role whose pods request one device from HiveD."""
     found = role(name)
     asked = json.dumps({"virtualCluster": "vision", "priority": 100, "leafCellNumber": 1, **said})
     found["task"]["pod"]["metadata"] = {"annotations": {"hivedscheduler.microsoft.com/pod-scheduling-spec": asked}}

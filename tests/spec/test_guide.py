@@ -1,4 +1,4 @@
-"""The guide for people shows only what works."""
+"""Every example of the user guide works."""
 
 from __future__ import annotations
 

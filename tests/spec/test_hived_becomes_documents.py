@@ -41,13 +41,13 @@ virtualClusters:
 
 @pytest.fixture
 def design(data_folder: Path) -> dict[str, Any]:
-    """HiveD's design configuration, as the recorded cases hold it."""
+    """HiveD's design configuration, from the recorded cases."""
     config: dict[str, Any] = json.loads((data_folder / "hived" / "cases.json").read_text())["scenarios"][0]["config"]
     return config
 
 
 def leaves(cell: dict[str, Any], node: str, types: dict[str, Any]) -> list[tuple[str, str, int]]:
-    """Node, type and index of every device of a physical cell that writes all its children, by HiveD's own rules."""
+    """Node, type and index of every device of a physical cell with explicit children, by HiveD's own rules."""
     if cell["cellType"] not in types:
         return [(node, cell["cellType"], int(cell["cellAddress"]))]
     node = cell["cellAddress"] if types[cell["cellType"]]["isNodeLevel"] else node
@@ -55,7 +55,7 @@ def leaves(cell: dict[str, Any], node: str, types: dict[str, Any]) -> list[tuple
 
 
 def test_the_design_configuration_has_every_leaf(design: dict[str, Any]) -> None:
-    """H1: 21 cell types, 10 top cells, mixed models on one node, indices of one's own."""
+    """H1: 21 cell types, 10 top cells, mixed models on one node, explicit indices."""
     physical = design["physicalCluster"]
     assert (len(physical["cellTypes"]), len(physical["physicalCells"])) == (21, 10)
     documents = load_document(design)
@@ -123,7 +123,7 @@ def test_a_cluster_file_may_be_hiveds_or_openpais(wrapped: bool) -> None:
 
 
 def test_what_cannot_be_is_refused_where_it_stands() -> None:
-    """H2: more cells owned than there are."""
+    """H2: more cells owned than exist."""
     with pytest.raises(SpecError, match=r"virtualClusters: the virtual clusters own 2 cells of type K80-NODE"):
         load_document(PAI.replace("{cellType: K80-NODE, cellNumber: 1}", "{cellType: K80-NODE, cellNumber: 2}"))
     with pytest.raises(SpecError, match="name: expected letters"):

@@ -1,4 +1,4 @@
-"""HiveD's and OpenPAI's own YAML loads unchanged, and what cannot be is refused with the path (score rows H1, H2)."""
+"""HiveD's and OpenPAI's own YAML loads unchanged, and errors name their path (score rows H1, H2)."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_h2_what_cannot_be_is_refused_with_the_path_and_the_reason(
 
 
 def test_two_pinned_devices_in_two_nodes_break_two_nodes() -> None:
-    """The plain count of HiveD does not see it: 1 node is owned, 2 are there, and none of them is whole."""
+    """HiveD's plain count misses this: 1 node is owned, 2 exist, and neither of them is whole."""
     config = copy.deepcopy(GOOD)
     leaves = [{"cellChildren": [{"pinnedCellId": "x"}, {}]}, {}]
     config["physicalCluster"]["physicalCells"] = [

@@ -1,4 +1,4 @@
-"""The code folder is found in either form, and nothing else is taken for one."""
+"""The code folder is found in either form of a job file, and no other field is taken for one."""
 
 from __future__ import annotations
 

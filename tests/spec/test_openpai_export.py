@@ -1,4 +1,4 @@
-"""Why: what a cluster is made of comes in many shapes under any name; each must be known for what it is, or be named."""
+"""Files of an OpenPAI cluster's export are recognized by their content under any name, or reported as unknown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HASH = "ab" * 64
 
 
 def export_of(**files: Any) -> Export:
-    """What files are; `a__yaml` stands for `a.yaml`, a dot in a folder's place is written `___`."""
+    """The export's files by kind; `a__yaml` stands for `a.yaml`, and `___` for the dot of a folder's name."""
     named = {name.replace("___", "/").replace("__", "."): value for name, value in files.items()}
     return read_export(
         {name: (value if isinstance(value, str) else json.dumps(value)).encode() for name, value in named.items()}

@@ -1,4 +1,4 @@
-"""OpenPAI's protocol v2 is taken and refused exactly where OpenPAI takes and refuses it, in its own words."""
+"""OpenPAI's protocol v2 is accepted and refused exactly as by OpenPAI, with its messages."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from corral.spec.openpai.rendering import render
 from tests.spec.openpai_files import MINIMAL, job_file, recorded, role_of, samples
 
 RECORDED_LENGTH = 300
-"""So many characters of each of OpenPAI's messages were kept."""
+"""Characters kept of each recorded message of OpenPAI's."""
 CRASHES = ("Cannot convert undefined", "Cannot use 'in' operator")
-"""Where OpenPAI's own code fell over; we say what is wrong instead."""
+"""Messages of crashes in OpenPAI's own code, where Corral reports the actual error."""
 
 
 def test_every_recorded_verdict_agrees_and_is_told_in_the_same_words(data_folder: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_chosen_deployment_without_roles_is_refused_in_words() -> None:
 
 
 def test_errors_come_in_the_order_in_which_ajv_finds_them() -> None:
-    """A required field that has a rule is missed where its value would be checked, after what may not be there."""
+    """A missing required field with a rule is reported where its value would be checked, after the unknown fields."""
     broken = errors_of(job_file(taskRoles={"a": role_of(resourcePerInstance={"1st": 1, "cpu": "x", "gpu": 0})}))
     assert [(each["keyword"], each["params"]) for each in broken] == [
         ("additionalProperties", {"additionalProperty": "1st"}),

@@ -1,4 +1,4 @@
-"""What OpenPAI's server fills into commands is filled in the same way; what only the task may see stays a template."""
+"""Commands are rendered as OpenPAI's server does; values that only the task may see stay templates."""
 
 from __future__ import annotations
 

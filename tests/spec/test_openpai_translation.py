@@ -1,4 +1,4 @@
-"""A job of OpenPAI becomes a complete UnifiedJob that loses nothing but its secrets, and comes back as it was."""
+"""An OpenPAI job becomes a complete UnifiedJob that loses only its secrets, and converts back unchanged."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ ONE_GPU = {"cpu": 1, "memoryMB": 1, "gpu": 1}
 
 
 def cells_of(roles: dict[str, dict[str, Any]], **hived: dict[str, Any]) -> tuple[str, list[str], list[str]]:
-    """The pinned cell of a job, and by its roles their own ones and their affinity groups."""
+    """A job's pinned cell, and by role the pinned cells and affinity groups."""
     said = {"hivedScheduler": {"taskRoles": hived}}
     spec = job_of(extras=said, taskRoles=roles).spec
     return spec.pinned_cell, [each.pinned_cell for each in spec.roles], [each.affinity_group for each in spec.roles]

@@ -1,4 +1,4 @@
-"""Protocol v1: what is taken and what is refused, and what each of its words means for the job that it becomes."""
+"""Protocol v1: accepted and refused jobs, and the meaning of each field in the resulting job."""
 
 from __future__ import annotations
 

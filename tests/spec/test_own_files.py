@@ -1,4 +1,4 @@
-"""The text of a file is kept as it was written, without the secrets in it."""
+"""The text of a job file is stored as written, without its secrets."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_text_that_may_have_a_secret_in_pieces_is_not_kept(text: str) -> None:
 
 
 def calls(text: str) -> tuple[int, bool]:
-    """How many calls it takes to take the secrets out of a text, and whether that is kept."""
+    """The number of calls that removing the secrets takes, and whether the text is kept."""
     made, data = 0, parse_source(text).data
 
     def count(_frame: object, event: str, _what: object) -> None:

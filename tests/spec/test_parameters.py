@@ -1,4 +1,4 @@
-"""One file serves many runs: references stand for parameters, and overrides replace them."""
+"""References in a job file stand for parameters, and overrides replace their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every problem of a document is told where it is, in words that say what to write instead."""
+"""Every problem of a document is reported with its place and a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is accepted is canonical: it reads back as itself, from data, from JSON, and from what is not default."""
+"""Accepted documents are canonical: they read back equal from data, from JSON, and without defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corral.spec.shortening import short_form
 from tests.examples import examples
 
 FEW = settings(max_examples=examples(40))
-"""The documents are large; other tests look into each field."""
+"""Few examples: the documents are large, and other tests cover each field."""
 
 names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12).filter(
@@ -75,7 +75,7 @@ elastic = st.tuples(counts, counts).map(lambda pair: {"min": min(pair), "max": m
 
 @st.composite
 def short_jobs(draw: st.DrawFn) -> dict[str, Any]:
-    """Short documents that are accepted, with at most one elastic role."""
+    """Valid short documents with at most one elastic role."""
     written = draw(st.dictionaries(names, roles(counts), min_size=1, max_size=3))
     if draw(st.booleans()):
         written[draw(st.sampled_from(sorted(written)))]["replicas"] = draw(elastic)

@@ -1,4 +1,4 @@
-"""The published schemas and pages say what the models check: no more, no less, nothing forgotten."""
+"""The published schemas and pages describe exactly the models' checks."""
 
 from __future__ import annotations
 

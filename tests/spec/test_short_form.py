@@ -1,4 +1,4 @@
-"""What people write by hand becomes the canonical document, field by field."""
+"""The short form of a job file becomes the canonical document, field by field."""
 
 from __future__ import annotations
 

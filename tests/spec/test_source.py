@@ -1,4 +1,4 @@
-"""Text from outside is read as YAML 1.2 within bounds, whatever it holds."""
+"""Text from outside is read as YAML 1.2 within bounds, whatever its content."""
 
 from __future__ import annotations
 

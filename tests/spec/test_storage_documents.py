@@ -1,4 +1,4 @@
-"""Storages are declared in documents, and named by jobs; what does not fit is refused with what would."""
+"""Storages are declared in documents and named by jobs; a refusal lists the valid choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server shows of a stored job can be submitted again, and `--set` is refused where it would change nothing."""
+"""A stored job as the server shows it can be submitted again, and `--set` without effect is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of several documents: the one job is read at its own lines, objects of a cluster are named, the rest is refused."""
+"""Files of several documents: the one job is read at its own lines, cluster objects are named, the rest is refused."""
 
 from __future__ import annotations
 

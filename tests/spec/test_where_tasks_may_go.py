@@ -1,4 +1,4 @@
-"""What a job says of the nodes, devices and company it wants: every form of it means the same, and bad input is refused."""
+"""A job's constraints on nodes, devices and affinity: every form means the same, and bad input is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corral.spec.shortening import short_form
 
 
 def asked(text: str) -> GangRequest:
-    """What the scheduler is asked for by a job of one role `w` with these fields."""
+    """The scheduler's request for a job of one role `w` with these fields."""
     job = load_job(text)
     tasks = [TaskKey(role.name, 0) for role in job.spec.roles]
     assert load_job(short_form(job)).to_json() == job.to_json()
@@ -81,7 +81,7 @@ def test_a_fraction_is_so_much_of_one_device() -> None:
 
 @pytest.mark.parametrize("zero", ["0", "0Mi", "0.0Gi", "0GB"])
 def test_an_amount_of_memory_that_is_nothing_asks_for_no_part(zero: str) -> None:
-    """A part of no size once divided by zero in the scheduler, which ended control."""
+    """A fraction of zero once caused a division by zero in the scheduler, which ended control."""
     whole = asked(role(f"resources: {{devices: {{count: 2, share: {{memory: {zero}}}}}}}")).roles[0].devices
     assert (whole.count, whole.share) == (2, None)
     part = asked(role(f"resources: {{devices: {{share: {{memory: {zero}, memoryPercent: 5}}}}}}")).roles[0].devices

@@ -1,4 +1,4 @@
-"""An object store, and the workers that check what is stored, as in a server."""
+"""An object store, and workers that check uploads, as in a server."""
 
 from __future__ import annotations
 

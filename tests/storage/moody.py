@@ -1,4 +1,4 @@
-"""Why: a blob store that is away for a while is tried in memory, and the logs of a replica are a folder."""
+"""An in-memory blob store that can be unavailable, and a folder with the logs of one replica."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TASK = attempt_id(JOB, 0, "worker", 0, 0)
 
 
 class Moody(MemoryFileSystem):
-    """A store in memory that can be away."""
+    """A store in memory that can be unavailable."""
 
     cachable = False
     away = False
@@ -63,19 +63,19 @@ class Machine:
         self.shelf = LogShelf(self.store, archive)
 
     def write(self, data: bytes, attempt: AttemptId = TASK) -> Path:
-        """Have a log grow."""
+        """Append to a log."""
         path = Path(self.store.prepare(attempt)[0])
         with open(path, "ab") as file:
             file.write(data)
         return path
 
     def grows(self, mark: str = "1.0.1.0", attempt: AttemptId = TASK) -> None:
-        """Have what there is of a log be copied by the next sweep."""
+        """Make the next sweep copy the present part of a log."""
         size = os.stat(self.store.path(attempt, "all")).st_size
         self.archiver.growing = lambda: [Growing(attempt, "all", size, mark)]
 
     async def read(self, attempt: AttemptId = TASK, stream: str = "all") -> bytes:
-        """A whole log, wherever it is."""
+        """A whole log, from the disk or the archive."""
         source = await self.shelf.source(attempt, stream)
         try:
             return await whole(source)
@@ -84,7 +84,7 @@ class Machine:
 
 
 async def whole(source: LogFile | ArchivedLog, piece: int = 1 << 20) -> bytes:
-    """All bytes there are."""
+    """All available bytes."""
     found, at = b"", 0
     while (read := await source.read(at, piece))[1]:
         found += read[1]

@@ -1,4 +1,4 @@
-"""Who looks into a storage sees what their tasks could, and finds no way out of its folder."""
+"""Browsing a storage shows only the folder that the user's tasks see, without a way out of it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def test_a_large_file_comes_in_pieces(root: Path) -> None:
 
 
 class Hanging(LocalFolder):
-    """The folder of a file server that is away until it is let go."""
+    """The folder of a file server that hangs until it is released."""
 
     def __init__(self) -> None:
         super().__init__("/", "", None)
@@ -123,7 +123,7 @@ class Hanging(LocalFolder):
         return Listing([])
 
     async def fill(self, browser: Browser, users: int) -> list[asyncio.Task[Listing]]:
-        """Have so many users take all the slots that each of them may have."""
+        """Let `users` users take all the slots that each of them may have."""
         calls = [
             asyncio.create_task(browser.entries("away", self, "", "", 1, user=f"user-{user}"))
             for user in range(users)
@@ -206,7 +206,7 @@ async def test_who_waits_no_more_holds_no_slot() -> None:
     waiting = [asyncio.ensure_future(slots.take("ann", 60)) for _ in range(2)]
     await asyncio.sleep(0)
     slots.give_back("ann")
-    waiting[0].cancel()  # it was given the slot and never ran again
+    waiting[0].cancel()  # it got the slot and never ran again
     await asyncio.wait_for(waiting[1], 20)
     for _ in range(2):
         assert not slots.idle

@@ -1,4 +1,4 @@
-"""Code archives are stored by content, and none of them can write outside of its folder."""
+"""Code archives are stored by content hash, and none of them can write outside of its folder."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_harmful_archive_is_refused_and_nothing_is_written(tmp_path: Path, wha
 
 
 def header(kind: bytes = tarfile.REGTYPE, *, size: bytes = b"%011o" % 0, name: bytes = b"f") -> bytes:
-    """The block of a header, with whatever stands in its size."""
+    """A header block with any bytes as its size."""
     block = bytearray(512)
     block[: len(name)] = name
     block[100:108] = b"0000644\0"
@@ -91,13 +91,13 @@ def header(kind: bytes = tarfile.REGTYPE, *, size: bytes = b"%011o" % 0, name: b
 
 
 def extended(text: bytes, kind: bytes = tarfile.XHDTYPE, *, many: int = 1) -> bytes:
-    """Extended headers, and a file that they are about."""
+    """Extended headers, and the file that they describe."""
     one = header(kind, size=b"%011o" % len(text)) + text.ljust(-(-len(text) // 512) * 512, b"\0")
     return one * many + header()
 
 
 def record(keyword: bytes, value: bytes) -> bytes:
-    """A record of an extended header, with its length before it."""
+    """A record of an extended header, with its length in front."""
     rest = b" " + keyword + b"=" + value + b"\n"
     length = len(rest)
     while len(b"%d" % length) + len(rest) != length:

@@ -1,4 +1,4 @@
-"""Code that one replica was sent is at a URI where every other finds it, whole or not at all."""
+"""Code uploaded to one replica is at a URI where every other finds it, complete or not at all."""
 
 from __future__ import annotations
 

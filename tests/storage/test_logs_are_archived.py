@@ -1,4 +1,4 @@
-"""What a log has grown by goes to the archive, comes back whole on an empty disk, and is read from there by anybody."""
+"""New bytes of a log go to the archive, return complete on an empty disk, and are readable there by any replica."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_a_restore_that_is_cancelled_writes_into_no_other_file(
     threading.Timer(0.2, written.set).start()
     with pytest.raises(asyncio.CancelledError):
         await restoring
-    with open(tmp_path / "another", "wb") as another:  # it has the number of the log's file
+    with open(tmp_path / "another", "wb") as another:  # it has the inode number of the log's file
         await asyncio.to_thread(written.wait, 10)
     assert Path(another.name).read_bytes() == b""
     assert Path(two.store.path(TASK, "all")).read_bytes() == b"a line\n"
@@ -154,7 +154,7 @@ async def test_what_ended_while_the_store_was_away_is_archived_later(
     with pytest.raises(Unavailable):
         await two.shelf.source(TASK)
     remote.away = False
-    again = Machine(tmp_path / "one", one.archiver.archive)  # the server has been killed meanwhile
+    again = Machine(tmp_path / "one", one.archiver.archive)  # the server was killed meanwhile
     await again.archiver.sweep()
     assert await two.read() == b"kept"
 
@@ -246,7 +246,7 @@ def test_who_follows_the_archive_hears_what_is_added(one: Machine, archive: LogA
 def test_whoever_copies_in_whatever_order_the_archive_has_the_log(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bytes, int]]
 ) -> None:
-    """Two replicas copy the same log by turns, each with what it knew of the archive at some time before."""
+    """Two replicas copy the same log in turns, each with outdated knowledge of the archive."""
 
     async def work() -> None:
         archive = Moody().archive()

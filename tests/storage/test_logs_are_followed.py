@@ -1,4 +1,4 @@
-"""Log readers see every byte once, the moment it is written, until the log is complete."""
+"""Log readers see every byte once, as soon as it is written, until the log is complete."""
 
 from __future__ import annotations
 

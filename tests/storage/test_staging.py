@@ -1,4 +1,4 @@
-"""Data is copied whole, again only where it must be, and never outside of its destination."""
+"""Staging copies data completely, again only when needed, and never outside of its destination."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_copy_that_was_cut_off_goes_on_where_it_stopped(tree: Path, tmp_path: 
     there = tmp_path / "there"
     there.mkdir()
     part = there / "a.bin.corral-part"
-    marked = b"\0" * 1_000_000  # kept as it is: proof that this part was not copied again
+    marked = b"\0" * 1_000_000  # shows that this part was not copied again
     part.write_bytes(marked)
     run(tree, there)
     content = (there / "a.bin").read_bytes()

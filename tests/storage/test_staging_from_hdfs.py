@@ -1,4 +1,4 @@
-"""Data comes from HDFS and goes back, by its own protocol and over HTTP, at a real NameNode and DataNode."""
+"""Staging from and to HDFS, by its own protocol and over HTTP, with a real NameNode and DataNode."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEMES = pytest.mark.parametrize("scheme", ["hdfs", "webhdfs"])
 
 @pytest.fixture(scope="module")
 def hdfs() -> Iterator[Hdfs]:
-    """One with two folders that are Ada's, and one that is not."""
+    """A cluster with two folders of Ada's, and one that is not hers."""
     if reason := jars.missing():
         pytest.skip(reason)
     jars.folder()
@@ -39,7 +39,7 @@ def hdfs() -> Iterator[Hdfs]:
 
 
 def at(hdfs: Hdfs, scheme: str, path: str) -> str:
-    """The URI of something below Ada's folder for the scheme, or with a slash in front of something else."""
+    """The URI of a path below Ada's folder for the scheme; a path with a leading slash is absolute."""
     base = hdfs.native if scheme == "hdfs" else hdfs.web
     return f"{base}{path}" if path.startswith("/") else f"{base}/ada/{scheme}/{path}"
 
@@ -50,7 +50,7 @@ def stage(source: object, target: object) -> subprocess.CompletedProcess[str]:
 
 
 def staged(source: object, target: object) -> str:
-    """What it said; it must succeed."""
+    """Stage, which must succeed; returns the output."""
     done = stage(source, target)
     assert done.returncode == 0, done.stderr
     return done.stderr

@@ -1,4 +1,4 @@
-"""Data comes from an object store and goes back, with what opens it taken from the environment alone."""
+"""Staging from and to an object store, with credentials from the environment alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_tree_goes_to_a_bucket_and_comes_back_and_is_moved_once(tmp_path: Path
     for made in (tree / "a.bin", tree / "deep" / "ü.txt"):
         os.utime(
             made, (1_000_000_000, 1_000_000_000)
-        )  # S3 tells whole seconds: of one file age is not known within one
+        )  # S3's times are whole seconds: within one, the newer file is unknown
     went = stage(tree, "s3://data/run/1", environment)
     assert went.returncode == 0, went.stderr
     again = stage(tree, "s3://data/run/1", environment)

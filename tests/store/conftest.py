@@ -1,4 +1,4 @@
-"""Why: every test of the store runs on SQLite and on PostgreSQL; the second needs a server, started once."""
+"""Fixtures that run every test of the store on SQLite and on PostgreSQL, whose server is started once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def store_url(database: PostgresServer | None, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def empty_url(database: PostgresServer | None, tmp_path: Path) -> Iterator[str]:
-    """The URL of an empty database; SQLite's file is not there yet."""
+    """The URL of an empty database; SQLite's file does not exist yet."""
     if database is None:
         yield f"sqlite:///{tmp_path / 'empty.db'}"
         return

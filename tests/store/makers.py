@@ -1,4 +1,4 @@
-"""Why: tests say only what matters to them of a job, a lease or a batch; the rest is filled in here."""
+"""Builders of jobs, leases and batches that fill in the fields which a test does not set."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def new_job(name: str = "", user: str = "ann", **fields: Any) -> NewJob:
 
 
 def with_tasks(job: NewJob, count: int) -> NewJob:
-    """The job with so many tasks that wait."""
+    """The job with `count` waiting tasks."""
     summary = msgspec.structs.replace(job.summary, tasks=TaskCounts(count, count))
     return msgspec.structs.replace(job, summary=summary)
 

@@ -1,4 +1,4 @@
-"""The attempts of a task in their order, as its log asks for them, and whether one of them is over."""
+"""The attempts of a task in order, as the log reader needs them, and whether one of them has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: a backup that cannot be restored is none; it is taken while the server works, from and to either database."""
+"""Backup and restore while the server works, from and to either database."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_a_backup_restores_everything_on_either_database(
 
 
 async def test_a_backup_is_one_moment_while_others_write(store: Store, tmp_path: Path, clock: Ticking) -> None:
-    """Each submit is in the copy whole or not at all, and so is everything before it."""
+    """Each submission is in the copy as a whole or not at all, and so are all earlier ones."""
     writing = asyncio.create_task(_submit_many(store))
     await asyncio.sleep(0)
     await store.backup(tmp_path / "backup")

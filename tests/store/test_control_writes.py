@@ -1,4 +1,4 @@
-"""Why: control's batches are all or nothing, in order, and only the leader's."""
+"""Control's batches are atomic, ordered, and accepted only from the leader."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ async def test_a_job_removed_leaves_only_a_line_of_history(store: Store) -> None
 async def test_event_numbers_follow_the_order_of_commits_across_processes(
     store: Store, open_more: Callable[[], Awaitable[Store]]
 ) -> None:
-    """A reader that always goes on after the last number it saw misses no event, whoever writes."""
+    """A reader that always continues after its last number misses no event, whoever writes."""
     epoch, other = await _led(store), await open_more()
     seen: list[int] = []
     writing = True

@@ -1,4 +1,4 @@
-"""Why: what a killed process had acknowledged must be there, whole, and the next one must go on at once."""
+"""Everything that a killed process had acknowledged is stored completely, and the next process works at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_no_acknowledged_submit_is_lost_when_the_writer_is_killed(store_ur
 
 
 def _killed_round(url: str, number: int) -> set[str]:
-    """Run the writer, kill it at a moment drawn for the round, and return what it had acknowledged."""
+    """Run the writer, kill it at a random moment of the round, and return its acknowledged ids."""
     with subprocess.Popen([sys.executable, str(_WRITER), url, str(number)], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"

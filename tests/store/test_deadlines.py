@@ -1,4 +1,4 @@
-"""Calls end in time on SQLite too: long questions are interrupted, and who is not waited for stores nothing."""
+"""Calls have deadlines on SQLite too: long queries are interrupted, and a write that gave up waiting is never stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONG = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i 
 
 
 async def opened(folder: Path, seconds: float) -> Store:
-    """A store whose calls may take so long."""
+    """A store whose calls may take `seconds`."""
     store = await open_store(sqlite_store(folder), clock=Ticking(), role="front")
     store.limits.seconds = seconds
     return store
@@ -62,7 +62,7 @@ async def test_a_write_behind_one_that_takes_too_long_is_refused_and_never_store
 async def test_a_write_whose_commit_takes_too_long_is_told_to_be_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another program that reads for ever keeps SQLite from nothing; a disk that does not answer does, as this does."""
+    """A program that reads for ever does not block SQLite; an unresponsive disk does, which this imitates."""
     store = await opened(tmp_path, 1.0)
     release = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Configuration documents: every change is a revision, guarded, audited, told to control and lost by nobody."""
+"""Configuration documents: every change is a revision, guarded, audited, signalled to control and never lost."""
 
 from __future__ import annotations
 

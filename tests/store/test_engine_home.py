@@ -1,4 +1,4 @@
-"""The tasks of a database run on one machine, in one data folder; another's engine is refused while they may run there."""
+"""The tasks of a database run on one machine, in one data folder; another engine is refused while tasks may run there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ THERE = EngineHome("name-2", "/data/engine", "two", "machine-2", "boot-2")
 
 
 async def settled(store: Store, home: EngineHome, holder: Holder, *, take_over: bool = False) -> bool:
-    """Whether an engine may be the one of this database; it says whose the database is where not."""
+    """Whether an engine may use this database; otherwise the error names the owner."""
     other = await store.settle_engine(home, holder, is_same=lambda a, b: a.name == b.name, take_over=take_over)
     assert other is None or other == (HERE if home == THERE else THERE)
     return other is None

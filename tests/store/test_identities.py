@@ -1,4 +1,4 @@
-"""Why: who somebody at a provider is, and what began in which session there, is kept alike in both databases."""
+"""OpenID identities and their sessions at the provider are stored alike in both databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: a list that people page through while jobs come and go must show every job once, in the order asked for."""
+"""Paging through a job list while jobs come and go shows every job once, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What OpenPAI's clients keep is changed with nobody in between, and a change that refuses leaves it as it was."""
+"""Data that OpenPAI's clients store is changed atomically, and a refused change leaves it as it was."""
 
 from __future__ import annotations
 

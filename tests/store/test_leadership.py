@@ -1,4 +1,4 @@
-"""Why: two processes that both believe to lead would give one device away twice."""
+"""Only one process holds the leadership at a time; two leaders would allocate one device twice."""
 
 from __future__ import annotations
 

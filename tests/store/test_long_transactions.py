@@ -1,4 +1,4 @@
-"""On SQLite a transaction that takes longer than a lease costs its leader no lease, and makes nobody else leader."""
+"""On SQLite a transaction longer than a lease neither ends the leader's lease nor makes another leader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.store.makers import ME, OTHER, Ticking
 
 
 def held(going: threading.Event, on: threading.Event) -> object:
-    """A transaction that goes on until it is told not to."""
+    """A transaction that runs until it is told to end."""
 
     def run(transaction: Transaction) -> str:
         transaction.write(update(tables.settings).values(value="changed"))
@@ -31,7 +31,7 @@ def held(going: threading.Event, on: threading.Event) -> object:
 
 
 class Long:
-    """A transaction of a store's that goes on for as long as the block."""
+    """A transaction of a store that runs as long as the block."""
 
     def __init__(self, store: Store) -> None:
         self._store, self._going, self._on = store, threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""An object of a cluster becomes a job at most once, and is known for as long as it is there."""
+"""A cluster object becomes a job at most once, and is known as long as it exists."""
 
 from __future__ import annotations
 

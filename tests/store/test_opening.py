@@ -1,4 +1,4 @@
-"""Why: a store that cannot be used safely is refused with one sentence that says what to do, never with a traceback."""
+"""A store that cannot be used safely is refused with one sentence and a remedy, never with a traceback."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ async def test_a_damaged_database_is_refused_or_says_so_when_read(tmp_path: Path
 
 
 async def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.geteuid() == 0:  # for root no folder is read-only by its mode; a read-only file system is
+    if os.geteuid() == 0:  # a folder's mode does not stop root; a read-only file system does
         monkeypatch.setattr(connecting, "_read_only", lambda folder: True)
     else:
         tmp_path.chmod(0o500)
@@ -275,7 +275,7 @@ async def test_a_full_disk_accepts_nothing_and_the_store_goes_on(tmp_path: Path)
         results = await asyncio.gather(*(store.submit(new_job()) for _ in range(50)), return_exceptions=True)
         accepted += sum(not isinstance(result, BaseException) for result in results)
         assert len(await store.load_live()) == accepted + 1
-        # a refusal drops the writing connection, and the limit with it: as if space had been freed
+        # A refusal drops the writing connection, and the limit with it: as if space had been freed.
         await store.submit(new_job())
     finally:
         await store.close()
@@ -319,7 +319,7 @@ async def test_the_two_processes_of_a_server_may_make_a_new_store_at_once(tmp_pa
     file = tmp_path / "corral.db"
     file.touch()
     other = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")  # as for the change to WAL, which the busy handler does not wait for
+    other.execute("BEGIN IMMEDIATE")  # as for the change to WAL, for which the busy handler does not wait
     with pytest.raises(sqlite3.OperationalError, match="locked"):
         sqlite3.connect(file, timeout=60).execute("PRAGMA journal_mode=WAL")
     done = threading.Timer(0.3, other.close)
@@ -382,7 +382,7 @@ async def test_a_process_that_can_open_no_file_is_told_so_and_not_that_the_datab
     tmp_path: Path,
 ) -> None:
     store = await open_store(sqlite_store(tmp_path), clock=Ticking())
-    await store.submit(new_job())  # its threads are there
+    await store.submit(new_job())  # starts its threads
     kept = resource.getrlimit(resource.RLIMIT_NOFILE)
     store._reader.dispose()
     try:

@@ -1,4 +1,4 @@
-"""Why: accounts carry what OpenPAI's clients keep with them, and a group that is gone leaves nothing behind."""
+"""Accounts carry the data of OpenPAI's clients, and a deleted group leaves no references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: OpenPAI's list filters and orders by what both databases must say alike, JSON looked into and nulls included."""
+"""Filters and orders of OpenPAI's job list agree in both databases, including JSON fields and nulls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.store.makers import ME, START, batch, new_job
 
 
 def submitted(name: str, *, priority: str | None = None, tasks: int = 1, devices: int = 0, **fields: Any) -> NewJob:
-    """A job in OpenPAI's language; its label is not its name."""
+    """A job in OpenPAI's language; its label differs from its name."""
     made = new_job(f"label-{name.lower()}", job_type="openpai", **fields)
     summary = msgspec.structs.replace(made.summary, tasks=TaskCounts(tasks, tasks), devices=devices)
     listing = OpenPaiListing(name, priority, 2)
@@ -29,7 +29,7 @@ def submitted(name: str, *, priority: str | None = None, tasks: int = 1, devices
 
 
 async def stands(store: Store, epoch: int, job: NewJob, state: JobState, code: int | None = None, **run: Any) -> None:
-    """Store where a job stands."""
+    """Store a job's state."""
     completion = None if code is None else classify(code)
     after = JobRun(job=job.id, state=state, completion=completion, **run)
     live = state is not JobState.COMPLETED

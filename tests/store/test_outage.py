@@ -1,4 +1,4 @@
-"""Why: a database that goes away and comes back costs answers for a while, and nothing else."""
+"""While the database is down calls fail; afterwards everything works again and no data is lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from corral.control import Leadership
+from corral.control.lead import Leadership
 from corral.kernel.errors import Unavailable
 from corral.store import Store, open_store
 from tests.store.makers import ME, Ticking, batch, new_job, told
@@ -129,14 +129,14 @@ async def test_a_database_that_is_frozen_is_waited_for_no_longer_than_a_call_may
     await store.load_live()
     own_postgres.freeze()
     try:
-        for _ in range(2):  # on the connections that there are, and on new ones
+        for _ in range(2):  # on existing connections, and on new ones
             calls = [
                 store.submit(new_job()),
                 store.submit(new_job()),
                 store.ping(),
                 *(store.load_live() for _ in "12345"),
             ]
-            async with asyncio.timeout(30):  # without an end of its own the first took 75 s
+            async with asyncio.timeout(30):  # without a limit of its own the first took 75 s
                 answers = await asyncio.gather(*calls, return_exceptions=True)
             assert {answer.code for answer in answers if isinstance(answer, Unavailable)} == {"store-unreachable"}
             assert all(isinstance(answer, Unavailable) for answer in answers), answers

@@ -1,4 +1,4 @@
-"""Why: a store must not grow for ever, and must not forget what anything still needs."""
+"""Retention: old records are removed, except those that are still needed."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_code_is_kept_while_a_job_names_it_or_somebody_used_it_lately(
 
 
 async def test_the_space_of_what_was_removed_is_given_back_to_the_disk(tmp_path: Path, clock: Ticking) -> None:
-    """Also by a file that an earlier version made, once a start has written it anew."""
+    """This includes a file of an earlier version, once a start has rewritten it."""
     old = sqlite3.connect(tmp_path / "old.db", isolation_level=None)
     for word in ("PRAGMA auto_vacuum=NONE", "PRAGMA journal_mode=WAL", "CREATE TABLE kept (x)", "DROP TABLE kept"):
         old.execute(word).fetchall()
@@ -123,7 +123,7 @@ async def test_the_space_of_what_was_removed_is_given_back_to_the_disk(tmp_path:
 
 
 async def _checkpoint(store: Store) -> None:
-    """Bring the write-ahead log into the file."""
+    """Move the write-ahead log into the file."""
     await store.read(lambda connection: connection.exec_driver_sql("SELECT 1").all())
     with sqlite3.connect(str(store._reader.url.database), isolation_level=None) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

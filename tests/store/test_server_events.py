@@ -1,4 +1,4 @@
-"""What happened to the server is kept beside the events of jobs, the latest thousand of it."""
+"""The server's own events are stored beside those of jobs, the latest thousand of them."""
 
 from __future__ import annotations
 

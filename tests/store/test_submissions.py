@@ -1,4 +1,4 @@
-"""Submissions of an hour are counted by the store: every front sees them, and so does one that has started anew."""
+"""Submissions per hour are counted in the store: every front sees the count, and so does a restarted one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: an acknowledged submit is the first promise that the store gives."""
+"""An acknowledged submission is durable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: front and control must hear of a commit at once, and losing a ring must lose nothing."""
+"""Front and control learn of a commit at once, and a lost wake-up loses no data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def pair(store_url: str, tmp_path: Path, clock: Ticking) -> AsyncIterator[
     run = tmp_path / ("deep" * 30) / "run"
     front = await open_store(store_url, clock=clock, run_folder=run, role="front")
     control = await open_store(store_url, clock=clock, run_folder=run, role="control")
-    if front.dialect == "postgresql":  # the first ring says that listening has begun
+    if front.dialect == "postgresql":  # the first wake-up means that listening has begun
         assert await front.wakeup.wait(30) and await control.wakeup.wait(30)
     yield front, control
     await front.close()

@@ -1,4 +1,4 @@
-"""Why: receipts, ledgers and cordons outlive every process, and go with the job that they are about."""
+"""Receipts, ledgers and cordons outlive every process, and are removed with their job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why: the crash test needs a process that submits, says what was acknowledged, and can be killed at any moment.
+"""A process for the crash test that submits jobs, prints acknowledged ids, and can be killed at any moment.
 
 Usage: writer_process.py URL ROUND; every acknowledged id is a line on standard output.
 """

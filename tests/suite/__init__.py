@@ -1,1 +1,1 @@
-"""Runs the tests: in parallel lanes, failed ones once more alone, with a verdict, the time spent and a count at the end."""
+"""Run the tests in parallel lanes, repeat failed ones alone, and print a verdict, the timings and a count."""

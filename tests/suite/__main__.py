@@ -1,8 +1,8 @@
-"""`python -m tests.suite [--lanes N] [--noise] [--beside TARGET]... [-- PYTEST...]`: run the tests and say how it went.
+"""`python -m tests.suite [--lanes N] [--noise] [--beside TARGET]... [-- PYTEST...]`: run the tests and judge the run.
 
-The tests run in lanes, beside the make targets of `--beside`. When both are done, each test that failed runs once more,
-alone. The run is green (exit code 0) when nothing failed twice, every target passed, and the flaky tests are few, known and
-none of the steady suites. The last line counts the tests.
+The tests run in lanes, beside the make targets of `--beside`. When both are done, each failed test runs once more,
+alone. The run is green (exit code 0) when nothing failed twice, every target passed, and the flaky tests are few, known
+and none of the steady suites. The last line counts the tests.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from tests.suite.outcomes import FAILED, PASSED, Outcome, Run
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 MOST_AGAIN: Final = 12
-"""Failed tests that are run again: more are no flicker."""
+"""Failed tests that are run again; with more, none is, because the cause is not flakiness."""
 _ENDED: Final = {
     2: "pytest was interrupted, or could not collect every file.",
     4: "pytest could not be started: an option, or the path of a test, is wrong (its words are above).",
     5: "No test was selected.",
 }
-"""What pytest's own exit codes mean, other than that tests passed or failed."""
+"""The meaning of pytest's exit codes other than passed and failed."""
 
 
 def main(words: Sequence[str]) -> int:
-    """Run everything; the exit code."""
+    """Run everything; returns the exit code."""
     options = _options(words)
     begun = time.monotonic()
     beside = {target: _start_target(target) for target in options.beside}
@@ -93,7 +93,7 @@ def _pytest(path: Path, words: Sequence[str], folder: Path) -> Run:
 
 
 def _run_again(scratch: Path, first: Run, folder: Path) -> dict[str, Outcome]:
-    """What becomes of each failed test when it runs once more, in a process of its own with nothing beside it."""
+    """Run each failed test once more, in a process of its own with nothing beside it; returns the outcomes."""
     again: dict[str, Outcome] = {}
     for number, test in enumerate(first.failed if len(first.failed) <= MOST_AGAIN else ()):
         print(f"\nagain, alone: {test}", flush=True)

@@ -1,4 +1,4 @@
-"""Tests that failed and then passed alone: which are known, in docs/testing.md, and which have no excuse."""
+"""Flaky tests (failed, then passed alone): the known ones in docs/testing.md, and the suites that may have none."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from tests.suite.outcomes import file_of, suite_of
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs" / "testing.md"
 MOST: Final = 3
-"""Flaky tests of one run with which it may still be green."""
+"""Most flaky tests with which a run may still be green."""
 OLDEST: Final = timedelta(days=14)
 STEADY: Final = frozenset({"kernel", "spec", "model", "scheduler", "launcher", "frameworks", "service", "store"})
-"""Suites whose tests may never be flaky: the pure rooms, the service and the store. In `frameworks` that holds for the
-rendering of commands, not for files with tests that run a real library (marked `frameworks`)."""
+"""Suites whose tests may never be flaky: the pure rooms, the service and the store.
+
+In `frameworks` that holds for the rendering of commands, not for files with tests that run a real library (marked
+`frameworks`).
+"""
 _HEADING: Final = "## Known flaky tests"
 _ROW: Final = re.compile(r"^\| `(?P<test>[^`]+)` \| (?P<since>\d{4}-\d{2}-\d{2}) \| (?P<known>.+?) \|$")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A known flaky test: its id without parameters, the day it was entered, and what is known of the cause."""
+    """A known flaky test: its id without parameters, the date of its entry, and the known cause."""
 
     test: str
     since: date
@@ -57,12 +60,12 @@ def expired(known: list[Entry], today: date) -> list[Entry]:
 
 
 def entry_of(test: str, known: list[Entry]) -> Entry | None:
-    """The entry of a test id, whose parameters do not matter."""
+    """The entry of a test id, ignoring parameters."""
     return next((entry for entry in known if entry.test == test.partition("[")[0]), None)
 
 
 def is_steady(test: str) -> bool:
-    """Whether this test has no excuse for being flaky."""
+    """Whether this test may never be flaky."""
     return suite_of(test) in STEADY and not _runs_a_library(ROOT / file_of(test))
 
 
@@ -72,7 +75,7 @@ def _runs_a_library(file: Path) -> bool:
 
 
 def objections(flaky: list[str], known: list[Entry]) -> list[str]:
-    """Why a run with these flaky tests is not green, one sentence each; none when it is."""
+    """The reasons why a run with these flaky tests is not green, one sentence each."""
     found = []
     if len(flaky) > MOST:
         found.append(f"{len(flaky)} tests are flaky; a green run has at most {MOST}.")

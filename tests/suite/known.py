@@ -9,7 +9,7 @@ from tests.suite import flaky
 
 
 def main() -> int:
-    """Name the entries that are too old; the exit code."""
+    """Name the entries that are too old; returns the exit code."""
     old = flaky.expired(flaky.entries(flaky.PAGE.read_text()), datetime.now(UTC).date())
     for entry in old:
         print(f"docs/testing.md: {entry.test} is known to be flaky since {entry.since}; mend it and remove the entry.")

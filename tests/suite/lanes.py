@@ -1,9 +1,9 @@
-"""Which lane (a pytest-xdist worker) runs which file of tests, and when.
+"""Assign test files to lanes (pytest-xdist workers), and order them.
 
-A file is never split: its module fixtures are made once. Files that share what is costly to start (a Kubernetes control
-plane, the portal's server) belong to a *pool* and stay in one lane. Of the pools and files that a lane
-may take, the one with the most work left comes first, by the seconds of an earlier run: that keeps the end of a run short
-(LPT; Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
+A file is never split: its module fixtures are made once. Files that share an expensive set-up (a Kubernetes control
+plane, the portal's server) belong to a *pool* and stay in one lane. Of the pools and files that a lane may take, the
+one with the most work left comes first, by the seconds of an earlier run: that keeps the end of a run short (LPT;
+Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.suite.outcomes import file_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SECONDS: Final = Path(__file__).with_name("seconds.json")
-"""Seconds by file, of the last published run; a file that is not in it counts as `UNKNOWN` seconds."""
+"""Seconds by file, of the last published run; a file without an entry counts as `UNKNOWN` seconds."""
 UNKNOWN: Final = 5.0
 
 
@@ -34,23 +34,23 @@ def pool_of(file: str) -> str:
         return "portal"
     if file.startswith("tests/engines/kubernetes/"):
         text = (ROOT / file).read_text()
-        # two control planes, in two lanes: one for the files that need a kubelet
+        # Two control planes, in two lanes: one for the files that need a kubelet.
         return next((mark for mark in ("kubelet", "kubernetes") if f"pytest.mark.{mark}" in text), "")
     return ""
 
 
 @dataclass
 class Plan:
-    """The files that are still to be given to a lane, and which lane has which pool."""
+    """The files that wait for a lane, and the lane of each pool."""
 
     seconds: Mapping[str, float]
     pool_of: Callable[[str], str] = pool_of
     owners: dict[str, str] = field(default_factory=dict)
 
     def choose(self, lane: str, waiting: Iterable[str]) -> str | None:
-        """The file that a lane takes next; None when all that wait are in other lanes' pools."""
+        """The file that a lane takes next; None when all waiting ones are in other lanes' pools."""
         work: dict[str, float] = {}
-        first_of: dict[str, str] = {}  # a pool's files go in the order of their names, as one process would run them
+        first_of: dict[str, str] = {}  # a pool's files run in the order of their names, as in one process
         for file in sorted(waiting):
             group = self.pool_of(file) or file
             if self.owners.get(group, lane) == lane:
@@ -64,7 +64,7 @@ class Plan:
         return first_of[group]
 
     def forget(self, lane: str) -> None:
-        """A lane has crashed: its pools may go to others."""
+        """Give a crashed lane's pools to others."""
         self.owners = {pool: owner for pool, owner in self.owners.items() if owner != lane}
 
 
@@ -92,9 +92,9 @@ class LongestFirst(LoadScopeScheduling):
         super()._assign_work_unit(node)
 
     def remove_node(self, node: WorkerController) -> str | None:
-        """A lane has ended. If it crashed: the test that it ran, which counts as failed; the rest is given out again.
+        """Remove a lane. If it crashed, its running test counts as failed and the rest is assigned again.
 
-        xdist's own would give that test to the next lane too, and end one lane after another with it.
+        xdist's own method would give that test to the next lane too, and crash one lane after another with it.
         """
         self._plan.forget(node.gateway.id)
         units = self.assigned_work.pop(node)

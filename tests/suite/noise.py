@@ -1,4 +1,4 @@
-"""Makes the machine busy as a neighbour would: by turns takes one core for ten seconds and syncs 128 MB to the disk.
+"""Make the machine busy: in turns take one core for ten seconds and sync 128 MB to the disk.
 
 `python -m tests.suite.noise` runs until it is ended, and ends with the process that started it.
 """
@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def take_a_core(seconds: float) -> int:
-    """Compute for this long; how many rounds there were time for."""
+    """Compute for this long; returns the number of rounds."""
     until, rounds = time.monotonic() + seconds, 0
     while time.monotonic() < until:
         sum(range(10_000))

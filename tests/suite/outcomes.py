@@ -1,4 +1,4 @@
-"""What became of each test of a run, and where its time went."""
+"""The outcome of each test of a run, and its time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SKIPPED: Final = "skipped"
 
 @dataclass
 class Outcome:
-    """One test: its state, the seconds of set-up, call and tear-down together, and what it said when it did not pass.
+    """One test: its state, the seconds of set-up, call and tear-down together, and its output when it did not pass.
 
-    `lane` is the worker that ran it, for who looks into an outcomes file for what ran beside what.
+    `lane` is the worker that ran it, to see which tests ran beside each other.
     """
 
     test: str
@@ -43,17 +43,17 @@ class Run:
         return [outcome.test for outcome in self.outcomes.values() if outcome.state == FAILED]
 
     def counts(self) -> Counter[str]:
-        """How many tests ended in each state."""
+        """The number of tests in each state."""
         return Counter(outcome.state for outcome in self.outcomes.values())
 
 
 def write(path: Path, run: Run) -> None:
-    """Keep a run as JSON."""
+    """Store a run as JSON."""
     path.write_text(json.dumps(asdict(run)))
 
 
 def read(path: Path) -> Run:
-    """A run that was kept. Raises FileNotFoundError when pytest ended before it could write it."""
+    """A stored run. Raises FileNotFoundError when pytest ended before it could write it."""
     kept = json.loads(path.read_text())
     outcomes = {test: Outcome(**outcome) for test, outcome in kept.pop("outcomes").items()}
     return Run(outcomes, **kept)

@@ -1,9 +1,10 @@
-"""`python -m tests.suite.planted [--tree PATH] [--only TEXT] [--list] [--unchanged]`: do the tests notice planted faults?
+"""`python -m tests.suite.planted [--tree PATH] [--only TEXT] [--list] [--unchanged]`: check that tests catch faults.
 
-`planted.toml` has one-line faults from all rooms, each with the tests that must fail because of it. Each fault is planted
-in a scratch copy of the tree, its tests run there, and the line is restored. A fault is caught when pytest ends with 1
-(tests failed): a usage error, a collection error or nothing but skipped tests is no catch. `--tree` runs the same faults
-against another checkout and its tests. `--unchanged` runs the same tests without a fault: there they must all pass.
+`planted.toml` has one-line faults from all rooms, each with the tests that must fail because of it. Each fault is
+planted in a scratch copy of the tree, its tests run there, and the line is restored. A fault is caught when pytest ends
+with 1 (tests failed); a usage error, a collection error or a run with only skipped tests is no catch. `--tree` runs the
+same faults against another checkout and its tests. `--unchanged` runs the same tests without a fault, where all must
+pass.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Run(NamedTuple):
 
 
 def main(words: Sequence[str]) -> int:
-    """Plant the faults one by one; the exit code: 0 when all were caught."""
+    """Plant the faults one by one; returns the exit code, 0 when all were caught."""
     parser = argparse.ArgumentParser(prog="python -m tests.suite.planted", description=__doc__)
     parser.add_argument("--tree", type=Path, default=ROOT, metavar="PATH", help="the checkout; default: this one")
     parser.add_argument("--only", default="", metavar="TEXT", help="only faults whose suite, file or effect has TEXT")
@@ -98,7 +99,7 @@ def _scratch_copy(tree: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     if "CORRAL_DATA" not in environment and data.is_dir():
         environment["CORRAL_DATA"] = str(data)
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
-        Path(folder).chmod(0o755)  # some tests run tasks as other users, who have to read the package
+        Path(folder).chmod(0o755)  # some tests run tasks as other users, who must be able to read the package
         copy = Path(folder) / "tree"
         for name in _files_of(tree):
             target = copy / name
@@ -106,7 +107,8 @@ def _scratch_copy(tree: Path) -> Iterator[tuple[Path, dict[str, str]]]:
             shutil.copy2(tree / name, target, follow_symlinks=False)
         if (tree / PORTAL).is_dir():
             shutil.copytree(tree / PORTAL, copy / PORTAL, dirs_exist_ok=True)
-        # Before the editable install in site-packages, which leads to the checkout, also in processes that tests start.
+        # Precedes the editable install in site-packages, which leads to the checkout, also in processes that tests
+        # start.
         yield copy, environment | {"PYTHONPATH": str(copy)}
 
 

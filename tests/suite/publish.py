@@ -1,7 +1,7 @@
-"""`python -m tests.suite.publish BEFORE AFTER`: write where the time goes into docs/testing.md and `seconds.json`.
+"""`python -m tests.suite.publish BEFORE AFTER`: write the tests' timings into docs/testing.md and `seconds.json`.
 
-Both are files of `python -m tests.suite --outcomes FILE`, or pytest's `--junitxml` of a run without lanes. A test's seconds
-are its set-up, call and tear-down; fixtures that many tests share count for the first that needs them.
+Both are files of `python -m tests.suite --outcomes FILE`, or pytest's `--junitxml` of a run without lanes. A test's
+seconds are its set-up, call and tear-down; fixtures that many tests share count for the first that needs them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SLOWEST: Final = 50
 
 
 def main(words: Sequence[str]) -> int:
-    """Write both; the exit code."""
+    """Write both; returns the exit code."""
     before, after = (read(Path(word)) for word in words)
     page = PAGE.read_text()
     head, _, rest = page.partition(_BEGIN)

@@ -1,4 +1,4 @@
-"""The pytest plugin of a run: records what becomes of each test into the file of `--outcomes`, and schedules the lanes."""
+"""The pytest plugin of a run: records each test's outcome into the file of `--outcomes`, and schedules the lanes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.suite.lanes import LongestFirst
 from tests.suite.outcomes import FAILED, SKIPPED, Outcome, Run
 
 _MOST_SAID = 20_000
-"""Characters kept of what one test said: its end, where the error is."""
+"""Characters kept of a test's output: its end, where the error is."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)  # after the terminal's
 def pytest_configure(config: pytest.Config) -> None:
-    """Record in the process that hears of every test: with lanes, the one that gives them out."""
+    """Record in the process that gets all reports: with lanes, xdist's controller."""
     if config.getoption("outcomes") and not hasattr(config, "workerinput"):
         alone = not config.pluginmanager.hasplugin("xdist")
         terminal = config.pluginmanager.getplugin("terminalreporter")
@@ -36,7 +36,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LongestFi
 
 
 class Recorder:
-    """Hears the reports of a run and writes them down when it ends; of tests that run alone, what passing ones said too."""
+    """Collects a run's reports and writes them at its end; of tests that run alone it keeps the output of passing ones
+    too.
+    """
 
     def __init__(self, path: Path, terminal: pytest.TerminalReporter, alone: bool) -> None:
         self._path = path
@@ -60,13 +62,13 @@ class Recorder:
             outcome.said = (outcome.said + f"[{report.when}]\n{_said(report)}")[-_MOST_SAID:]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Remember a file that could not be collected; every lane tells of it."""
+        """Remember a file that could not be collected; every lane reports it."""
         told = any(broken.startswith(f"{report.nodeid}\n") for broken in self._run.broken)
         if report.outcome == FAILED and not told:
             self._run.broken.append(f"{report.nodeid}\n{report.longreprtext}"[:_MOST_SAID])
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Write the run down."""
+        """Write the run to its file."""
         self._run.code = int(exitstatus)
         self._run.seconds = time.monotonic() - self._begun
         outcomes.write(self._path, self._run)

@@ -1,4 +1,4 @@
-"""What a run says at its end: where the time went, what flickered, and the count."""
+"""The final report of a run: timings, flaky tests and the count."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def minutes(seconds: float) -> str:
 
 
 def flaky(first: Run, unsteady: Mapping[str, str], known: list[Entry]) -> str:
-    """Each flaky test with what it said when it failed in its lane, and when it passed alone (`unsteady`, by test)."""
+    """Each flaky test with its output in its lane, where it failed, and alone, where it passed (`unsteady`, by test)."""
     pieces = []
     for test, passed in unsteady.items():
         entry = entry_of(test, known)

@@ -1,4 +1,4 @@
-"""Why: people's images are a distribution, and no registry has one to give, so debootstrap makes one.
+"""Make a Debian image with debootstrap, for tests of images that users have; no registry is reachable.
 
 It is made once, from the mirror that this machine's apt uses, and kept in the test cache.
 """
@@ -17,26 +17,26 @@ from typing import Final
 
 _OPTIONS: Final = ("--variant=minbase",)
 _LEFT_OUT: Final = ("dev", "var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale", "usr/share/man")
-"""What takes room and says nothing to a program; a container gets its own /dev."""
+"""Large folders that no program needs; a container gets its own /dev."""
 _SECONDS: Final = 900
 
 
 def missing() -> str:
-    """What is not here to make it with, "" when all is."""
+    """The missing tools, "" when all are installed."""
     if shutil.which("debootstrap", path=_path()) is None:
         return "the Debian package debootstrap is not installed"
     return "" if os.geteuid() == 0 else "debootstrap needs root"
 
 
 def debian_tree(root: Path) -> Path:
-    """Fill `root` with this machine's release of Debian, no more of it than apt needs."""
+    """Fill `root` with this machine's release of Debian, only the packages that apt needs."""
     root.mkdir(parents=True, exist_ok=True)
     subprocess.run(["tar", "--numeric-owner", "-xpf", str(_archive()), "-C", str(root)], check=True)
     return root
 
 
 def _archive() -> Path:
-    """The tree as an archive, complete or not there at all."""
+    """The tree as an archive, complete or missing."""
     release = platform.freedesktop_os_release()["VERSION_CODENAME"]
     cache = Path(os.environ.get("CORRAL_CACHE") or Path.home() / ".cache" / "corral") / "debian"
     archive = cache / f"{release}-{hashlib.sha256(repr((_OPTIONS, _LEFT_OUT)).encode()).hexdigest()[:16]}.tar"
@@ -56,7 +56,7 @@ def _archive() -> Path:
 
 
 def _mirror(release: str) -> str:
-    """Where this machine's apt gets the release from."""
+    """The mirror from which this machine's apt gets the release."""
     words = ["apt-get", "indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"]
     for line in subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines():
         if line.startswith(f"{release} main "):
@@ -74,5 +74,5 @@ def _run(*words: str) -> None:
 
 
 def _path() -> str:
-    """Where programs are, those for root too."""
+    """The folders of programs, including root's."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])

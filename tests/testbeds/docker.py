@@ -1,7 +1,7 @@
-"""Why: containers are tested in real ones: a Docker daemon of the test's own, which touches nothing outside its folder.
+"""A Docker daemon of the test's own, which touches nothing outside its folder.
 
-Tasks use the host's network, so the daemon needs no bridge and changes no firewall. Images are made here by tar: no
-registry is asked for anything. A daemon outlives a test that is killed; the next one ends it and removes what it left.
+Tasks use the host's network, so the daemon needs no bridge and changes no firewall. Images are made here by tar,
+without a registry. A daemon outlives a test that is killed; the next one ends it and removes its files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ APPLETS = ("sh", "cat", "echo", "env", "id", "ls", "mkdir", "pwd", "sleep", "tou
 
 
 def missing() -> str:
-    """What is not here to run a daemon with, "" when all is."""
+    """The missing programs for a daemon, "" when all are installed."""
     needs = {"docker.io": shutil.which("dockerd"), "busybox-static": static_busybox()}
     absent = [package for package, found in needs.items() if not found]
     if absent:
@@ -34,7 +34,7 @@ def missing() -> str:
 
 
 def static_busybox() -> Path | None:
-    """Busybox that needs no library; None when it is not there."""
+    """A statically linked busybox; None when it is not installed."""
     for place in (Path("/bin/busybox"), Path("/usr/bin/busybox")):
         if place.exists() and b"ld-linux" not in place.read_bytes()[:4096]:
             return place
@@ -42,7 +42,7 @@ def static_busybox() -> Path | None:
 
 
 class DockerDaemon:
-    """One daemon with a folder of its own; `host` is what DOCKER_HOST must be for a client."""
+    """One daemon with a folder of its own; `host` is a client's DOCKER_HOST."""
 
     def __init__(self) -> None:
         sweep()
@@ -70,7 +70,7 @@ class DockerDaemon:
         self.client("import", "-", image, given=packed.getvalue())
 
     def client(self, *words: str, given: bytes = b"") -> str:
-        """Run the Docker client; what it printed."""
+        """Run the Docker client; returns its output."""
         return _client(self._home, *words, given=given)
 
     def containers(self) -> list[str]:
@@ -114,14 +114,14 @@ class DockerDaemon:
 
 
 def sweep() -> None:
-    """End daemons whose test ended without closing them, and remove what they left."""
+    """End daemons whose test ended without closing them, and remove their files."""
     for home in list(remains.orphans(_HOMES)):
         _remove_containers(home)
         remove(home)
 
 
 def remove(home: Path) -> None:
-    """End what runs of a daemon: itself, then what outlives it; and remove its mounts and files."""
+    """End a daemon's processes: itself, then those that outlive it; and remove its mounts and files."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         left = _processes(home)
         for pid in left:
@@ -135,7 +135,7 @@ def remove(home: Path) -> None:
 
 
 def _processes(home: Path) -> list[int]:
-    """The daemon, its containerd and the shims of its containers: those whose words name its folder."""
+    """The daemon, its containerd and the shims of its containers: those whose command line names its folder."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

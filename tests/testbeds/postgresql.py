@@ -1,4 +1,4 @@
-"""Why: the store's tests run on a real PostgreSQL: Debian's server on a temporary folder and a loopback port.
+"""A real PostgreSQL for tests: Debian's server on a temporary folder and a loopback port.
 
 The server refuses to run as root, so it runs as `postgres` (or `nobody`) there; it is ended by its own pid.
 """
@@ -53,11 +53,11 @@ class PostgresServer:
         return f"postgresql://corral@127.0.0.1:{self.port}/{database}"
 
     def create(self) -> str:
-        """Make an empty database with a name of its own; returns its URL."""
+        """Make an empty database with a new name; returns its URL."""
         return self._create("template0")
 
     def create_store(self) -> str:
-        """Make a database of its own with the tables of an empty store, copied from a template; returns its URL."""
+        """Make a new database with the tables of an empty store, copied from a template; returns its URL."""
         if not self._template:
             made = self.create()
             migrate(made)
@@ -65,18 +65,18 @@ class PostgresServer:
         return self._create(self._template)
 
     def empty(self, url: str) -> None:
-        """Remove all that is in a database."""
+        """Remove all contents of a database."""
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("DROP SCHEMA public CASCADE")
             connection.execute("CREATE SCHEMA public")
 
     def drop(self, url: str) -> None:
-        """Remove a database, whoever is still connected to it."""
+        """Remove a database, even with open connections."""
         self._administer(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(url.rpartition("/")[2])))
 
     @property
     def running(self) -> bool:
-        """Whether the server process is there."""
+        """Whether the server process runs."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
@@ -87,7 +87,7 @@ class PostgresServer:
             "unix_socket_directories": str(self._home),
             "max_connections": "60",
             "shared_buffers": "32MB",
-            # a killed server loses nothing by it, only a machine without power would
+            # Safe when the server is killed; only a power failure of the machine would lose data.
             "fsync": "off",
             "full_page_writes": "off",
         }
@@ -103,29 +103,29 @@ class PostgresServer:
             time.sleep(0.05)
 
     def freeze(self) -> None:
-        """Have the server and all its sessions do nothing; their connections stay."""
+        """Suspend the server and all its sessions; their connections stay."""
         self._signal_all(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Have them go on."""
+        """Resume them."""
         self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, number: signal.Signals) -> None:
         assert self._process is not None
         pid = self._process.pid
-        os.kill(pid, number)  # first the one that makes others
+        os.kill(pid, number)  # first the process that starts others
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(child), number)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """End the server; SIGINT breaks its connections, as an outage does."""
+        """Stop the server; SIGINT breaks its connections, as an outage does."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(how)
             self._process.wait(60)
 
     def close(self) -> None:
-        """End the server and remove its folder."""
+        """Stop the server and remove its folder."""
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self._home, ignore_errors=True)
 

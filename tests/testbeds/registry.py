@@ -1,4 +1,4 @@
-"""Why: an image that only some may pull is tested with a real registry: Debian's, on a loopback port, with one account."""
+"""A real private registry: Debian's, on a loopback port, with one account."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tests.testbeds.kubernetes.daemons import Daemon
 
 USER, PASSWORD = "puller", "hunter2"
 _HASH = "$2b$04$abcdefghijklmnopqrstuuV3duMsC0HpUex6N9qapiuOHHWkwRXVm"
-"""bcrypt of the password: the registry reads no other."""
+"""bcrypt of the password: the registry accepts no other hash."""
 
 
 def missing() -> str:
-    """What is not here to run a registry with, "" when all is."""
+    """The missing programs for a registry, "" when all are installed."""
     return "" if shutil.which("docker-registry") else "the Debian package docker-registry is not installed"
 
 
 class Registry:
-    """A registry at `address`, ready when constructed, whose images nobody sees but `USER`."""
+    """A registry at `address`, ready when constructed, whose images only `USER` can pull."""
 
     def __init__(self, folder: Path) -> None:
         self.address = f"127.0.0.1:{free_port()}"
@@ -54,7 +54,7 @@ class Registry:
         }
 
     def close(self) -> None:
-        """End it."""
+        """Stop it."""
         self._daemon.stop()
 
     def _ready(self) -> bool:

@@ -1,4 +1,4 @@
-"""Whoever has many large requests waits for those of others in between, and has half of all places at most."""
+"""A user with many large requests takes turns with others, and gets at most half of all places."""
 
 from __future__ import annotations
 

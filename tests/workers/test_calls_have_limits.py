@@ -1,4 +1,4 @@
-"""A call in a worker has limits, ends with its caller, and does not spoil the worker for the next one."""
+"""A worker's call has limits, ends with its caller, and leaves the worker usable for the next one."""
 
 from __future__ import annotations
 

@@ -131,15 +131,15 @@ class Bridge:
                 while uid in self._objects and self._objects[uid][1] is document:
                     await self._taken.wait()
 
-    # ---- changes
+    # ---- what happens
 
-    async def _recovering(self) -> None:
-        """Tell the cluster's watcher which objects own external jobs, before control reads the nodes.
+    async def _recovering(self, external: frozenset[JobId]) -> None:
+        """Before control looks at the machines: name the objects whose pods external jobs own.
 
         Raises Unavailable like the store.
         """
         links = await self._control.store.object_links()
-        self._tell_elsewhere({link.ref.uid for link in links if self._is_external(link)})
+        self._tell_elsewhere({link.ref.uid for link in links if link.job in external})
 
     def _is_external(self, link: ObjectLink | None) -> bool:
         job = None if link is None else self._control.world.jobs.get(link.job)
@@ -241,7 +241,7 @@ class Bridge:
             "dropped or refused by the cluster. Apply what `corral crd` prints."
         )
 
-    # ---- workers
+    # ---- the work
 
     def _mark(self, uid: str) -> None:
         self._waiting[uid] = None
@@ -309,7 +309,7 @@ class Bridge:
         settled = await self._reconciler.settle(kind, document, link)
         if settled.link is not None and settled.link is not link:
             self._know(settled.link)
-            self._mark(uid)  # changes of the job before the link was known were not seen
+            self._mark(uid)  # what became of the job in the meantime was told to nobody
         return settled.again
 
     def _untold(self, link: ObjectLink) -> bool:

@@ -1,7 +1,7 @@
-"""Why: an example of a framework that Corral does not know: a queue of work in the leading task, workers in the others.
+"""Example of a framework plugin: a work queue in the leading task, workers in the others.
 
-The program calls `multiprocessing.managers.BaseManager` with what stands in its environment. Nothing else is needed: the
-command, the ranks, the ports and the addresses are Corral's.
+The program calls `multiprocessing.managers.BaseManager` with values from its environment. Corral provides the command,
+the ranks, the ports and the addresses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class WorkQueue(Framework):
         return ("queue",) if task.key == gang.leader else ()
 
     def env(self, gang: Gang, task: TaskPlacement) -> dict[str, str]:
-        """Where the queue is, what opens it, and whether this task is the one that has it."""
+        """The queue's address and key, and whether this task holds the queue."""
         return {
             "QUEUE_HOST": host_of(gang.leader),
             "QUEUE_PORT": port_of(gang.leader, "queue"),

@@ -13,7 +13,7 @@ NUMBERS = range(30)
 
 
 class Work(BaseManager):
-    """Two queues, of what is to do and what is done, here or over the network."""
+    """Two queues, one of tasks and one of results, here or over the network."""
 
     todo: Any
     done: Any

@@ -1,6 +1,7 @@
-"""A driver that is killed by SIGKILL just before its n-th step on the disk, for each n that it reads from standard input.
+"""A DRA driver that is killed by SIGKILL just before its n-th disk operation, for each n read from standard input.
 
-Run as a program with a folder; each line is answered by what the driver had acknowledged, and `whole` if it was not killed.
+Run as a program with a folder. It answers each line with the steps that the driver had acknowledged, and `whole` if it
+was not killed.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ def cluster() -> Cluster:
 
 
 async def story(node: Node, said: Callable[[str], object]) -> None:
-    """All calls in order, each told when it was answered."""
+    """Make all calls in order, and report each one once it is answered."""
     for call, uid in STORY:
         await getattr(node.driver, call)(Asked("x", uid, uid))
         said(f"{call}-{uid}")
 
 
 def die_before(step: int) -> None:
-    """Have every step on the disk counted."""
+    """Count every disk operation and die before the given one."""
     left = step
 
     def counted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +62,7 @@ def die_before(step: int) -> None:
 
 
 def tell(root: Path, step: int, answers: int) -> NoReturn:
-    """Live the story in this process and end it."""
+    """Run the story in this process and end the process."""
     node = Node(root, cluster())
     die_before(step)
     asyncio.run(story(node, lambda word: os.write(answers, f"{word} ".encode())))

@@ -1,4 +1,4 @@
-"""A kubelet as far as a driver sees one: finds its socket, asks who it is, and then calls it, over real gRPC."""
+"""A fake kubelet for DRA drivers: it finds the socket, asks for the driver's identity, and calls it over real gRPC."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import grpc.aio
 from corral.devices.dra import wire
 
 GET_INFO_SECONDS = 1.0
-"""As long as the kubelet waits for an answer to GetInfo."""
+"""Seconds that the kubelet waits for an answer to GetInfo."""
 
 
 async def call(socket: Path | str, service: str, method: str, request: Any, answer: Any, seconds: float = 10) -> Any:
-    """One call on a socket of its own connection."""
+    """One call over a new connection to a socket."""
     async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
         function = channel.unary_unary(
             f"/{service}/{method}",
@@ -33,7 +33,7 @@ class Kubelet:
         self.endpoint = ""
 
     async def register(self, error: str = "") -> Any:
-        """What the plugin manager does with a socket that appears; the driver's PluginInfo."""
+        """Register as the plugin manager does for a new socket; returns the driver's PluginInfo."""
         (socket,) = (self.root / "plugins_registry").glob("*.sock")
         messages = wire.registration
         info = await call(
@@ -47,7 +47,7 @@ class Kubelet:
         return info
 
     async def prepare(self, *uids: str, names: Iterable[str] = ()) -> Any:
-        """The parts of the answer by UID; a claim is called as its UID unless `names` says otherwise."""
+        """The parts of the answer by UID; a claim has its UID as its name unless `names` says otherwise."""
         return (await self._claims("NodePrepareResources", uids, tuple(names))).claims
 
     async def unprepare(self, *uids: str) -> Any:
@@ -55,7 +55,7 @@ class Kubelet:
         return (await self._claims("NodeUnprepareResources", uids, ())).claims
 
     async def healthy(self, service: str) -> bool:
-        """What a health check answers."""
+        """The answer of a health check."""
         request = wire.health["HealthCheckRequest"](service=service)
         found = await call(self.endpoint, wire.HEALTH, "Check", request, wire.health["HealthCheckResponse"])
         return bool(found.status == wire.SERVING)

@@ -1,4 +1,4 @@
-"""One node with four NPUs and a driver, on a cluster that is a dictionary of claims; it stops and starts as a node does."""
+"""One node with four NPUs and a driver, which stops and starts; the cluster is a dictionary of claims."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def given(*devices: str, request: str = "r", pool: str = "n1", shared: bool = Fa
 
 
 class Cluster:
-    """The claims by name; `waits` holds answers back."""
+    """The claims by name; `waits` delays answers."""
 
     def __init__(self) -> None:
         self.claims: dict[str, Allocated] = {}
@@ -63,7 +63,7 @@ class Node:
         self.start()
 
     def start(self) -> None:
-        """Begin anew on what is on disk."""
+        """Start the driver on the present disk state."""
         self.ledger = Ledger(self.sockets.folder)
         folder = CdiFolder(self.cdi, self.document.driver)
         self.driver = Driver(self.document.driver, "n1", self.ledger, folder, self.cluster.look, boot=self.boot)
@@ -72,7 +72,7 @@ class Node:
         self.server = Server(self.sockets, self.document.driver, self.driver, self._announce)
 
     def restart(self, boot: str = "") -> None:
-        """Stop and start, after a reboot where `boot` names another."""
+        """Stop and start, after a reboot if `boot` is given."""
         self.ledger.close()
         self.boot = boot or self.boot
         self.start()
@@ -86,13 +86,13 @@ class Node:
         return {path.stem.removeprefix(f"{DRIVER}-claim-"): json.loads(path.read_text()) for path in found}
 
     def held(self) -> dict[str, list[str]]:
-        """The devices that the ledger's files say each claim has."""
+        """The devices of each claim in the ledger's files."""
         files = (self.sockets.folder / "claims").glob("*.json")
         return {path.stem: [each["device"] for each in json.loads(path.read_text())["given"]] for path in files}
 
 
 def environment(document: dict[str, Any], *cdi_ids: str) -> dict[str, str]:
-    """The variables of a container that is given these ids, in the order in which a runtime applies them."""
+    """The environment of a container with these CDI ids, in the order in which a runtime applies them."""
     devices = {f"{document['kind']}={device['name']}": device["containerEdits"] for device in document["devices"]}
     found: dict[str, str] = {}
     for cdi_id in cdi_ids:

@@ -1,4 +1,4 @@
-"""Killed at any moment, a driver that starts again knows who has what, and containers' documents say the same."""
+"""A driver killed at any moment knows all claims after a restart, and its CDI documents agree."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def dying(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, subp
 
 
 def killed_before(dying: tuple[Path, subprocess.Popen[str]], step: int) -> tuple[Path, list[str]]:
-    """The folder of a driver that was killed before that step, and what it had answered."""
+    """The folder of a driver that was killed before this step, and its acknowledged answers."""
     folder, process = dying
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(f"{step}\n")
@@ -106,7 +106,7 @@ def test_what_was_prepared_is_prepared_after_a_restart_without_asking_the_cluste
 
 
 def test_documents_that_a_reboot_wiped_are_written_again(tmp_path: Path) -> None:
-    """/var/run is in memory; the ledger is not."""
+    """/var/run is in memory; the ledger is on disk."""
     known = Cluster()
     known.allocate("a", given("npu-0"))
     node = Node(tmp_path, known)

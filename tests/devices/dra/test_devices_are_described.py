@@ -1,4 +1,4 @@
-"""What a document says of groups becomes devices: what is published of each, what containers get, which are broken."""
+"""Device groups in a document become devices: their published attributes, the containers' edits, and their health."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is asked, repeated, restarted and rebooted, in any order: a device has one claim, and documents say whose."""
+"""Prepare, repeat, restart and reboot in any order: a device has one claim, and the CDI documents name it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ claims = st.sampled_from([f"c{number}" for number in range(6)])
 
 
 class OneNode(RuleBasedStateMachine):
-    """A node whose cluster allocates carelessly: what is free is only the driver's to say."""
+    """A node whose cluster allocates carelessly, so that only the driver knows which devices are free."""
 
     @initialize()
     def begin(self) -> None:
@@ -31,7 +31,7 @@ class OneNode(RuleBasedStateMachine):
         self.node = Node(self.root, self.cluster)
         self.boots = 1
         self.running: dict[str, tuple[str, ...]] = {}
-        """What was prepared in this boot and not unprepared: containers may use it."""
+        """Claims prepared in this boot and not unprepared: containers may use their devices."""
 
     @rule(name=claims, devices=st.lists(st.sampled_from(DEVICES), min_size=1, max_size=3, unique=True))
     def allocate(self, name: str, devices: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Over real sockets: a driver is registered, prepares each claim once, and never gives one device to two claims."""
+"""Over real sockets: a driver registers, prepares each claim once, and never gives one device to two claims."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ async def test_a_full_disk_gives_nothing_and_keeps_nothing(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        # What is taken back must reach the disk as well, so the first error is followed by another.
+        # The undo must reach the disk too, so a second error follows the first.
         assert "No space left on device" in (await kubelet.prepare("c"))["c"].error
     assert not node.documents()
     assert "prepared for claim x/c" in (await kubelet.prepare("d"))["d"].error, "what is on disk is not known"

@@ -1,4 +1,4 @@
-"""Why: the chart's tests speak of what is installed, not of how helm is called."""
+"""Run helm and read the objects that the chart renders."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Thing = dict[str, Any]
 
 
 class Helm:
-    """helm, with a home of its own; against a cluster when it is given one."""
+    """helm with a home of its own, and a cluster if one is given."""
 
     def __init__(self, home: Path, plane: ControlPlane | None = None) -> None:
         self._home, self._plane = home, plane
 
     def run(self, *words: str, values: Values | None = None, seconds: float = 400) -> subprocess.CompletedProcess[str]:
-        """Run `helm WORDS`, however it ends."""
+        """Run `helm WORDS`, whatever its exit code."""
         cluster = ["--kubeconfig", str(self._plane.kubeconfig)] if self._plane else []
         given = ["--values", "-"] if values is not None else []
         return subprocess.run(
@@ -42,36 +42,36 @@ class Helm:
         )
 
     def done(self, *words: str, values: Values | None = None) -> str:
-        """What `helm WORDS` printed; it must succeed."""
+        """Run `helm WORDS`, which must succeed; returns its output."""
         ended = self.run(*words, values=values)
         assert ended.returncode == 0, f"helm {' '.join(words)}: {ended.stderr[-4000:]}"
         return ended.stdout
 
     def refused(self, values: Values) -> str:
-        """Why these values cannot be installed."""
+        """The error of an install with these values."""
         ended = self.run("template", "corral", str(CHART), values=values)
         assert ended.returncode != 0, ended.stdout
         return ended.stderr
 
     def render(self, values: Values, *, release: str = "corral", namespace: str = "ml") -> Rendered:
-        """What an install with these values would create."""
+        """The objects that an install with these values would create."""
         words = ["template", release, str(CHART), "--namespace", namespace]
         return Rendered(self.done(*words, values=values))
 
 
 class Rendered:
-    """The things that a chart makes."""
+    """The objects that a chart renders."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.things: list[Thing] = [thing for thing in yaml.safe_load_all(text) if thing]
 
     def of(self, kind: str) -> list[Thing]:
-        """All things of a kind."""
+        """All objects of a kind."""
         return [thing for thing in self.things if thing["kind"] == kind]
 
     def one(self, kind: str, name: str) -> Thing:
-        """The only thing of this kind and name."""
+        """The only object of this kind and name."""
         (found,) = [thing for thing in self.of(kind) if thing["metadata"]["name"] == name]
         return found
 
@@ -93,12 +93,12 @@ class Rendered:
         return found
 
     def environment(self, name: str) -> dict[str, Any]:
-        """The variables of one container of the server; those that come from elsewhere by where from."""
+        """The variables of one container of the server; those with `valueFrom` by that."""
         return {each["name"]: each.get("value", each.get("valueFrom")) for each in self.container(name)["env"]}
 
 
 def merged(*values: Values) -> Thing:
-    """Values over values, as helm lays them."""
+    """Merge values over values, as helm does."""
     whole: Thing = {}
     for each in values:
         for key, value in each.items():

@@ -1,4 +1,4 @@
-"""Why: whether a device was ever in two pods is told by all that the apiserver said, in its order, by nothing of ours."""
+"""Check from the API server's own watch events that no device was ever in two pods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.testbeds.kubernetes.controlplane import ControlPlane
 
 _OVER = ("Succeeded", "Failed")
 _TURN = "timeoutSeconds=2"
-"""How long a watch lasts, so that the end of the test is seen."""
+"""Duration of one watch; short, so that the end of the test is noticed."""
 
 Device = tuple[str, str, str]
 """Driver, pool and name."""
@@ -23,7 +23,7 @@ Device = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one object; etcd's revision orders the changes of all sorts of objects."""
+    """A change of one object; etcd's revision orders the changes of all resources."""
 
     revision: int
     sort: str
@@ -32,7 +32,7 @@ class Change:
 
 
 class Chronicle:
-    """All changes of the pods and claims of a namespace while the block lasts."""
+    """Records all changes of the pods and claims of a namespace while the block runs."""
 
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
         self._plane = plane
@@ -45,7 +45,7 @@ class Chronicle:
         self._threads = [threading.Thread(target=self._follow, args=(sort,)) for sort in self._paths]
         self.changes: list[Change] = []
         self.faults: list[str] = []
-        """What ended a watch before its time: then the account has holes."""
+        """Errors that ended a watch early: then changes may be missing."""
 
     def __enter__(self) -> Chronicle:
         for thread in self._threads:
@@ -82,7 +82,7 @@ class Chronicle:
         return str(version)
 
     def told(self) -> Account:
-        """What all of it says of devices."""
+        """The account of devices after all recorded changes."""
         account = Account()
         for change in sorted(self.changes, key=lambda change: change.revision):
             if change.sort == "claim":
@@ -95,21 +95,21 @@ class Chronicle:
 
 
 class Account:
-    """Which pods that have not ended have which devices, change by change."""
+    """The devices of pods that have not ended, change by change."""
 
     def __init__(self) -> None:
         self.twice: list[str] = []
-        """Every time at which a device was in two pods that had not ended."""
+        """Every time that a device was in two pods that had not ended."""
         self.most = 0
-        """How many devices were in pods at once, at the most."""
+        """The largest number of devices in pods at once."""
         self._given: dict[str, dict[str, set[Device]]] = {}
         self._wants: dict[str, dict[str, set[str]]] = {}
         self.holders: dict[Device, str] = {}
-        """Which pod has which device now."""
+        """The pod that holds each device now."""
         self._users: dict[str, set[str]] = {}
 
     def allocate(self, claim: dict[str, Any]) -> None:
-        """A claim has devices, by request; one that was deleted had them, as its pods have."""
+        """Record a claim's devices by request; a deleted claim keeps them for its pods."""
         results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
         given: dict[str, set[Device]] = {}
         for result in results:
@@ -121,7 +121,7 @@ class Account:
                 self._hold(pod)
 
     def go_on(self, pod: dict[str, Any]) -> None:
-        """A pod is there and has not ended."""
+        """Record a pod that exists and has not ended."""
         name, spec = pod["metadata"]["name"], pod["spec"]
         claims = {each["name"]: each["resourceClaimName"] for each in spec.get("resourceClaims", ())}
         wants: dict[str, set[str]] = {}
@@ -134,7 +134,7 @@ class Account:
         self._hold(name)
 
     def end(self, pod: str) -> None:
-        """A pod has ended or is gone."""
+        """Record that a pod has ended or is gone."""
         for claim in self._wants.pop(pod, ()):
             self._users[claim].discard(pod)
         for device in [device for device, holder in self.holders.items() if holder == pod]:

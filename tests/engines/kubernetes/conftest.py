@@ -1,6 +1,7 @@
-"""Why: a control plane takes seconds to start, so a session's tests share one, each in a namespace of its own.
+"""Fixtures of a real control plane; it takes seconds to start, so tests share one, each in its own namespace.
 
-Nothing is mocked: without Go, root or the Debian packages these tests skip and say what is missing (under CI they fail).
+Nothing is mocked: without Go, root or the Debian packages these tests skip and name the missing part (under CI they
+fail).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _COUNT = itertools.count(1)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build what the cache lacks before the first test, whose time limit is none for a compiler."""
+    """Build missing binaries before the first test, whose time limit is too short for a compiler."""
     chosen = any(item.get_closest_marker("kubernetes") for item in session.items)
     if not chosen or session.config.option.collectonly:
         return
@@ -35,7 +36,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
-    """The session's control plane, with all controllers and the audit log; whoever kills its apiserver starts it again."""
+    """The session's control plane, with all controllers and the audit log; a test that kills its apiserver restarts it."""
     if reason := binaries.missing():
         pytest.skip(reason)
     with ControlPlane(audit=True) as plane:
@@ -44,7 +45,7 @@ def control_plane() -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """A new namespace with its default account; deleted, with all that is in it, after the test."""
+    """A new namespace with its default account; deleted with its contents after the test."""
     name = f"test-{next(_COUNT)}"
     control_plane.add_namespace(name)
     yield name

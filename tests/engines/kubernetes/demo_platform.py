@@ -1,4 +1,4 @@
-"""Why: the demo is tried as people have it: an image of theirs, libraries on a mount, data in a store, named devices."""
+"""Run the demo in a typical setting: the user's image, libraries on a mount, data in a store, named devices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMESPACE: Final = "demo"
 IMAGE: Final = "corral.test/debian:1"
 KEY: Final = "hunter2"
 IMAGES: Final = 1600
-"""How many of scikit-learn's 1,797 images are in the store: so a log tells which were learned from."""
+"""Images in the store, of scikit-learn's 1,797: so the log shows which ones were used."""
 _IMPORTS: Final = (
     "import torch.distributed, torch.nn.parallel, torch.utils.data, sklearn.datasets, sklearn.model_selection"
 )
@@ -49,7 +49,7 @@ train.main()
 
 
 class DemoPlatform(OnKubernetes):
-    """A server on a cluster, the demo's code, and what it needs on the node and in the store."""
+    """A server on a cluster, the demo's code, and its files on the node and in the store."""
 
     def __init__(self, folder: Path, node: KubeletNode, store: ObjectStore, chronicle: Chronicle) -> None:
         super().__init__(folder, namespace=NAMESPACE, image=IMAGE, gateway=node.gateway)
@@ -62,13 +62,13 @@ class DemoPlatform(OnKubernetes):
         shutil.copytree(ROOT / "examples" / "pytorch", self._code, ignore=shutil.ignore_patterns("__pycache__"))
         (self._code / "held.py").write_text(_HELD)
         (packages,) = self._python.parent.glob("lib/python3*/site-packages")
-        if not (packages / "torch" / "__pycache__").is_dir():  # tasks cannot write there what Python compiles
+        if not (packages / "torch" / "__pycache__").is_dir():  # tasks cannot write compiled Python files there
             subprocess.run([self._python / "python", "-c", _IMPORTS], check=True)
         with gzip.open(packages / "sklearn" / "datasets" / "data" / "digits.csv.gz") as digits:
             store.put("digits/digits.csv", b"".join(digits.readlines()[:IMAGES]))
 
     def kept(self, name: str) -> Path:
-        """The folder of a job that outlives its attempts; the demo rests while there is a file `hold` in it."""
+        """A job's folder that outlives its attempts; the demo pauses while it contains a file `hold`."""
         folder = self.folder / "kept" / name
         if not folder.exists():
             folder.mkdir(parents=True)
@@ -76,11 +76,11 @@ class DemoPlatform(OnKubernetes):
         return folder
 
     def go_on(self, name: str) -> None:
-        """Let a job train without rests."""
+        """Let a job train without pauses."""
         (self.kept(name) / "hold").unlink()
 
     def train(self, name: str, *, epochs: int = 3) -> str:
-        """Submit the demo by the command line, as it is but for where it runs; the job's id."""
+        """Submit the demo by the command line, with only its placement changed; returns the job's id."""
         document = yaml.safe_load((self._code / "job.yaml").read_text())
         where = "--data given/digits.csv --checkpoint /kept/checkpoint.pt --output made"
         document |= {
@@ -105,7 +105,7 @@ class DemoPlatform(OnKubernetes):
         return self.corral("submit", f"{name}.yaml", "-o", "name", folder=self._code).strip()
 
     def _mounts(self, name: str) -> dict[str, Any]:
-        """The libraries where they are on the node, and what is kept."""
+        """The mounts: the libraries on the node, and the kept folder."""
         environment, kept = str(self._python.parent), str(self.kept(name))
         mounts = [
             {"name": "libraries", "mountPath": environment, "readOnly": True},
@@ -118,7 +118,7 @@ class DemoPlatform(OnKubernetes):
         return {"spec": {"volumes": volumes, "containers": [{"name": "task", "volumeMounts": mounts}]}}
 
     def ended(self, job: Job | str) -> Job:
-        """Wait until a job is over, also on a machine that has much else to do."""
+        """Wait until a job has ended, also on a busy machine."""
         return dict(self.client.wait(job if isinstance(job, str) else job["id"], timeout=240))
 
     def workers(self, job: str) -> dict[str, dict[str, Any]]:
@@ -141,7 +141,7 @@ class DemoPlatform(OnKubernetes):
         return found
 
     def lives(self, job: str, task: str) -> list[tuple[int, int]]:
-        """At which revisions each pod of a task came and ended, by the apiserver's account; 0: it has not ended."""
+        """The revisions at which each pod of a task was created and ended; 0: it has not ended."""
         index = task.rpartition("-")[2]
         begun: dict[str, int] = {}
         ended: dict[str, int] = {}

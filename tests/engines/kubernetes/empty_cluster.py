@@ -1,4 +1,4 @@
-"""Why: what an engine does by itself is tested without a cluster, on something that answers as an empty one does."""
+"""A fake empty cluster, for tests of an engine without a cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corral.engines.kubernetes.resources import Call
 
 
 class EmptyCluster:
-    """A cluster with nothing in it, where nothing happens; it stands where the transport would."""
+    """A cluster without objects or events, in place of the transport."""
 
     async def open(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Why: every test of the engine drives it through the protocol alone, and looks at the cluster from the other side."""
+"""Drive the engine through its protocol alone, and check the result in the cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MERGE = "application/merge-patch+json"
 
 
 def new_attempt(task: int = 0) -> AttemptId:
-    """An attempt of a job that never was before."""
+    """An attempt of a new job."""
     job = job_id(int(time.time() * 1000), (os.getpid() << 8) + next(_COUNT))
     return AttemptId(f"{job}.0.worker.{task}.0")
 
@@ -40,7 +40,7 @@ def launch(node: str, *command: str, **fields: Any) -> TaskLaunch:
 
 
 class Harness:
-    """One engine on one namespace, its events collected as they come."""
+    """One engine on one namespace; its events are collected as they arrive."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class Harness:
         return found
 
     async def _story(self, which: AttemptId) -> str:
-        """What the cluster and the engine know of an attempt whose event does not come."""
+        """The cluster's and the engine's state of an attempt, for the message when its event is missing."""
         pod = await self.pod(which)
         events = (await self.ask("GET", f"/api/v1/namespaces/{self.namespace}/events"))["items"]
         told = [f"{e.get('lastTimestamp')} {e['involvedObject']['name']} {e['reason']} {e['message']}" for e in events]
@@ -152,7 +152,7 @@ class Harness:
 
 
 async def until(condition: Callable[[], Any], seconds: float = 150) -> Any:
-    """Look until something is so; the limit only guards against a hang."""
+    """Poll until the condition is true; the limit only guards against a hang."""
     async with asyncio.timeout(seconds):
         while True:
             found = condition()

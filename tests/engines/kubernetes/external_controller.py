@@ -1,6 +1,6 @@
-"""Somebody's own controller of `jobType: external` objects, as small as it can be: a pod for each replica that it may have.
+"""A minimal external controller of `jobType: external` objects: one pod for each replica that it may have.
 
-Whatever Corral writes into `spec.replicaSpec.targetReplicas` it makes so, and says so in `status.external`.
+It follows `spec.replicaSpec.targetReplicas` as Corral writes it, and reports in `status.external`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MERGE = "application/merge-patch+json"
 
 
 def control(plane: ControlPlane, namespace: str, name: str) -> dict[str, int]:
-    """Look at one object once; what its pods hold by node."""
+    """Reconcile one object once; returns its replicas by node."""
     path = f"/apis/corral.dev/v1alpha1/namespaces/{namespace}/unifiedjobs/{name}"
     pods, job = f"/api/v1/namespaces/{namespace}/pods", plane.request("GET", path)
     targets, attempt = job["spec"]["replicaSpec"].get("targetReplicas", {}), job["status"].get("attempt", 0)
@@ -27,7 +27,7 @@ def control(plane: ControlPlane, namespace: str, name: str) -> dict[str, int]:
     for each in wanted.keys() - {pod["metadata"]["name"] for pod in mine}:
         plane.request("POST", pods, _pod(each, name, wanted[each], job["metadata"]["uid"]))
     there = plane.request("GET", f"{pods}?labelSelector=external%3D{name}")["items"]
-    held = Counter(dict.fromkeys(job["status"].get("external", {}).get("replicas", {}), 0))  # a merge drops no key
+    held = Counter(dict.fromkeys(job["status"].get("external", {}).get("replicas", {}), 0))  # a merge keeps keys
     held.update(f"kubernetes/{pod['spec']['nodeName']}" for pod in there)
     over = bool(there) and all(pod["status"].get("phase") == "Succeeded" for pod in there)
     word = {"observedGeneration": job["metadata"]["generation"], "attempt": attempt, "replicas": held}

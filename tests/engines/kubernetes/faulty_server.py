@@ -1,4 +1,4 @@
-"""Why: faults that no real API server can be made to show are shown by this one, over real sockets on the loopback."""
+"""A fake API server with faults that a real one cannot be made to show, over real sockets on loopback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Server:
-    """Answers each request with the next of `script`; the last one stays."""
+    """Answers each request with the next entry of `script`; the last one repeats."""
 
     def __init__(self, *script: Answer) -> None:
         self.script = list(script)
@@ -32,7 +32,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The server's address."""
         return f"http://127.0.0.1:{self.port}"
 
 
@@ -90,14 +90,14 @@ def raw(*chunks: bytes, then: str = "end", headers: dict[str, str] | None = None
 
 
 async def broken(request: web.Request) -> web.StreamResponse:
-    """The connection is cut instead of an answer."""
+    """Cut the connection instead of an answer."""
     assert request.transport is not None
     request.transport.abort()
     return web.Response()
 
 
 async def silent(_: web.Request) -> web.StreamResponse:
-    """No answer ever comes."""
+    """Never answer."""
     await asyncio.Event().wait()
     return web.Response()
 

@@ -1,4 +1,4 @@
-"""Why: what a reflector must survive is drawn at random, so its API server is a model small enough to be right."""
+"""A model of an API server for property tests of the reflector, small enough to be right."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class ModelServer:
 
     version: int = 1
     pods: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By name, as they are now."""
+    """The present pods by name."""
     log: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
     """Every event: version, type, object."""
     history: dict[int, dict[str, str]] = field(default_factory=lambda: {1: {}})
-    """By version, what there was: UID to version."""
+    """The state at each version: UID to version."""
     compacted: int = 0
     faults: deque[str] = field(default_factory=deque)
-    """What the next calls meet: see `_fault` and `_spoil`."""
+    """The faults of the next calls: see `_fault` and `_spoil`."""
     asked: list[dict[str, str]] = field(default_factory=list)
     """The parameters of every call, with its verb and time."""
     severed: int = 0
@@ -39,7 +39,7 @@ class ModelServer:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, name: str, **extra: Any) -> None:
-        """Make the pod, or change it."""
+        """Create the pod, or change it."""
         known = self.pods.get(name)
         if known is None:
             self._born += 1
@@ -47,21 +47,21 @@ class ModelServer:
         self._record("MODIFIED" if known else "ADDED", name, uid, extra)
 
     def delete(self, name: str) -> None:
-        """Remove the pod, if there is one; its last event carries a version of its own."""
+        """Remove the pod, if it exists; its last event has a version of its own."""
         if name in self.pods:
             self._record("DELETED", name, self.pods[name]["metadata"]["uid"], {"status": {"phase": "Failed"}})
 
     def compact(self) -> None:
-        """Forget everything before now."""
+        """Compact: forget all versions before the present one."""
         self.compacted = self.version
 
     def sever(self) -> None:
-        """Cut every watch that is open."""
+        """Cut every open watch."""
         self.severed += 1
         self._changed.set()
 
     def state(self) -> dict[str, str]:
-        """UID to version, as it is now."""
+        """The present state: UID to version."""
         return {pod["metadata"]["uid"]: pod["metadata"]["resourceVersion"] for pod in self.pods.values()}
 
     async def ask(self, call: Call, *, params: Mapping[str, str] | None = None, deadline: float | None = None) -> bytes:

@@ -1,4 +1,4 @@
-"""Why: data of tasks lie in an object store, which pods reach at their node's gateway and tests on loopback."""
+"""An object store that pods reach through their node's gateway and tests on loopback."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ObjectStore:
 
 @contextlib.contextmanager
 def object_store(node: KubeletNode, folder: Path) -> Iterator[ObjectStore]:
-    """A store while the block lasts."""
+    """A store while the block runs."""
     store = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     store.start()
     _, number = store.get_host_and_port()

@@ -1,4 +1,4 @@
-"""Why: what Corral does without a permission is seen when it has just those it needs, and one of them is taken away."""
+"""Run Corral with exactly its documented permissions, and take some away during a test."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.testbeds.kubernetes.controlplane import ControlPlane
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _Rule = tuple[str, str, str]
-"""Verb, group, and resource as roles write it."""
+"""Verb, group, and resource as RBAC roles write it."""
 
 
 class Permitted:
-    """A user of a cluster who may do what Corral needs, and no more; verbs can be taken away for a while."""
+    """A cluster user with exactly the permissions that Corral needs; verbs can be taken away for a while."""
 
     def __init__(self, plane: ControlPlane, user: str) -> None:
         self._plane, self.user = plane, user
@@ -37,7 +37,7 @@ class Permitted:
 
     @contextlib.contextmanager
     def without(self, resource: str, *verbs: str, group: str = "") -> Iterator[None]:
-        """Without these verbs on a resource, until this ends."""
+        """Take these verbs on a resource away while the block runs."""
         taken = {(verb, group, resource) for verb in verbs}
         assert taken <= self._rules
         self._rules -= taken
@@ -52,7 +52,7 @@ class Permitted:
 
     @contextlib.asynccontextmanager
     async def losing(self, resource: str, *verbs: str, group: str = "") -> AsyncIterator[None]:
-        """The same as `without`, beside an engine that goes on meanwhile."""
+        """The same as `without`, beside an engine that keeps running."""
         taken = self.without(resource, *verbs, group=group)
         await asyncio.to_thread(taken.__enter__)
         try:
@@ -61,7 +61,7 @@ class Permitted:
             await asyncio.to_thread(taken.__exit__, None, None, None)
 
     def remove(self) -> None:
-        """The user may nothing any more."""
+        """Take all permissions away."""
         self._plane.request("DELETE", f"/apis/{_RBAC}/v1/clusterrolebindings/{self.user}")
         self._plane.request("DELETE", self._path(self.user))
 
@@ -74,7 +74,7 @@ class Permitted:
         return {"metadata": {"name": self.user}, "rules": rules}
 
     def _wait(self, *rules: _Rule, allowed: bool) -> None:
-        """Until the API server acts on what the role says now."""
+        """Wait until the API server applies the role's present rules."""
         for rule in rules:
             may = f"{self.user} {'may' if allowed else 'may not'} {rule[0]} {rule[2]}"
             until(lambda rule=rule: self._may(*rule) is allowed or None, may)

@@ -1,7 +1,7 @@
-"""Why: what a cluster loses or doubles is counted from its own side, whoever of several servers is killed meanwhile.
+"""Several servers on one database, of which any may be killed, and counts from the cluster's side.
 
-A replica is a whole `corral up` that believes to be on a machine of its own (a host name of its own), so that nobody can
-look whether its processes are gone; what the replicas share is the database, the key and the folder of blobs.
+A replica is a whole `corral up` with a host name of its own, as on a machine of its own. So no replica can check
+whether another's processes are gone. Replicas share the database, the key and the folder of blobs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Killable(OnKubernetes):
     """A server whose processes can be killed."""
 
     def processes(self) -> dict[str, int]:
-        """The pids of supervisor, control and front, by name; those that are there."""
+        """The living pids of supervisor, control and front, by name."""
         found = {}
         mark = f"CORRAL_DATA_FOLDER={self.data}".encode()
         for folder in Path("/proc").glob("[0-9]*"):
@@ -53,7 +53,7 @@ class Killable(OnKubernetes):
         return found
 
     def vanish(self) -> None:
-        """Lose the machine: nothing of the server gets to do anything any more."""
+        """Kill all processes at once, as the loss of the machine would."""
         there = self.processes()
         for name in ("supervisor", "control", "front"):
             if name in there:
@@ -63,7 +63,7 @@ class Killable(OnKubernetes):
 
 
 class Replica(Killable):
-    """One of several servers on one database, on a machine of its own as far as it can tell."""
+    """One of several servers on one database, with a host name of its own."""
 
     def __init__(
         self, folder: Path, name: str, database: str, plane: ControlPlane, namespace: str, **more: Any
@@ -74,7 +74,7 @@ class Replica(Killable):
         self.env |= {"CORRAL_CONTROL_ADDRESS": self.control_address, "CORRAL_CONFLICT_DELAY_MINIMUM": "1"}
 
     def share(self, other: Replica, *, blobs: bool = True) -> None:
-        """Have the key of another replica, as replicas must, and its folder of blobs unless those are at a URI."""
+        """Copy another replica's key, which replicas must share, and use its folder of blobs unless those are at a URI."""
         self.data.mkdir(mode=0o700, parents=True)
         shutil.copy2(other.data / "key", self.data / "key")
         if blobs:
@@ -96,7 +96,7 @@ class Replica(Killable):
         return subprocess.run([*elsewhere, *words], env=self.env, capture_output=True, text=True, timeout=120)
 
     def pause(self) -> Callable[[], None]:
-        """Stop the server in the midst of whatever it does; the answer lets it go on."""
+        """Stop the server's processes (SIGSTOP) wherever they are; returns the call that resumes them."""
         there = list(self.processes().values())
         for pid in there:
             os.kill(pid, signal.SIGSTOP)
@@ -110,7 +110,7 @@ class Replica(Killable):
 
 @contextlib.contextmanager
 def both(first: Replica, second: Replica, *, blobs: bool = True) -> Iterator[None]:
-    """Two replicas that run, the second with the first one's key, and its folder of blobs unless told otherwise."""
+    """Two running replicas; the second has the first one's key, and its folder of blobs unless told otherwise."""
     try:
         first.up()
         second.share(first, blobs=blobs)
@@ -123,14 +123,14 @@ def both(first: Replica, second: Replica, *, blobs: bool = True) -> Iterator[Non
 
 
 def leader(database: str) -> str:
-    """The host of whoever leads, as the leadership row has it; "" when nobody does."""
+    """The leader's host in the leadership row; "" if there is no leader."""
     with psycopg.connect(database, autocommit=True) as connection:
         row = connection.execute("SELECT holder FROM leadership").fetchone()
     return str(json.loads(row[0])["host"]) if row and row[0] else ""
 
 
 class Ender:
-    """Ends every played pod of a namespace soon after it began, as tasks that are done."""
+    """Ends every simulated pod of a namespace soon after its start, as succeeded."""
 
     def __init__(self, plane: ControlPlane, namespace: str, after: str = "300ms") -> None:
         self._plane, self._path, self._after = plane, f"/api/v1/namespaces/{namespace}/pods", after
@@ -165,7 +165,7 @@ class Ender:
 
 
 class Stream:
-    """Submits jobs one after another until told to stop; none that was acknowledged may be missing afterwards."""
+    """Submits jobs one after another until stopped; every acknowledged job must exist afterwards."""
 
     def __init__(self, submit: Callable[[str], Job], name: str, most: int = 10_000) -> None:
         self._submit, self._name, self._most = submit, name, most
@@ -182,13 +182,13 @@ class Stream:
         self.end()
 
     def end(self) -> None:
-        """Submit no more."""
+        """Stop submitting."""
         self._over.set()
         self._thread.join()
 
     @property
     def busy(self) -> bool:
-        """Whether there is more to submit."""
+        """Whether there are more jobs to submit."""
         return self._thread.is_alive()
 
     def _run(self) -> None:
@@ -203,12 +203,12 @@ class Stream:
 
 
 class Census:
-    """Every pod that there ever was in a namespace, as a watch of the apiserver tells it."""
+    """Every pod that ever existed in a namespace, from the API server's watch."""
 
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
         self._plane, self._namespace = plane, namespace
         self.uids: dict[str, set[str]] = collections.defaultdict(set)
-        """The UIDs that were seen under each name: more than one is a task that was started twice."""
+        """The UIDs seen under each name; more than one means that a task was started twice."""
         self._context = ssl.create_default_context(cafile=str(plane.ca))
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -222,7 +222,7 @@ class Census:
         self._thread.join()
 
     def of(self, job: str) -> list[int]:
-        """How many pods there were under each name of a job: `[1]` is one task, started once."""
+        """The number of pods under each name of a job: `[1]` is one task, started once."""
         return [len(uids) for name, uids in list(self.uids.items()) if job in name]
 
     def _run(self) -> None:
@@ -240,7 +240,7 @@ class Census:
         return str(listed["metadata"]["resourceVersion"])
 
     def _watch(self, version: str) -> str:
-        """Watch for two seconds, so that the end is seen; the version to go on from, "" to list anew."""
+        """Watch for two seconds, so that the end is noticed; returns the next version, or "" to list anew."""
         path = f"/api/v1/namespaces/{self._namespace}/pods?watch=1&timeoutSeconds=2&resourceVersion={version}"
         asked = urllib.request.Request(self._plane.url + path, headers={"Authorization": f"Bearer {self._plane.token}"})
         try:

@@ -1,4 +1,4 @@
-"""The chart renders what was asked for and nothing more, and a real apiserver takes it."""
+"""The chart renders exactly the objects that its values ask for, and a real API server accepts them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_only_control_has_the_accounts_token(helm: Helm) -> None:
 
 
 def allowed(made: Rendered) -> set[tuple[str, str, bool]]:
-    """What the server is allowed: verb, resource, whether everywhere."""
+    """The server's permissions: verb, resource, whether cluster-wide."""
     return {
         (verb, f"{resource}.{group}" if group and "/" not in resource else resource, thing["kind"] == "ClusterRole")
         for thing in made.things
@@ -206,7 +206,7 @@ def test_changed_documents_start_the_server_anew(helm: Helm) -> None:
 
 
 def test_the_device_plugin_is_as_its_page_says(helm: Helm) -> None:
-    """The page's DaemonSet and the chart's differ in names alone."""
+    """The page's DaemonSet and the chart's differ only in names."""
     import yaml
 
     page = (CHART.parents[1] / "docs" / "device-plugin.md").read_text()

@@ -1,4 +1,4 @@
-"""The chart on a real cluster: its pods run under a kubelet, a job is submitted to them, and upgrades keep jobs."""
+"""The installed chart on a real cluster: its pods run under a kubelet, run a job, and keep jobs through upgrades."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SMALL = {"requests": {"cpu": "10m", "memory": "64Mi"}}
 
 
 class Installed(Platform):
-    """A server that the chart installed, met through `kubectl port-forward` as its notes say."""
+    """A server that the chart installed, reached through `kubectl port-forward` as its notes say."""
 
     def __init__(self, folder: Path, plane: ControlPlane, values: dict[str, Any]) -> None:
         super().__init__(folder)
@@ -63,7 +63,7 @@ class Installed(Platform):
         self.forward()
 
     def forward(self) -> None:
-        """Reach the service; anew, as a forward ends with the pod that it leads to."""
+        """Forward the service's port; repeated, because a forward ends with its pod."""
         self.leave()
         local = f"{self.url.rpartition(':')[2]}:8470"
         words = ["--kubeconfig", self.plane.kubeconfig, "-n", NAMESPACE, "port-forward", "service/corral", local]
@@ -75,7 +75,7 @@ class Installed(Platform):
             self._forward.stop()
 
     def patiently(self, call: Callable[[], Found]) -> Found:
-        """What a call answers, repeated while the server asks for that; kubectl gives a forward up at its first trouble."""
+        """The answer of a call, repeated while the server asks for a retry; kubectl drops a forward at its first error."""
 
         def tried() -> Found | None:
             try:
@@ -114,16 +114,16 @@ class Installed(Platform):
         return [pod["metadata"]["name"] for pod in self.server_pods() if "deletionTimestamp" not in pod["metadata"]]
 
     def said(self, pod: str) -> str:
-        """The log of the control of one of the server's pods."""
+        """The control log of one of the server's pods."""
         return self.plane.kubectl("-n", NAMESPACE, "logs", pod, "-c", "control", check=False).stdout
 
     def led(self, pod: str) -> int:
-        """The last epoch that one of the server's pods led with; 0 when it never led, or its control began anew."""
+        """The last epoch that one of the server's pods led with; 0 when it never led, or its control restarted."""
         epochs = [json.loads(line)["epoch"] for line in self.said(pod).splitlines() if '"leading"' in line]
         return max(epochs, default=0)
 
     def leading(self, pods: list[str]) -> tuple[int, str] | None:
-        """The pod that leads, and its epoch: also another one may have led before, and say so."""
+        """The pod that leads, and its epoch; an earlier leader has a smaller one in its log."""
         found = max((self.led(pod), pod) for pod in pods)
         return found if found[0] else None
 
@@ -136,7 +136,7 @@ class Installed(Platform):
         return found
 
     def story(self) -> str:
-        """What the pods have to say when something went wrong."""
+        """The pods' logs, for the message of a failure."""
         told = [self.plane.kubectl("-n", NAMESPACE, "get", "pods,events", "-o", "wide", check=False).stdout]
         for name in ("deployment/corral", "statefulset/corral-postgresql"):
             words = ["logs", name, "--all-containers", "--tail=40", "--prefix"]
@@ -205,9 +205,9 @@ def server(
         yield installed
         installed.client.close()
         installed.helm.done("uninstall", "corral", "--namespace", NAMESPACE, "--wait")
-        # Helm leaves definitions behind, and the tests of objects begin without.
+        # Helm leaves CRDs behind, and the tests of objects start without them.
         control_plane.kubectl("delete", "customresourcedefinition", "unifiedjobs.corral.dev", "--ignore-not-found")
-        # The kubelet takes back the devices of a driver that is gone only after half a minute.
+        # The kubelet removes the slices of a driver that is gone only after half a minute.
         control_plane.kubectl("delete", "resourceslices", "--field-selector", f"spec.driver={DEVICES['driver']}")
         left = control_plane.request("GET", f"/api/v1/namespaces/{NAMESPACE}/secrets")["items"]
         assert {"corral-key", "corral-database"} <= {each["metadata"]["name"] for each in left}
@@ -225,7 +225,7 @@ def test_a_job_runs_in_the_cluster_that_corral_is_installed_in(server: Installed
 
 
 def test_what_a_gang_needs_is_allowed(server: Installed, node: KubeletNode) -> None:
-    """Peers and a secret take the runtime, a Secret and a ConfigMap: all with the chart's own permissions."""
+    """Peers and a secret need the runtime, a Secret and a ConfigMap: all within the chart's own permissions."""
     server.corral("secret", "set", "word", given="xyzzy")
     script = 'test "$WORD" = xyzzy && echo "$(peer:main-0:host)" is first'
     role = {**here(node), "replicas": 2, "image": f"{SERVER}:1", "secrets": [{"name": "word", "env": "WORD"}]}

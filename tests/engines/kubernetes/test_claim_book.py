@@ -1,4 +1,4 @@
-"""What claims and pods tell of devices: who holds which, which claim lacks something, and which is of no more use."""
+"""The book of claims: the holder of each device, incomplete claims, and claims to delete."""
 
 from __future__ import annotations
 

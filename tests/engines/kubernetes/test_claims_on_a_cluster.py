@@ -1,4 +1,4 @@
-"""Devices by claims on a real apiserver: who writes what in which order, and what becomes of claims, with kwok's nodes."""
+"""DRA claims on a real API server with kwok's nodes: the order of writes, and the end of claims."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def reserved(claim: dict[str, Any]) -> set[str]:
 
 
 def starting(at: Harness, before: Counter[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """What was written since then to start tasks, as the API server counted it."""
+    """The writes since `before` that start tasks, as the API server counted them."""
     written = at.plane.writes() - before
     return {what: count for what, count in written.items() if what[0] != "delete" and what[1] != "pods/status"}
 
@@ -166,7 +166,7 @@ async def test_a_device_of_a_shared_claim_is_used_again_in_it(at: Harness, nodes
 
 
 async def test_a_device_that_another_pod_has_is_never_given(at: Harness, nodes: list[str]) -> None:
-    """Whatever number it has now: a driver that loses a device may number the others anew."""
+    """Whatever its present number: a driver that loses a device may number the others anew."""
     async with at:
         first = await task(at, nodes[0], 1)
         await at.engine.start(first)
@@ -200,7 +200,7 @@ async def test_a_claim_goes_when_its_last_pod_is_gone(at: Harness, nodes: list[s
 async def test_what_a_killed_server_did_not_finish_is_finished(
     at: Harness, control_plane: ControlPlane, namespace: str, nodes: list[str], tmp_path: Path
 ) -> None:
-    """The claim is there, and one of its two pods; the status was never written."""
+    """The claim exists, and one of its two pods; the status was never written."""
     async with at:
         first, second = await gang(at, nodes[0], (0,), (1,))
 

@@ -1,4 +1,4 @@
-"""Devices by claims under a real kubelet, with `corral device-plugin` as the driver: what containers really get."""
+"""DRA claims under a real kubelet, with `corral device-plugin` as the driver: the devices that containers get."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SEES = "env | grep -E 'NPU_VISIBLE|CORRAL_DEVICE_' | sort"
 
 @contextlib.contextmanager
 def managed(node: KubeletNode, plane: ControlPlane, folder: Path) -> Iterator[Plugin]:
-    """The driver on a node that is Corral's alone while the block lasts."""
+    """The driver on a node that is Corral's alone while the block runs."""
     path = f"/api/v1/nodes/{node.name}"
     mine = {"metadata": {"labels": {MANAGED: "true"}}, "spec": {"taints": [TAINT]}}
     plane.request("PATCH", path, mine, content=MERGE)
@@ -125,7 +125,7 @@ async def test_a_freed_device_of_a_shared_claim_goes_to_the_next_task(at: Harnes
 
 
 async def test_a_claim_that_the_kubelet_read_too_early_is_read_again(at: Harness, plugin: Plugin) -> None:
-    """The status comes late: without a nudge the kubelet would wait for minutes."""
+    """The status arrives late: without a nudge the kubelet would wait for minutes."""
     async with at:
         (alone,) = await gang(at, plugin, "npu-3")
         settle = at.engine._claiming.settle
@@ -179,7 +179,7 @@ def server(
 
 
 def test_gangs_of_two_get_named_devices_and_none_is_ever_in_two_pods(server: OnKubernetes, plugin: Plugin) -> None:
-    """Six gangs on four devices, from the API server's side: whoever runs has what nobody else has."""
+    """Six gangs on four devices, checked from the API server's side: a running pod's devices are its own."""
     watch = Watch(server)
     script = f"{SEES}; sleep 1"
     role = {"replicas": 2, "resources": {"cpu": "100m", "devices": {"count": 1, "kind": "npu"}}, "command": script}
@@ -200,7 +200,7 @@ def test_gangs_of_two_get_named_devices_and_none_is_ever_in_two_pods(server: OnK
 
 
 class Watch:
-    """Looks all the time which devices pods have that have not ended."""
+    """Polls the devices of pods that have not ended."""
 
     def __init__(self, server: OnKubernetes) -> None:
         self._server, self._over = server, threading.Event()

@@ -1,4 +1,4 @@
-"""Data in and out, large code and exit codes with the runtime in a container beside the task's, on a real kubelet."""
+"""Data in and out, large code and exit codes with the runtime in a sidecar container, on a real kubelet."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAMESPACE = "data"
 
 
 class WithData(OnKubernetes):
-    """A server whose tasks have Corral's own container beside them; their images have a shell only."""
+    """A server whose tasks have Corral's sidecar container; the tasks' images have only a shell."""
 
     disk: Path
 
@@ -38,7 +38,7 @@ class WithData(OnKubernetes):
         self.env |= {"CORRAL_RUNTIME_IMAGE": CORRAL, "CORRAL_STORAGE_PLACES": f"file://{self.disk},pvc://*"}
 
     def ended(self, job: dict[str, Any] | str) -> dict[str, Any]:
-        """Wait until a job is over, also where every library has to be read by a slow machine first."""
+        """Wait until a job has ended, also on a slow machine that must first read every library."""
         return dict(self.client.wait(job if isinstance(job, str) else job["id"], timeout=240))
 
 
@@ -46,7 +46,7 @@ class WithData(OnKubernetes):
 def server(
     control_plane: ControlPlane, kubelet_node: KubeletNode, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WithData]:
-    """A server that pods reach at their node's gateway."""
+    """A server that pods reach through their node's gateway."""
     folder = tmp_path_factory.mktemp("server")
     kubelet_node.import_tree(CORRAL, corral_tree(folder / "tree", "s3fs"), env=CORRAL_ENV)
     control_plane.add_namespace(NAMESPACE)
@@ -196,7 +196,7 @@ def _read(address: str) -> bytes | None:
 
 @pytest.fixture
 def bucket(kubelet_node: KubeletNode, tmp_path: Path) -> Iterator[str]:
-    """The address at which pods find an object store with the bucket `data`."""
+    """The address at which pods reach an object store with the bucket `data`."""
     with object_store(kubelet_node, tmp_path) as store:
         yield store.url
 
@@ -330,5 +330,5 @@ def _claim(server: WithData, name: str, folder: Path) -> None:
 
 
 def _without_progress(log: str) -> list[str]:
-    """The lines of a log but those that a slow machine adds."""
+    """The lines of a log without the progress lines that a slow machine adds."""
     return [line for line in log.splitlines() if not line.startswith("corral: staging ")]

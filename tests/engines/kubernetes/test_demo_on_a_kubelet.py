@@ -1,4 +1,4 @@
-"""The PyTorch demo as pods: a gang on devices by claims, with data from a store, through kills, restarts and stops."""
+"""The PyTorch demo as pods: a gang on DRA devices, with data from a store, through kills, restarts and stops."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def plugin(
 def platform(
     control_plane: ControlPlane, kubelet_node: KubeletNode, plugin: Plugin, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[DemoPlatform]:
-    """The server, somebody signed in with the key of a store that has the digits, and an account of all that happens."""
+    """The server, a signed-in user with the key of a store that has the digits, and a record of all changes."""
     if reason := debian.missing():
         pytest.skip(reason)
     folder, port = tmp_path_factory.mktemp("demo"), free_port()
@@ -66,13 +66,13 @@ def platform(
 
 @pytest.fixture
 def demo(platform: DemoPlatform) -> Iterator[DemoPlatform]:
-    """The same for each test, with nothing left of the one before."""
+    """The same platform for each test, with the former test's jobs removed."""
     yield platform
     platform.clear()
 
 
 def epochs(log: str) -> list[tuple[int, float, float]]:
-    """The epochs that a log tells of, each with loss and accuracy."""
+    """The epochs in a log, each with loss and accuracy."""
     found = re.findall(r"epoch (\d+)/\d+ loss ([0-9.]+) accuracy ([0-9.]+) processes 2", log)
     return [(int(number), float(loss), float(accuracy)) for number, loss, accuracy in found]
 
@@ -113,7 +113,7 @@ def test_a_killed_container_has_the_gang_tried_again_from_its_checkpoint(demo: D
     first = demo.workers(job)
     for pid in demo.node.container_pids(first["worker-1"]["metadata"]["uid"]):
         if any("held.py" in word for word in processes.arguments(pid)):
-            with contextlib.suppress(ProcessLookupError):  # it ends with another one of them
+            with contextlib.suppress(ProcessLookupError):  # it may have ended with another process
                 os.kill(pid, signal.SIGKILL)
     demo.until(job, lambda now: now["attempt"] == 1 and now["state"] == "running")
     assert len(set(demo.devices(job).values())) == 2

@@ -1,4 +1,4 @@
-"""`corral device-plugin` under a real kubelet with containerd: claims that we allocate, devices that containers see."""
+"""`corral device-plugin` under a real kubelet with containerd: the test allocates claims, containers see the devices."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def blocks(page: Path) -> list[list[dict[str, Any]]]:
 
 
 class Plugin:
-    """The program itself, as the page says it is allowed to, on the node."""
+    """The program itself on the node, with the permissions of its page."""
 
     def __init__(self, plane: ControlPlane, node: KubeletNode, home: Path) -> None:
         self.plane, self.node, self.home = plane, node, home
@@ -56,7 +56,7 @@ class Plugin:
         self.daemon = Daemon("device-plugin", command, home, {"PYTHONPATH": str(ROOT)})
 
     def describe(self, count: int, **more: Any) -> None:
-        """Say that the node has so many NPUs, and one card."""
+        """Describe `count` NPUs and one card on the node."""
         npu = {"kind": "npu", "model": "a2", "count": count, "visible": "NPU_VISIBLE_DEVICES", "cells": {"numa": 1}}
         card: dict[str, Any] = {"kind": "card", "deviceNodes": [{"path": "/dev/card0", "host": "/dev/null"}]}
         card["mounts"] = [{"host": str(self.home / "words"), "path": "/opt/words"}]
@@ -70,7 +70,7 @@ class Plugin:
         return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=False).returncode
 
     def start(self) -> float:
-        """Start it and wait until the kubelet took it and its slices are there."""
+        """Start it and wait until the kubelet has registered it and its slices exist."""
         return self.daemon.start(self._ready)
 
     def _ready(self) -> bool:
@@ -98,7 +98,7 @@ class Plugin:
 
 
 def allowed(plane: ControlPlane) -> Path:
-    """A kubeconfig with just the rules of the page."""
+    """A kubeconfig with exactly the page's rules."""
     role = next(each for each in blocks(PAGE)[1] if each["kind"] == "ClusterRole")
     group = "rbac.authorization.k8s.io"
     binding = {
@@ -130,7 +130,7 @@ def plugin(running: Plugin) -> Iterator[Plugin]:
 
 
 class Claims:
-    """What Corral does for a pod with devices, in the order of its writes."""
+    """Corral's writes for a pod with devices, in their order."""
 
     def __init__(self, plane: ControlPlane, node: str, namespace: str) -> None:
         self.plane, self.node = plane, node
@@ -163,7 +163,7 @@ class Claims:
         self.plane.request("PATCH", f"{self.claims}/{claim}/status", patch, content="application/merge-patch+json")
 
     def one(self, name: str, device: str, command: str) -> float:
-        """A claim of one device and its pod; when the pod was made."""
+        """Create a claim of one device and its pod; returns the pod's creation time."""
         self.claim(name, ["r"])
         made = time.monotonic()
         self.allocate(name, {"r": device}, {name: self.pod(name, name, command)})
@@ -174,7 +174,7 @@ class Claims:
         self.plane.request("PATCH", f"{self.pods}/{pod}", patch, content="application/merge-patch+json")
 
     def nudged(self, pod: str, *phases: str) -> dict[str, Any]:
-        """The pod once it is in one of the phases; a lost race with the kubelet is tried again every second."""
+        """The pod once it is in one of the phases; nudges it every second in case of a lost race with the kubelet."""
         nudged = time.monotonic()
 
         def look() -> dict[str, Any] | None:
@@ -193,7 +193,7 @@ class Claims:
         return self.plane.kubectl("logs", "--namespace", self.namespace, pod).stdout
 
     def printed(self, pod: str, words: str) -> str:
-        """The log of a pod once these words are in it: a pod runs before it has printed anything."""
+        """The pod's log once it contains these words: a running pod may have printed nothing yet."""
 
         def look() -> str | None:
             said = self.log(pod)
@@ -309,7 +309,7 @@ def test_a_killed_driver_knows_its_claims_and_deleted_pods_wait_for_it(plugin: P
 
     def ended() -> bool | None:
         with contextlib.suppress(Refused):
-            claims.nudge("a")  # the kubelet tries to unprepare again after 10 to 15 s, or when the pod changes
+            claims.nudge("a")  # the kubelet repeats an unprepare after 10 to 15 s, or when the pod changes
         return gone(claims.plane, f"{claims.pods}/a")
 
     until(ended, "end of the pod")

@@ -1,4 +1,4 @@
-"""What jobs may ask of devices on a cluster: where they have names, certain ones; where a plugin chooses, a number."""
+"""Device requests on a cluster: named devices through claims, and counts where a device plugin chooses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMESPACE = "asking"
 
 @pytest.fixture(scope="module")
 def server(control_plane: ControlPlane, kwok: Kwok, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnKubernetes]:
-    """A server that sees one node with eight named devices under two PCIe switches, and one with eight counted ones."""
+    """A server with one node of eight named devices under two PCIe switches, and one of eight counted ones."""
     alone = kwok.add_nodes(1, prefix="alone", devices=0, describe=managed, taints=[TAINT])
     shared = kwok.add_nodes(1, prefix="common", describe=lambda index: {"labels": {"nvidia.com/gpu.product": "h100"}})
     publish(control_plane, alone, [device(number) for number in range(8)])
@@ -43,7 +43,7 @@ def asked(name: str, *, replicas: int = 1, **more: Any) -> dict[str, Any]:
 
 
 def given(server: OnKubernetes) -> dict[str, list[str]]:
-    """By the pod's name, the devices of its claims, once all of them are allocated (kwok's pods run without waiting)."""
+    """The devices of each pod's claims, once all are allocated (kwok's pods run without waiting)."""
     path = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
     deadline = time.monotonic() + 150
     while True:
@@ -56,7 +56,7 @@ def given(server: OnKubernetes) -> dict[str, list[str]]:
 
 
 def claimed(pod: dict[str, Any]) -> dict[str, str]:
-    """By the name that the pod's containers use, the name of the claim."""
+    """The claim's name by the name that the pod's containers use."""
     return {each["name"]: each["resourceClaimName"] for each in pod["spec"].get("resourceClaims", [])}
 
 

@@ -1,4 +1,4 @@
-"""What `corral doctor` says of a real cluster, with everything right and with what is commonly wrong."""
+"""`corral doctor` on a real cluster, in order and with common faults."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Doctor:
         self._platform = Platform(folder)
 
     def says(self, *words: str, kubeconfig: Path | None = None) -> dict[str, list[tuple[str, str]]]:
-        """Its findings by name: state and message; the exit code tells whether any is bad."""
+        """Its findings by name: state and message; the exit code shows whether any is bad."""
         file = str(kubeconfig or self.plane.kubeconfig)
         done = self._platform.run(
             *("doctor", "-o", "json", "--data", str(self._platform.data), "--engine", "kubernetes"),

@@ -1,4 +1,4 @@
-"""What is written of objects, and when nothing is written; what counts as there although nobody can read it."""
+"""Writes of objects through server-side apply, writes that are skipped, and the presence of unreadable objects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def item(uid: str, spec: bytes = b"{}", version: str = "7") -> bytes:
 
 
 class Answers:
-    """A transport that answers as it was told, and tells what it was asked."""
+    """A transport that gives prepared answers and records its calls."""
 
     def __init__(self, body: bytes = b"") -> None:
         self.body = body

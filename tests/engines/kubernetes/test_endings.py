@@ -1,4 +1,4 @@
-"""What is due is asked for again and again, and never piles up before a cluster that does not answer; virtual time."""
+"""Deletions are repeated until they succeed, and do not pile up before an unresponsive cluster; in virtual time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST = AttemptId("01jd3c9x8aaaa.0.worker.0.0")
 
 
 class SlowCluster:
-    """Answers no deletion for a while, then says that it is busy; sees every pod."""
+    """Answers no deletion for a while, then reports that it is busy; sees every pod."""
 
     trouble = None
 
@@ -47,7 +47,7 @@ class SlowCluster:
 
 
 def swept(seconds: float, folder: Path, answer: float) -> SlowCluster:
-    """What was asked while a pod that should long be gone was swept for."""
+    """Run the sweep for a pod that should be gone; returns the cluster with the calls that it got."""
     cluster = SlowCluster(answer)
 
     async def work() -> None:
@@ -92,7 +92,7 @@ def test_a_deletion_that_failed_is_asked_for_again(tmp_path: Path) -> None:
 
 
 class StumblingCluster:
-    """Takes labels; neither runs a command nor deletes a pod until it stands again."""
+    """Accepts labels; runs no command and deletes no pod until it has recovered."""
 
     def __init__(self) -> None:
         self.stumbles = True
@@ -125,7 +125,7 @@ class StumblingCluster:
 
 
 def stoppable(cluster: StumblingCluster, folder: Path) -> tuple[Endings, Record]:
-    """A task that runs, and what ends it."""
+    """A running task, and the part that ends it."""
     loop = asyncio.get_running_loop()
     ledger = Ledger(loop.time)
     record = ledger.expect(FIRST, "a", frozenset(), 0.0)

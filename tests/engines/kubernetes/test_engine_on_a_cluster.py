@@ -1,4 +1,4 @@
-"""The engine on a real apiserver, with nodes that kwok plays: what control may rely on."""
+"""The Kubernetes engine on a real API server with kwok's nodes: the guarantees that control relies on."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_a_start_by_the_server_before_is_found_by_its_name(
 
 
 async def _opened(harness: Harness) -> bool:
-    """The transport alone: the pod is not known when it is created again."""
+    """Open the transport alone: the pod is unknown when it is created again."""
     await harness.engine._transport.open()
     return True
 
@@ -323,7 +323,7 @@ async def test_the_apiserver_dies_and_comes_back(
             await at.engine.start(new)
         with pytest.raises(Unavailable):
             await at.engine.stop(runs.attempt, grace_seconds=1)
-        control_plane.start_apiserver()  # by the thread that lasts: it ends with who started it
+        control_plane.start_apiserver()  # in the main thread: the daemon ends with the thread that started it
         await until(lambda: _again(at, ends.attempt))
         await at.engine.start(new)
         await at.started(new.attempt)
@@ -353,7 +353,7 @@ async def test_a_cluster_that_is_silent_for_long_is_lost_and_comes_back(
                 await at.engine.inventory()
             beyond = len(at.seen)
         finally:
-            control_plane.start_apiserver()  # by the thread that lasts: it ends with who started it
+            control_plane.start_apiserver()  # in the main thread: the daemon ends with the thread that started it
         await at.told(InventoryChanged, beyond)
         assert len((await at.engine.inventory()).nodes) >= 3
 
@@ -361,7 +361,7 @@ async def test_a_cluster_that_is_silent_for_long_is_lost_and_comes_back(
 async def test_a_watch_that_may_no_more_is_told_and_what_happened_meanwhile_when_it_may(
     control_plane: ControlPlane, namespace: str, tmp_path: Path, nodes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An open watch goes on without its permission until it ends, so here watches are short."""
+    """An open watch goes on without its permission until it ends, so watches are short here."""
     monkeypatch.setattr(view, "LOST_SECONDS", 1.0)
     monkeypatch.setattr(
         reflector, "Pace", partial(Pace, watch_shortest=2.0, watch_longest=3.0, backoff_high=1.0, at_once=0.1)
@@ -405,7 +405,7 @@ async def test_nodes_with_levels_and_devices_less_what_others_hold(at: Harness, 
 
 
 async def _with_cpu(at: Harness, name: str, millis: int) -> Node | None:
-    """A node, once it has so much left."""
+    """A node, once it has exactly this much processor left."""
     found = next(node for node in (await at.engine.inventory()).nodes if node.name == name)
     return found if found.cpu_millis == millis else None
 

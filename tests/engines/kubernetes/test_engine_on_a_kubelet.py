@@ -1,4 +1,4 @@
-"""The engine with a real kubelet: what containers print, end with, and how people look into them."""
+"""The engine with a real kubelet: containers' output, exit codes, exec and port forwards."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def _gone(at: Harness) -> bool:
 
 
 async def _unknown(at: Harness, attempt: AttemptId) -> bool:
-    # The engine forgets an attempt when its watch tells of the deletion, a moment after the API server lists no pod.
+    # The engine forgets an attempt when its watch reports the deletion, a moment after the API server lists no pod.
     return attempt not in at.engine.attempts()
 
 
@@ -203,7 +203,7 @@ async def test_a_terminal_has_a_size(at: Harness, kubelet_node: KubeletNode) -> 
         said, typed = "", [b"exit 4\n", b"tty && echo it is a term''inal\n"]
         async for data in session.output():
             said += data.decode()
-            if typed and said.count("/ # ") > 2 - len(typed):  # what is typed before a shell asks may be lost
+            if typed and said.count("/ # ") > 2 - len(typed):  # input before the shell's prompt may be lost
                 await session.send(typed.pop())
         assert "it is a terminal" in said
         assert await session.exit_code() == 4
@@ -230,14 +230,14 @@ async def test_the_kubelet_restarts_and_the_task_runs_on(at: Harness, kubelet_no
         await at.engine.start(task)
         await at.started(task.attempt)
         await until(lambda: "before" in at.log(task.attempt))
-        kubelet_node.restart_kubelet()  # by the thread that lasts: it ends with who started it
+        kubelet_node.restart_kubelet()  # in the main thread: the daemon ends with the thread that started it
         await until(lambda: _did(at, task.attempt, "touch", "/tmp/go"))
         assert (await at.exited(task.attempt)).code == 9
         assert at.log(task.attempt) == "before\nafter\n"
 
 
 async def _did(at: Harness, which: AttemptId, *words: str) -> bool:
-    """A kubelet that was just started does not know its pods yet, and says so."""
+    """A kubelet that has just started does not know its pods yet, and reports that."""
     session = await at.engine.exec(which, words, tty=False)
     said, code = await output(session), await session.exit_code()
     await session.close()

@@ -1,4 +1,4 @@
-"""Every way in which a pod ends, or does not begin, is one code of the exit table."""
+"""Every end of a pod, or failure to start, maps to one code of the exit table."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ NOT_EXECUTABLE = NO_PROGRAM.replace('"trian": executable file not found in $PATH
 NO_GPU = "nvidia-container-cli: device error: GPU-1: unknown device: unknown"
 
 ENDS = {
-    # what it is: (pod, gone, code, class, words of the reason)
+    # name: (pod, gone, code, class, words of the reason)
     "succeeded": (pod("Succeeded", ended("task", 0, "Completed")), False, 0, ExitClass.SUCCEEDED, ""),
     "the program's own code": (pod("Failed", ended("task", 3)), False, 3, U, ""),
     "a last word that nobody can read": (

@@ -1,4 +1,4 @@
-"""What a real kubelet and containerd report of pods that end badly is what the table of exits expects."""
+"""The exit table matches a real kubelet's and containerd's reports of pods that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole server on a cluster that refuses, loses and forgets: the job says whose doing it was, and goes on when it can."""
+"""A server on a cluster that refuses, loses and forgets: jobs name the cause, and go on when they can."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def nodes(kwok: Kwok, control_plane: ControlPlane) -> Iterator[list[str]]:
 
 @pytest.fixture(scope="module")
 def account(control_plane: ControlPlane) -> Iterator[Permitted]:
-    """Who the server is: somebody who may just what docs/kubernetes.md lists."""
+    """The server's account, with exactly the permissions that docs/kubernetes.md lists."""
     made = Permitted(control_plane, "corral-of-faulty")
     yield made
     made.remove()
@@ -58,12 +58,12 @@ def until(holds: Callable[[], bool], what: str) -> None:
 
 
 def here(nodes: list[str]) -> dict[str, Any]:
-    """Only the nodes of this module: others' tests have nodes on the same control plane."""
+    """Only this module's nodes: other tests have nodes on the same control plane."""
     return {"nodes": {"include": [f"kubernetes/{name}" for name in nodes]}}
 
 
 def said(server: OnKubernetes, job: Any) -> str:
-    """What is told of how the attempts of the job's tasks ended."""
+    """The messages of the ended attempts of the job's tasks."""
     return json.dumps([server.attempts(job, task) for task in server.tasks(job)])
 
 
@@ -211,7 +211,7 @@ def test_a_gang_whose_node_vanishes_moves_when_it_can_and_never_runs_twice(
     (stuck,) = server.pods()
     server.plane.request(
         "DELETE", f"{PODS}/{stuck['metadata']['name']}?gracePeriodSeconds=0"
-    )  # as the pod collector does
+    )  # as the pod garbage collector does
     again = {key: lost["metadata"][key] for key in ("name", "labels")}
     amounts = {key: lost["status"][key] for key in ("capacity", "allocatable")}
     server.plane.request("POST", "/api/v1/nodes", {"metadata": again, "status": amounts})

@@ -1,4 +1,4 @@
-"""Five hundred nodes of eight devices: filled, preempted, drained and struck, and no device is ever in two pods."""
+"""Five hundred nodes of eight devices: filled, preempted, drained and failed; no device is ever in two pods."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NAMESPACE = "five"
 NODES, DEVICES, RACK = 500, 8, 20
 SINGLES, GANGS, SEAS, SEA = 60, 5, 4, 113
 PATIENCE = 240.0
-"""Seconds for something that takes a few on a machine that has nothing else to do."""
+"""Seconds for a step that takes a few seconds on an idle machine."""
 
 
 class Patient(OnKubernetes):
-    """A server whose jobs may take their time to end."""
+    """A server whose jobs may take longer to end."""
 
     def ended(self, job: Job | str) -> Job:
         return dict(self.client.wait(job if isinstance(job, str) else job["id"], timeout=PATIENCE))
@@ -71,7 +71,7 @@ def one(name: str) -> Job:
 
 
 def states(server: OnKubernetes, jobs: list[Job]) -> Counter[str]:
-    """How many jobs are in each state."""
+    """The number of jobs in each state."""
     return Counter(server.client.job(job["id"])["state"] for job in jobs)
 
 
@@ -87,7 +87,7 @@ class Cluster:
         return [pod for pod in listed if pod["status"]["phase"] in ("Pending", "Running")]
 
     def running(self, job: Job, tasks: int) -> None:
-        """Wait until so many pods of a job run, and no more are there."""
+        """Wait until a job has exactly `tasks` pods, all running."""
 
         def all_run() -> bool | None:
             phases = [pod["status"]["phase"] for pod in self._of(job)]
@@ -100,14 +100,14 @@ class Cluster:
         return [pod["spec"]["nodeName"] for pod in self._of(job)]
 
     def empty(self, node: str) -> None:
-        """Wait until no pod is on a node that has not ended."""
+        """Wait until all pods on a node have ended."""
         until(lambda: not self.pods(f"fieldSelector=spec.nodeName={node}") or None, f"empty {node}", seconds=PATIENCE)
 
     def _of(self, job: Job) -> list[dict[str, Any]]:
         return self.pods(f"labelSelector=corral.dev/job={job['id']}")
 
     def racks(self, job: Job) -> set[int]:
-        """The racks that they are in."""
+        """The racks of these pods."""
         return {int(node.rpartition("-")[2]) // RACK for node in self.places(job)}
 
 

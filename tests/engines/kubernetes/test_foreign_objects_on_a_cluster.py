@@ -1,4 +1,4 @@
-"""Alnair's UnifiedJobs and FrameworkController's Frameworks as objects of a cluster, run to their ends by a real server."""
+"""Alnair's UnifiedJobs and FrameworkController's Frameworks as objects of a cluster, run by a real server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WithForeignObjects(OnKubernetes):
         self.plane.kubectl("apply", "-n", self.team, "-f", "-", given=json.dumps(document))
 
     def end(self, code: str, *, role: str = "", index: int = -1) -> None:
-        """Have kwok end the pods of a role, or one of them, with this exit code."""
+        """Make kwok end the pods of a role, or one of them, with this exit code."""
         for pod in self.pods():
             labels = pod["metadata"]["labels"]
             if role in ("", labels["corral.dev/role"]) and index in (-1, int(labels["corral.dev/task-index"])):
@@ -51,7 +51,7 @@ class WithForeignObjects(OnKubernetes):
                 self.plane.request("PATCH", path, body, content=MERGE)
 
     def define(self) -> None:
-        """Give the cluster the definitions, and wait until it serves them."""
+        """Create the CRDs, and wait until the cluster serves them."""
         for kind in ("alnair", "framework"):
             self.plane.kubectl("apply", "--server-side", "-f", "-", given=self.corral("crd", "--kind", kind))
 
@@ -67,7 +67,7 @@ class WithForeignObjects(OnKubernetes):
         until(served, "objects served")
 
     def clear(self) -> None:
-        """Delete every foreign object, and have the jobs end."""
+        """Delete every foreign object, and wait until the jobs have ended."""
         for group, plural in (UJOBS, FRAMEWORKS):
             sort = f"{plural}.{group.partition('/')[0]}"
             self.plane.kubectl("delete", sort, "-n", self.team, "--all", "--timeout=120s")
@@ -75,7 +75,7 @@ class WithForeignObjects(OnKubernetes):
 
 @dataclass
 class Objects:
-    """The objects of one sort."""
+    """The objects of one kind."""
 
     server: WithForeignObjects
     sort: tuple[str, str]
@@ -85,7 +85,7 @@ class Objects:
         return f"/apis/{version}/namespaces/{self.server.team}/{plural}/{name}"
 
     def seen(self, name: str, holds: Callable[[Object], Any]) -> Object:
-        """The object once something holds of it."""
+        """The object once `holds` is true of it."""
 
         def look() -> Object | None:
             found: Object = self.server.plane.request("GET", self.path(name))
@@ -94,7 +94,7 @@ class Objects:
         return until(look, f"{self.sort[1]} {name} as wanted", seconds=120)
 
     def stands(self, name: str, word: str) -> Object:
-        """The object once its status says a word."""
+        """The object once its status has this word."""
         field = "jobStatus" if self.sort is UJOBS else "state"
         return self.seen(name, lambda found: (found.get("status") or {}).get(field) == word)
 
@@ -138,7 +138,7 @@ def frameworks(server: WithForeignObjects) -> Objects:
 
 
 def named(document: Object, name: str) -> Object:
-    """The document under this name; a Framework's pods are played, unless they say where they go."""
+    """The document under this name; a Framework's pods are simulated, unless they name a node."""
     document = json.loads(json.dumps(document))
     for each in document["spec"].get("taskRoles", ()):
         each["task"]["pod"]["spec"].setdefault("nodeSelector", {PLAYED: ""})

@@ -1,4 +1,4 @@
-"""Foreign objects whose programs really run: a real kubelet's containers find what Alnair and FrameworkController gave."""
+"""Foreign objects on a real kubelet: containers get the variables and files of Alnair and FrameworkController."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ print(os.environ["FC_TASKROLE_NAME"], os.environ["FC_TASK_INDEX"], "met", len(ip
 def server(
     control_plane: ControlPlane, kubelet_node: KubeletNode, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WithForeignObjects]:
-    """A server that pods reach at their node's gateway."""
+    """A server that pods reach through their node's gateway."""
     folder = tmp_path_factory.mktemp("server")
     kubelet_node.import_tree(PYTHON, python_tree(folder / "tree"))
     for namespace in (PODS, TEAM):

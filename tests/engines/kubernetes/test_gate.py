@@ -1,4 +1,4 @@
-"""Fewer calls go out at once while the API server does not keep up, and more again when it does."""
+"""The gate allows fewer concurrent calls while the API server falls behind, and more when it recovers."""
 
 from __future__ import annotations
 

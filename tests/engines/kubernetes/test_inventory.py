@@ -1,4 +1,4 @@
-"""A cluster's nodes as the scheduler sees them: what others hold is not there, and what is broken says so."""
+"""The inventory of a cluster: resources of other pods are subtracted, and broken devices are marked."""
 
 from __future__ import annotations
 

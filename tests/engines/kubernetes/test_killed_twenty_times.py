@@ -1,4 +1,4 @@
-"""Killed twenty times during five hundred jobs, the apiserver killed too, etcd compacted: nothing is lost or doubled."""
+"""Kill the server twenty times during five hundred jobs, kill the API server, compact etcd: no job is lost or doubled."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def server(control_plane: ControlPlane, kwok: Kwok, tmp_path: Path) -> Iterator[
 
 
 def kill(server: Killable, what: str) -> None:
-    """kill -9 one of the processes, or all of them, which somebody then starts again."""
+    """kill -9 one of the processes, or all of them; waits until they run again."""
     if what == "all":
         server.vanish()
         server.up_again()

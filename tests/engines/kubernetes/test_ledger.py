@@ -1,4 +1,4 @@
-"""What the cluster tells about pods, as what control is told about attempts."""
+"""The ledger turns the cluster's pod events into control's attempt events."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pod(phase: str = "Pending", *, uid: str = "u1", code: int | None = None, **m
 
 
 class Told:
-    """A ledger, and what it said of each change."""
+    """A ledger, and its events for each change."""
 
     def __init__(self) -> None:
         self.ledger = Ledger(lambda: 0.0)

@@ -1,4 +1,4 @@
-"""No log keeps a task from ending, and none delays another's; in virtual time."""
+"""Copying logs neither keeps a task from ending nor delays another's log; in virtual time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_quiet_task_does_not_make_its_node_count_as_silent(tmp_path: Path) -> 
         copies.follow(QUIET, "a")
         while len(cluster.opened) < 20:
             await asyncio.sleep(1.0)
-        await asyncio.sleep(605.0)  # its connection has just been given up once more
+        await asyncio.sleep(605.0)  # its connection was just dropped once more
         begun = asyncio.get_running_loop().time()
         copies.follow(OTHER, "a")
         await asyncio.sleep(100)
@@ -143,7 +143,7 @@ def test_a_copy_that_fails_at_its_end_is_complete_and_leaves_no_open_file(
 
 
 class PrintsOnce:
-    """A cluster whose task printed two lines and goes on; it is read from the beginning."""
+    """A cluster whose task printed two lines and runs on; its log is read from the beginning."""
 
     @asynccontextmanager
     async def stream(self, *_: Any, **__: Any) -> AsyncIterator[AsyncIterator[bytes]]:

@@ -1,4 +1,4 @@
-"""A pod's log goes on where it was left, whatever came between: nothing twice, nothing missing without a marker."""
+"""A pod's log resumes at its saved position after any break: no line twice, and every gap has a marker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.examples import examples
 
 
 def stamped(lines: Sequence[tuple[int, bytes]], *, since: int = 0) -> bytes:
-    """What the kubelet answers: `lines` with their times in quarters of a second, from second `since` on."""
+    """The kubelet's answer: `lines` with timestamps in quarters of a second, from second `since` on."""
     return b"".join(b"%s %s" % (stamp(quarters), line) for quarters, line in lines if quarters // 4 >= since)
 
 
@@ -86,7 +86,7 @@ LINES = st.lists(
 def test_a_log_broken_off_anywhere_comes_out_whole(
     steps: list[tuple[int, bytes]], breaks: list[int], unsaved: bool
 ) -> None:
-    """Connections break after so many bytes; each next one begins in the second of the position that was saved."""
+    """Connections break after these byte counts; the next one starts in the second of the saved position."""
     at, lines = 4, []
     for step, line in steps:
         at += step

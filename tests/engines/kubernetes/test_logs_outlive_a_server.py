@@ -1,4 +1,4 @@
-"""A new leader with an empty disk goes on with a pod's log exactly where the one before it had archived it."""
+"""A new leader with an empty disk resumes a pod's log exactly where the old one had archived it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AFTER: Lines = [(5, b"four\n"), (6, b"five\n")]
 
 
 class Kubelet:
-    """Has the log of one pod, and gives it to whoever asks, from a second on."""
+    """Has one pod's log and returns it from a given second on."""
 
     def __init__(self, lines: Lines) -> None:
         self.lines = list(lines)
@@ -68,7 +68,7 @@ def text(lines: Lines) -> bytes:
 
 
 async def lead(kubelet: Kubelet, machine: Machine) -> None:
-    """Follow the log until all there is is copied, archive it, and lose the machine."""
+    """Follow the log until all of it is copied, archive it, and lose the machine."""
     leading = copies(kubelet, machine)
     leading.follow(TASK, "a")
     await until(lambda: text(kubelet.lines[-1:]) in copied(machine))
@@ -163,7 +163,7 @@ def test_however_often_the_lead_moves_no_line_is_lost_or_doubled(
         kubelet = Kubelet([])
         for number, upto in enumerate(sorted(moves)):
             kubelet.lines = printed[:upto]
-            machine = Machine(folder / str(number % 3), remote.archive())  # who has led before may lead again
+            machine = Machine(folder / str(number % 3), remote.archive())  # an earlier leader may lead again
             leading = copies(kubelet, machine)
             leading.follow(TASK, "a")
             await until(lambda machine=machine: copied(machine) == text(kubelet.lines))  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""An engine that has gone blind or idle by a mistake says so to control, which begins anew and finds everything again."""
+"""An engine whose watch or loop fails by a bug reports it to control, which restarts and finds everything again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process in which somebody closed what was not his can make no connection any more: it must say so, and begin anew."""
+"""A process whose descriptors were closed by mistake cannot connect any more; it reports that and restarts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_a_file_closed_under_a_connection_is_no_fault_of_later_calls_and_e
 
 
 def _descriptor_bound_to(address: tuple[str, int]) -> int:
-    """The number of this process's socket with this address of its own."""
+    """The descriptor of this process's socket that is bound to this address."""
     for each in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(each.name))) as found:
             if found.getsockname() == address:

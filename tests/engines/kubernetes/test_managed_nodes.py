@@ -1,4 +1,4 @@
-"""Devices have names on nodes that are Corral's alone; everywhere else they are counted, and none is taken from others."""
+"""Devices have names on nodes that are Corral's alone; elsewhere they are counted, and none is taken from other pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pods are changed so that their kubelet tries again: those with claims that do not move, ever less often."""
+"""Nudges, which change a pod so that its kubelet tries again, go to pods with stuck claims, less and less often."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def nothing(_: Stuck) -> bool:
 
 
 def times(nudges: Nudges, until: float) -> list[float]:
-    """When the pod is nudged, looked at four times a second."""
+    """The times of nudges of the pod, with a check four times a second."""
     return [step / 4 for step in range(int(until * 4)) for _ in nudges.due(step / 4, nothing)]
 
 

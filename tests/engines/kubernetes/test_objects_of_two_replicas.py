@@ -1,4 +1,4 @@
-"""Jobs as objects while the lead moves between two servers: none is lost, none doubled, every status right in the end."""
+"""Jobs as objects while the lead moves between two servers: none is lost or doubled, and every final status is right."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def pair(
 
 
 def applied(plane: ControlPlane, name: str) -> Object:
-    """An object that becomes a job of one task; several a second, as a cluster takes far more than it can run here."""
+    """Create an object for a job of one task, a few a second: a cluster accepts more than it can run."""
     time.sleep(0.2)
     wanted = document(name)
     wanted["spec"]["roles"][0]["resources"] = {"cpu": "0.1", "devices": {"count": 1}}
@@ -76,7 +76,7 @@ def applied(plane: ControlPlane, name: str) -> Object:
 
 
 def in_phase(plane: ControlPlane, phase: str) -> list[Object]:
-    """Every object that shows this phase."""
+    """Every object in this phase."""
     items: list[Object] = plane.request("GET", OBJECTS)["items"]
     return [each for each in items if each.get("status", {}).get("phase") == phase]
 

@@ -1,4 +1,4 @@
-"""Jobs as objects of a real cluster, taken by a real server: kubectl applies, scales and deletes; status comes back."""
+"""Jobs as objects of a real cluster with a real server: kubectl applies, scales and deletes; the status follows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WithObjects(OnKubernetes):
         self.plane.kubectl("apply", "-n", namespace, *words, "-f", "-", given=json.dumps(document))
 
     def seen(self, name: str, holds: Callable[[Object], Any], *, namespace: str = TEAM) -> Object:
-        """The object once something holds of it."""
+        """The object once `holds` is true of it."""
 
         def look() -> Object | None:
             found: Object = self.plane.request("GET", self.path(name, namespace))
@@ -47,7 +47,7 @@ class WithObjects(OnKubernetes):
         return until(look, f"object {name} as wanted", seconds=90)
 
     def doctor(self, kubeconfig: Path | None = None) -> list[str]:
-        """What is bad about objects, by `corral doctor`."""
+        """The bad findings of `corral doctor` about objects."""
         where = ["--data", str(self.data), "--engine", "kubernetes", "--namespace", PODS, "--no-probe", "-o", "json"]
         file = str(kubeconfig or self.plane.kubeconfig)
         env = {"CORRAL_OBJECT_ACCOUNTS": f"{TEAM}={getpass.getuser()}"}
@@ -55,7 +55,7 @@ class WithObjects(OnKubernetes):
         return [each["message"] for each in found if each["state"] == "bad" and "unifiedjobs" in str(each)]
 
     def noted(self, words: str) -> bool | None:
-        """Whether control has said so in its log."""
+        """Whether control's log contains these words."""
         return words in (self.data / "logs" / "control.log").read_text() or None
 
     def phase(self, name: str, phase: str) -> Object:
@@ -68,16 +68,16 @@ class WithObjects(OnKubernetes):
         self.plane.kubectl("delete", "cjob", "-n", TEAM, name, "--timeout=60s")
 
     def pods_of(self, found: Object) -> list[Object]:
-        """The pods of the job of an object."""
+        """The pods of an object's job."""
         job = found["status"]["jobId"]
         return [pod for pod in self.pods() if pod["metadata"]["labels"]["corral.dev/job"] == job]
 
     def end_job(self, found: Object) -> None:
-        """Have kwok end every pod of the job of an object."""
+        """Make kwok end every pod of an object's job."""
         self.end(job=found["status"]["jobId"])
 
     def end(self, code: str = "0", job: str = "") -> None:
-        """Have kwok end every pod, or those of one job, with this exit code."""
+        """Make kwok end every pod, or those of one job, with this exit code."""
         for pod in self.pods():
             if job and pod["metadata"]["labels"]["corral.dev/job"] != job:
                 continue
@@ -118,7 +118,7 @@ def document(name: str, replicas: int = 1, least: int = 0, most: int = 0, **spec
 
 
 def served(plane: ControlPlane) -> bool | None:
-    """Whether the apiserver knows the objects by now."""
+    """Whether the API server serves the CRD by now."""
     try:
         plane.request("GET", "/apis/corral.dev/v1alpha1/unifiedjobs")
     except Refused as refused:
@@ -129,7 +129,7 @@ def served(plane: ControlPlane) -> bool | None:
 
 @pytest.fixture(scope="module")
 def bare(control_plane: ControlPlane, kwok: Kwok, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WithObjects]:
-    """A server on a cluster that does not know its objects."""
+    """A server on a cluster without the CRD of its objects."""
     control_plane.kubectl("delete", "customresourcedefinition", "unifiedjobs.corral.dev", "--ignore-not-found")
     nodes = kwok.add_nodes(2, prefix="objects")
     for namespace in (PODS, TEAM, NOBODY):
@@ -147,7 +147,7 @@ def bare(control_plane: ControlPlane, kwok: Kwok, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope="module")
 def defined(bare: WithObjects) -> WithObjects:
-    """The same once the cluster has their definition."""
+    """The same server once the cluster has the CRD."""
     bare.plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=bare.corral("crd"))
     until(lambda: served(bare.plane), "objects served")
     return bare
@@ -155,7 +155,7 @@ def defined(bare: WithObjects) -> WithObjects:
 
 @pytest.fixture
 def server(defined: WithObjects) -> Iterator[WithObjects]:
-    """The same; nothing stays of a test."""
+    """The same server; each test's objects are removed."""
     yield defined
     remove_all(defined)
 
@@ -361,7 +361,7 @@ def test_a_deleted_namespace_goes_once_its_jobs_are_over(server: WithObjects) ->
 
 
 def test_a_store_from_a_backup_runs_nothing_twice_and_forgets_nothing(server: WithObjects) -> None:
-    """Before the backup: `kept` runs, `ends` runs. After it: `ends` ends, `fresh` and `quick` are applied, `quick` ends."""
+    """Before the backup: `kept` and `ends` run. After it: `ends` ends, `fresh` and `quick` are applied, `quick` ends."""
     for name in ("kept", "ends"):
         server.apply(document(name))
     kept, ends = (server.phase(name, "running") for name in ("kept", "ends"))

@@ -1,4 +1,4 @@
-"""Data on NFS servers, nodes and volume claims: what is mounted for them, and what jobs may not name."""
+"""Data on NFS servers, nodes and volume claims: the volumes mounted for them, and the names that jobs may not use."""
 
 from __future__ import annotations
 

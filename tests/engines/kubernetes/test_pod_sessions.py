@@ -1,4 +1,4 @@
-"""A session with a pod leaves nothing behind in control when it is closed."""
+"""A closed session with a pod leaves no task or connection in control."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUTPUT = b"\x01"
 
 
 async def chatty(request: web.Request) -> web.StreamResponse:
-    """A command that prints more than anybody reads."""
+    """A command that prints more than anyone reads."""
     socket = web.WebSocketResponse(protocols=("v5.channel.k8s.io",))
     await socket.prepare(request)
     for _ in range(1000):
@@ -42,7 +42,7 @@ async def quiet(request: web.Request) -> web.StreamResponse:
 
 @asynccontextmanager
 async def entered(folder: Path, command: Answer) -> AsyncIterator[PodSession]:
-    """A session with a pod whose command answers so."""
+    """A session with a pod whose command gives this answer."""
     async with serving(command) as server:
         transport = Transport(kubeconfig_access(str(kubeconfig(folder, server.url))))
         await transport.open()
@@ -53,7 +53,7 @@ async def entered(folder: Path, command: Answer) -> AsyncIterator[PodSession]:
 async def test_closing_ends_who_waits_for_output(tmp_path: Path) -> None:
     async with entered(tmp_path, quiet) as session, asyncio.timeout(120):
         reading = asyncio.create_task(anext(session.output()))
-        await asyncio.sleep(0)  # by now it waits
+        await asyncio.sleep(0)  # it is waiting by now
         await session.close()
         with pytest.raises(StopAsyncIteration):
             await reading

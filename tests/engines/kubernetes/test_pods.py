@@ -1,4 +1,4 @@
-"""One task's launch gives one pod, and a template never undoes what Corral decided."""
+"""Each task's launch becomes one pod, and a template never overrides Corral's own fields."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_smallest_task_is_a_pod_that_says_whose_it_is_and_where() -> None:
 
 
 def full() -> tuple[TaskLaunch, PodSettings, PodParts]:
-    """A launch that uses everything."""
+    """A launch that uses every field."""
     asked = launch(
         image="train:1",
         command=("sh", "-c", "echo $$ $(HOME)"),
@@ -163,7 +163,7 @@ def test_corrals_own_variables_stand_over_the_jobs() -> None:
 
 
 def expanded(text: str, variables: dict[str, str]) -> str:
-    """What the kubelet makes of a command or value (third_party/forked/golang/expansion)."""
+    """The kubelet's expansion of a command or value (third_party/forked/golang/expansion)."""
 
     def one(found: re.Match[str]) -> str:
         if found[0] == "$$":

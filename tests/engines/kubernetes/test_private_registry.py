@@ -1,4 +1,4 @@
-"""Images that need a login are really pulled with what the job or the cluster names; without it the task ends."""
+"""Images of a private registry are pulled with the job's or the cluster's credentials; without them the task fails."""
 
 from __future__ import annotations
 
@@ -84,6 +84,6 @@ async def test_the_logins_of_a_job_are_a_secret_of_its_own_that_goes_with_it(
 
 
 def secrets_of(control_plane: ControlPlane, namespace: str) -> set[str]:
-    """The names of the Secrets that Corral has made here."""
+    """The names of the Secrets that Corral made in the namespace."""
     found = control_plane.request("GET", f"/api/v1/namespaces/{namespace}/secrets")["items"]
     return {each["metadata"]["name"] for each in found if each["metadata"]["name"].startswith("corral-")}

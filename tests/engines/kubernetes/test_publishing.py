@@ -1,4 +1,4 @@
-"""A node's slices are what its driver says, whoever deletes or changes them, and are written no more often than needed."""
+"""A node's ResourceSlices are repaired when someone deletes or changes them, and written only when needed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_devices_are_published_as_the_nodes_own(control_plane: ControlPlan
 
 
 async def test_what_is_right_is_not_written_again(control_plane: ControlPlane, node: Node) -> None:
-    """Not by the driver that wrote it, nor by one that starts, though the API server drops taints (a feature gate)."""
+    """Neither the driver that wrote it nor a new one rewrites it, though the API server drops taints (a feature gate)."""
     node.make()
     async with publishing(control_plane.kubeconfig, node) as publisher:
         publisher.publish(contents(2, broken=True))

@@ -1,4 +1,4 @@
-"""The reflector and the transport on a real kube-apiserver that is killed, stopped and made to forget."""
+"""The reflector and the transport on a real kube-apiserver that is killed, stopped and compacted."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def pod(name: str) -> bytes:
 
 
 async def make(transport: Transport, name: str) -> None:
-    with contextlib.suppress(Conflict):  # a repetition finds what the first try made
+    with contextlib.suppress(Conflict):  # the repeated call finds the object of the first one
         await transport.ask(Call("create", PODS, "x"), body=pod(name), deadline=60, repeatable=True)
 
 
@@ -101,7 +101,10 @@ async def until(true: Callable[[], Awaitable[bool]], seconds: float = 150) -> No
 
 
 async def restarted(plane: ControlPlane, *, compacted: bool = False) -> None:
-    """Kill the apiserver, let everybody notice, start it again (in this thread: the daemon ends with its starter's)."""
+    """Kill the apiserver, let all clients notice, and restart it.
+
+    This runs in the caller's thread, because a daemon ends with the thread that started it.
+    """
     plane.kill_apiserver()
     if compacted:
         plane.compact()
@@ -110,7 +113,7 @@ async def restarted(plane: ControlPlane, *, compacted: bool = False) -> None:
 
 
 async def test_the_copy_follows_through_kills_and_a_compaction_and_every_end_is_told(plane: ControlPlane) -> None:
-    """Pods come, change and go while the apiserver is killed twice, once with its past forgotten."""
+    """Pods are created, changed and deleted while the apiserver is killed twice, once with its history compacted."""
     ended: set[str] = set()
     alive: dict[str, str] = {}
 
@@ -183,7 +186,7 @@ async def test_a_place_that_etcd_forgot_is_answered_410_and_listed_anew(plane: C
 
 
 async def _watch_once(transport: Transport, version: str) -> None:
-    """Raise what a watch from there is answered, as status or as an event."""
+    """Raise the error of a watch from there, be it a status or an event."""
     params = {"watch": "1", "resourceVersion": version, "timeoutSeconds": "5"}
     call = Call("watch", PODS, "x")
     async with transport.stream(call, params=params) as chunks:

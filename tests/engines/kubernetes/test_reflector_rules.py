@@ -1,4 +1,4 @@
-"""Whatever the API server does, the copy ends up equal to the cluster, and no deletion is lost on the way."""
+"""Whatever the API server does, the reflector's copy ends equal to the cluster, and every deletion is reported."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ ACTIONS = st.one_of(
     st.tuples(st.sampled_from(["miss", "swap"]), st.sampled_from(NAMES)),
     st.sampled_from([("compact", ""), ("sever", "")]),
 )
-"""`miss` and `swap` happen behind the back of a reflector that must list anew afterwards."""
+"""`miss` and `swap` change the cluster unseen, so the reflector must list anew afterwards."""
 
 
 class Consumer:
-    """What somebody who only reads changes believes."""
+    """The state that a reader of the changes derives."""
 
     def __init__(self, reflector: Reflector[Pod]) -> None:
         self.reflector = reflector
@@ -41,7 +41,7 @@ class Consumer:
         self.ended: set[str] = set()
 
     async def take(self, most: int) -> None:
-        """Take what waits, if anything does within a moment."""
+        """Read waiting changes, if any arrives within a moment."""
         with contextlib.suppress(TimeoutError):
             for change in await asyncio.wait_for(self.reflector.take(most), 0.001):
                 meta = change.object.metadata

@@ -1,4 +1,4 @@
-"""When a reflector lists, when it only goes on, and how long it waits in between; in virtual time."""
+"""When a reflector lists, when it only resumes its watch, and how long it waits in between; in virtual time."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_bookmark_moves_the_place_to_go_on_from() -> None:
         server = ModelServer()
         async with following(server):
             await asyncio.sleep(10)
-            server.version += 5  # others changed what this watch does not show
+            server.version += 5  # others changed objects that this watch does not show
             await asyncio.sleep(100)
             server.compact()
             server.faults.append("unreachable")
@@ -280,7 +280,7 @@ def test_a_pod_that_cannot_be_read_costs_only_itself_and_stays_as_last_seen() ->
             assert {pod.metadata.name for pod in reflector.items.values()} == {"a", "b", "c"}
             assert reflector.unreadable == 1
             server.faults.append("410")
-            await asyncio.sleep(700)  # a list meets it too
+            await asyncio.sleep(700)  # also affects a list
             assert {pod.metadata.name for pod in reflector.items.values()} == {"a", "b", "c"}
             assert reflector.unreadable == 2 and reflector.lists == 2
             server.delete("a")

@@ -1,4 +1,4 @@
-"""A start that a cluster refuses leaves nothing behind; one of which nothing is known keeps what the next try needs."""
+"""A start that the cluster refuses leaves nothing behind; one with an unknown result keeps the objects for the retry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ QUOTA = Forbidden("kubernetes-quota", "A resource quota of the cluster forbids i
 
 
 class Cluster:
-    """Keeps Secrets by name; refuses what a test says."""
+    """Stores Secrets by name; refuses the calls that a test names."""
 
     def __init__(self, refused: Mapping[str, CorralError]) -> None:
         self.refused = refused
@@ -91,7 +91,7 @@ async def test_a_start_of_which_nothing_is_known_keeps_the_secret_for_the_next_t
 
 
 class Unsure(EmptyCluster):
-    """A cluster of one node that keeps Secrets, and of which nobody learns whether it made a pod."""
+    """A cluster of one node that stores Secrets and loses the answer to the pod's creation."""
 
     def __init__(self) -> None:
         self.secrets: set[str] = set()

@@ -1,4 +1,4 @@
-"""Two servers that share a database, a key and an object store, and no file: logs and code are there for both."""
+"""Two servers that share a database, a key and an object store, but no folder: both have all logs and code."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Bucket:
         self._client.create_bucket(Bucket="corral")
 
     def names(self, prefix: str) -> list[str]:
-        """What there is below a prefix."""
+        """The names of the objects below a prefix."""
         found = self._client.list_objects_v2(Bucket="corral", Prefix=f"shared/{prefix}")
         return [each["Key"].removeprefix("shared/") for each in found.get("Contents", [])]
 
     def close(self) -> None:
-        """End it."""
+        """Stop it."""
         self._server.stop()
 
 
@@ -106,7 +106,7 @@ def test_code_that_one_was_sent_runs_from_the_other(
 
 
 class Following:
-    """Reads a task's log by following it, in a thread."""
+    """Follows a task's log in a thread."""
 
     def __init__(self, replica: Replica, job: Job) -> None:
         self.seen = b""
@@ -116,12 +116,12 @@ class Following:
         self._thread.start()
 
     def has(self, pattern: bytes) -> None:
-        """Wait until it has seen something."""
+        """Wait until the log has matched the pattern."""
         until(lambda: re.search(pattern, self.seen) or bool(self.failed) or None, f"{pattern!r} in the log")
         assert not self.failed, self.failed
 
     def ended(self) -> bytes:
-        """Wait for the log's end; all of it."""
+        """Wait for the log's end; returns all of it."""
         self._thread.join(timeout=120)
         assert not self._thread.is_alive() and not self.failed, self.failed
         return self.seen

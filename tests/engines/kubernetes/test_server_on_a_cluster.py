@@ -1,4 +1,4 @@
-"""A whole server on a cluster: what people submit runs as pods, and a killed server loses and doubles nothing."""
+"""A server on a cluster: submitted jobs run as pods, and a killed server loses and doubles none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OnKubernetes(Platform):
     plane: ControlPlane
     port = "0"
     kubeconfig: Path | None = None
-    """Who the server is on the cluster; the administrator when not said."""
+    """The server's account on the cluster; the administrator's by default."""
 
     def __init__(
         self, folder: Path, *, namespace: str, image: str = images.BUSYBOX, gateway: str = "127.0.0.1"
@@ -61,7 +61,7 @@ class OnKubernetes(Platform):
         return found
 
     def kill_control(self) -> None:
-        """End the process that schedules and speaks to the cluster, as a crash would."""
+        """Kill control, as a crash would."""
         environment = f"CORRAL_DATA_FOLDER={self.data}".encode()
         for folder in Path("/proc").glob("[0-9]*"):
             try:
@@ -97,7 +97,7 @@ def server(
 
 
 def end(server: OnKubernetes, code: str) -> None:
-    """Have kwok end every pod with this exit code."""
+    """Make kwok end every pod with this exit code."""
     merge = "application/merge-patch+json"
     for pod in server.pods():
         path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}"
@@ -122,7 +122,7 @@ def test_a_gang_gets_whole_nodes_and_succeeds(server: OnKubernetes, nodes: list[
 def test_what_pods_write_to_their_nodes_is_bounded_by_default_and_by_what_their_roles_reserve(
     server: OnKubernetes,
 ) -> None:
-    # With devices, as tasks without any go to a real kubelet's node where another file of the lane left one.
+    # With devices: a task without any could go to a real kubelet's node that another file of the lane left.
     small = {"replicas": 1, "resources": {"cpu": "1", "devices": 8}, "command": "write"}
     large = {**small, "resources": {"cpu": "1", "devices": 8, "disk": "300Gi"}}
     job = server.submit({"name": "writers", "framework": "shell", "roles": {"small": small, "large": large}})

@@ -1,4 +1,4 @@
-"""What many pods have in common is kept once, and no pod reads otherwise for it."""
+"""Equal parts of many pods are stored once, without any change to a pod."""
 
 from __future__ import annotations
 

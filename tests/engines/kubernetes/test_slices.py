@@ -1,4 +1,6 @@
-"""What drivers publish of a node becomes devices with cells: never half a state, and a short absence is no loss."""
+"""Published ResourceSlices become devices with cells: incomplete pools do not count, and in a gap devices are
+unavailable.
+"""
 
 from __future__ import annotations
 

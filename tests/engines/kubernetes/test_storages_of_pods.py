@@ -1,4 +1,4 @@
-"""What Storage documents declare becomes volumes of pods, each of the kind that Kubernetes has for it."""
+"""Storages become volumes of pods, each of the fitting Kubernetes kind."""
 
 from __future__ import annotations
 

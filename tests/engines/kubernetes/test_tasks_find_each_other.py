@@ -1,4 +1,4 @@
-"""What needs Corral's runtime in a pod, with a whole server, a real kubelet and this machine's Python as the image."""
+"""Features that need Corral's runtime in a pod, with a server, a real kubelet and this machine's Python as the image."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.kubelet, pytest.mark.timeout(3
 def server(
     control_plane: ControlPlane, kubelet_node: KubeletNode, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OnKubernetes]:
-    """A server that pods reach at their node's gateway."""
+    """A server that pods reach through their node's gateway."""
     folder = tmp_path_factory.mktemp("server")
     kubelet_node.import_tree(PYTHON, python_tree(folder / "tree"))
     control_plane.add_namespace("peers")

@@ -1,4 +1,4 @@
-"""A podTemplate gets nothing of a node or the namespace but what the administrator allowed."""
+"""A podTemplate may use only the parts of a node and the namespace that the administrator allowed."""
 
 from __future__ import annotations
 

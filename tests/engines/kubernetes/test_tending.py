@@ -1,4 +1,4 @@
-"""What a cluster refuses of claims is tried again ever later, and without end; in virtual time."""
+"""Refused calls about claims are repeated with growing delays, without end; in virtual time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.engines.kubernetes.virtual_time import virtually
 
 
 class Refusing:
-    """Refuses everything, and knows when it was asked."""
+    """Refuses every call and records its time."""
 
     def __init__(self) -> None:
         self.asked: list[float] = []

@@ -1,4 +1,4 @@
-"""Why: what every other test here stands on is tested itself: it comes up, breaks when told to, leaves no trace."""
+"""The control plane of the tests itself: it starts, fails on request, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def until(look: Callable[[], T | None], what: str, *, seconds: float = 120) -> T:
-    """What `look` finds, as soon as it finds something."""
+    """Poll `look` until it returns a value; returns that."""
     deadline = time.monotonic() + seconds
     while (found := look()) is None:
         assert time.monotonic() < deadline, f"no {what} after {seconds:.0f} s"

@@ -353,7 +353,7 @@ async def test_a_refused_stream_says_what_was_refused(tmp_path: Path) -> None:
 
 
 async def echo(request: web.Request) -> web.StreamResponse:
-    """A WebSocket that says what it was asked and then everything back."""
+    """A WebSocket that reports its request and then echoes all input."""
     socket = web.WebSocketResponse(protocols=("v5.channel.k8s.io",))
     await socket.prepare(request)
     await socket.send_str(request.path_qs)
@@ -435,7 +435,7 @@ async def test_a_token_that_was_replaced_in_the_file_is_read_when_the_old_one_ex
 
 
 def plugin(folder: Path) -> tuple[dict[str, object], Path]:
-    """A user whose exec plug-in gives t1, t2, …, and the file whose length tells how often it ran."""
+    """A user whose exec plugin returns t1, t2, …, and the file whose length counts its runs."""
     script, count = folder / "plugin.py", folder / "count"
     script.write_text(
         f"open({str(count)!r}, 'a').write('x')\n"

@@ -1,4 +1,4 @@
-"""Two servers on one database: killing the one that leads moves the lead, loses nothing and starts nothing twice."""
+"""Two servers on one database: killing the leader moves the lead, loses no job and starts none twice."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from tests.testbeds.postgresql import PostgresServer
 pytestmark = [pytest.mark.kubernetes, pytest.mark.postgres, pytest.mark.timeout(300)]
 NAMESPACE = "replicated"
 PROMISED, ASK = 8.0, 0.25
-"""Seconds in which the lead has moved, as the product promises, and after which a control that stands by asks again."""
+"""Seconds within which the lead must move (the product's promise), and between two checks by a standby."""
 
 
 class Pair:
-    """Two replicas and what they share."""
+    """Two replicas and their shared parts."""
 
     def __init__(self, replicas: list[Replica], database: str) -> None:
         self.replicas, self.database = replicas, database
 
     def leading(self) -> Replica:
-        """The one that leads."""
+        """The leading replica."""
         name = until(lambda: leader(self.database) or None, "leader")
         (found,) = [each for each in self.replicas if each.name == name]
         return found
 
     def other(self) -> Replica:
-        """The one that does not."""
+        """The standby replica."""
         leading = self.leading()
         (found,) = [each for each in self.replicas if each is not leading]
         return found
 
     def turns_until_led_by(self, replica: Replica) -> int:
-        """Wait until the lead has moved: how many turns there were meanwhile for one who asks as often as a control.
+        """Wait until the lead has moved; count the turns that a thread got meanwhile, asking as often as a control.
 
-        A second has four of them, and fewer when the machine gives nobody a turn: that is not the program's time.
+        There are four a second, or fewer on an overloaded machine, whose delay does not count.
         """
         turns, begun = 0, time.monotonic()
         deadline = begun + 60
@@ -79,7 +79,7 @@ def census(control_plane: ControlPlane) -> Census:
 
 
 def small(name: str) -> Job:
-    """A job that kwok plays."""
+    """A job whose pod kwok simulates."""
     return one(
         name, "train", role={"resources": {"cpu": "0.1", "devices": 1}, "nodeSelector": {"corral.test/played": ""}}
     )
@@ -90,7 +90,7 @@ def submitting(replica: Replica) -> Callable[[str], Job]:
 
 
 def all_succeeded_once(by: Replica, stream: Stream, census: Census) -> None:
-    """Every job that was taken has ended well, and there never was but one pod of it."""
+    """Every accepted job has succeeded, and each had exactly one pod."""
     stream.end()
     assert {by.ended(job)["state"] for job in stream.jobs} == {"succeeded"}
     pods = {job: census.of(job) for job in stream.jobs}
@@ -173,7 +173,7 @@ def test_a_control_that_dies_alone_leads_again_or_hands_over(pair: Pair, census:
 def test_logs_and_terminals_come_through_either_front(pair: Pair, kubelet_node: KubeletNode) -> None:
     selector = {"nodeSelector": {"kubernetes.io/hostname": kubelet_node.name}}
     talks = one("talks", "echo hello; sleep 600", role=selector)
-    job = pair.leading().submit(talks, wait_for_capacity=True)  # the node has just been made
+    job = pair.leading().submit(talks, wait_for_capacity=True)  # the node was only just created
     for replica in (pair.other(), pair.leading()):
         assert replica.printed(job, "main-0", "hello")
         said = list(replica.client.exec(job["id"], "main", 0, ["echo", "from", "inside"]))

@@ -1,4 +1,4 @@
-"""What an older definition lacks is left out, everywhere it would stand, and only for a while."""
+"""Fields that an older CRD lacks are left out in every place, and only for a while."""
 
 from __future__ import annotations
 

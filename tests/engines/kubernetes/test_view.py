@@ -1,4 +1,4 @@
-"""What one pod does to whoever follows it is no reason to see no other."""
+"""One bad pod does not hide the others from the readers of the view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task goes where its volumes can be reached; a claim without a volume is told its node before the pod is made."""
+"""A task goes where its volumes are reachable; a claim without a volume gets its node before the pod is created."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def mounting(name: str) -> dict[str, Any]:
 async def test_volumes_on_a_cluster(
     control_plane: ControlPlane, namespace: str, nodes: list[str], tmp_path: Path
 ) -> None:
-    """One cluster, one story: a zone's volume, a claim without one, a claim that is made elsewhere, and one that is not."""
+    """One scenario: a zone's volume, a claim without one, a claim that is bound on another node, and one that never is."""
     at, claims = Harness(control_plane, namespace, tmp_path), f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
     name = f"disk-of-{namespace}"
     disk = {

@@ -1,4 +1,4 @@
-"""Whoever may write an object may nest it deeply; it costs itself, and nothing that comes with it or after it."""
+"""Deeply nested objects, which any author may write, affect neither other objects nor later events."""
 
 from __future__ import annotations
 

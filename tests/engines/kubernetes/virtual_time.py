@@ -1,4 +1,4 @@
-"""Why: rules about waits of minutes are tested in milliseconds: a loop whose clock jumps to the next timer."""
+"""An event loop whose clock jumps to the next timer, so that waits of minutes take milliseconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _NoWaiting(selectors.DefaultSelector):
         self.now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """What is ready at once; else the time asked for has passed."""
+        """Return the ready events; if there are none, advance the clock by `timeout`."""
         ready = super().select(0)
         if not ready:
             if timeout is None:
@@ -38,6 +38,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def virtually(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end, in no time."""
+    """Run to the end without real waiting."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)

@@ -1,4 +1,4 @@
-"""Why: clusters have webhooks that admit pods or do not; this is a real one, which the API server calls over TLS."""
+"""A real admission webhook for pods, which the API server calls over TLS."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhoo
 
 
 class Webhook:
-    """A webhook that is asked before any pod is made in one namespace.
+    """A webhook that is asked before any pod is created in one namespace.
 
-    It refuses those whose annotation `WHY` says why, with the HTTP code `code`; the API server waits `seconds` for it.
+    It refuses pods with the annotation `WHY`, whose value is the message, with the HTTP code `code`. The API server
+    waits `seconds` for it.
     """
 
     WHY: Final = "corral.test/forbidden"
@@ -51,7 +52,7 @@ class Webhook:
         self.vanish()
 
     def answer(self) -> None:
-        """Answer from now on, at the same address as ever."""
+        """Answer from now on, at the same address as before."""
         self._speaks.set()
         if self._server is not None:
             return
@@ -62,11 +63,11 @@ class Webhook:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
     def hang(self) -> None:
-        """Take questions and answer none."""
+        """Accept requests and answer none."""
         self._speaks.clear()
 
     def vanish(self) -> None:
-        """Be gone: nothing listens there any more."""
+        """Stop listening."""
         if self._server is not None:
             self._server.block_on_close = False
             self._server.shutdown()
@@ -94,7 +95,7 @@ class Webhook:
         return {"metadata": {"name": self.name}, "webhooks": [hook]}
 
     def _answers(self, said: str) -> bool:
-        """Whether a pod that the webhook refuses is refused in these words, or with none admitted."""
+        """Whether refused pods get this message; with an empty one, whether pods are admitted."""
         metadata = {"name": "probe", "annotations": {self.WHY: said}}
         pod = {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}]}}
         try:
@@ -106,7 +107,7 @@ class Webhook:
 
 def _handler(verdict: Callable[[dict[str, Any]], dict[str, Any]]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.0"  # the API server keeps no connection to a server that goes away
+        protocol_version = "HTTP/1.0"  # the API server keeps no connection to a server that may vanish
 
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["request"]

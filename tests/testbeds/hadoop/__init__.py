@@ -1,1 +1,1 @@
-"""A real Hadoop for tests, from Maven's jars, on the loopback; `python -m tests.testbeds.hadoop` fetches what lacks."""
+"""A real Hadoop for tests, from Maven's jars, on loopback; `python -m tests.testbeds.hadoop` fetches missing jars."""

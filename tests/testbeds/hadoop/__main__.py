@@ -1,4 +1,4 @@
-"""Why: jars are fetched before the tests, whose time limit is none for a download."""
+"""Fetch the jars before the tests, whose time limit is too short for a download."""
 
 from tests.testbeds.hadoop import jars
 

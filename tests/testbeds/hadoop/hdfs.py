@@ -1,4 +1,4 @@
-"""Why: data at `hdfs://` and `webhdfs://` are tested at a real NameNode and DataNode, in a folder of their own."""
+"""A real NameNode and DataNode for tests of `hdfs://` and `webhdfs://`, in a folder of their own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SERVER: Final = "org.apache.hadoop.hdfs.server"
 
 
 class Hdfs:
-    """A NameNode and one DataNode, ready to be written to; whoever runs the test is their superuser."""
+    """A NameNode and one DataNode, ready for writes; the user who runs the test is their superuser."""
 
     def __init__(self) -> None:
         begun = time.monotonic()
@@ -37,9 +37,9 @@ class Hdfs:
         remains.write_owner(self._home)
         self._ports = {name: free_port() for name in ("rpc", "web", "data", "data-web", "data-ipc")}
         self.native = f"hdfs://127.0.0.1:{self._ports['rpc']}"
-        """Where it is by its own protocol."""
+        """Its address by its own protocol."""
         self.web = f"webhdfs://127.0.0.1:{self._ports['web']}"
-        """Where it is over HTTP."""
+        """Its address over HTTP."""
         configuration = self._home / "conf"
         write_configuration(configuration / "core-site.xml", {"fs.defaultFS": self.native})
         write_configuration(configuration / "hdfs-site.xml", self._settings())
@@ -63,26 +63,26 @@ class Hdfs:
         self.close()
 
     def close(self) -> None:
-        """End both and remove their folder."""
+        """Stop both and remove their folder."""
         self._data.stop()
         self._name.stop()
         shutil.rmtree(self._home, ignore_errors=True)
 
     def add_folder(self, path: str, owner: str) -> None:
-        """Make a folder that is somebody's."""
+        """Make a folder owned by `owner`."""
         self.ask("PUT", path, "MKDIRS")
         self.ask("PUT", path, "SETOWNER", owner=owner)
 
     def names(self, path: str) -> list[str]:
-        """What is in a folder."""
+        """The names in a folder."""
         return [each["pathSuffix"] for each in self.ask("GET", path, "LISTSTATUS")["FileStatuses"]["FileStatus"]]
 
     def owner(self, path: str) -> str:
-        """Whose a file or folder is."""
+        """The owner of a file or folder."""
         return str(self.ask("GET", path, "GETFILESTATUS")["FileStatus"]["owner"])
 
     def ask(self, method: str, path: str, operation: str, **parameters: str) -> Any:
-        """One call of the NameNode's REST interface as its superuser; the JSON answered."""
+        """One call of the NameNode's REST interface as its superuser; returns the JSON."""
         query = urlencode({"op": operation, "user.name": pwd.getpwuid(os.geteuid()).pw_name, **parameters})
         url = f"http://127.0.0.1:{self._ports['web']}/webhdfs/v1{quote(path)}?{query}"
         with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=30) as answer:

@@ -1,6 +1,6 @@
-"""Why: Hadoop's release is one archive that no package registry has; its jars are all in Maven's, and come from there.
+"""Hadoop's jars from Maven, because no package registry has Hadoop's release archive.
 
-They are kept in the test cache under a hash of `pom.xml`, complete or not there at all.
+They are kept in the test cache under a hash of `pom.xml`, complete or missing.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from typing import Final
 
 _POM: Final = Path(__file__).resolve().parent / "pom.xml"
 _OPENED: Final = ("java.lang", "java.io", "java.util", "java.net")
-"""What Hadoop reaches into of Java 17's own classes."""
+"""Packages of Java 17 whose internals Hadoop accesses."""
 _SECONDS: Final = 900
 
 
 def missing() -> str:
-    """What is not here to run Hadoop with, "" when all is."""
+    """The missing programs for Hadoop, "" when all are installed."""
     needs = {"default-jre-headless": shutil.which("java"), "maven": shutil.which("mvn") or _folder().is_dir()}
     absent = [package for package, found in needs.items() if not found]
     return f"the Debian packages {' and '.join(absent)} are not installed" if absent else ""
 
 
 def command(main: str, configuration: Path, *words: str, heap: str = "256m") -> Sequence[str]:
-    """How one of Hadoop's programs is started: its main class, the folder of its XML files, its own words."""
+    """The command of one of Hadoop's programs: its main class, the folder of its XML files, its own arguments."""
     opened = [word for name in _OPENED for word in ("--add-opens", f"java.base/{name}=ALL-UNNAMED")]
     small = [f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     return ["java", *small, *opened, "-cp", f"{configuration}:{folder()}/*", main, *words]
 
 
 def folder() -> Path:
-    """The folder of all jars, filled now if it is not there."""
+    """The folder of all jars; filled if it is missing."""
     jars = _folder()
     if jars.is_dir():
         return jars

@@ -1,4 +1,4 @@
-"""Why: `make test` builds what the cache lacks before pytest starts, so that no test waits for a compiler."""
+"""Build missing programs before pytest starts, so that no test waits for a compiler."""
 
 import sys
 

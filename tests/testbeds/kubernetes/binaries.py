@@ -1,7 +1,7 @@
-"""Why: no release of Kubernetes can be downloaded, so its programs are built here, as pinned Go modules, once for each pin.
+"""Build Kubernetes' programs from pinned Go modules, once for each pin, because no release can be downloaded.
 
-Each folder of `modules/` is a Go module of our own whose go.mod, go.sum and tools.go pin what is built. The programs are
-kept in the test cache under a hash of those files: a warm cache is used at once, and two runs never build the same thing.
+Each folder of `modules/` is a Go module whose go.mod, go.sum and tools.go pin its programs. The programs are kept in
+the test cache under a hash of those files: a warm cache is used at once, and two runs never build the same program.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HELM: Final = "3.19.5"
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is built from one module: program name by package, the variables set at link time, and how long it takes."""
+    """One module's programs by package, the variables set at link time, and the build's duration."""
 
     module: str
     packages: dict[str, str]
@@ -85,19 +85,19 @@ RECIPES: Final = (
 
 
 def missing() -> str:
-    """What is not here to build with, "" when all is."""
+    """The missing build tools, "" when all are installed."""
     return "" if shutil.which("go") or all(_folder(r).is_dir() for r in RECIPES) else "Go is not installed"
 
 
 @functools.cache
 def program(name: str) -> Path:
-    """The path of one program, built now if it is missing or its pins have changed."""
+    """The path of one program; built if it is missing or its pins have changed."""
     recipe = next(recipe for recipe in RECIPES if name in recipe.packages)
     return build(recipe) / name
 
 
 def build(recipe: Recipe) -> Path:
-    """The folder of the module's programs, complete or not there at all."""
+    """The folder of the module's programs, complete or missing."""
     folder = _folder(recipe)
     if folder.is_dir():
         return folder
@@ -140,7 +140,7 @@ def _compile(recipe: Recipe, target: Path) -> None:
 
 
 def _folder(recipe: Recipe) -> Path:
-    """$CORRAL_CACHE (else ~/.cache/corral), then the module's name and the hash of all that decides what is built."""
+    """$CORRAL_CACHE (else ~/.cache/corral), then the module's name and a hash of everything that the build depends on."""
     cache = Path(os.environ.get("CORRAL_CACHE") or Path.home() / ".cache" / "corral")
     digest = hashlib.sha256(repr((sorted(recipe.packages.items()), sorted(recipe.variables.items()))).encode())
     for path in sorted((MODULES / recipe.module).iterdir()):
@@ -149,7 +149,7 @@ def _folder(recipe: Recipe) -> Path:
 
 
 def main(names: Iterable[str]) -> None:
-    """Build the named modules (all, if none is) that the cache lacks."""
+    """Build the named modules (or all) that the cache lacks."""
     if reason := missing():
         print(f"{reason}: the tests on a real Kubernetes will skip", file=sys.stderr)
         return

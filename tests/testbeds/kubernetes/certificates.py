@@ -1,4 +1,4 @@
-"""Why: a cluster's parts know one another by certificates: one authority for each control plane, made anew each time."""
+"""A new certificate authority for each control plane, whose parts authenticate each other by certificates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 class Authority:
-    """Signs the certificates of one cluster; all files lie in `home`, keys readable by their owner only."""
+    """Signs the certificates of one cluster; all files are in `home`, keys readable by their owner only."""
 
     def __init__(self, home: Path) -> None:
         home.mkdir(parents=True, exist_ok=True)
@@ -33,11 +33,11 @@ class Authority:
         self.certificate.write_bytes(self._sign(self._key, self._name, *marks, critical=True))
 
     def server(self, name: str, hosts: Sequence[str]) -> tuple[Path, Path]:
-        """Certificate and key of a server that is reached by these names and addresses."""
+        """Certificate and key of a server with these names and addresses."""
         return self._issue(name, _named(name), ExtendedKeyUsageOID.SERVER_AUTH, hosts)
 
     def client(self, user: str, groups: Sequence[str] = ()) -> tuple[Path, Path]:
-        """Certificate and key by which Kubernetes knows `user`, a member of `groups`."""
+        """Certificate and key of the client `user`, a member of `groups`."""
         return self._issue(user.replace(":", "-"), _named(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, ())
 
     def signing_key(self, name: str) -> tuple[Path, Path]:

@@ -1,4 +1,4 @@
-"""Why: all containers of a node, on cgroup v1 and v2 alike, can be found and ended as they live in a cgroup of its own."""
+"""A cgroup for all containers of a node, on cgroup v1 and v2, by which they are found and ended."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Tree:
         return sorted(found)
 
     def remove(self, others: Callable[[], list[int]] = list) -> None:
-        """End every process in it, and `others`, and remove it; raises RuntimeError when it is still there after 10 s."""
+        """End every process in it, and `others`, and remove it; raises RuntimeError when it still exists after 10 s."""
         deadline = time.monotonic() + 10
         while True:
             for pid in {*self.pids(), *others()}:
@@ -61,7 +61,7 @@ class Tree:
 
 
 def _prepare(folder: Path, *, unified: bool) -> None:
-    """Let it have children: on v1 a cpuset starts empty, on v2 controllers must be handed down."""
+    """Prepare it for children: on v1 a cpuset starts empty, on v2 controllers must be enabled for children."""
     if unified:
         controllers = (folder / "cgroup.controllers").read_text().split()
         (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in controllers))

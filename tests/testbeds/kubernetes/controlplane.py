@@ -1,6 +1,7 @@
-"""Why: the engine is tested against a real etcd, apiserver and controller manager, each killed and started at will.
+"""A real etcd, apiserver and controller manager for tests, each killed and started at will.
 
-Every control plane has a temporary folder, loopback ports, an authority and tokens of its own: any number run side by side.
+Every control plane has a temporary folder, loopback ports, an authority and tokens of its own, so any number can run at
+once.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from tests.testbeds.kubernetes.daemons import Daemon, answers
 ADMINISTRATOR: Final = "administrator"
 ALL_CONTROLLERS: Final = "*"
 OURS: Final = "*,-resourceclaim-controller"
-"""The controllers that a cluster runs whose claims Corral alone writes."""
+"""The controllers of a cluster on which only Corral writes claims."""
 _SERVICES: Final = [f"10.{second}.{third}" for second in range(100, 150) for third in range(256)]
 _KEPT_SECONDS: Final = 60
-"""The apiserver hangs up on connections that idle for 90."""
+"""Seconds that idle connections are reused; the apiserver closes them after 90."""
 
 _AUDIT: Final = {
     "apiVersion": "audit.k8s.io/v1",
@@ -51,7 +52,7 @@ _AUDIT: Final = {
 
 
 class Refused(RuntimeError):
-    """The apiserver said no: `status` is its HTTP code, `body` what it said."""
+    """The apiserver refused a call: `status` is its HTTP code, `body` its answer."""
 
     def __init__(self, status: int, body: str) -> None:
         super().__init__(f"{status}: {body[:1000]}")
@@ -59,11 +60,12 @@ class Refused(RuntimeError):
 
 
 class ControlPlane:
-    """etcd, kube-apiserver, kube-controller-manager (`controllers=""`: none) and, if asked for, kube-scheduler, all ready.
+    """etcd, kube-apiserver, kube-controller-manager (`controllers=""`: none) and, on request, kube-scheduler, all
+    ready.
 
-    `audit` writes down every write, for `writes`. `apiserver_flags` and `controller_flags` are passed on as they are.
-    `hosts` are further names and addresses that the apiserver's certificate is for. `service_address` is where pods find
-    it (port 443), as `KUBERNETES_SERVICE_HOST` tells them.
+    `audit` records every write, for `writes`. `apiserver_flags` and `controller_flags` are passed on unchanged. `hosts`
+    are more names and addresses for the apiserver's certificate. `service_address` is the address for pods (port 443),
+    given to them as `KUBERNETES_SERVICE_HOST`.
     """
 
     def __init__(
@@ -121,12 +123,12 @@ class ControlPlane:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- What a test asks and says
+    # -- Calls
 
     def request(
         self, method: str, path: str, body: Any = None, *, content: str = "application/json", seconds: float = 30
     ) -> Any:
-        """One request as the administrator; the JSON answered. Raises Refused, and OSError when nobody answers."""
+        """One request as the administrator; returns the JSON. Raises Refused, and OSError when there is no answer."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content}
         connection = self._connection(seconds)
         try:
@@ -141,11 +143,11 @@ class ControlPlane:
         return json.loads(got) if got.startswith((b"{", b"[")) else got.decode()
 
     def forget_connections(self) -> None:
-        """Make new connections from now on: before a fork, as two processes cannot share one."""
+        """Drop the connections; needed before a fork, as two processes cannot share one."""
         self._connections = threading.local()
 
     def _connection(self, seconds: float) -> http.client.HTTPSConnection:
-        """This thread's connection, a new one when the apiserver is another or may have hung up."""
+        """This thread's connection; a new one when the apiserver has restarted or may have closed it."""
         kept, pid, since = getattr(self._connections, "kept", None) or (None, 0, 0.0)
         if kept is None or pid != self.apiserver.pid or time.monotonic() - since > _KEPT_SECONDS:
             kept = http.client.HTTPSConnection("127.0.0.1", self.port, context=self._context)
@@ -156,7 +158,7 @@ class ControlPlane:
         return kept
 
     def kubectl(self, *words: str, given: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as the administrator; raises RuntimeError with what it said when `check` and it fails."""
+        """Run kubectl as the administrator; raises RuntimeError with its output when `check` and it fails."""
         command = [str(program("kubectl")), "--kubeconfig", str(self.kubeconfig), *words]
         env = {**os.environ, "HOME": str(self.home)}
         done = subprocess.run(
@@ -167,13 +169,13 @@ class ControlPlane:
         return done
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
-        """A kubeconfig whose bearer Kubernetes knows as `user` (a client certificate), a member of `groups`."""
+        """A kubeconfig for `user` (with a client certificate), a member of `groups`."""
         certificate, key = self.authority.client(user, groups)
         name = user.replace(":", "-")
         return self._write_kubeconfig(name, {"client-certificate": str(certificate), "client-key": str(key)})
 
     def add_namespace(self, name: str) -> None:
-        """Make a namespace and wait for its default account, without which no pod can be made there."""
+        """Make a namespace and wait for its default account, which every pod needs."""
         self.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         if self.manager is None:
             self._make_account(name)
@@ -183,7 +185,7 @@ class ControlPlane:
             time.sleep(0.05)
 
     def writes(self, user: str = ADMINISTRATOR) -> collections.Counter[tuple[str, str]]:
-        """How often `user` wrote, by verb and resource (`pods/status` for a subresource), refused writes left out."""
+        """Count the writes by `user`, by verb and resource (`pods/status` for a subresource), without refused ones."""
         assert self._audit is not None, "started without audit"
         found: collections.Counter[tuple[str, str]] = collections.Counter()
         for line in self._audit.read_text().splitlines():
@@ -197,7 +199,7 @@ class ControlPlane:
 
     @contextlib.contextmanager
     def scheduling(self) -> Iterator[None]:
-        """Run a kube-scheduler for as long as this lasts, for pods that no test binds."""
+        """Run a kube-scheduler while the block runs, for pods that no test binds."""
         daemon = Daemon("kube-scheduler", self._scheduler_command(), self.home)
         try:
             daemon.start(self._scheduler_ready)
@@ -208,11 +210,11 @@ class ControlPlane:
     # -- Faults
 
     def start_apiserver(self) -> float:
-        """Start the apiserver, again on its port and data, and wait until it is ready; returns how long that took."""
+        """Start the apiserver, on the same port and data as before, and wait until it is ready; returns the seconds."""
         return self.apiserver.start(self._apiserver_ready)
 
     def kill_apiserver(self) -> None:
-        """End the apiserver as a crash would; etcd and the controllers stay."""
+        """Kill the apiserver as a crash would; etcd and the controllers stay."""
         self.apiserver.kill()
 
     def restart_apiserver(self) -> float:
@@ -221,22 +223,22 @@ class ControlPlane:
         return self.start_apiserver()
 
     def compact(self) -> int:
-        """Make etcd forget all but the newest revision, which is returned.
+        """Compact etcd to its newest revision, which is returned.
 
-        An apiserver answers from its cache what etcd has forgotten: 410 comes once it has been restarted as well.
+        An apiserver still answers compacted revisions from its cache: 410 needs a restart as well.
         """
         newest = int(self._etcd("range", {"key": "AA=="})["header"]["revision"])
         self._etcd("compaction", {"revision": str(newest), "physical": True})
         return newest
 
     def close(self) -> None:
-        """End all of them and remove the folder."""
+        """Stop all of them and remove the folder."""
         for daemon in (self.scheduler, self.manager, self.apiserver, self.etcd):
             if daemon is not None:
                 daemon.stop()
         shutil.rmtree(self.home, ignore_errors=True)
 
-    # -- How each is started
+    # -- Start commands
 
     def _etcd_command(self) -> list[str | Path]:
         client, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{free_port()}"
@@ -281,8 +283,8 @@ class ControlPlane:
         return [program("kube-apiserver"), *_flags(flags)]
 
     def _manager_command(self, controllers: str) -> list[str | Path]:
-        # One identity for all controllers: an account for each takes five seconds. At their own twenty requests a second
-        # five hundred nodes would lose their first taint in a hundred seconds.
+        # One identity for all controllers: an account for each takes five seconds. At their default of twenty requests
+        # a second the first taint of five hundred nodes would stay for a hundred seconds.
         flags = {
             "kubeconfig": self.kubeconfig_for("system:kube-controller-manager", ["system:masters"]),
             "controllers": controllers,
@@ -333,7 +335,7 @@ class ControlPlane:
 
     def _scheduler_ready(self) -> bool:
         with contextlib.suppress(OSError, http.client.HTTPException):
-            context = ssl._create_unverified_context()  # its certificate is its own; only whether it answers matters
+            context = ssl._create_unverified_context()  # its certificate is self-signed; only its answer matters
             asked = http.client.HTTPSConnection("127.0.0.1", self._scheduler_port, timeout=5, context=context)
             asked.request("GET", "/healthz")
             return asked.getresponse().status == 200

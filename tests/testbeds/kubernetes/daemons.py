@@ -1,4 +1,4 @@
-"""Why: every program of the testbed is started, watched and ended in one way: by its own pid, with its output in a file."""
+"""Start, watch and end the programs of the testbed by their own pids, with their output in files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def answers(url: str, expected: str) -> bool:
-    """Whether a plain HTTP server answers `url` with something that contains `expected`."""
+    """Whether a plain HTTP server answers `url` with a text that contains `expected`."""
     with contextlib.suppress(OSError, http.client.HTTPException):
         with urllib.request.urlopen(url, timeout=5) as answer:
             return expected in answer.read().decode(errors="replace")
@@ -22,7 +22,7 @@ def answers(url: str, expected: str) -> bool:
 
 
 class Daemon:
-    """One program with a log file. It ends with the process that started it, whatever became of that."""
+    """One program with a log file. It ends with the process that started it, however that ends."""
 
     def __init__(
         self, name: str, command: Sequence[str | Path], home: Path, env: Mapping[str, str] | None = None
@@ -36,17 +36,17 @@ class Daemon:
 
     @property
     def pid(self) -> int:
-        """Of the program that runs now."""
+        """The running program's pid."""
         assert self._process is not None, f"{self.name} was not started"
         return self._process.pid
 
     @property
     def running(self) -> bool:
-        """Whether the program is there."""
+        """Whether the program runs."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, ready: Callable[[], bool], *, seconds: float = 150) -> float:
-        """Start the program unless it runs, and wait until `ready` says so; returns how long that took."""
+        """Start the program unless it runs, and wait until `ready` is true; returns the seconds."""
         begun = time.monotonic()
         if not self.running:
             with self._log.open("ab") as log:
@@ -64,7 +64,7 @@ class Daemon:
         return time.monotonic() - begun
 
     def stop(self, *, seconds: float = 20) -> None:
-        """Ask the program to end, and end it when it has not after `seconds`."""
+        """Ask the program to end, and kill it after `seconds`."""
         if self._process is None:
             return
         if self._process.poll() is None:
@@ -74,11 +74,11 @@ class Daemon:
         self.kill()
 
     def kill(self) -> None:
-        """End the program at once, as a crash would."""
+        """Kill the program at once, as a crash would."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
 
     def tail(self, characters: int = 4000) -> str:
-        """The end of what the program printed."""
+        """The end of the program's output."""
         return self._log.read_text(errors="replace")[-characters:] if self._log.exists() else ""

@@ -1,4 +1,4 @@
-"""Why: no registry is asked for anything, so images are written here: layer, configuration, manifest (OCI's layout)."""
+"""Write container images (layer, configuration, manifest in OCI's layout) without a registry."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pause_image(path: Path) -> None:
 def tree_image(
     path: Path, name: str, tree: Path, *, command: Sequence[str] = ("sh",), env: Mapping[str, str] | None = None
 ) -> None:
-    """Write the image `name` of all that lies under `tree`."""
+    """Write the image `name` with all files under `tree`."""
     layer = path.with_suffix(".layer")
     try:
         subprocess.run(["tar", "--numeric-owner", "-C", str(tree), "-cf", str(layer), "."], check=True)

@@ -1,7 +1,7 @@
-"""Why: what a container really does (exits, logs, exec, devices) only a real kubelet with a real runtime shows.
+"""A real kubelet with containerd, to test exits, logs, exec and devices of containers.
 
-One node on this machine: containerd and the kubelet in a temporary folder, their containers on a bridge and in a cgroup of
-their own. `close` leaves no process, mount, cgroup or network link behind.
+One node on this machine: containerd and the kubelet in a temporary folder, their containers on a bridge and in a cgroup
+of their own. `close` leaves no process, mount, cgroup or network link behind.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ disabled_plugins = [
 
 
 def missing() -> str:
-    """What is not here to run a node with, "" when all is."""
+    """The missing programs for a node, "" when all are installed."""
     needs = {
         "runc": shutil.which("runc"),
         "containernetworking-plugins": Path("/usr/lib/cni/bridge").exists(),
@@ -78,8 +78,8 @@ def missing() -> str:
 class KubeletNode:
     """A node named `name`, Ready when constructed, with the images `images.BUSYBOX` and `images.PAUSE`.
 
-    `gateway` is this machine's address as its pods see it; `cdi`, `plugins` and `registry` are the folders of device
-    drivers. `settings` are merged into the KubeletConfiguration.
+    `gateway` is this machine's address for its pods; `cdi`, `plugins` and `registry` are the folders of device drivers.
+    `settings` are merged into the KubeletConfiguration.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class KubeletNode:
         self.close()
 
     def start_kubelet(self) -> float:
-        """Start the kubelet, again after a stop, and wait until its node is Ready; returns how long that took."""
+        """Start the kubelet, also after a stop, and wait until its node is Ready; returns the seconds."""
         return self.kubelet.start(self._node_ready, seconds=120)
 
     def restart_kubelet(self) -> float:
@@ -145,11 +145,11 @@ class KubeletNode:
         return self.start_kubelet()
 
     def import_image(self, archive: Path) -> None:
-        """Give the node the images of an OCI archive or of a `docker save`."""
+        """Import the images of an OCI archive or of a `docker save`."""
         self.ctr("images", "import", str(archive))
 
     def import_tree(self, name: str, tree: Path, **options: Any) -> None:
-        """Give the node an image of all that lies under `tree`; options as `images.tree_image` has them."""
+        """Import an image of all files under `tree`; options as in `images.tree_image`."""
         archive = self.home / "tree.tar"
         try:
             images.tree_image(archive, name, tree, **options)
@@ -158,7 +158,7 @@ class KubeletNode:
             archive.unlink(missing_ok=True)
 
     def ctr(self, *words: str) -> str:
-        """Run containerd's own client in the kubelet's namespace; what it printed."""
+        """Run containerd's own client in the kubelet's namespace; returns its output."""
         command = [str(program("ctr")), "--address", str(self._socket), "--namespace", "k8s.io", *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode != 0:
@@ -166,11 +166,11 @@ class KubeletNode:
         return done.stdout
 
     def container_pids(self, pod_uid: str) -> list[int]:
-        """All processes of a pod, its sandbox's too."""
+        """All processes of a pod, including its sandbox's."""
         return self.cgroup.pids(pod_uid)
 
     def close(self) -> None:
-        """End the kubelet, every container, containerd, and remove all that they made."""
+        """End the kubelet, every container and containerd, and remove everything they made."""
         for daemon in (self.kubelet, self.containerd, self._relay):
             daemon.stop()
         remains.remove(self.home, self.bridge.name)
@@ -263,7 +263,7 @@ class KubeletNode:
 
 
 def _listens(address: str, port: int) -> bool:
-    """Whether something listens there; asked of the kernel, as tests connect to loopback addresses only."""
+    """Whether a socket listens there, by the kernel's tables, because tests connect to loopback addresses only."""
     octets = "".join(f"{int(octet):02X}" for octet in reversed(address.split(".")))
     return f" {octets}:{port:04X} 00000000:0000 0A " in Path("/proc/net/tcp").read_text()
 

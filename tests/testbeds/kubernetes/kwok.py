@@ -1,6 +1,6 @@
-"""Why: five hundred nodes fit into one machine only as kwok plays them: real objects, and one program for all kubelets.
+"""Simulate hundreds of nodes with kwok: real objects, and one program instead of all kubelets.
 
-A played pod runs until it is deleted, or ends by itself when its annotations say so (`ENDS_AFTER`, `EXIT_CODE`).
+A simulated pod runs until it is deleted, or ends by itself when its annotations say so (`ENDS_AFTER`, `EXIT_CODE`).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.daemons import Daemon, answers
 
 PLAYED: Final = "corral.test/played"
-"""The label of the nodes that kwok plays; all others are left to their kubelets."""
+"""The label of the nodes that kwok simulates; all others belong to their kubelets."""
 ENDS_AFTER: Final = "corral.test/ends-after"
-"""A pod's annotation: it ends this long after it began to run, such as "1.5s"."""
+"""A pod's annotation: the time from its start to its end, such as "1.5s"."""
 EXIT_CODE: Final = "corral.test/exit-code"
-"""A pod's annotation: the exit code of its containers, 0 if unsaid."""
+"""A pod's annotation: the exit code of its containers, 0 by default."""
 DEVICES: Final = "nvidia.com/gpu"
 
 
 class Kwok:
-    """kwok on a control plane: plays every node that has the label `PLAYED`, and the pods bound to them."""
+    """kwok on a control plane: simulates every node with the label `PLAYED`, and the pods bound to them."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -39,7 +39,7 @@ class Kwok:
             "node-lease-duration-seconds": 40,
         }
         words = [f"--{name}={value}" for name, value in flags.items()]
-        # It plays machines that a real cluster has beside this one: let it spend memory rather than their processors' time.
+        # In a real cluster these machines are separate: spend memory rather than this machine's processor time.
         environment = {"HOME": str(plane.home), "GOGC": "400"}
         self._daemon = Daemon("kwok", [program("kwok"), *words], plane.home, environment)
         self.start()
@@ -52,19 +52,19 @@ class Kwok:
 
     @property
     def pid(self) -> int:
-        """Of the program that runs now."""
+        """The running program's pid."""
         return self._daemon.pid
 
     def start(self) -> None:
-        """Start kwok, again after a `kill`."""
+        """Start kwok, also after a `kill`."""
         self._daemon.start(lambda: answers(f"http://{self._address}/healthz", "ok"))
 
     def kill(self) -> None:
-        """End kwok as a crash would: no played kubelet answers any more."""
+        """Kill kwok as a crash would: no simulated kubelet answers any more."""
         self._daemon.kill()
 
     def close(self) -> None:
-        """End kwok; the nodes stay in the control plane."""
+        """Stop kwok; the nodes stay in the control plane."""
         self._daemon.stop()
 
     def add_nodes(
@@ -83,9 +83,9 @@ class Kwok:
     ) -> list[str]:
         """Create nodes `prefix-0000` and on, each with `devices` of `resource`; returns their names, all Ready or soon.
 
-        `levels` gives topology labels: {"topology.kubernetes.io/zone": 100} puts a hundred nodes in a row into one zone.
-        `describe(i)` may add `labels`, `annotations` and `allocatable` to node i. Without controllers every new node keeps
-        the taint `node.kubernetes.io/not-ready`, which the apiserver gives it.
+        `levels` gives topology labels: {"topology.kubernetes.io/zone": 100} puts a hundred consecutive nodes into one
+        zone. `describe(i)` may add `labels`, `annotations` and `allocatable` to node i. Without controllers every new
+        node keeps the taint `node.kubernetes.io/not-ready`, which the apiserver gives it.
         """
         allocatable = {"cpu": cpu, "memory": memory, "pods": str(pods), "ephemeral-storage": "1Ti"}
         if devices:
@@ -116,7 +116,7 @@ class Kwok:
         return names
 
     def lose(self, node: str) -> None:
-        """Let a node fall silent: nobody plays it any more, and it says so as the node controller would after a minute."""
+        """Stop simulating a node, and set its conditions as the node controller would after a minute."""
         merge = "application/merge-patch+json"
         self._plane.request("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {PLAYED: None}}}, content=merge)
         unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "lost by the test"}
@@ -125,6 +125,6 @@ class Kwok:
         self._plane.request("PATCH", f"/api/v1/nodes/{node}/status", status, content=strategic)
 
     def find(self, node: str) -> None:
-        """The node is back: it is played again and becomes Ready."""
+        """Simulate the node again; it becomes Ready."""
         merge = "application/merge-patch+json"
         self._plane.request("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {PLAYED: ""}}}, content=merge)

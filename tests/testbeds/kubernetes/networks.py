@@ -1,4 +1,4 @@
-"""Why: pods need addresses that this machine can reach and nobody else can: on a bridge that is joined to nothing."""
+"""A bridge for pods that only this machine can reach; it is joined to no other network."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Bridge:
         _ip("address", "add", f"{address}/32", "dev", self.name)
 
     def configuration(self, addresses: Path) -> str:
-        """CNI's: every pod gets an address on this bridge, remembered in the folder `addresses`."""
+        """The CNI configuration: every pod gets an address on this bridge, recorded in the folder `addresses`."""
         ipam = {
             "type": "host-local",
             "ranges": [[{"subnet": f"{self.subnet}.0/24", "gateway": self.gateway}]],
@@ -49,12 +49,12 @@ class Bridge:
 
 
 def _hardware_address(second: str, third: str) -> str:
-    """Its own: a bridge without one takes a port's, and when that pod goes the others' packets are lost for a while."""
+    """A fixed address: a bridge without one takes a port's, and when that pod ends the others lose packets for a while."""
     return f"02:00:0a:{int(second):02x}:{int(third):02x}:01"
 
 
 def remove(bridge: str) -> None:
-    """Take a bridge away; its ports go with the network namespaces that they lead to."""
+    """Remove a bridge; its ports vanish with their network namespaces."""
     subprocess.run(["ip", "link", "delete", bridge], check=False, capture_output=True)
 
 

@@ -1,4 +1,4 @@
-"""Why: what needs Python in a container is tested with this machine's own, for no registry has an image to give."""
+"""File trees with this machine's Python, for tests of containers that need Python; no registry has such an image."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CORRAL: Final = "corral.test/corral:1"
 CORRAL_ENV: Final = {"PYTHONPATH": "/opt/corral"}
 _REQUIRED: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _UNUSED_MODELS: Final = re.compile(r"^botocore/data/(?!s3/|sts/|sso/|sso-oidc/)[^/]+/")
-"""Of the hundred megabytes that describe Amazon's services those of an object store are enough."""
+"""Botocore's models except those that an object store needs; the rest is a hundred megabytes."""
 _LEFT_OUT: Final = (
     "site-packages",
     "test",
@@ -37,7 +37,7 @@ _LIBRARY: Final = re.compile(r"(/\S+) \(0x")
 
 
 def python_tree(root: Path) -> Path:
-    """Fill `root` with busybox as the shell and this Python with its standard library, at the places they have here."""
+    """Fill `root` with busybox as the shell and this Python with its standard library, at their paths on this machine."""
     busybox = static_busybox()
     assert busybox is not None, "busybox-static is not installed"
     for folder in ("bin", "usr/bin", "tmp", "etc", "proc", "root"):
@@ -50,7 +50,7 @@ def python_tree(root: Path) -> Path:
 
 
 def add_python(root: Path) -> Path:
-    """Give a tree this Python with its standard library, at the places they have here, and the libraries it lacks."""
+    """Add this Python with its standard library to a tree, at their paths here, and the missing libraries."""
     program = Path(os.path.realpath(sys.executable))
     stdlib = Path(sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix, "base": sys.base_prefix}))
     shutil.copytree(stdlib, _inside(root, stdlib), ignore=shutil.ignore_patterns(*_LEFT_OUT), symlinks=True)
@@ -62,9 +62,9 @@ def add_python(root: Path) -> Path:
 
 
 def corral_tree(root: Path, *libraries: str) -> Path:
-    """The same with this Corral, and what it and these distributions import; `CORRAL_ENV` finds it."""
+    """The same with this Corral and the imports of it and of these distributions; `CORRAL_ENV` finds it."""
     python_tree(root)
-    for library in Path("/usr/lib").glob("*/libgcc_s.so.1"):  # what a thread needs to end by itself
+    for library in Path("/usr/lib").glob("*/libgcc_s.so.1"):  # a thread needs it to end by itself
         _copy(root, library)
     here = root / "opt" / "corral"
     source = Path(corral.__file__).parent
@@ -79,7 +79,7 @@ def corral_tree(root: Path, *libraries: str) -> Path:
 
 
 def _copy_module(source: Path, target: Path) -> None:
-    """Copy a file, and of a module what Python has compiled already."""
+    """Copy a file, and with a module its compiled bytecode."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(source, target)
     compiled = Path(cache_from_source(str(source))) if source.suffix == ".py" else source
@@ -89,7 +89,7 @@ def _copy_module(source: Path, target: Path) -> None:
 
 
 def _needed(names: Sequence[str]) -> set[str]:
-    """The distributions that these need, themselves among them."""
+    """These distributions and all that they require."""
     found: set[str] = set()
     left = list(names)
     while left:
@@ -117,7 +117,7 @@ def _libraries(file: Path) -> list[Path]:
 
 def _copy(root: Path, file: Path) -> None:
     target = _inside(root, file)
-    if not os.path.lexists(target):  # what a tree has may be a link that leads out of it
+    if not os.path.lexists(target):  # a path in a tree may be a link that leads out of it
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, target)
 

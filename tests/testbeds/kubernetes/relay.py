@@ -1,4 +1,4 @@
-"""Why: pods reach the apiserver by the address of its service, which no kube-proxy serves here: this passes the bytes on.
+"""Forward connections from the apiserver's service address to it; there is no kube-proxy here.
 
 Usage: relay.py LISTEN_ADDRESS LISTEN_PORT PORT (of the apiserver on the loopback interface)
 """

@@ -1,6 +1,7 @@
-"""Why: containers outlive, on purpose, the kubelet and the runtime that started them; a killed test leaves them behind.
+"""Remove containers of killed tests, because containers outlive their kubelet and runtime on purpose.
 
-So each node writes down who started it, and every new node first removes what is left of those whose owner is gone.
+Each node records the process that started it, and every new node first removes the remains of those whose owner is
+gone.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from tests.testbeds.kubernetes import cgroups, networks
 
 NODES: Final = "corral-node-"
 CONTROL_PLANES: Final = "corral-k8s-"
-"""What the names of their temporary folders begin with."""
+"""The prefix of their temporary folders."""
 _OWNER: Final = "owner.json"
 
 
 def write_owner(home: Path, bridge: str = "") -> None:
-    """Say that what lives in `home` is this process's; a node's pods are on `bridge`."""
+    """Record this process as the owner of `home`; a node's pods are on `bridge`."""
     pid = os.getpid()
     (home / _OWNER).write_text(json.dumps({"pid": pid, "since": _since(pid), "bridge": bridge}))
 
@@ -39,16 +40,16 @@ def orphans(prefix: str = NODES) -> Iterator[Path]:
 
 
 def sweep() -> None:
-    """Remove what is left of nodes and control planes whose owner ended without closing them."""
+    """Remove the remains of nodes and control planes whose owner ended without closing them."""
     for home in list(orphans(CONTROL_PLANES)):
         shutil.rmtree(home, ignore_errors=True)
     for home in list(orphans(NODES)):
-        with contextlib.suppress(FileNotFoundError):  # another run may sweep it too
+        with contextlib.suppress(FileNotFoundError):  # another run may remove it too
             remove(home, json.loads((home / _OWNER).read_text())["bridge"])
 
 
 def remove(home: Path, bridge: str) -> None:
-    """End all processes of a node whose kubelet and runtime have ended, and remove its mounts, cgroups, links and files."""
+    """Remove a node whose kubelet and runtime have ended: its processes, mounts, cgroups, links and files."""
     cgroups.Tree(home.name).remove(lambda: _shims(home))
     _forget_elsewhere(home)
     unmount(home)
@@ -57,7 +58,7 @@ def remove(home: Path, bridge: str) -> None:
 
 
 def _since(pid: int) -> str:
-    """When a process started, in the kernel's ticks; "" when there is none."""
+    """The start time of a process, in the kernel's ticks; "" when there is none."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
@@ -65,7 +66,7 @@ def _since(pid: int) -> str:
 
 
 def _shims(home: Path) -> list[int]:
-    """containerd's shims, which are in no cgroup of the node: those that were told this node's socket."""
+    """containerd's shims, which are in no cgroup of the node: those whose command line has this node's socket."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -76,7 +77,7 @@ def _shims(home: Path) -> list[int]:
 
 
 def unmount(home: Path) -> None:
-    """Unmount all that is mounted below the folder, the newest first."""
+    """Unmount every mount below the folder, the newest first."""
     places = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     for place in reversed(places):
         if place.startswith(f"{home}/"):
@@ -84,7 +85,7 @@ def unmount(home: Path) -> None:
 
 
 def _forget_elsewhere(home: Path) -> None:
-    """Remove what is kept in fixed places, whatever the configuration says.
+    """Remove files in fixed places that no configuration can move.
 
     These are the shims' sockets, CNI's results and the kubelet's links to logs.
     """

@@ -1,6 +1,7 @@
-"""Why: the chart is installed for real, so there is an image of this Corral and one of PostgreSQL, made of what is here.
+"""Images of this Corral and of PostgreSQL, made from this machine's files, for a real install of the chart.
 
-`deploy/Dockerfile` makes the same of a base image and a wheel: Python, the server's requirements, the command `corral`.
+`deploy/Dockerfile` makes the same from a base image and a wheel: Python, the server's requirements, the command
+`corral`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _COMMAND: Final = "import sys; from corral.cli.main import main; main()"
 
 
 def server_tree(root: Path) -> Path:
-    """Fill `root` with Python, Corral, and all that its server and its Kubernetes engine import."""
+    """Fill `root` with Python, Corral, and all imports of its server and its Kubernetes engine."""
     python_tree(root)
     site = _site_of_the_image(root)
     site.mkdir(parents=True, exist_ok=True)
@@ -48,7 +49,7 @@ def server_tree(root: Path) -> Path:
 
 
 def postgres_tree(root: Path) -> Path:
-    """Fill `root` with a shell and Debian's PostgreSQL, its programs on the PATH, as the official image has them."""
+    """Fill `root` with a shell and Debian's PostgreSQL, its programs on the PATH, as in the official image."""
     programs = binaries()
     assert programs is not None, "PostgreSQL is not installed"
     python_tree(root)
@@ -66,7 +67,7 @@ def postgres_tree(root: Path) -> Path:
 
 
 def requirements() -> list[importlib.metadata.Distribution]:
-    """Every distribution that Corral with its Kubernetes engine needs, and what those need."""
+    """Every distribution that Corral with its Kubernetes engine requires, directly or not."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     texts = project["dependencies"] + [text for extra in _EXTRAS for text in project["optional-dependencies"][extra]]
     wanted = [(each.name, more) for each in map(Requirement, texts) for more in ("", *each.extras)]
@@ -87,13 +88,13 @@ def requirements() -> list[importlib.metadata.Distribution]:
 
 
 def _site_of_the_image(root: Path) -> Path:
-    """Where the image's own Python looks for packages."""
+    """The package folder of the image's own Python."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     return root / Path(sys.base_prefix).relative_to("/") / "lib" / version / "site-packages"
 
 
 def _copy_distribution(distribution: importlib.metadata.Distribution, site: Path) -> None:
-    """Its modules with what was compiled of them, as nothing can be written into a read-only image later."""
+    """Copy its modules with their bytecode, because a read-only image cannot store it later."""
     for file in distribution.files or ():
         source = Path(str(distribution.locate_file(file)))
         if ".." in file.parts or "tests" in file.parts or not source.is_file():

@@ -1,7 +1,7 @@
-"""Why: pods find services by name and by a virtual address, for which there is no CoreDNS and no kube-proxy here.
+"""A small substitute for CoreDNS and kube-proxy: service names and virtual addresses for pods.
 
-This plays both: it answers names on the node's bridge, and passes on what comes to a service's address to one of its
-pods, as the API server tells which are ready. Headless services are not played.
+It answers names on the node's bridge, and forwards connections to a service's address to one of its ready pods, as the
+API server lists them. Headless services are not supported.
 
 Usage: python -m tests.testbeds.kubernetes.services GATEWAY BRIDGE APISERVER CA TOKEN_FILE
 """
@@ -47,9 +47,9 @@ class Services:
         self._listeners: dict[tuple[str, int], asyncio.Server] = {}
 
     async def run(self) -> None:
-        """Follow what the API server says until ended."""
+        """Follow the API server's services and endpoints until ended."""
         while True:
-            with contextlib.suppress(OSError, ValueError):  # the apiserver is being started again
+            with contextlib.suppress(OSError, ValueError):  # the apiserver is restarting
                 services = await asyncio.to_thread(self._ask, "/api/v1/services")
                 slices = await asyncio.to_thread(self._ask, "/apis/discovery.k8s.io/v1/endpointslices")
                 self._backends = _backends(slices)
@@ -97,7 +97,7 @@ class Services:
 
 
 def _backends(slices: list[dict[str, Any]]) -> dict[tuple[Service, str], list[tuple[str, int]]]:
-    """Where each port of each service leads: the pods that are ready."""
+    """The ready pods behind each port of each service."""
     found: dict[tuple[Service, str], list[tuple[str, int]]] = {}
     for each in slices:
         service = each["metadata"]["namespace"], each["metadata"]["labels"].get("kubernetes.io/service-name", "")
@@ -138,7 +138,7 @@ def _ip(what: str, address: str, bridge: str) -> None:
 
 
 def played(plane: ControlPlane, node: KubeletNode) -> Daemon:
-    """The program that plays the services of a cluster for the pods of one node; running."""
+    """Start the program that serves a cluster's services to the pods of one node."""
     token = node.home / "services.token"
     token.touch(mode=0o600)
     token.write_text(plane.token)
@@ -150,7 +150,7 @@ def played(plane: ControlPlane, node: KubeletNode) -> Daemon:
 
 
 def _answers(gateway: str) -> bool:
-    """Whether names are answered there; asked of the kernel, as tests connect to loopback addresses only."""
+    """Whether a name server listens there, by the kernel's tables, because tests connect to loopback addresses only."""
     octets = "".join(f"{int(octet):02X}" for octet in reversed(gateway.split(".")))
     return f" {octets}:0035 " in Path("/proc/net/udp").read_text()
 

@@ -1,4 +1,4 @@
-"""Why: kwok plays kubelets and no drivers, so whoever needs nodes with devices by claims publishes what drivers would."""
+"""Publish ResourceSlices in place of device drivers, which kwok does not simulate."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tests.testbeds.kubernetes.controlplane import ControlPlane
 DRIVER: Final = "gpu.example.com"
 MANAGED: Final = "corral.dev/managed"
 TAINT: Final = {"key": MANAGED, "value": "true", "effect": "NoSchedule"}
-"""What keeps the pods of others from nodes that are Corral's alone; kwok's pods tolerate it as Corral's do."""
+"""Keeps other pods from nodes that are Corral's alone; kwok's pods tolerate it as Corral's do."""
 PATH: Final = "/apis/resource.k8s.io/v1/resourceslices"
 
 
 def managed(index: int) -> dict[str, Any]:
-    """What `Kwok.add_nodes` adds to nodes that are Corral's alone."""
+    """Labels for `Kwok.add_nodes` that make nodes Corral's alone."""
     return {"labels": {MANAGED: "true"}}
 
 
 def device(number: int, per_root: int = 4, **attributes: Any) -> dict[str, Any]:
-    """A device as a driver would publish it, with the PCIe root it is under."""
+    """A device as a driver would publish it, with its PCIe root."""
     kinds = {bool: "bool", int: "int", str: "string"}
     told = {
         "index": number,
@@ -55,6 +55,6 @@ def publish(
 
 
 def withdraw(plane: ControlPlane, nodes: Iterable[str]) -> None:
-    """Delete what `publish` published."""
+    """Delete the slices of `publish`."""
     for node in nodes:
         plane.request("DELETE", f"{PATH}/{node}-{DRIVER}")

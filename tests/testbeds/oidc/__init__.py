@@ -1,1 +1,1 @@
-"""A real OpenID provider for tests, from npm, on the loopback; `python -m tests.testbeds.oidc` installs what lacks."""
+"""A real OpenID provider for tests, from npm, on loopback; `python -m tests.testbeds.oidc` installs missing packages."""

@@ -1,4 +1,4 @@
-"""Why: packages are installed before the tests, whose time limit is none for a download."""
+"""Install packages before the tests, whose time limit is too short for a download."""
 
 from tests.testbeds.oidc import packages
 

@@ -1,4 +1,4 @@
-"""Why: the provider comes from npm as its lock says, once, into the test cache: complete or not there at all."""
+"""The provider's npm packages, as its lock file pins them, in the test cache: complete or missing."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SECONDS: Final = 300
 
 
 def missing() -> str:
-    """What is not here to run the provider with, "" when all is."""
+    """The missing programs for the provider, "" when all are installed."""
     needs = {"nodejs": shutil.which("node"), "npm": shutil.which("npm") or _folder().is_dir()}
     absent = [package for package, found in needs.items() if not found]
     return f"the Debian packages {' and '.join(absent)} are not installed" if absent else ""
 
 
 def folder() -> Path:
-    """The folder of the provider's script with its packages beside it, filled now if it is not there."""
+    """The folder of the provider's script with its packages; filled if it is missing."""
     kept = _folder()
     if kept.is_dir():
         return kept
@@ -42,7 +42,7 @@ def folder() -> Path:
 
 
 def main() -> None:
-    """Install what the cache lacks."""
+    """Install the packages that the cache lacks."""
     if reason := missing():
         print(f"{reason}: the tests with a real OpenID provider will skip", file=sys.stderr)
     else:

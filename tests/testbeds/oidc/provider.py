@@ -1,4 +1,4 @@
-"""Why: a test says who is known at the provider and as whom its browser signs in there; the rest is the real thing."""
+"""A real OpenID provider; a test sets its accounts, and the account that its browser signs in with."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Provider:
         self.close()
 
     def close(self) -> None:
-        """End it and remove its folder."""
+        """Stop it and remove its folder."""
         self._daemon.stop()
         shutil.rmtree(self._home, ignore_errors=True)
 

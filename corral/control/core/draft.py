@@ -1,8 +1,9 @@
-"""The pending writes of one cycle: the last state of each thing, stored in one transaction."""
+"""The writes that one step of the core has gathered, the last state of each thing only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.model.commands import EngineCommand
@@ -13,9 +14,16 @@ from corral.model.runs import TaskRun
 from corral.model.writes import AttemptWrite, ControlBatch, FactWrite, JobWrite, TaskWrite
 
 
+class Warning(NamedTuple):
+    """Something that should not have come up; the shell logs it."""
+
+    event: str
+    data: dict[str, Any]
+
+
 @dataclass
 class Draft:
-    """The content of the next commit; filled while the loop folds, plans and observes."""
+    """What the next commit will write; the core fills it while it folds and plans."""
 
     cursor: int | None = None
     jobs: set[JobId] = field(default_factory=set)
@@ -32,6 +40,7 @@ class Draft:
     user_usage: dict[tuple[str, str], UserUsage | None] = field(default_factory=dict)
     """The past usage of users, by queue and user; None deletes it."""
     removed: list[JobId] = field(default_factory=list)
+    warnings: list[Warning] = field(default_factory=list)
 
     @property
     def empty(self) -> bool:
@@ -43,17 +52,20 @@ class Draft:
         """Add a fact to the event log."""
         self.facts.append(FactWrite(job, at, fact, actor))
 
-    def batch(self, epoch: int, jobs: tuple[JobWrite, ...], done: tuple[int, ...]) -> ControlBatch:
-        """The draft as the batch that the store commits."""
+    def warn(self, event: str, **data: Any) -> None:
+        """Have the log say that something should not have come up."""
+        self.warnings.append(Warning(event, data))
+
+    def batch(self, jobs: tuple[JobWrite, ...]) -> ControlBatch:
+        """The draft as the store takes it, but for the epoch and the commands that were carried out."""
         return ControlBatch(
-            epoch=epoch,
+            epoch=0,
             cursor=self.cursor,
             jobs=jobs,
             tasks=tuple(TaskWrite(job, key, run) for (job, key), run in self.tasks.items()),
             attempts=tuple(self.attempts.values()),
             facts=tuple(self.facts),
             outbox_add=tuple(self.outbox),
-            outbox_done=done,
             receipts=tuple(self.receipts.values()),
             ledger=tuple(self.ledger.values()),
             usage=tuple(usage for usage in self.usage.values() if usage is not None),

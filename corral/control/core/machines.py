@@ -1,42 +1,40 @@
-"""Read the engines' nodes, store them, and tell the cluster index about changes.
+"""The nodes of all engines as they were last seen, and which of them people closed.
 
-A cordon is laid over an engine's report: the scheduler sees a node that is not ready, and `Machines` knows the reason.
-A node that was removed from its Cluster document is kept, closed, until its last task has ended.
+A cordon is laid over what an engine reports: the scheduler sees a node that is not ready, `Machines` knows the reason. A
+node that its Cluster document describes no more is kept, closed, for as long as tasks of it run on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 import msgspec
-import structlog
 
-from corral.engines.base import Engine
-from corral.kernel.errors import CorralError, Unavailable
-from corral.kernel.ids import AttemptId
 from corral.model.cordons import Cordon
 from corral.model.inventory import Device, Inventory, Node, Taint
-from corral.scheduler import EngineUnknown, NodesSeen
-from corral.store import Store
-
-log = structlog.get_logger()
+from corral.scheduler import NodesSeen
 
 REMOVED = "no Cluster document describes it any more; its tasks run on"
 
 
-class Machines:
-    """The engines, their nodes as last seen, and the cordons."""
+class MachinesSeen(msgspec.Struct, frozen=True):
+    """What an engine says of its nodes, with those that left its document while tasks of them run on."""
 
-    def __init__(self, store: Store, engines: Mapping[str, Engine], *, not_ready_seconds: float = 60.0) -> None:
+    inventory: Inventory
+    removed: frozenset[str] = frozenset()
+    """The nodes of the inventory that no document describes any more."""
+
+
+class Machines:
+    """The nodes of all engines, the broken ones among them, and the cordons."""
+
+    def __init__(self, not_ready_seconds: float = 60.0) -> None:
         """`not_ready_seconds`: seconds after which a node that is not ready counts as lost."""
-        self._store = store
-        self._engines = engines
         self._patience = not_ready_seconds
         self._seen: dict[str, Inventory] = {}
         self._not_ready_since: dict[str, float] = {}
-        self.stale = False
         self.nodes: dict[str, Node] = {}
-        self.cordons: dict[str, Cordon] = {}
+        self.cordons: Mapping[str, Cordon] = {}
         self.unhealthy: dict[str, dict[int, str]] = {}
         """By node, its unhealthy devices with the reason."""
         self.tainted: dict[str, dict[Taint, float]] = {}
@@ -45,55 +43,33 @@ class Machines:
         """Engines whose nodes are described by documents; a missing node of theirs was removed, not lost."""
         self.removed: frozenset[str] = frozenset()
         """Nodes that no document describes any more and that still run tasks."""
-        self.held: Callable[[], set[str]] = set
-        """Returns the nodes on which tasks hold devices or other resources."""
 
-    async def look(self, epoch: int, now: float) -> list[NodesSeen | EngineUnknown]:
-        """Ask every engine for its nodes, store them, and return the events for the cluster index."""
-        self.stale = False
-        learned: list[NodesSeen | EngineUnknown] = []
-        for engine in self._engines.values():
-            try:
-                inventory = await engine.inventory()
-            except Unavailable as error:
-                log.warning("engine does not answer", engine=engine.name, message=error.message)
-                learned.append(EngineUnknown(engine.name, error.message))
-                continue
-            inventory = await self._with_removed(inventory)
-            await self._store.put_nodes(epoch, engine.name, list(inventory.nodes), now)
-            self._remember(inventory, now)
-            learned.append(self._overlaid(inventory))
-        return learned
+    def fork(self) -> Machines:
+        """An independent copy."""
+        twin = Machines(self._patience)
+        twin._seen, twin._not_ready_since = dict(self._seen), dict(self._not_ready_since)
+        twin.nodes, twin.cordons, twin.unhealthy = dict(self.nodes), dict(self.cordons), dict(self.unhealthy)
+        twin.tainted, twin.following, twin.removed = dict(self.tainted), self.following, self.removed
+        return twin
 
-    async def _with_removed(self, inventory: Inventory) -> Inventory:
-        """Add to an engine's inventory the nodes that were removed from its document and still run tasks."""
+    def removed_from(self, inventory: Inventory, held: Set[str]) -> list[str]:
+        """The nodes that an engine's document describes no more; `held` are those on which tasks hold something."""
         if inventory.engine not in self.following:
-            return inventory
+            return []
         prefix, there = f"{inventory.engine}/", {node.name for node in inventory.nodes}
-        gone = sorted(name for name in self.held() if name.startswith(prefix) and name not in there)
-        others = {name for name in self.removed if not name.startswith(prefix)}
-        kept = [node for node in [await self._last_seen(name) for name in gone] if node is not None]
-        self.removed = frozenset(others | {node.name for node in kept})
-        if not kept:
-            return inventory
-        closed = (msgspec.structs.replace(node, ready=False, ready_reason=REMOVED) for node in kept)
-        return msgspec.structs.replace(inventory, nodes=(*inventory.nodes, *closed))
+        return sorted(name for name in held if name.startswith(prefix) and name not in there)
 
-    async def _last_seen(self, name: str) -> Node | None:
-        """A node as last seen, by this control or an earlier one."""
-        if name in self.nodes:
-            return self.nodes[name]
-        row = await self._store.node(name)
-        return None if row is None else row.node
+    def see(self, seen: MachinesSeen, now: float) -> NodesSeen:
+        """Take over what an engine says of its nodes, and say what the cluster index has to learn."""
+        prefix = f"{seen.inventory.engine}/"
+        others = frozenset(name for name in self.removed if not name.startswith(prefix))
+        self.removed = others | seen.removed
+        self._remember(seen.inventory, now)
+        return self._overlaid(seen.inventory)
 
-    def forget_removed(self) -> None:
-        """Request another look when the last task of a removed node has ended."""
-        if self.removed and not self.removed <= self.held():
-            self.stale = True
-
-    async def read_cordons(self) -> list[NodesSeen]:
-        """Read the cordons and return the events for the cluster index."""
-        self.cordons = await self._store.cordons()
+    def close(self, cordons: Mapping[str, Cordon]) -> list[NodesSeen]:
+        """Take over which nodes are closed to new tasks, and say what the cluster index has to learn of it."""
+        self.cordons = cordons
         return [self._overlaid(inventory) for inventory in self._seen.values()]
 
     @property
@@ -118,15 +94,6 @@ class Machines:
     def node(self, name: str) -> Node | None:
         """A node by its name, as last seen."""
         return self.nodes.get(name)
-
-    def engine_of(self, attempt: AttemptId) -> str:
-        """The engine that runs this attempt.
-
-        Raises CorralError when it is not known.
-        """
-        if len(self._engines) == 1:
-            return next(iter(self._engines))
-        raise CorralError("unknown-engine", f"No engine is known to have {attempt}.")
 
     def _remember(self, inventory: Inventory, now: float) -> None:
         before = self._seen.get(inventory.engine)
@@ -171,3 +138,12 @@ def _evicts(taint: Taint) -> bool:
 
 def _unhealthy(devices: Iterable[Device]) -> dict[int, str]:
     return {device.index: device.health_reason or "no reason given" for device in devices if not device.healthy}
+
+
+def with_removed(inventory: Inventory, kept: Iterable[Node]) -> MachinesSeen:
+    """An inventory with those nodes, closed, that its document describes no more."""
+    closed = tuple(msgspec.structs.replace(node, ready=False, ready_reason=REMOVED) for node in kept)
+    if not closed:
+        return MachinesSeen(inventory)
+    whole = msgspec.structs.replace(inventory, nodes=(*inventory.nodes, *closed))
+    return MachinesSeen(whole, frozenset(node.name for node in closed))

@@ -1,15 +1,15 @@
-"""Control's in-memory state of all live jobs, folded from committed facts; after an error it is read again."""
+"""All jobs that are not over, in memory, beside the cluster and the queue of the scheduler."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import msgspec
 
-from corral.control.retrying import Retrying
+from corral.control.core.retrying import Retrying
 from corral.frameworks import Gang, one_group, port_counts
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
@@ -25,6 +25,7 @@ from corral.model.states import JobState, TaskState
 from corral.model.wording import by_name
 from corral.model.writes import LiveJob
 from corral.scheduler import Cluster, Queue
+from corral.scheduler.planning import Memory
 from corral.spec.job import JobSpec, Metadata, UnifiedJob
 from corral.spec.parts import Dependency
 
@@ -52,6 +53,11 @@ class Spread:
         """Replace one task by its new state."""
         self._count(before, -1)
         self._count(after, 1)
+
+    def fork(self) -> Spread:
+        """An independent copy."""
+        placements = {role: dict(nodes) for role, nodes in self.placements.items()}
+        return Spread(self.counted, dict(self.targets), placements, self.millis, self.changed)
 
     def _count(self, task: TaskRun | None, by: int) -> None:
         if task is None or task.placement is None or not task.holds:
@@ -101,6 +107,11 @@ def _read_spec(text: bytes) -> JobSpec:
     return JobSpec.model_validate_json(text)
 
 
+def dependencies_of(record: LiveJob) -> tuple[Dependency, ...]:
+    """The jobs that a stored job depends on, and what of them it needs."""
+    return tuple(_read(record.doc).spec.depends_on)
+
+
 def _terms(document: UnifiedJob) -> tuple[JobView, GangTerms]:
     """The launcher's and the scheduler's views of a document."""
     return view_of(document, one_group=one_group(document)), gang_terms(document, port_counts(document))
@@ -136,8 +147,8 @@ class Job:
     retrying: Retrying = field(default_factory=Retrying)
 
     @classmethod
-    def from_record(cls, record: LiveJob) -> Job:
-        """Build a job from its stored record."""
+    def from_record(cls, record: LiveJob, groups: tuple[str, ...]) -> Job:
+        """The job as it was stored; `groups` are those of its user."""
         document = _read(record.doc)
         view, terms = _terms(document)
         spread = Spread(document.counted_role.name)
@@ -155,11 +166,16 @@ class Job:
             tasks=dict(record.tasks),
             summary=record.summary,
             revision=record.revision,
+            groups=groups,
             spread=spread,
             account=record.account,
             millis_each={role.name: role.resources.devices.millis for role in document.spec.roles},
             retrying=Retrying(record.tasks),
         )
+
+    def fork(self) -> Job:
+        """An independent copy; it shares what never changes."""
+        return replace(self, tasks=dict(self.tasks), spread=self.spread.fork(), retrying=self.retrying.fork())
 
     @property
     def document(self) -> UnifiedJob:
@@ -256,6 +272,20 @@ class World:
     plan_wanted: bool = True
     gangs: Gangs = field(default_factory=Gangs)
 
+    def fork(self) -> World:
+        """An independent copy, with what planning remembers."""
+        twin = World(
+            self.cluster.fork(),
+            self.queue.fork(),
+            {key: job.fork() for key, job in self.jobs.items()},
+            {key: set(jobs) for key, jobs in self.dependents.items()},
+            self.timers[:],
+            self.plan_wanted,
+        )
+        if isinstance(twin.queue.memory, Memory):
+            twin.queue.memory.cluster = twin.cluster
+        return twin
+
     def name_of(self, job: str) -> str | None:
         """The name of a live job; None when there is none with this id."""
         found = self.jobs.get(JobId(job))
@@ -281,8 +311,7 @@ class World:
 
     def held_nodes(self) -> set[str]:
         """The nodes on which some task holds devices or other resources: O(tasks)."""
-        tasks = (task for job in self.jobs.values() for task in job.tasks.values())
-        return {task.placement.node for task in tasks if task.placement is not None and task.holds}
+        return held_nodes(task for job in self.jobs.values() for task in job.tasks.values())
 
     def set_timer(self, at: float | None, job: JobId) -> None:
         """Set a timer for `job` at time `at`; None sets none."""
@@ -300,3 +329,8 @@ class World:
     def next_timer(self) -> float | None:
         """The time of the next timer; None when there is none."""
         return self.timers[0][0] if self.timers else None
+
+
+def held_nodes(tasks: Iterable[TaskRun]) -> set[str]:
+    """The nodes on which these tasks hold something."""
+    return {task.placement.node for task in tasks if task.placement is not None and task.holds}

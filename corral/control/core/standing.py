@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from corral.control.fold import DEPENDENCY
-from corral.control.world import Job
+from corral.control.core.fold import DEPENDENCY
+from corral.control.core.world import Job
 from corral.kernel.ids import JobId
 from corral.launcher import NEVER_RAN_ALARM, words
 from corral.model.phases import Phase

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corral.control.draft import Draft
+from corral.control.core.draft import Draft
 from corral.model.queues import QueueUsage, UserUsage
 from corral.scheduler.queues import QueueTree
 
@@ -21,6 +21,13 @@ class Past:
         self.of_users = of_users
         """The past usage of users that was stored when control began."""
         self._tree: QueueTree | None = None
+
+    def fork(self, tree: QueueTree, copied: QueueTree) -> Past:
+        """An independent copy; `copied` is the copy of the queues `tree`."""
+        twin = Past((), self.of_users)
+        twin.written = dict(self.written)
+        twin._tree = copied if self._tree is tree else None
+        return twin
 
     def fold(self, draft: Draft, tree: QueueTree, now: float) -> None:
         """Write the changes since the last call: O(queues with a half-life, and users whose usage changed)."""

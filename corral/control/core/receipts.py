@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from corral.control.draft import Draft
-from corral.control.world import Job
+from corral.control.core.draft import Draft
+from corral.control.core.world import Job
 from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import DEVICE, devices
 from corral.model.plan import Eviction, Rule
@@ -79,6 +79,12 @@ class Receipts:
         self._open: dict[JobId, list[Receipt]] = {}
         for receipt in found:
             self._open.setdefault(receipt.job, []).append(receipt)
+
+    def fork(self) -> Receipts:
+        """An independent copy."""
+        twin = Receipts()
+        twin._open = {job: receipts[:] for job, receipts in self._open.items()}
+        return twin
 
     def beneficiaries(self) -> list[JobId]:
         """The jobs for which a job that is still away was preempted."""

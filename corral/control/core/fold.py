@@ -1,4 +1,4 @@
-"""Apply each event through the launcher's rules to memory and to the draft, so that both agree."""
+"""Bring every event to its job through the launcher's rules, into memory and into the pending writes alike."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 import msgspec
-import structlog
 
 from corral import launcher, scheduler
-from corral.control.draft import Draft
-from corral.control.receipts import Held, Receipts, Yielded
-from corral.control.world import Job, World
+from corral.control.core.draft import Draft
+from corral.control.core.receipts import Held, Receipts, Yielded
+from corral.control.core.world import Job, World
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.launcher import InvalidTransition, LaunchPolicy, Step
 from corral.model.commands import ForgetTask, ReleasePlacement, RequestPlacement, StopTask
@@ -38,19 +37,17 @@ from corral.model.writes import AttemptWrite
 from corral.scheduler import GangQueued, GangWithdrawn, NominationLapsed, TasksReleased, gang_placed
 from corral.scheduler.events import TasksLeaving
 
-log = structlog.get_logger()
-
 DEPENDENCY = "dependency"
 
 
 class Folder:
     """Applies events to jobs, and their effects to the world and the draft."""
 
-    def __init__(self, world: World, policy: LaunchPolicy) -> None:
+    def __init__(self, world: World, policy: LaunchPolicy, receipts: Receipts) -> None:
         self.world = world
         self.policy = policy
         self.draft = Draft()
-        self.receipts = Receipts()
+        self.receipts = receipts
 
     def take_draft(self) -> Draft:
         """The draft since the last call; starts a new one."""
@@ -90,7 +87,7 @@ class Folder:
         try:
             step = launcher.step(job.view, job.run, job.tasks, event, now, self.policy)
         except InvalidTransition as error:
-            log.error(
+            self.draft.warn(
                 "an event that cannot be was dropped", job=job.id, message=error.message, story=str(error.details)
             )
             return
@@ -151,7 +148,7 @@ class Folder:
         """A placement with ranks that no other task of the job has."""
         job = self.world.jobs[found.job]
         taken = {task.placement.order for task in job.tasks.values() if task.placement}
-        free = (order for order in count() if order not in taken)  # so a replaced task keeps its rank
+        free = (order for order in count() if order not in taken)  # so a task that is placed anew keeps its rank
         tasks = tuple(msgspec.structs.replace(task, order=next(free)) for task in found.placement.tasks)
         return msgspec.structs.replace(found.placement, tasks=tasks)
 
@@ -292,7 +289,7 @@ class Folder:
         elif not job.waits_for:
             self.event(job, HoldReleased(), now)
         else:
-            self.draft.jobs.add(job.id)  # its waiting message names the remaining ones
+            self.draft.jobs.add(job.id)  # its line names those that are left
 
 
 def _asked(job: Job, tasks: Iterable[TaskKey], running: Sequence[TaskPlacement] = ()) -> GangRequest:

@@ -1,16 +1,15 @@
-"""Carry out users' stored intents for jobs, in commit order."""
+"""Carry out the stored requests of users, in the order in which they were stored."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
-import structlog
 
-from corral.control.fold import Folder
-from corral.control.receipts import Yielded
-from corral.control.turns import turns_at
-from corral.control.world import Job
+from corral.control.core.fold import DEPENDENCY, Folder
+from corral.control.core.receipts import Yielded
+from corral.control.core.turns import turns_at
+from corral.control.core.world import Job, dependencies_of
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.cordons import CORDONS_CHANGED
 from corral.model.documents import CONFIGURED
@@ -28,67 +27,58 @@ from corral.model.events import (
 from corral.model.facts import Fact
 from corral.model.phases import Phase, phase
 from corral.model.plan import Rule
-from corral.model.writes import Intent, IntentKind
-from corral.store import Store
+from corral.model.writes import Intent, IntentKind, LiveJob
 
-log = structlog.get_logger()
+
+class IntentsRead(msgspec.Struct, frozen=True):
+    """Stored requests, in order, and those jobs that they need and that may not be in memory."""
+
+    intents: Sequence[Intent]
+    jobs: Mapping[JobId, LiveJob] = {}
+    """The jobs that these intents name, or that jobs of theirs depend on, as they are stored."""
+    groups: Mapping[str, tuple[str, ...]] = {}
+    """The groups of the users of those jobs."""
 
 
 class Intents:
-    """Reads intents after the cursor and turns each into launcher events."""
+    """Turns intents into launcher events."""
 
-    def __init__(self, store: Store, folder: Folder, cursor: int) -> None:
-        self._store = store
+    def __init__(self, folder: Folder, cursor: int) -> None:
         self._folder = folder
         self.cursor = cursor
-        self.reconfigure = False
-        """Whether the configuration documents have changed; reset by the loop when it reads them."""
+        """The last intent that was folded."""
         self.preempting = ""
         """The actor who asked to preempt jobs above their queues' new limits; reset by the loop when it does so."""
-        self.cordons_changed = False
-        """Whether cordons have changed; reset by the loop when it reads them."""
 
-    async def fold(self, now: float, limit: int = 500) -> bool:
-        """Fold the next intents; returns whether there may be more."""
-        intents = await self._store.intents(self.cursor, limit)
-        if not intents:
-            return False
-        await self._load_missing(intents)
-        for intent in intents:
-            await self._fold_one(intent, now)
-            self.cursor = self._folder.draft.cursor = intent.seq
-        return len(intents) == limit
-
-    async def _load_missing(self, intents: Sequence[Intent]) -> None:
-        """Load the jobs of these intents that are not in memory, because they have ended or are new."""
+    def fold(self, read: IntentsRead, now: float) -> None:
+        """Fold intents that follow those folded before."""
         world = self._folder.world
-        missing = {intent.job for intent in intents if intent.job and intent.job not in world.jobs}
-        self._loaded: dict[JobId, Job] = {
-            record.id: Job.from_record(record) for record in await self._store.load_jobs(sorted(missing))
-        }
-        await know_groups(self._store, self._loaded.values())
+        stored: dict[JobId, Job] = {}
+        for job, record in read.jobs.items():
+            if job not in world.jobs:
+                stored[job] = Job.from_record(record, read.groups.get(record.user, ()))
+        for intent in read.intents:
+            self._fold_one(intent, stored, now)
+            self.cursor = self._folder.draft.cursor = intent.seq
 
-    async def _fold_one(self, intent: Intent, now: float) -> None:
+    def _fold_one(self, intent: Intent, stored: Mapping[JobId, Job], now: float) -> None:
         if intent.kind == CONFIGURED:
-            self.reconfigure = True
             if intent.data.get("preempt"):
                 self.preempting = intent.actor
             return
         if intent.kind == CORDONS_CHANGED:
-            self.cordons_changed = True
             return
-        job = self._folder.world.jobs.get(intent.job) or self._loaded.get(intent.job)
+        job = self._folder.world.jobs.get(intent.job) or stored.get(intent.job)
         if job is None:
-            log.warning("intent for a job that is gone", job=intent.job, kind=intent.kind)
+            self._folder.draft.warn("intent for a job that is gone", job=intent.job, kind=intent.kind)
             return
-        await self._carry_out(job, intent, now)
+        self._carry_out(job, intent, stored, now)
 
-    async def _carry_out(self, job: Job, intent: Intent, now: float) -> None:
+    def _carry_out(self, job: Job, intent: Intent, stored: Mapping[JobId, Job], now: float) -> None:
         match intent.kind:
             case IntentKind.SUBMITTED:
-                if job.run.roles:
-                    return
-                await self._submitted(job, now)
+                if not job.run.roles:
+                    self._submitted(job, stored, now)
             case IntentKind.STOP:
                 if not job.completed:
                     self._folder.event(job, StopRequested(intent.actor), now)
@@ -123,28 +113,13 @@ class Intents:
             case IntentKind.DELETE:
                 self._delete(job, now)
             case _:
-                log.warning("unknown intent", job=intent.job, kind=intent.kind)
+                self._folder.draft.warn("unknown intent", job=intent.job, kind=intent.kind)
 
-    async def settle(self, job: Job, now: float) -> None:
-        """After a start, check whether jobs that a held job depends on have ended meanwhile."""
-        others = await self._needed(job)
-        job.waits_for = _live(others)
-        self._folder.wait_for(job)
-        settle_dependencies(self._folder, job, others, now)
-
-    async def _submitted(self, job: Job, now: float) -> None:
-        others = await self._needed(job)
+    def _submitted(self, job: Job, stored: Mapping[JobId, Job], now: float) -> None:
+        others = needed_by(job, self._folder.world.jobs, stored)
         job.waits_for = _live(others)
         self._folder.create(job, now)
         settle_dependencies(self._folder, job, others, now)
-
-    async def _needed(self, job: Job) -> dict[str, Job | None]:
-        """The jobs that a job depends on, live or ended, by id; None for a removed one."""
-        world = self._folder.world
-        names = [JobId(need.job) for need in job.needs]
-        stored = await self._store.load_jobs([name for name in names if name not in world.jobs])
-        found = {record.id: Job.from_record(record) for record in stored}
-        return {name: world.jobs.get(name) or found.get(name) for name in names}
 
     def _scale(self, job: Job, intent: Intent, now: float) -> None:
         if job.completed:
@@ -198,14 +173,29 @@ class Intents:
         self._folder.draft.removed.append(job.id)
 
 
-async def know_groups(store: Store, jobs: Iterable[Job]) -> None:
-    """Set the groups of jobs from their users, for limits by group."""
-    users: dict[str, tuple[str, ...]] = {}
-    for job in jobs:
-        if job.user not in users:
-            user = await store.user(job.user)
-            users[job.user] = user.groups if user is not None else ()
-        job.groups = users[job.user]
+def named_jobs(intents: Iterable[Intent], known: Container[JobId]) -> list[JobId]:
+    """The jobs that these intents are about, without those that are `known`."""
+    return sorted({each.job for each in intents if each.job and each.job not in known})
+
+
+def needed_jobs(stored: Iterable[LiveJob], known: Container[JobId]) -> list[JobId]:
+    """The jobs that those of `stored` depend on which are new or held, without those that are `known`."""
+    waiting = (each for each in stored if not each.run.roles or each.run.hold == DEPENDENCY)
+    names = {JobId(need.job) for each in waiting for need in dependencies_of(each)}
+    return sorted(name for name in names if name not in known)
+
+
+def settle(folder: Folder, job: Job, stored: Mapping[JobId, Job], now: float) -> None:
+    """After a start: look again at the jobs that a held job waits for, as they may have ended while no control ran."""
+    others = needed_by(job, folder.world.jobs, stored)
+    job.waits_for = _live(others)
+    folder.wait_for(job)
+    settle_dependencies(folder, job, others, now)
+
+
+def needed_by(job: Job, live: Mapping[JobId, Job], stored: Mapping[JobId, Job]) -> dict[str, Job | None]:
+    """The jobs that a job depends on, live or over; None where one is gone."""
+    return {need.job: live.get(JobId(need.job)) or stored.get(JobId(need.job)) for need in job.needs}
 
 
 def _live(others: Mapping[str, Job | None]) -> frozenset[JobId]:

@@ -26,6 +26,12 @@ class Retrying:
         for key, task in tasks.items():
             self.change(key, task)
 
+    def fork(self) -> Retrying:
+        """An independent copy."""
+        twin = Retrying()
+        twin._urgencies, twin._heap = dict(self._urgencies), self._heap[:]
+        return twin
+
     def __len__(self) -> int:
         return len(self._urgencies)
 

@@ -1,7 +1,7 @@
-"""Preempt gangs on drained or tainted nodes, and on bad hardware if their jobs do not keep it.
+"""Have gangs yield that run on drained or tainted nodes, or on broken hardware, as each job wants it.
 
-Jobs on a cordoned node run on. A drained node or a `NoExecute` taint preempts them; a lost node does so unless the
-job's `badHardware` is `keep`, an unhealthy device only if it is `replace`. The launcher ends the tasks in order.
+What is cordoned runs on, what is drained or tainted (`NoExecute`) yields, and what is broken yields where the job's
+`badHardware` says so.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 
 import msgspec
 
-from corral.control.fold import Folder
-from corral.control.observe import Machines
-from corral.control.receipts import Yielded
-from corral.control.world import Job
+from corral.control.core.fold import Folder
+from corral.control.core.machines import Machines
+from corral.control.core.receipts import Yielded
+from corral.control.core.world import Job
 from corral.kernel.ids import TaskKey
 from corral.model.asks import node_rules
 from corral.model.cordons import Drain

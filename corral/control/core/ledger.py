@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from corral.control.draft import Draft
+from corral.control.core.draft import Draft
 from corral.model.receipts import LedgerEntry
 
 Loans = Mapping[tuple[str, str], int]
@@ -27,6 +27,12 @@ class Ledger:
         self._entries = {(entry.lender, entry.borrower): entry for entry in found}
         self._resumed = not found
         self._beat = 0.0
+
+    def fork(self) -> Ledger:
+        """An independent copy."""
+        twin = Ledger()
+        twin._entries, twin._resumed, twin._beat = dict(self._entries), self._resumed, self._beat
+        return twin
 
     def fold(self, draft: Draft, loans: Loans, now: float) -> None:
         """Apply the current loans.

@@ -1,0 +1,328 @@
+"""The control core: jobs, cluster, queue and history as one value that inputs and time move forward.
+
+`Core.step` folds inputs through the launcher's rules, plans, and answers with what has to be stored; nothing is done
+before that is stored. A core reads no clock, no store and no engine: what it needs is given to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+import msgspec
+
+from corral.control.core.configuration import Configured
+from corral.control.core.draft import Draft, Warning
+from corral.control.core.fold import DEPENDENCY, Folder
+from corral.control.core.inputs import ConfigurationRead, CordonsRead, Input, Recovered, TaskEvent
+from corral.control.core.intents import Intents, IntentsRead, settle
+from corral.control.core.ledger import Ledger, Loans
+from corral.control.core.machines import Machines, MachinesSeen
+from corral.control.core.past import Past
+from corral.control.core.receipts import Receipts, from_eviction
+from corral.control.core.standing import standing
+from corral.control.core.upkeep import Upkeep
+from corral.control.core.world import Job, World
+from corral.kernel.ids import JobId
+from corral.kernel.units import devices
+from corral.launcher import LaunchPolicy
+from corral.model.cordons import Cordon
+from corral.model.events import PlaceLost, Preempted, StartRefused, TimePassed
+from corral.model.launch import EngineLost, Exited, Noted, Started
+from corral.model.phases import phase
+from corral.model.placement import Placement
+from corral.model.plan import Eviction, GangPlacement, Reasons
+from corral.model.requests import GangRequest
+from corral.model.summary import summarize
+from corral.model.writes import ControlBatch, JobWrite
+from corral.scheduler import (
+    Cluster,
+    EngineUnknown,
+    GangNominated,
+    GangPlaced,
+    HivedConfigured,
+    Policy,
+    Queue,
+    Steps,
+    UsageRecalled,
+    carry_out,
+    plan,
+)
+from corral.scheduler.excess import fragmenting, over_limit
+from corral.scheduler.lending import lending, owned_devices
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one step decided."""
+
+    writes: ControlBatch | None = None
+    """To be stored whole or not at all; None: nothing is to be stored."""
+    changed: frozenset[JobId] = frozenset()
+    """The jobs of which something new is stored."""
+    warnings: tuple[Warning, ...] = field(default=())
+
+
+class Core:
+    """Everything that control knows and decides; one object lives between two recoveries."""
+
+    def __init__(self, recovered: Recovered, launch_policy: LaunchPolicy, machines: Machines, now: float) -> None:
+        """`machines` is taken over: it may remember what a core before this one saw of them."""
+        self.launch_policy = launch_policy
+        self.configured = recovered.configured
+        self.machines = machines
+        self.world = World(Cluster(), Queue())
+        self.folder = Folder(self.world, launch_policy, Receipts(recovered.receipts))
+        self.ledger = Ledger(recovered.ledger)
+        self.past = Past(recovered.usage, recovered.user_usage)
+        self.upkeep = Upkeep(self.folder, machines, self._bounded_grace)
+        self.intents = Intents(self.folder, recovered.cursor)
+        self._hived = HivedConfigured(None)
+        self._plan_again: float | None = None
+        self._next_upkeep: float | None = None
+        self._owned: tuple[object, dict[str, int]] | None = None
+        self._recover(recovered, now)
+
+    def _recover(self, recovered: Recovered, now: float) -> None:
+        """Adopt every job as it was stored: what it holds is held, what it waits for is queued."""
+        jobs = [Job.from_record(each, recovered.groups.get(each.user, ())) for each in recovered.jobs if each.run.roles]
+        self._configure(recovered.configured, now)
+        self._close_nodes(recovered.cordons)
+        self.world.jobs = {job.id: job for job in jobs}
+        for seen in recovered.machines:
+            self._see(seen, now)
+        for job in sorted(jobs, key=lambda job: job.run.placed_at or inf):  # HiveD accounts for gangs in that order
+            self.world.set_timer(job.run.wake_at, job.id)
+            self.folder.adopt(job, now)
+        self._recall_losses(recovered)
+        self.world.cluster.apply(UsageRecalled(tuple(self.past.written.values()), tuple(self.past.of_users)))
+        for waiting in self.folder.receipts.beneficiaries():
+            if self.world.queue.waiting(waiting):
+                self.world.queue.apply(GangNominated(waiting))
+        stored = {
+            job: Job.from_record(record, recovered.groups.get(record.user, ()))
+            for job, record in recovered.needed.items()
+            if job not in self.world.jobs
+        }
+        for job in jobs:
+            if job.run.hold == DEPENDENCY:
+                settle(self.folder, job, stored, now)
+
+    def _recall_losses(self, recovered: Recovered) -> None:
+        """Have HiveD know when, and to whom, jobs lost their guarantee before this core began."""
+        hived = self.world.cluster.hived
+        for loss in recovered.losses if hived is not None else ():
+            job = self.world.jobs.get(loss.job)
+            if hived is not None and job is not None and loss.at >= (job.run.placed_at or 0.0) - 0.001:
+                hived.recall_loss(loss.job, loss.preemptor, loss.at)
+
+    @property
+    def policy(self) -> Policy:
+        """The scheduling policy in force."""
+        return self.configured.policy
+
+    def fork(self) -> Core:
+        """An independent copy; to be taken between two steps."""
+        twin = object.__new__(Core)
+        twin.launch_policy, twin.configured = self.launch_policy, self.configured
+        twin.machines, twin.world = self.machines.fork(), self.world.fork()
+        twin.folder = Folder(twin.world, self.folder.policy, self.folder.receipts.fork())
+        twin.ledger = self.ledger.fork()
+        twin.past = self.past.fork(self.world.cluster.queues, twin.world.cluster.queues)
+        twin.upkeep = Upkeep(twin.folder, twin.machines, twin._bounded_grace)
+        twin.intents = Intents(twin.folder, self.intents.cursor)
+        twin._hived, twin._owned = self._hived, None
+        twin._plan_again, twin._next_upkeep = self._plan_again, self._next_upkeep
+        return twin
+
+    def step(self, inputs: Iterable[Input], now: float) -> Batch:
+        """Fold what happened, and what is due, at `now` (seconds since 1970); plan where that may change something."""
+        for each in inputs:
+            self._fold(each, now)
+        for job_id in self.world.due(now):
+            if (job := self.world.jobs.get(job_id)) is not None:
+                self.folder.event(job, TimePassed(), now)
+        if self._next_upkeep is not None and self._next_upkeep <= now:
+            self._next_upkeep = self.upkeep.look(now)
+        if self.world.plan_wanted or (self._plan_again is not None and self._plan_again <= now):
+            self._plan(now)
+        self.ledger.fold(self.folder.draft, self._loans(), now)
+        self.past.fold(self.folder.draft, self.world.cluster.queues, now)
+        return self._batch()
+
+    def next_wakeup(self) -> float | None:
+        """When something is due though no input comes; None: never. A time that is past means at once."""
+        times = (self.world.next_timer, self._next_upkeep, self._plan_again, -inf if self.world.plan_wanted else None)
+        return min((at for at in times if at is not None), default=None)
+
+    @property
+    def wants_machines(self) -> bool:
+        """Whether the engines should be asked for their nodes: the last task of a removed node is over."""
+        return bool(self.machines.removed) and not self.machines.removed <= self.world.held_nodes()
+
+    def lost_guarantees(self) -> list[JobId]:
+        """The HiveD jobs that run without their guarantee; after a start `Recovered.losses` are about them."""
+        hived = self.world.cluster.hived
+        return list(hived.lost()) if hived is not None else []
+
+    # ---- inputs
+
+    def _fold(self, each: Input, now: float) -> None:
+        match each:
+            case IntentsRead():
+                self.intents.fold(each, now)
+            case ConfigurationRead(configured=configured):
+                self._configure(configured, now)
+                self._take_back(now)
+            case CordonsRead(cordons=cordons):
+                self._close_nodes(cordons)
+            case MachinesSeen() | EngineUnknown():
+                self._see(each, now)
+            case _:
+                self._fold_task_event(each, now)
+
+    def _fold_task_event(self, event: TaskEvent, now: float) -> None:
+        match event:
+            case Started() | Exited() | StartRefused():
+                self.folder.engine_event(event, now)
+            case PlaceLost():
+                self.folder.place_lost(event, now)
+            case EngineLost(engine=engine, reason=reason):
+                self.world.cluster.apply(EngineUnknown(engine, reason))
+            case Noted():
+                self.folder.noted(event, now)
+
+    def _configure(self, configured: Configured, now: float) -> None:
+        self.configured = configured
+        self.machines.following = configured.following
+        self.world.cluster.apply(configured.told())
+        self.world.queue.apply(configured.told())
+        if self._hived != configured.hived:
+            self._hived = configured.hived
+            self.world.cluster.apply(msgspec.structs.replace(self._hived, at=now))
+            self._tell_demoted(now)
+        self.world.plan_wanted = True
+
+    def _tell_demoted(self, now: float) -> None:
+        """Tell the jobs that lost their guarantee through a new configuration of cells."""
+        hived = self.world.cluster.hived
+        if hived is not None:
+            why = "the new configuration has no cell of its virtual cluster for it"
+            self.folder.lost_guarantee(hived.demoted(), why, now)
+
+    def _take_back(self, now: float) -> None:
+        """Preempt jobs above their queues' new limits or on cells owed to others, if the author asked for it."""
+        by, self.intents.preempting = self.intents.preempting, ""
+        if by:
+            for eviction in (*over_limit(self.world.cluster, now), *fragmenting(self.world.cluster, now)):
+                self.evict(eviction, now, by_user=by)
+
+    def _close_nodes(self, cordons: Mapping[str, Cordon]) -> None:
+        """Take over which nodes take no new tasks; the tasks on them are looked at in this step."""
+        for seen in self.machines.close(cordons):
+            self.world.cluster.apply(seen)
+        self.folder.policy = msgspec.structs.replace(self.launch_policy, closed_nodes=frozenset(cordons))
+        self.world.plan_wanted = True
+        self._next_upkeep = 0.0
+
+    def _see(self, seen: MachinesSeen | EngineUnknown, now: float) -> None:
+        self.world.cluster.apply(seen if isinstance(seen, EngineUnknown) else self.machines.see(seen, now))
+        self.world.plan_wanted = True
+        self._next_upkeep = 0.0
+
+    # ---- decisions
+
+    def _plan(self, now: float) -> None:
+        self.world.plan_wanted = False
+        proposal = plan(self.world.cluster, self.world.queue, self.policy, now)
+        carry_out(self.world.cluster, self.world.queue, proposal, now, _InJobs(self, now))
+        if proposal.placements and self.machines.tainted:
+            self._next_upkeep = now
+        self._plan_again = proposal.again_at
+        for job_id, reasons in proposal.reasons.items():
+            self._explain(JobId(job_id), reasons)
+
+    def evict(self, eviction: Eviction, now: float, *, by_user: str = "") -> None:
+        """Preempt a gang. The scheduler assigns its devices to the preemptor once they are free."""
+        job = self.world.jobs.get(eviction.job)
+        if job is not None:
+            grace = self.configured.grace(job.terms.queue, self.launch_policy.grace_of(job.view))
+            eviction = msgspec.structs.replace(eviction, message=self.world.in_names(eviction.message))
+            event = Preempted(
+                eviction.job_attempt,
+                eviction.rule,
+                eviction.message,
+                eviction.tasks,
+                by=eviction.by,
+                grace_seconds=grace,
+            )
+            self.folder.have_yield(job, event, from_eviction(eviction, by_user), now)
+
+    def _explain(self, job_id: JobId, reasons: Reasons) -> None:
+        job = self.world.jobs.get(job_id)
+        if job is not None:
+            job.reasons = self.world.reasons_in_names(reasons)
+            self.folder.draft.jobs.add(job_id)
+
+    def _bounded_grace(self, queue: str, own: float) -> float | None:
+        return self.configured.grace(queue, own)
+
+    def _loans(self) -> Loans:
+        """The devices lent between queues. Owned devices are counted again only after a new configuration."""
+        ownership = self.world.cluster.ownership
+        if self._owned is None or self._owned[0] is not ownership:
+            self._owned = (ownership, owned_devices(ownership))
+        return lending(self.world.cluster.queues, self._owned[1])
+
+    # ---- what is stored
+
+    def _batch(self) -> Batch:
+        draft = self.folder.take_draft()
+        warnings = tuple(draft.warnings)
+        if draft.empty:
+            return Batch(warnings=warnings)
+        writes = draft.batch(self._job_writes(draft))
+        for job_id in draft.jobs:
+            job = self.world.jobs.get(job_id)
+            if job is not None and job.completed:
+                del self.world.jobs[job_id]
+        return Batch(writes, frozenset(draft.jobs), warnings)
+
+    def _job_writes(self, draft: Draft) -> tuple[JobWrite, ...]:
+        writes = []
+        for job_id in draft.jobs:
+            job = self.world.jobs.get(job_id)
+            if job is None or job_id in draft.removed:
+                continue
+            job.run = job.spread.written(job.run)
+            state = phase(job.run)
+            job.summary = summarize(job.summary, job.run, state, standing(job, state, self.world.jobs))
+            sizes = {"devices_held": devices(job.spread.millis)}
+            if job.run.roles:
+                sizes["devices"] = devices(job.asked_millis())
+            job.summary = msgspec.structs.replace(job.summary, **sizes)
+            write = JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision)
+            if job_id in draft.edited:
+                terms = job.terms
+                write = msgspec.structs.replace(write, priority=terms.priority, queue=terms.queue, doc=job.text)
+            writes.append(write)
+            job.revision += 1
+        return tuple(writes)
+
+
+class _InJobs(Steps):
+    """Carries out a plan in the jobs, in addition to cluster and queue."""
+
+    def __init__(self, core: Core, now: float) -> None:
+        self._core = core
+        self._now = now
+
+    def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:
+        return self._core.folder.ranked(found)
+
+    def placed(self, found: GangPlacement, event: GangPlaced) -> None:
+        self._core.folder.placed(found, event.placement, self._now)
+
+    def evict(self, cluster: Cluster, eviction: Eviction) -> None:
+        self._core.evict(eviction, self._now)

@@ -1,0 +1,149 @@
+"""Play a core forward in virtual time, on engines that exist in memory only.
+
+The driver stands where the asyncio shell stands in a server: it gives the core what happened, stores what each step
+decides, and carries its commands out. A simulator adds traces and reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+from typing import Final, NamedTuple
+
+from corral.control.core.core import Core
+from corral.control.core.inputs import Input
+from corral.control.core.intents import IntentsRead, named_jobs, needed_jobs
+from corral.control.core.memory import MemoryStore
+from corral.control.core.world import Job
+from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
+from corral.model.commands import EngineCommand, ForgetTask, StartTask, StopTask
+from corral.model.launch import Exited, Started
+from corral.model.writes import NewJob
+
+_TERMINATED: Final = 143
+_INTENTS_AT_ONCE: Final = 1000
+
+
+class Work(NamedTuple):
+    """What one attempt of a task does."""
+
+    seconds: float
+    """From its start to its end, if nobody stops it; inf: it runs until it is stopped."""
+    code: int = 0
+    start_seconds: float = 0.0
+    """From the command to the moment that it runs."""
+    stop_seconds: float = 0.0
+    """From a request to end to the end; at most the grace period."""
+
+
+Works = Callable[[Job, AttemptId], Work]
+"""What the attempts of jobs do."""
+
+
+class Driver:
+    """A core, its store, and the attempts that run; `now` is how far they have come, in seconds since 1970."""
+
+    def __init__(self, core: Core, store: MemoryStore, works: Works, now: float) -> None:
+        self.core = core
+        self.store = store
+        self.now = now
+        self.steps = 0
+        """How often the core was stepped."""
+        self.works = works
+        """What attempts do; asked once at each start and stop."""
+        self._order = count()
+        self._happenings: list[tuple[float, int, Exited | Started | NewJob | Input]] = []
+        self._ends: dict[AttemptId, float] = {}
+        """When each attempt that runs will end as far as is known."""
+        self._unread = False
+
+    def at(self, time: float, happening: NewJob | Input) -> None:
+        """Have a job be submitted, or the core told of something, at a time."""
+        heappush(self._happenings, (time, next(self._order), happening))
+
+    def run(self, until: float = inf) -> None:
+        """Go on through all that happens up to a time, or until nothing is to come."""
+        while (at := self._next()) <= until and at < inf:
+            self.now = max(self.now, at)
+            self._step()
+        if until < inf:
+            self.now = max(self.now, until)
+
+    def request(self, job: JobId, kind: str, actor: str = "", **data: object) -> None:
+        """Store a request of a user now; `run` carries it out."""
+        self.store.intend(job, kind, data, actor=actor, at=self.now)
+        self._unread = True
+
+    def _next(self) -> float:
+        """When something happens next; a time that is past means now."""
+        due = self.core.next_wakeup()
+        coming = self._happenings[0][0] if self._happenings else inf
+        return min(coming, inf if due is None else due, -inf if self._unread else inf)
+
+    def _step(self) -> None:
+        inputs: list[Input] = []
+        while self._happenings and self._happenings[0][0] <= self.now:
+            _, _, happening = heappop(self._happenings)
+            if isinstance(happening, NewJob):
+                self.store.submit(happening)
+                self._unread = True
+            elif not isinstance(happening, Exited) or self._is_end(happening):
+                inputs.append(happening)
+        if self._unread:
+            inputs.insert(0, self._read())
+        batch = self.core.step(inputs, self.now)
+        self.steps += 1
+        if batch.writes is not None:
+            result = self.store.write(batch.writes)
+            self._carry_out(command for _, command in batch.writes.outbox_add)
+            self.store.done(result.outbox)
+
+    def _read(self) -> IntentsRead:
+        """The stored requests that the core has not folded, with the jobs that it needs for them."""
+        intents = self.store.intents_after(self.core.intents.cursor, _INTENTS_AT_ONCE)
+        self._unread = len(intents) == _INTENTS_AT_ONCE
+        known = self.core.world.jobs
+        named = self.store.jobs(named_jobs(intents, known))
+        needed = self.store.jobs(needed_jobs(named, {*known, *(each.id for each in named)}))
+        jobs = {each.id: each for each in (*named, *needed)}
+        return IntentsRead(intents, jobs, self.store.groups({each.user for each in jobs.values()}))
+
+    def _is_end(self, event: Exited) -> bool:
+        """Whether an end is still to come: a stop may have brought it forward."""
+        if self._ends.get(event.attempt) != event.at:
+            return False
+        del self._ends[event.attempt]
+        return True
+
+    def _carry_out(self, commands: Iterable[EngineCommand]) -> None:
+        for command in commands:
+            match command:
+                case StartTask(attempt=attempt):
+                    self._start(attempt)
+                case StopTask(attempt=attempt, grace_seconds=grace):
+                    self._stop(attempt, grace)
+                case ForgetTask():
+                    pass
+
+    def _start(self, attempt: AttemptId) -> None:
+        job = self.core.world.jobs.get(parse_attempt_id(attempt).job)
+        if job is None:
+            return
+        work = self.works(job, attempt)
+        begun = self.now + work.start_seconds
+        self.at(begun, Started(attempt, begun))
+        self._end(attempt, begun + work.seconds, work.code)
+
+    def _stop(self, attempt: AttemptId, grace: float) -> None:
+        """End an attempt earlier; one that ends by itself before that does so. One that never began ends at once."""
+        job = self.core.world.jobs.get(parse_attempt_id(attempt).job)
+        seconds = min(grace, self.works(job, attempt).stop_seconds) if job is not None else 0.0
+        if self.now + seconds < self._ends.get(attempt, inf):
+            self._end(attempt, self.now + seconds, _TERMINATED)
+
+    def _end(self, attempt: AttemptId, at: float, code: int) -> None:
+        self._ends[attempt] = at
+        if at < inf:
+            self.at(at, Exited(attempt, at, code))

@@ -1,0 +1,87 @@
+"""What the core is told: recovered state, stored requests, configuration, machines, and what engines saw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from typing import Final
+
+import msgspec
+
+from corral.control.core.configuration import Configured
+from corral.control.core.intents import IntentsRead
+from corral.control.core.machines import MachinesSeen
+from corral.kernel.ids import AttemptId, JobId
+from corral.model.cordons import Cordon
+from corral.model.events import PlaceLost, StartRefused
+from corral.model.launch import EngineLost, Exited, Noted, Started
+from corral.model.queues import QueueUsage, UserUsage
+from corral.model.receipts import LedgerEntry, Receipt
+from corral.model.states import TaskState
+from corral.model.writes import LiveJob
+from corral.scheduler import EngineUnknown
+
+
+class GuaranteeLoss(msgspec.Struct, frozen=True):
+    """A HiveD job that lost its guarantee before this core began, and to whom."""
+
+    job: JobId
+    preemptor: str
+    at: float
+    """Seconds since 1970."""
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """All that a core begins with, read from the store and the engines."""
+
+    configured: Configured
+    cursor: int = 0
+    """The last intent that was folded."""
+    jobs: Sequence[LiveJob] = ()
+    """Every job that is not over."""
+    needed: Mapping[JobId, LiveJob] = {}
+    """The jobs that those depend on and that may be over."""
+    groups: Mapping[str, tuple[str, ...]] = {}
+    """The groups of the users of those jobs."""
+    cordons: Mapping[str, Cordon] = {}
+    machines: Sequence[MachinesSeen | EngineUnknown] = ()
+    receipts: Sequence[Receipt] = ()
+    """Those of jobs that are away."""
+    ledger: Sequence[LedgerEntry] = ()
+    usage: Sequence[QueueUsage] = ()
+    user_usage: Sequence[UserUsage] = ()
+    losses: Sequence[GuaranteeLoss] = ()
+    """Those that `Core.lost_guarantees` of a core without them asks for."""
+
+
+class ConfigurationRead(msgspec.Struct, frozen=True):
+    """The configuration that is in force from now on."""
+
+    configured: Configured
+
+
+class CordonsRead(msgspec.Struct, frozen=True):
+    """The nodes that are closed to new tasks from now on."""
+
+    cordons: Mapping[str, Cordon]
+
+
+TaskEvent = Started | Exited | StartRefused | PlaceLost | Noted | EngineLost
+"""What engines, or whoever carries commands to them, saw."""
+Input = IntentsRead | ConfigurationRead | CordonsRead | MachinesSeen | EngineUnknown | TaskEvent
+
+
+NODE_LOST: Final = -1001
+"""OpenPAI's code for a task whose node is gone."""
+_STARTED: Final = frozenset({TaskState.PREPARING, TaskState.RUNNING})
+
+
+def missing_attempts(jobs: Sequence[LiveJob], known: Set[AttemptId], now: float) -> list[Exited]:
+    """The ends of started attempts that are not `known`: they went with their machine (a power cut)."""
+    lost = "the machine has no record of the task any more; it restarted while the task ran"
+    return [
+        Exited(attempt, now, NODE_LOST, reason=lost)
+        for job in jobs
+        if not job.run.external
+        for task in job.tasks.values()
+        if task.holds and task.state in _STARTED and (attempt := job.run.attempt_of(task)) not in known
+    ]

@@ -1,0 +1,68 @@
+"""Ask the engines for their nodes, and store what they say for everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+import structlog
+
+from corral.control.core.machines import Machines, MachinesSeen, with_removed
+from corral.control.core.store import CoreStore
+from corral.engines.base import Engine
+from corral.kernel.errors import CorralError, Unavailable
+from corral.kernel.ids import AttemptId
+from corral.model.inventory import Inventory, Node
+from corral.scheduler import EngineUnknown
+
+log = structlog.get_logger()
+
+
+class Inventories:
+    """The engines, as far as their machines are concerned."""
+
+    def __init__(self, store: CoreStore, engines: Mapping[str, Engine]) -> None:
+        self._store = store
+        self._engines = engines
+        self.stale = False
+        """Whether an engine has told of a change that nobody has looked at."""
+
+    async def look(
+        self, machines: Machines, held: Set[str], epoch: int, now: float
+    ) -> list[MachinesSeen | EngineUnknown]:
+        """Ask every engine for its nodes and store them.
+
+        `held` are the nodes on which tasks hold something. Raises LeadershipLost, and Unavailable like the store.
+        """
+        self.stale = False
+        learned: list[MachinesSeen | EngineUnknown] = []
+        for engine in self._engines.values():
+            try:
+                inventory = await engine.inventory()
+            except Unavailable as error:
+                log.warning("engine does not answer", engine=engine.name, message=error.message)
+                learned.append(EngineUnknown(engine.name, error.message))
+                continue
+            seen = await self._with_removed(inventory, machines, held)
+            await self._store.put_nodes(epoch, engine.name, list(seen.inventory.nodes), now)
+            learned.append(seen)
+        return learned
+
+    async def _with_removed(self, inventory: Inventory, machines: Machines, held: Set[str]) -> MachinesSeen:
+        """The inventory with those nodes that left its document while tasks of them run on, as they were last seen."""
+        kept: list[Node] = []
+        for name in machines.removed_from(inventory, held):
+            node = machines.nodes.get(name)
+            if node is None and (row := await self._store.node(name)) is not None:
+                node = row.node
+            if node is not None:
+                kept.append(node)
+        return with_removed(inventory, kept)
+
+    def engine_of(self, attempt: AttemptId) -> str:
+        """The engine that has this attempt.
+
+        Raises CorralError when there is none.
+        """
+        if len(self._engines) == 1:
+            return next(iter(self._engines))
+        raise CorralError("unknown-engine", f"No engine is known to have {attempt}.")
