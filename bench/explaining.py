@@ -10,7 +10,7 @@ from msgspec import structs
 from bench.described import gang, machines
 from corral.kernel.ids import JobId
 from corral.scheduler import Cluster, GangQueued, NodesSeen, Queue, carry_out, explain, find_policy, plan
-from corral.scheduler.outlook import outlook
+from corral.scheduler.explain.outlook import outlook
 
 _ASKED = (1000, 7777, 19_999)
 _BOUND = 3600

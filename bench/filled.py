@@ -15,8 +15,8 @@ from corral.model.placement import TaskPlacement
 from corral.model.records import JobSummary, TaskCounts, rfc3339
 from corral.model.runs import JobRun, RoleCount, TaskRun
 from corral.model.states import JobState, TaskState
-from corral.model.writes import ControlBatch, Holder, JobWrite, NewJob, TaskWrite
-from corral.spec.reading import load_job
+from corral.model.store_writes import ControlBatch, Holder, JobWrite, NewJob, TaskWrite
+from corral.spec.job_reader import load_job
 from corral.store import Store, open_store
 
 USERS = tuple(f"user{number}" for number in range(40))

@@ -14,8 +14,8 @@ from time import process_time
 from bench.stats import median, percentile
 from corral.kernel.draw import draw_integer
 from corral.kernel.garbage import uncollected
-from corral.scheduler.hived import Bind, HivedAlgorithm, Member, PodRequest
-from corral.spec.hived import HivedCluster, load_hived
+from corral.scheduler.planners.hived.algorithm import Bind, HivedAlgorithm, Member, PodRequest
+from corral.spec.hived.configuration import HivedCluster, load_hived
 
 NODES, OWNERS, CHURN, SEED = 8192, 8, 1000, "hived"
 TYPES = {

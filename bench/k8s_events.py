@@ -18,12 +18,12 @@ from pathlib import Path
 import uvloop
 
 from bench.apiserver import LAST, pod
-from corral.engines.kubernetes.access import kubeconfig_access
-from corral.engines.kubernetes.objects import Pod
-from corral.engines.kubernetes.reflector import Reflector
-from corral.engines.kubernetes.resources import PODS
-from corral.engines.kubernetes.transport import Transport
-from corral.engines.kubernetes.watching import Reader
+from corral.engines.kubernetes.api.access import kubeconfig_access
+from corral.engines.kubernetes.api.resources import PODS
+from corral.engines.kubernetes.api.transport import Transport
+from corral.engines.kubernetes.watch.decoder import Reader
+from corral.engines.kubernetes.watch.pod_structs import Pod
+from corral.engines.kubernetes.watch.reflector import Reflector
 
 PODS_THERE, EVENTS = 5_000, 200_000
 CONFIG = """\

@@ -17,7 +17,7 @@ import msgspec
 
 from bench.k8s_cluster import BLOCK, NAMESPACE, PATIENCE_SECONDS, ServedCluster, get, job, served_cluster, submit, until
 from bench.stats import median
-from corral.engines.kubernetes.objects import Pod
+from corral.engines.kubernetes.watch.pod_structs import Pod
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 
 TASKS, ROUNDS = 512, 3

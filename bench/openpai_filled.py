@@ -15,8 +15,8 @@ from corral.model.placement import TaskPlacement
 from corral.model.records import JobSummary, TaskCounts, rfc3339
 from corral.model.runs import JobRun, RoleCount, TaskRun
 from corral.model.states import JobState, TaskState
-from corral.model.writes import ControlBatch, Holder, JobWrite, NewJob, TaskWrite
-from corral.service.openpai_listing import listing_of
+from corral.model.store_writes import ControlBatch, Holder, JobWrite, NewJob, TaskWrite
+from corral.service.openpai.list_fields import listing_of
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.names import NAME, PROTOCOL
 from corral.spec.openpai.protocol import read_protocol

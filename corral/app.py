@@ -25,32 +25,32 @@ from corral.supervisor import PARENT, end_with_parent, listen
 
 if TYPE_CHECKING:
     from corral.api.application import WebSettings
-    from corral.api.limits import CallLimits
-    from corral.api.streams import StreamCaps
-    from corral.control.accounts import Accounts
+    from corral.api.rate_limits import CallLimits
+    from corral.api.stream_limits import StreamCaps
     from corral.control.bridge import Bridge
-    from corral.control.door import Beyond
+    from corral.control.control_api import Beyond
     from corral.control.loop import Control
-    from corral.control.notices import Notices
+    from corral.control.mail_notices import Notices
+    from corral.control.system_accounts import Accounts
     from corral.engines.base import Engine
+    from corral.engines.kubernetes.api.transport import Transport
     from corral.engines.kubernetes.settings import KubernetesSettings
-    from corral.engines.kubernetes.transport import Transport
+    from corral.engines.local.device_monitor import Presence
     from corral.engines.local.engine import LocalEngine
-    from corral.engines.local.presence import Presence
     from corral.front import ControlSocket, LeadersDoor
     from corral.model.inventory import Inventory
-    from corral.model.writes import Holder
-    from corral.service.allowance import Allowance
-    from corral.service.logs import SharedLogs
+    from corral.model.store_writes import Holder
+    from corral.service.jobs.account_limits import Allowance
+    from corral.service.logs.log_source import SharedLogs
     from corral.service.openid import OpenId, OpenIdSettings
     from corral.service.service import Service
     from corral.spec.cluster import ClusterDocument
-    from corral.spec.documents import Loaded
-    from corral.storage.archiver import LogArchiver
-    from corral.storage.blobs import BlobStore
-    from corral.storage.logs import LogStore
-    from corral.storage.remote import RemoteFolder
-    from corral.storage.shelf import LogShelf
+    from corral.spec.configuration_file import Loaded
+    from corral.storage.code_archives import BlobStore
+    from corral.storage.log_archiver import LogArchiver
+    from corral.storage.log_files import LogStore
+    from corral.storage.log_sources import LogShelf
+    from corral.storage.remote_folder import RemoteFolder
     from corral.store import Store
 
 JOB_TOKEN_SECONDS: Final = 400 * 86_400.0
@@ -99,7 +99,7 @@ async def _front(settings: Settings) -> None:
     from corral.front import ControlSocket, LeadersDoor, Server, configuration, listener_of, portal_folder
     from corral.kernel.garbage import map_large_blocks
     from corral.service.health_events import HealthWatch
-    from corral.service.kin import make_kin
+    from corral.service.mutual_tls import make_kin
     from corral.service.service import Service
     from corral.store import open_store
     from corral.systemclock import SystemClock
@@ -237,7 +237,7 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def _allowance(settings: Settings) -> Allowance:
-    from corral.service.allowance import Allowance
+    from corral.service.jobs.account_limits import Allowance
 
     return Allowance(
         settings.tasks_per_user,
@@ -248,7 +248,7 @@ def _allowance(settings: Settings) -> Allowance:
 
 
 def _call_limits(settings: Settings) -> CallLimits:
-    from corral.api.limits import CallLimits, Calls
+    from corral.api.rate_limits import CallLimits, Calls
 
     return CallLimits(
         Calls(settings.calls_per_minute, settings.lists_per_minute, settings.submits_per_hour),
@@ -257,7 +257,7 @@ def _call_limits(settings: Settings) -> CallLimits:
 
 
 def _stream_caps(settings: Settings) -> StreamCaps:
-    from corral.api.streams import StreamCaps
+    from corral.api.stream_limits import StreamCaps
 
     return StreamCaps(
         events=settings.events_per_user,
@@ -269,20 +269,20 @@ def _stream_caps(settings: Settings) -> StreamCaps:
 
 
 async def _control(settings: Settings) -> None:
-    from corral.control.accounts import Accounts
-    from corral.control.door import Door
-    from corral.control.housekeeping import Housekeeping
-    from corral.control.lead import Leadership
+    from corral.control.control_api import Door
+    from corral.control.initial_configuration import seed
+    from corral.control.lease import Leadership
     from corral.control.loop import Control
-    from corral.control.render import LaunchContext
-    from corral.control.seeding import seed
+    from corral.control.retention import Housekeeping
+    from corral.control.system_accounts import Accounts
+    from corral.control.task_launch import LaunchContext
     from corral.engines.local.containers import container_runtime
-    from corral.engines.local.presence import Presence
+    from corral.engines.local.device_monitor import Presence
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
-    from corral.service.seal import Sealer
-    from corral.storage.logs import LogStore
-    from corral.storage.shelf import LogShelf
+    from corral.service.secret_box import Sealer
+    from corral.storage.log_files import LogStore
+    from corral.storage.log_sources import LogShelf
     from corral.store import open_store
     from corral.store.cluster_views import CONTAINER_RUNTIME
     from corral.systemclock import SystemClock
@@ -369,7 +369,7 @@ def _notices(settings: Settings, control: Control) -> Notices | None:
     """
     if not settings.mail_server:
         return None
-    from corral.control.notices import Notices
+    from corral.control.mail_notices import Notices
     from corral.monitor.mail import SmtpMailer
 
     secret = settings.mail_password_file
@@ -387,13 +387,13 @@ async def _blob_place(settings: Settings) -> RemoteFolder | None:
     """
     if not settings.blobs:
         return None
-    from corral.storage.remote import open_folder
+    from corral.storage.remote_folder import open_folder
 
     return await open_folder(settings.blobs)
 
 
 def _code_in(settings: Settings, place: RemoteFolder | None) -> BlobStore:
-    from corral.storage.blobs import BlobStore
+    from corral.storage.code_archives import BlobStore
 
     return BlobStore(settings.data_folder / "blobs" / "code", remote=place.below("code") if place else None)
 
@@ -402,10 +402,10 @@ def _logs_for_readers(
     settings: Settings, place: RemoteFolder | None, door: ControlSocket | LeadersDoor
 ) -> SharedLogs | LogShelf:
     """The log source of front; with replicas, growing logs are on the leader's machine."""
-    from corral.service.logs import SharedLogs
-    from corral.storage.archive import LogArchive
-    from corral.storage.logs import LogStore
-    from corral.storage.shelf import LogShelf
+    from corral.service.logs.log_source import SharedLogs
+    from corral.storage.log_archive import LogArchive
+    from corral.storage.log_files import LogStore
+    from corral.storage.log_sources import LogShelf
 
     here = LogStore(settings.data_folder / "blobs" / "logs")
     archive = LogArchive(place.below("logs")) if place else None
@@ -416,8 +416,8 @@ def _archiver(logs_of: LogStore, place: RemoteFolder | None, lease_left: Callabl
     """Create the archiver that copies logs to the shared folder; None if that is the data folder."""
     if place is None:
         return None
-    from corral.storage.archive import LogArchive
-    from corral.storage.archiver import LogArchiver
+    from corral.storage.log_archive import LogArchive
+    from corral.storage.log_archiver import LogArchiver
 
     return LogArchiver(logs_of, LogArchive(place.below("logs")), leads=lambda: lease_left() > 0)
 
@@ -426,8 +426,8 @@ def _beyond(settings: Settings, key: bytes) -> Beyond | None:
     """Where control answers the fronts of other replicas; None without replicas."""
     if not settings.control_address:
         return None
-    from corral.control.door import Beyond
-    from corral.service.kin import make_kin
+    from corral.control.control_api import Beyond
+    from corral.service.mutual_tls import make_kin
 
     return Beyond(listen(*settings.control_endpoint), make_kin(key, settings.run_folder, "control"))
 
@@ -443,7 +443,7 @@ def _own_certificate(settings: Settings) -> str:
 
 def _given(settings: Settings) -> Loaded:
     """The documents of the file given with --cluster."""
-    from corral.spec.documents import Loaded, load_whole_site
+    from corral.spec.configuration_file import Loaded, load_whole_site
 
     if settings.cluster is None:
         return Loaded([], False)
@@ -469,8 +469,8 @@ def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore, cod
 
 def _engine_settler(settings: Settings, store: Store) -> Callable[[Holder], Coroutine[Any, Any, None]]:
     """Create the check that refuses this engine while the database's tasks may run at another one."""
-    from corral.engines.local.home import elsewhere, home_of, is_same
-    from corral.model.writes import home_of_engine
+    from corral.engines.local.engine_identity import elsewhere, home_of, is_same
+    from corral.model.store_writes import home_of_engine
 
     is_local, folder = settings.engine == "local", settings.data_folder / "engine"
     home = home_of(folder.absolute()) if is_local else home_of_engine(settings.engine)
@@ -514,9 +514,9 @@ def cluster_of(settings: Settings, server: str) -> tuple[Transport, KubernetesSe
 
     Raises InvalidInput for unreadable settings.
     """
-    from corral.engines.kubernetes.access import kubeconfig_access, service_account_access
+    from corral.engines.kubernetes.api.access import kubeconfig_access, service_account_access
+    from corral.engines.kubernetes.api.transport import Transport
     from corral.engines.kubernetes.settings import settings_of
-    from corral.engines.kubernetes.transport import Transport
 
     file = settings.kubeconfig or os.environ.get("KUBECONFIG", "")
     if not file and "KUBERNETES_SERVICE_HOST" not in os.environ:
@@ -546,9 +546,9 @@ async def _bridge(settings: Settings, control: Control, key: bytes, code: BlobSt
         return None
     from corral.control.bridge import AccountsOfNamespaces, Bridge
     from corral.engines.kubernetes.engine import KubernetesEngine
-    from corral.model.objects import ObjectAddress
+    from corral.model.kubernetes_objects import ObjectAddress
     from corral.service.service import Service
-    from corral.spec.objectkinds import chosen_kinds
+    from corral.spec.object_kinds import chosen_kinds
 
     accounts = AccountsOfNamespaces(settings.object_accounts)
     engine = next(iter(control.engines.values()))
@@ -572,14 +572,14 @@ class _Local:
         return (self._presented(clusters),)
 
     def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
-        from corral.devices.machine import may_change
+        from corral.devices.machine_inventory import may_change
 
         again = may_change(clusters.get(self._engine))
         self._presence.follow(lambda: self._presented(clusters), again=again)
         return frozenset({self._engine})
 
     def _presented(self, clusters: Mapping[str, ClusterDocument]) -> Inventory:
-        from corral.devices.machine import presented
+        from corral.devices.machine_inventory import presented
 
         return presented(clusters.get(self._engine), self._engine)
 

@@ -18,18 +18,18 @@ import structlog
 
 from corral import logs
 from corral.devices.dra.cdi import CdiFolder
+from corral.devices.dra.device_groups import known_devices, read_devices, slice_contents
 from corral.devices.dra.driver import Allocated, Driver, Look
-from corral.devices.dra.known import known_devices, read_devices, slice_contents
-from corral.devices.dra.ledger import Given, Ledger
-from corral.devices.dra.serving import Server, Sockets
-from corral.engines.kubernetes.access import Access, kubeconfig_access, service_account_access
-from corral.engines.kubernetes.claims import ResourceClaim
-from corral.engines.kubernetes.publishing import Publisher, decoded
-from corral.engines.kubernetes.resources import CLAIMS, Call
-from corral.engines.kubernetes.transport import Limits, Transport
+from corral.devices.dra.kubelet_server import Server, Sockets
+from corral.devices.dra.prepared_claims import Given, Ledger
+from corral.engines.kubernetes.api.access import Access, kubeconfig_access, service_account_access
+from corral.engines.kubernetes.api.resources import CLAIMS, Call
+from corral.engines.kubernetes.api.transport import Limits, Transport
+from corral.engines.kubernetes.devices.slice_publisher import Publisher, decoded
+from corral.engines.kubernetes.devices.structs import ResourceClaim
 from corral.kernel.errors import CorralError, InvalidInput
 from corral.runtime.process import boot_id
-from corral.spec.described import DevicesDocument
+from corral.spec.devices_document import DevicesDocument
 
 log = structlog.get_logger()
 LOOK_SECONDS: Final = 2.0

@@ -18,15 +18,15 @@ import uvicorn
 from starlette.types import ASGIApp
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 
-from corral.api.addresses import networks
-from corral.api.connections import Door, DoorBounds, Place
-from corral.api.protocol import BoundedHttp, Configuration, sweep
+from corral.api.client_addresses import networks
+from corral.api.connection_limits import Door, DoorBounds, Place
+from corral.api.http_protocol import BoundedHttp, Configuration, sweep
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.garbage import Slack
-from corral.model.writes import Holder
-from corral.service.handshakes import Acceptor, Entered, uvicorns_terms
+from corral.model.store_writes import Holder
 from corral.service.health import raise_descriptor_limit
-from corral.service.kin import NAME, Kin
+from corral.service.mutual_tls import NAME, Kin
+from corral.service.tls_acceptor import Acceptor, Entered, uvicorns_terms
 from corral.settings import Settings
 from corral.supervisor import LISTEN_FD, listen
 

@@ -129,7 +129,7 @@ def check(settings: Settings) -> None:
         message = "Pods cannot reach this server at a loopback address: say where they can with --advertise URL."
         raise InvalidInput("advertise-missing", message)
     if settings.cluster is not None:
-        from corral.spec.documents import load_site
+        from corral.spec.configuration_file import load_site
         from corral.spec.errors import SpecError
 
         try:

@@ -92,7 +92,7 @@ def restore(settings: Settings, source: Path) -> Path | None:
     Raises Conflict while a server runs, CorralError if the file is not a backup.
     """
     from corral.store.backup import restore as restore_into
-    from corral.store.files import set_aside
+    from corral.store.database_file import set_aside
 
     _must_be_stopped(settings)
     datafolder.prepare(settings.data_folder)
@@ -120,7 +120,7 @@ def rotate_key(settings: Settings) -> int:
 
     Raises Conflict while a server runs.
     """
-    from corral.service.seal import rotate_key as rotate
+    from corral.service.secret_box import rotate_key as rotate
     from corral.store import open_store
     from corral.systemclock import SystemClock
 
@@ -154,12 +154,12 @@ def doctor(settings: Settings, *, probe: bool = True, probe_node: str = "") -> l
 
 async def _cluster(settings: Settings, *, probe: bool, node: str) -> list[Check]:
     from corral.app import cluster_of
-    from corral.engines.kubernetes import doctor as kubernetes
-    from corral.engines.kubernetes.checkups import Finding
-    from corral.engines.kubernetes.objectchecks import objects
-    from corral.engines.kubernetes.probing import probe as run_probe
-    from corral.model.objects import ObjectAddress
-    from corral.spec.objectkinds import chosen_kinds
+    from corral.engines.kubernetes.doctor import cluster_check as kubernetes
+    from corral.engines.kubernetes.doctor.node_check import Finding
+    from corral.engines.kubernetes.doctor.object_check import objects
+    from corral.engines.kubernetes.doctor.probe_pod import probe as run_probe
+    from corral.model.kubernetes_objects import ObjectAddress
+    from corral.spec.object_kinds import chosen_kinds
 
     try:
         transport, cluster = cluster_of(settings, "doctor")
@@ -232,7 +232,7 @@ def _folder(settings: Settings) -> Iterator[Check]:
 
 
 def _blobs(settings: Settings) -> Iterator[Check]:
-    from corral.storage.remote import open_folder
+    from corral.storage.remote_folder import open_folder
 
     if not settings.blobs:
         return
@@ -266,7 +266,7 @@ def _sign_in(settings: Settings) -> Iterator[Check]:
 
 
 def _database(path: Path) -> Check:
-    from corral.store.files import damage
+    from corral.store.database_file import damage
 
     found = damage(path)
     if found:

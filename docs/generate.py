@@ -51,7 +51,7 @@ def commands_page() -> dict[str, str]:
     """Every command with its arguments and options."""
     import click
 
-    from corral.cli.root import corral
+    from corral.cli.command_table import corral
 
     def sections(command: click.Command, path: str, parent: click.Context | None) -> Iterator[str]:
         context = click.Context(command, info_name=path.rsplit(" ", 1)[-1], parent=parent)

@@ -10,9 +10,9 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from corral.kernel import units
-from corral.scheduler.fairness import Fairness
-from corral.scheduler.lending import lending, owned_devices
-from corral.scheduler.queues import QueueNode
+from corral.scheduler.queues.fair_share import Fairness
+from corral.scheduler.queues.lending import lending, owned_devices
+from corral.scheduler.queues.queue_tree import QueueNode
 from docs.drawing import COLOURS, Drawing
 from docs.worlds import World
 

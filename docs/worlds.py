@@ -29,7 +29,7 @@ from corral.scheduler import (
     find_policy,
     plan,
 )
-from corral.spec.documents import load_document
+from corral.spec.configuration_file import load_document
 
 PAGE = Path(__file__).resolve().parent / "scheduling.md"
 EXAMPLE = re.compile(r"<!-- example: (?P<name>[\w-]+) -->\n```yaml\n(?P<text>.*?)```", re.DOTALL)

@@ -6,7 +6,7 @@ import functools
 import tempfile
 from pathlib import Path
 
-from corral.store.connect import parse_url, writer_engine
+from corral.store.connections import parse_url, writer_engine
 from corral.store.schema import bring_up
 
 

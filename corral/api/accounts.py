@@ -8,15 +8,15 @@ from typing import Annotated, Literal
 import msgspec
 from fastapi import APIRouter, Request
 
-from corral.api.bounds import After, Limit, MaxPriority, Name
-from corral.api.callers import Caller, service_of
-from corral.api.guessing import guess
-from corral.api.limits import Counting
-from corral.api.wire import Json, answers, json_body, no_content, read_json
+from corral.api.authentication import Caller, service_of
+from corral.api.json_responses import Json, answers, json_body, no_content, read_json
+from corral.api.parameters import After, Limit, MaxPriority, Name
+from corral.api.password_attempts import guess
+from corral.api.rate_limits import Counting
 from corral.model.accounts import AuditRecord
 from corral.model.records import Page
 from corral.model.views import AccountUse, LoginLink, NewToken, SecretView, TokenView, UserChanged, UserView
-from corral.service.people import check_email
+from corral.service.people.accounts import check_email
 
 router = APIRouter(tags=["accounts"])
 

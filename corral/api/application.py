@@ -16,32 +16,32 @@ from corral.api import (
     cluster,
     code,
     documents,
+    error_handlers,
     events,
     exec,
-    faults,
     groups,
     hived,
-    importing,
     jobs,
     logs,
-    managing,
     oidc,
     openpai,
+    openpai_import,
+    queue_managers,
     runtime,
     session,
     storages,
-    yielding,
+    suspend_and_drain,
 )
-from corral.api.express import Express
-from corral.api.guard import Guard
-from corral.api.limits import MINUTE, REPORTS_A_MINUTE, CallLimit, CallLimits, Counting, FailureLimit
+from corral.api.fast_path import Express
+from corral.api.json_responses import Json, answers, refused_with, schema_of
 from corral.api.openapi import describe
 from corral.api.openpai import oidc as openpai_oidc
 from corral.api.openpai.cors import ANY, Cors
-from corral.api.openpai.pylon import Pylon
+from corral.api.openpai.gateway_paths import Pylon
 from corral.api.portal import Portal
-from corral.api.streams import StreamCaps, Streams
-from corral.api.wire import Json, answers, refused_with, schema_of
+from corral.api.rate_limits import MINUTE, REPORTS_A_MINUTE, CallLimit, CallLimits, Counting, FailureLimit
+from corral.api.request_guard import Guard
+from corral.api.stream_limits import StreamCaps, Streams
 from corral.kernel.errors import NotFound
 from corral.model.views import Readiness
 
@@ -133,11 +133,11 @@ def create_app(
     app.add_middleware(Guard, code_limit=code_limit, secure=secure, folder=getattr(service, "folder", None))
     app.add_middleware(Cors, origins=app.state.openpai_origins)
     app.add_middleware(Pylon)
-    faults.install(app)
+    error_handlers.install(app)
     for room in (
         session,
         oidc,
-        importing,
+        openpai_import,
         jobs,
         logs,
         events,
@@ -145,10 +145,10 @@ def create_app(
         code,
         cluster,
         documents,
-        yielding,
+        suspend_and_drain,
         accounts,
         groups,
-        managing,
+        queue_managers,
         storages,
         runtime,
     ):

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from corral.api.bounds import After, Limit, Name, NodeName
-from corral.api.callers import Caller, service_of
-from corral.api.wire import Json, answers
-from corral.model.overview import CellTree, QueueView, WaitingLine
+from corral.api.authentication import Caller, service_of
+from corral.api.json_responses import Json, answers
+from corral.api.parameters import After, Limit, Name, NodeName
+from corral.model.queue_views import CellTree, QueueView, WaitingLine
 from corral.model.records import EventRecord, Page
 from corral.model.views import CellView, DeviceView, NodeView, Top
 

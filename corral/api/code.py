@@ -11,9 +11,9 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Request
 from starlette.requests import ClientDisconnect
 
-from corral.api.callers import Caller, service_of
-from corral.api.leaving import unless_left
-from corral.api.wire import Json, answers
+from corral.api.authentication import Caller, service_of
+from corral.api.client_disconnect import unless_left
+from corral.api.json_responses import Json, answers
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.model.views import Uploaded
 

@@ -11,12 +11,12 @@ from typing import Annotated, Final, TypedDict
 import msgspec
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
 
-from corral.api.bounds import After, Limit
-from corral.api.callers import Caller, service_of
-from corral.api.leaving import unless_left
-from corral.api.wire import Json, answers, json_body, read_json
+from corral.api.authentication import Caller, service_of
+from corral.api.client_disconnect import unless_left
+from corral.api.json_responses import Json, answers, json_body, read_json
+from corral.api.parameters import After, Limit
 from corral.kernel.errors import InvalidInput
-from corral.model.documents import Applied, DocumentDiff, DocumentSummary, DocumentView
+from corral.model.document_revisions import Applied, DocumentDiff, DocumentSummary, DocumentView
 from corral.model.records import Page
 
 router = APIRouter(tags=["documents"])

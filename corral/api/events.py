@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
 
-from corral.api.callers import Caller, service_of
-from corral.api.holding import HeldStream
-from corral.api.protocol import TOO_SLOW
-from corral.api.streams import HoldsEvents
-from corral.api.wire import answers
+from corral.api.authentication import Caller, service_of
+from corral.api.held_stream import HeldStream
+from corral.api.http_protocol import TOO_SLOW
+from corral.api.json_responses import answers
+from corral.api.stream_limits import HoldsEvents
 from corral.kernel.errors import CorralError, Unavailable
 from corral.model.records import EventRecord
 

@@ -16,10 +16,10 @@ from starlette.websockets import WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from corral.api.bounds import Index, Ref, Role
-from corral.api.callers import Caller, current_actor, service_of
-from corral.api.streams import streams_of
-from corral.api.wire import Json, answers
+from corral.api.authentication import Caller, current_actor, service_of
+from corral.api.json_responses import Json, answers
+from corral.api.parameters import Index, Ref, Role
+from corral.api.stream_limits import streams_of
 from corral.kernel.errors import CorralError, InvalidInput, Unauthenticated, Unavailable
 from corral.model.views import PortsView
 from corral.service.actor import Actor

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 import msgspec
 from fastapi import APIRouter, Query, Request
 
-from corral.api.bounds import MaxPriority, Name
-from corral.api.callers import Caller, service_of
-from corral.api.wire import Json, answers, json_body, no_content, read_json
+from corral.api.authentication import Caller, service_of
+from corral.api.json_responses import Json, answers, json_body, no_content, read_json
+from corral.api.parameters import MaxPriority, Name
 from corral.model.records import Page
 from corral.model.views import Batch, GroupView
-from corral.service.teams import Grants
+from corral.service.people.groups import Grants
 
 router = APIRouter(tags=["accounts"])
 

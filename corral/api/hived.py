@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 
-from corral.api.callers import Caller, service_of
-from corral.api.wire import Json, answers, refused_with
+from corral.api.authentication import Caller, service_of
+from corral.api.json_responses import Json, answers, refused_with
 
 router = APIRouter(tags=["hived"])
 

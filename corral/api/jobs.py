@@ -9,12 +9,12 @@ from typing import Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
 
-from corral.api.bounds import After, Index, Limit, Ref, Role, parameters, seconds
-from corral.api.callers import Caller, service_of
-from corral.api.leaving import unless_left
-from corral.api.wire import Json, answers, json_body, read_json
+from corral.api.authentication import Caller, service_of
+from corral.api.client_disconnect import unless_left
+from corral.api.json_responses import Json, answers, json_body, read_json
+from corral.api.parameters import After, Index, Limit, Ref, Role, parameters, seconds
 from corral.kernel.errors import InvalidInput
-from corral.model.edits import EditView
+from corral.model.job_edits import EditView
 from corral.model.records import (
     JOB_ORDERS,
     AttemptRecord,

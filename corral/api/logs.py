@@ -13,14 +13,14 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from corral.api.bounds import Follow, Index, Ref, Role
-from corral.api.callers import Caller, service_of
-from corral.api.holding import HeldStream
-from corral.api.merging import MERGED, Merge
-from corral.api.protocol import TOO_SLOW
-from corral.api.reading import LogSource, follow_source, read_source
-from corral.api.streams import HoldsLogs
-from corral.api.wire import answers, refused_with
+from corral.api.authentication import Caller, service_of
+from corral.api.held_stream import HeldStream
+from corral.api.http_protocol import TOO_SLOW
+from corral.api.json_responses import answers, refused_with
+from corral.api.log_merge import MERGED, Merge
+from corral.api.log_reader import LogSource, follow_source, read_source
+from corral.api.parameters import Follow, Index, Ref, Role
+from corral.api.stream_limits import HoldsLogs
 from corral.kernel.errors import CorralError, InvalidInput
 from corral.model.records import ENDED_PHASES
 

@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from corral.api.callers import COOKIE, clear_session, current_actor, service_of, set_session
-from corral.api.wire import Json, answers, no_content, refused_with
+from corral.api.authentication import COOKIE, clear_session, current_actor, service_of, set_session
+from corral.api.json_responses import Json, answers, no_content, refused_with
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unauthenticated
 from corral.model.views import OidcView, SignedIn
 from corral.service.openid.flow import MINUTES

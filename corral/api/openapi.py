@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from corral.api.json_responses import SHAPES, refused_with
 from corral.api.schemas import schemas_of
-from corral.api.wire import SHAPES, refused_with
 
 _SUMMARY = "Runs AI jobs on shared accelerators: whole gangs, close together, and always says why something waits."
 _OPEN = {"/healthz", "/readyz", "/metrics", "/api/v3/version", "/api/v3/login"}

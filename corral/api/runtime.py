@@ -8,9 +8,9 @@ import msgspec
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse
 
-from corral.api.callers import Caller, service_of
-from corral.api.limits import CallLimit
-from corral.api.wire import Json, answers, json_body, no_content, read_json
+from corral.api.authentication import Caller, service_of
+from corral.api.json_responses import Json, answers, json_body, no_content, read_json
+from corral.api.rate_limits import CallLimit
 from corral.model.views import PeersView
 
 router = APIRouter(prefix="/runtime", tags=["runtime"])

@@ -8,9 +8,9 @@ from typing import Annotated, Final
 import msgspec
 from fastapi import APIRouter, Request
 
-from corral.api.callers import Caller, clear_session, service_of, set_session
-from corral.api.guessing import guess
-from corral.api.wire import Json, answers, json_body, no_content, read_json
+from corral.api.authentication import Caller, clear_session, service_of, set_session
+from corral.api.json_responses import Json, answers, json_body, no_content, read_json
+from corral.api.password_attempts import guess
 from corral.kernel.errors import InvalidInput
 from corral.model.views import Me, SignedIn, VersionView
 

@@ -8,10 +8,10 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from corral.api.bounds import Limit, Name
-from corral.api.callers import Caller, service_of
-from corral.api.streams import EndingResponse, HoldsLogs
-from corral.api.wire import Json, answers
+from corral.api.authentication import Caller, service_of
+from corral.api.json_responses import Json, answers
+from corral.api.parameters import Limit, Name
+from corral.api.stream_limits import EndingResponse, HoldsLogs
 from corral.model.records import Page
 from corral.model.views import FileView, StorageView
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
-from corral.cli.ceilings import PRIORITY, max_priority_option
+from corral.cli.connection import connect
 from corral.cli.output import age, fields, output_option, say, show, table
-from corral.cli.pages import items
-from corral.cli.server_of import connect
+from corral.cli.paging import items
+from corral.cli.priority_options import PRIORITY, max_priority_option
 
 if TYPE_CHECKING:
     from corral.client.schema import SignedIn

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from corral.cli.connection import connect
 from corral.cli.output import age, devices_of, output_option, paint, part_words, say, show, state, table
-from corral.cli.pages import items
-from corral.cli.server_of import connect
+from corral.cli.paging import items
 
 if TYPE_CHECKING:
     from corral.client.schema import DeviceView, Holding, NodeView, Top

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import click
 
+from corral.cli.connection import connect
+from corral.cli.document_files import configuration_of, job_alone, jobs_of, parts_in, tell_left_out
 from corral.cli.output import age, fields, output_option, paint, say, show, table
-from corral.cli.pages import items
-from corral.cli.server_of import connect
-from corral.cli.streams import configuration_of, job_alone, jobs_of, parts_in, tell_left_out
+from corral.cli.paging import items
 from corral.kernel.errors import InvalidInput
 from corral.kernel.kinds import kind_of
 
@@ -81,7 +81,7 @@ def apply_command(file: str, output: str, **how: Unpack[How]) -> int:
 
 def _try_too(jobs: list[bytes], file: str) -> None:
     """Check the jobs locally: the server does not yet have the documents that are applied before them."""
-    from corral.spec.reading import load_job
+    from corral.spec.job_reader import load_job
 
     for text in jobs:
         job = load_job(text, filename="standard input" if file == "-" else file)
@@ -244,7 +244,7 @@ def show_document(document: str, revision: int | None, output: str) -> None:
         }
         click.echo(f"{fields(head)}\n\n{found['text']}", nl=False)
         if ledger is not None and (ledger["lent"] or ledger["borrowed"]):
-            from corral.cli.yielding import ledger_text
+            from corral.cli.suspend_and_drain import ledger_text
 
             click.echo("\n" + ledger_text(ledger))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from corral.cli.codes import OK, REFUSED
+from corral.cli.exit_codes import OK, REFUSED
 from corral.cli.output import say
 from corral.kernel.errors import InvalidInput
 
@@ -79,8 +79,8 @@ def device_plugin_command(
 
 def _check(describe: Path, kubelet_root: Path, service: str) -> int:
     """Check the running plugin; a probe does this every half minute, so few modules are imported."""
-    from corral.devices.dra.checking import check
-    from corral.devices.dra.known import read_devices
+    from corral.devices.dra.device_groups import read_devices
+    from corral.devices.dra.health_check import check
 
     good = check(kubelet_root, read_devices(describe).driver, "" if service == "live" else service)
     say(f"The device plugin is {'' if good else 'not '}{service}.")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from corral.cli.connection import connect
 from corral.cli.logs import chosen_task
 from corral.cli.output import say
-from corral.cli.server_of import connect
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 import click
 
 from corral.cli.accounts import Listing
-from corral.cli.ceilings import PRIORITY, max_priority_option
+from corral.cli.connection import connect
 from corral.cli.output import output_option, say, show, table
-from corral.cli.server_of import connect
+from corral.cli.priority_options import PRIORITY, max_priority_option
 
 _KINDS: Final[tuple[Literal["queues", "manages", "storages"], ...]] = ("queues", "manages", "storages")
 

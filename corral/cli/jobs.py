@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from corral.cli.arrays import counted_states, each_job, job_or_array, one_job
+from corral.cli.connection import connect
+from corral.cli.job_arrays import counted_states, each_job, job_or_array, one_job
 from corral.cli.output import age, devices_of, output_option, paint, say, show, span, state, table
-from corral.cli.pages import one_page
-from corral.cli.server_of import connect
+from corral.cli.paging import one_page
 from corral.kernel.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def get_command(thing: str, revision: int | None, as_file: bool, output: str) ->
     corral get queue/research -o yaml          one of them, to edit and apply
     """
     from corral.cli.configuration import list_documents, names_configuration, show_document
-    from corral.cli.detail import detail_text
+    from corral.cli.job_detail import detail_text
 
     if as_file:
         _print_file(thing, revision, output)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from corral.cli.arrays import job_or_array, one_job
+from corral.cli.connection import connect
+from corral.cli.job_arrays import job_or_array, one_job
 from corral.cli.output import age, output_option, paint, say, show, table
-from corral.cli.pages import items, one_page
-from corral.cli.server_of import connect
+from corral.cli.paging import items, one_page
 from corral.kernel.units import counted
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def logs_command(
     corral logs digits worker-1 --stream stderr
     corral logs digits --attempt 0.0
     """
-    from corral.cli.following import follow_job, print_log
+    from corral.cli.follow import follow_job, print_log
 
     with connect() as client:
         if task or attempt or stream != "all":

@@ -22,7 +22,7 @@ def main() -> NoReturn:
         print(f"corral {__version__}")
         sys.exit(0)
     if sys.argv[1:] == ["serve", "control", "--check"] and (folder := os.environ.get("CORRAL_DATA_FOLDER")):
-        from corral.cli.probe import control_answers
+        from corral.cli.control_probe import control_answers
 
         sys.exit(0 if control_answers(folder) else 5)
     sys.exit(run(sys.argv[1:]))
@@ -40,8 +40,8 @@ def run(arguments: list[str]) -> int:
 def _run(arguments: list[str]) -> int:
     import click
 
-    from corral.cli.codes import USAGE, exit_code
-    from corral.cli.root import corral
+    from corral.cli.command_table import corral
+    from corral.cli.exit_codes import USAGE, exit_code
     from corral.kernel.errors import CorralError
 
     try:

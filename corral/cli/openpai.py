@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from corral.cli.codes import OK, USAGE
+from corral.cli.exit_codes import OK, USAGE
 from corral.cli.output import fields, output_option, paint, show, table
 
 if TYPE_CHECKING:
@@ -81,14 +81,14 @@ def _report(text: bytes, shown: str) -> Report:
 
     Raises SpecError for any other file, or one that is not valid.
     """
+    from corral.spec.job_reader import load_job
     from corral.spec.openpai.report import report
-    from corral.spec.reading import load_job
 
     return report(load_job(text, filename=shown))
 
 
 def _trial(text: bytes, *, no_image: bool) -> dict[str, Any]:
-    from corral.cli.server_of import connect
+    from corral.cli.connection import connect
 
     with connect() as client:
         return dict(client.submit(text, dry_run=True, no_image=no_image))

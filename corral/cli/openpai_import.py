@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from corral.cli.codes import OK, REFUSED
+from corral.cli.connection import connect
+from corral.cli.exit_codes import OK, REFUSED
 from corral.cli.output import output_option, paint, show, table
-from corral.cli.server_of import connect
 from corral.kernel.errors import CorralError, InvalidInput
 
 if TYPE_CHECKING:
     from corral.client.schema import Imported
     from corral.client.sync import Client
-    from corral.spec.documents import Document
-    from corral.spec.openpai.export import Export
-    from corral.spec.openpai.site import Site
+    from corral.spec.configuration_file import Document
+    from corral.spec.openpai.cluster_export import Export
+    from corral.spec.openpai.cluster_import import Site
 
 Item = dict[str, str]
 _BYTES: Final = 256 * 1024**2
@@ -57,8 +57,8 @@ def import_command(folder: Path, dry_run: bool, replace: bool, jobs: bool, engin
     kubectl get pv,pvc -A -o json > export/storages.json
     corral openpai import export --dry-run
     """
-    from corral.spec.openpai.export import lines, read_export
-    from corral.spec.openpai.site import site_of
+    from corral.spec.openpai.cluster_export import lines, read_export
+    from corral.spec.openpai.cluster_import import site_of
 
     export = read_export(_files(folder))
     with connect() as client:
@@ -104,7 +104,7 @@ def _engine(client: Client) -> str:
 
 def _documents(client: Client, site: Site, *, dry_run: bool, replace: bool) -> Iterator[Item]:
     """Apply nodes and queues in one call, because they refer to each other, and each storage by itself."""
-    from corral.spec.documents import identity
+    from corral.spec.configuration_file import identity
     from corral.spec.storage import StorageDocument
 
     whole = [each for each in site.documents if not isinstance(each, StorageDocument)]
@@ -137,7 +137,7 @@ def _applied(
 
 
 def _written(document: Any) -> str:
-    from corral.spec.documents import identity
+    from corral.spec.configuration_file import identity
 
     told = document.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return json.dumps({"kind": identity(document)[0], **told}, ensure_ascii=False)
@@ -148,14 +148,14 @@ def _joined(written: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _jobs(export: Export, wanted: bool) -> list[Item]:
-    from corral.spec.openpai.export import finished
+    from corral.spec.openpai.cluster_export import finished
 
     chosen = [job for job in export.jobs if job.user and not finished(job.state)] if wanted else []
     return [{"user": job.user, "name": job.name, "text": job.text} for job in chosen]
 
 
 def _left_jobs(export: Export, wanted: bool) -> Iterator[Item]:
-    from corral.spec.openpai.export import finished
+    from corral.spec.openpai.cluster_export import finished
 
     for job in export.jobs:
         name = f"{job.user}~{job.name}" if job.user else job.name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from corral.cli.codes import JOB_FAILED, OK, REFUSED
+from corral.cli.exit_codes import JOB_FAILED, OK, REFUSED
 from corral.cli.output import fields, paint, say
 from corral.kernel.errors import Conflict, InvalidInput
 

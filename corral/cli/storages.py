@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from corral.cli.accounts import Listing
+from corral.cli.connection import connect
 from corral.cli.output import output_option, say, show, table
-from corral.cli.pages import items
-from corral.cli.server_of import connect
+from corral.cli.paging import items
 from corral.kernel.errors import Conflict
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from corral.cli.codes import JOB_FAILED, OK
+from corral.cli.connection import connect
+from corral.cli.document_files import configuration_of, jobs_of, parts_in, submit_each, tell_left_out
+from corral.cli.exit_codes import JOB_FAILED, OK
 from corral.cli.output import output_option, say, show
-from corral.cli.server_of import connect
-from corral.cli.streams import configuration_of, jobs_of, parts_in, submit_each, tell_left_out
 from corral.kernel.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def _send(
         _tell_accepted(job, follow=bool(follow), array=array)
     if not follow:
         return OK
-    from corral.cli.following import follow_job
+    from corral.cli.follow import follow_job
 
     jobs = _jobs_of_array(client, job["id"]) if array else [job["id"]]
     states = {follow_job(client, each)["state"] for each in jobs}
@@ -280,7 +280,7 @@ def _send_code(client: Client, folder: Path | None) -> str:
     """Upload the archive of `folder` unless the server has it, and return its digest; "" for no folder."""
     if folder is None:
         return ""
-    from corral.cli.packing import pack
+    from corral.cli.code_archive import pack
     from corral.cli.progress import upload_bar
 
     archive = pack(folder)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from corral.cli.codes import OK
+from corral.cli.exit_codes import OK
 
 if TYPE_CHECKING:
-    from corral.spec.machines import Cells
-    from corral.spec.switches import Switches
-    from corral.spec.wiring import Wiring
+    from corral.spec.device_topology import Wiring
+    from corral.spec.expanded_machines import Cells
+    from corral.spec.slurm_topology import Switches
 
 
 @click.command("topology")
@@ -32,7 +32,7 @@ def topology_command(file: str, output: str) -> int:
     corral topology /etc/slurm/topology.conf -o yaml > cluster.yaml
     """
     from corral.spec.link_table import read_table
-    from corral.spec.switches import is_switches, read_switches
+    from corral.spec.slurm_topology import is_switches, read_switches
 
     raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     text, shown = raw.decode(errors="replace"), "standard input" if file == "-" else file
@@ -87,7 +87,7 @@ def _ways(wiring: Wiring) -> Iterator[str]:
 
 
 def _spoken(quality: int) -> str:
-    from corral.spec.links import NVLINK, QUALITY
+    from corral.spec.link_quality import NVLINK, QUALITY
 
     if quality > NVLINK:
         links = quality - NVLINK

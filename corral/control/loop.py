@@ -29,23 +29,23 @@ from corral.control.core import (
 from corral.control.core.configuration import Configured
 from corral.control.core.inputs import TaskEvent
 from corral.control.core.world import held_nodes
-from corral.control.dispatch import Dispatcher
-from corral.control.external import EXTERNAL, ExternalTasks
+from corral.control.dispatcher import Dispatcher
+from corral.control.external_jobs import EXTERNAL, ExternalTasks
 from corral.control.inventories import Inventories
-from corral.control.lead import Leadership
+from corral.control.lease import Leadership
 from corral.control.recovery import read_intents, read_losses, read_recovered
-from corral.control.render import LaunchContext, render
+from corral.control.task_launch import LaunchContext, render
 from corral.engines.base import Engine
 from corral.kernel.clock import Clock
 from corral.kernel.errors import Conflict, Unavailable
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.launcher import LaunchPolicy
 from corral.model.cordons import CORDONS_CHANGED
-from corral.model.documents import CONFIGURED
+from corral.model.document_revisions import CONFIGURED
 from corral.model.events import PlaceLost, StartRefused
 from corral.model.inventory import Node
 from corral.model.launch import EngineEvent, InventoryChanged, TaskLaunch
-from corral.model.writes import ControlBatch, OutboxRow
+from corral.model.store_writes import ControlBatch, OutboxRow
 from corral.scheduler import Policy
 from corral.spec.storage import StorageDocument
 from corral.store import LeadershipLost, Store

@@ -11,7 +11,7 @@ from corral.control.core.intents import named_jobs, needed_jobs
 from corral.control.core.store import CoreStore
 from corral.kernel.ids import JobId
 from corral.model.facts import GUARANTEE_LOST
-from corral.model.writes import LiveJob
+from corral.model.store_writes import LiveJob
 
 
 async def read_recovered(store: CoreStore, configured: Configured, cursor: int) -> Recovered:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from corral.devices.found import Found
+from corral.devices.discovery_result import Found
 from corral.model.inventory import Device
-from corral.spec.links import NVLINK, QUALITY, symmetric
-from corral.spec.wiring import Wiring
+from corral.spec.device_topology import Wiring
+from corral.spec.link_quality import NVLINK, QUALITY, symmetric
 
 TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 _XGMI = 11

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from corral.devices.found import Found
+from corral.devices.discovery_result import Found
 from corral.model.inventory import Device
 
 DEV = Path("/dev")

@@ -9,7 +9,7 @@ import os
 
 from corral.model.inventory import Device, Inventory, Node, PinnedCell, Taint
 from corral.spec.cluster import ClusterDocument
-from corral.spec.machines import NodeDescription
+from corral.spec.expanded_machines import NodeDescription
 
 
 def described_nodes(document: ClusterDocument, engine: str) -> tuple[Node, ...]:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from corral.devices.found import Found
+from corral.devices.discovery_result import Found
 from corral.model.inventory import Device
-from corral.spec.links import NVLINK, QUALITY, SAME_BOARD, symmetric
-from corral.spec.wiring import Wiring
+from corral.spec.device_topology import Wiring
+from corral.spec.link_quality import NVLINK, QUALITY, SAME_BOARD, symmetric
 
 SYSFS = Path("/sys/bus/pci/devices")
 _COMMON_ANCESTOR = {0: SAME_BOARD} | dict(zip((10, 20, 30, 40, 50), QUALITY.values(), strict=True))

@@ -8,8 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 from corral.kernel.errors import CorralError
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Inventory
+from corral.model.kubernetes_objects import DocumentChange, ObjectRef
 from corral.model.launch import EngineEvent, TaskLaunch
-from corral.model.objects import DocumentChange, ObjectRef
 
 
 class ExecSession(Protocol):

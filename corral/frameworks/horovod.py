@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corral.frameworks.base import Gang
-from corral.frameworks.launched import IN_TASK_FOLDER, Launched
+from corral.frameworks.launcher_framework import IN_TASK_FOLDER, Launched
 
 _ON_INTERFACE = ("sh", "-c", 'exec "$0" --network-interface "$CORRAL_AGENT_INTERFACE" "$@"')
 _DISCOVERING = (

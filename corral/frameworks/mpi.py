@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corral.frameworks.base import Gang
-from corral.frameworks.launched import IN_TASK_FOLDER, Launched
+from corral.frameworks.launcher_framework import IN_TASK_FOLDER, Launched
 from corral.model.placement import TaskPlacement
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from corral.frameworks.openpai_environment import PaiJob, PaiRole, prerequisites
-from corral.frameworks.openpai_texts import CLONE, SHELL_HEAD, SSH, SSH_BARRIER, TENSORBOARD
+from corral.frameworks.openpai_scripts import CLONE, SHELL_HEAD, SSH, SSH_BARRIER, TENSORBOARD
 from corral.spec.openpai.names import SSH_KEYS, VERSION
 from corral.spec.openpai.translation import plugins
 

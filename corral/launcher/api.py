@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from corral.kernel.ids import JobId, TaskKey
-from corral.launcher.change import Change, Step
 from corral.launcher.job_machine import begin, fold_job, populate
 from corral.launcher.policy import LaunchPolicy
+from corral.launcher.step_changes import Change, Step
 from corral.launcher.view import JobView
-from corral.launcher.waits import count_wait
+from corral.launcher.wait_time import count_wait
 from corral.model.events import JobEvent
 from corral.model.runs import JobRun, RoleCount, TaskRun
 from corral.model.states import JobState

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from corral.launcher import words
-from corral.launcher.change import Change
+from corral.launcher import messages
+from corral.launcher.step_changes import Change
 from corral.launcher.view import RoleView
 from corral.model.exits import GANG_TIMED_OUT, SUCCEEDED, UNDEFINED_NEGATIVE, classify
 from corral.model.outcome import Completion, Trigger
@@ -47,7 +47,7 @@ def incomplete(change: Change, missing: list[TaskRun]) -> Completion:
     """
     first = missing[0]
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    deadline = words.duration(change.policy.start_deadline)
+    deadline = messages.duration(change.policy.start_deadline)
     why = f"{first.key}{more} had not started {deadline} after the gang was placed"
     return msgspec.structs.replace(classify(GANG_TIMED_OUT, why), trigger=_trigger(why, first))
 

@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 
 from corral.kernel.ids import TaskKey, parse_attempt_id
-from corral.launcher import words
-from corral.launcher.change import Change
+from corral.launcher import messages
 from corral.launcher.completion import incomplete, verdict
-from corral.launcher.machine import Machine, Row, go, ignore
-from corral.launcher.orders import Ask, End, Give, Spare, TakeBack
 from corral.launcher.retry import NEVER_RAN_ALARM, Decision, decide_retry, ran
 from corral.launcher.scaling import UNPLACED, can_spare, check_scale, migrate_task, scale_role, settle_growth
-from corral.launcher.strangers import EngineWord, other_attempt
+from corral.launcher.state_machine import Machine, Row, go, ignore
+from corral.launcher.step_changes import Change
 from corral.launcher.task_machine import fold_task
+from corral.launcher.task_orders import Ask, End, Give, Spare, TakeBack
+from corral.launcher.unknown_attempts import EngineWord, other_attempt
 from corral.model.events import (
     Checkpointed,
     DependencyFailed,
@@ -112,7 +112,7 @@ def _placed(change: Change, run: JobRun, event: Placed) -> None:
     if taken and any(count.waiting for count in change.roles.values()):
         change.regroup(whole=True)
     if taken:
-        change.tell("job.placed", words.placed(taken, event.placement.notes))
+        change.tell("job.placed", messages.placed(taken, event.placement.notes))
 
 
 def _give(change: Change, place: TaskPlacement) -> bool:
@@ -190,8 +190,8 @@ def _look_at_ending(change: Change, run: JobRun, event: EngineWord) -> None:
 def _finish(change: Change, completion: Completion, of_tasks: Completion | None = None) -> None:
     """End the attempt: store its completion and end every task that has not ended (with `of_tasks`)."""
     trigger = completion.trigger
-    why = words.plain(trigger.message if trigger else completion.diagnostics)
-    sentence = f"attempt {change.run.attempt} {words.outcome(completion)}" + (f" ({why})" if trigger else "")
+    why = messages.plain(trigger.message if trigger else completion.diagnostics)
+    sentence = f"attempt {change.run.attempt} {messages.outcome(completion)}" + (f" ({why})" if trigger else "")
     change.tell("job.ending", sentence, code=completion.code, attempt=change.run.attempt, completion=completion)
     change.set_job(completion=completion, wake_at=None)
     _close_roles(change)
@@ -224,13 +224,13 @@ def _over(change: Change) -> None:
     decision = _decide(change)
     if not decision.retry:
         return _complete(change)
-    delayed = f"in {words.duration(decision.delay)}" if decision.delay else "at once"
+    delayed = f"in {messages.duration(decision.delay)}" if decision.delay else "at once"
     when = "once it is resumed" if change.run.suspended else delayed
     change.tell("job.retried", f"the job is tried again {when}: {decision.why}", delay=decision.delay)
     if decision.after is not None:
         change.set_job(retries=decision.after)
         if decision.after.unstarted == NEVER_RAN_ALARM:
-            change.tell("job.never-ran", words.never_ran("the job", NEVER_RAN_ALARM, change.run.completion))
+            change.tell("job.never-ran", messages.never_ran("the job", NEVER_RAN_ALARM, change.run.completion))
     if decision.delay:
         change.set_job(wake_at=change.now + decision.delay)
     else:
@@ -252,7 +252,7 @@ def _complete(change: Change) -> None:
     _move(change, S.COMPLETED, ended_at=change.now, wake_at=None)
     if change.run.completion is not None:
         stopped = change.run.stop_requested and change.run.completion.code == PREEMPTED
-        sentence = "the job was stopped" if stopped else f"the job {words.outcome(change.run.completion)}"
+        sentence = "the job was stopped" if stopped else f"the job {messages.outcome(change.run.completion)}"
         change.tell("job.completed", sentence, code=change.run.completion.code)
 
 
@@ -407,7 +407,7 @@ def _time_passed(change: Change, run: JobRun, event: TimePassed) -> None:
     limit = change.view.max_duration_seconds
     deadline = run.started_at + limit if run.started_at is not None and limit else None
     if deadline is not None and change.now >= deadline:
-        why = f"it has run for {words.duration(limit)}, the most its maxDurationSeconds allows"
+        why = f"it has run for {messages.duration(limit)}, the most its maxDurationSeconds allows"
         change.set_job(stop_requested=True)
         return _finish(change, classify(DEADLINE_EXCEEDED, why))
     late = [task for task in change.tasks() if task.wake_at is not None and task.wake_at <= change.now]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import TaskKey
-from corral.launcher.change import Change
-from corral.launcher.orders import Ask, End, Rest, Spare
+from corral.launcher.step_changes import Change
 from corral.launcher.task_machine import create_task, fold_task
+from corral.launcher.task_orders import Ask, End, Rest, Spare
 from corral.model.events import MigrateRequested, ScaleRequested
 from corral.model.exits import DELETE_TASK_REQUESTED, MIGRATED, PREEMPTED, classify, preempted
 from corral.model.outcome import Completion, ExitClass

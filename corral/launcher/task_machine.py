@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from corral.launcher import words
-from corral.launcher.change import AttemptEnd, Change
-from corral.launcher.machine import Machine, go, ignore, impossible
-from corral.launcher.orders import Ask, End, Give, Rest, Spare, TakeBack
+from corral.launcher import messages
 from corral.launcher.retry import NEVER_RAN_ALARM, Decision, decide_retry, ran
+from corral.launcher.state_machine import Machine, go, ignore, impossible
+from corral.launcher.step_changes import AttemptEnd, Change
+from corral.launcher.task_orders import Ask, End, Give, Rest, Spare, TakeBack
 from corral.model.commands import StopTask
 from corral.model.events import StartRefused, TimePassed
 from corral.model.exits import (
@@ -216,7 +216,7 @@ def _ended_unasked(change: Change, task: TaskRun, event: Exited) -> None:
 def _exited(change: Change, task: TaskRun, event: Exited) -> None:
     """The instance ended; a completion stored before (stopped, timed out) stays."""
     completion = task.completion or classify_by(change.view.exit_table, event.code, event.reason)
-    sentence = words.exited(task, event, change.view.exit_table)
+    sentence = messages.exited(task, event, change.view.exit_table)
     change.tell("task.exited", sentence, task, code=event.code, signal=event.signal, log_bytes=event.log_bytes)
     change.forget(event.attempt)
     _over(change, task, event.at, completion)
@@ -265,7 +265,7 @@ def _retry(change: Change, task: TaskRun, decision: Decision) -> None:
     made_room = task.yielding and task.started_at is not None and task.completion.phrase == PREEMPTED_PHRASE
     if made_room:
         change.set_job(yield_retries=change.run.yield_retries + 1)
-    when = f"in {words.duration(decision.delay)}" if decision.delay else "at once"
+    when = f"in {messages.duration(decision.delay)}" if decision.delay else "at once"
     change.tell("task.retried", f"{task.key} is tried again {when}: {decision.why}", task, delay=decision.delay)
     keeps = decision.delay <= change.policy.retry_keeps_place and not exit_spec(task.completion.code).node_at_fault
     if not keeps or not _may_stay(change, task):
@@ -277,7 +277,7 @@ def _retry(change: Change, task: TaskRun, decision: Decision) -> None:
         if decision.after.unstarted == NEVER_RAN_ALARM:
             change.tell(
                 "task.never-ran",
-                words.never_ran(str(task.key), task.retries.unstarted, task.completion),
+                messages.never_ran(str(task.key), task.retries.unstarted, task.completion),
                 task,
                 attempts=NEVER_RAN_ALARM,
             )
@@ -324,14 +324,14 @@ def _due(change: Change, task: TaskRun, event: TimePassed) -> None:
 
 def _start_timed_out(change: Change, task: TaskRun, event: TimePassed) -> None:
     if task.wake_at is not None and task.wake_at <= change.now:
-        why = f"not seen running {words.duration(change.policy.start_deadline)} after it was placed"
+        why = f"not seen running {messages.duration(change.policy.start_deadline)} after it was placed"
         _end_instance(change, task, End(classify(START_TIMED_OUT, why)))
 
 
 def _ran_too_long(change: Change, task: TaskRun, event: TimePassed) -> None:
     if task.wake_at is not None and task.wake_at <= change.now:
         limit = change.view.roles[task.role].max_task_seconds
-        why = f"it has run for {words.duration(limit)}, the most that maxTaskSeconds of its role allows"
+        why = f"it has run for {messages.duration(limit)}, the most that maxTaskSeconds of its role allows"
         change.tell("task.deadline", f"{task.key} is ended: {why}", task)
         _end_instance(change, task, End(classify_by(change.view.exit_table, DEADLINE_EXCEEDED, why)))
 

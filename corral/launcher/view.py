@@ -11,7 +11,7 @@ from corral.spec.openpai.names import PROTOCOL
 
 if TYPE_CHECKING:
     from corral.spec.job import UnifiedJob
-    from corral.spec.parts import RetryPolicy
+    from corral.spec.job_parts import RetryPolicy
 
 
 class RetryView(msgspec.Struct, frozen=True):

@@ -15,17 +15,17 @@ from msgspec import structs
 
 from corral.kernel.errors import InvalidInput
 from corral.model.accounts import QueueRecord
-from corral.model.documents import DocumentRevision
+from corral.model.document_revisions import DocumentRevision
 from corral.model.queue_specs import pinned_names, queue_spec
 from corral.model.queues import QueueSpec
 from corral.spec.cluster import ClusterDocument
-from corral.spec.documents import Document, identity, load_document
+from corral.spec.configuration_file import Document, identity, load_document
 from corral.spec.errors import Path
-from corral.spec.hived import HivedCluster
-from corral.spec.hived_export import hived_from
+from corral.spec.hived.configuration import HivedCluster
+from corral.spec.hived.exporter import hived_from
 from corral.spec.policy import PolicyDocument
 from corral.spec.queue import QueueDocument
-from corral.spec.quotas import quota_findings
+from corral.spec.quota_check import quota_findings
 from corral.spec.storage import StorageDocument
 
 IN_FORCE: Final = "default"

@@ -18,7 +18,7 @@ from corral.model.openpai import milliseconds
 from corral.model.outcome import Completion, ExitClass
 from corral.model.runs import Retries, TaskRun
 from corral.model.states import JobState, TaskState
-from corral.model.writes import JobRecord
+from corral.model.store_writes import JobRecord
 
 _STATES: Final = {
     JobState.CREATION_PENDING: "FRAMEWORK_WAITING",

@@ -34,7 +34,7 @@ class TaskPlacement(msgspec.Struct, frozen=True):
     cells: tuple[str, ...] = ()
     """The cells (`engine|level:name`) of its queue that guarantee it these devices; empty for a guest.
 
-    Under the *hived* preset the content of HiveD's bind info instead (`corral.scheduler.hived_binding`).
+    Under the *hived* preset the content of HiveD's bind info instead (`corral.scheduler.planners.hived.pod_mapping`).
     """
 
     @property

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from corral.kernel import units
 from corral.model.queues import Amounts, CellQuota, QueueSpec, Reclaim, WithinQueue
-from corral.spec import amounts
-from corral.spec.machines import PinnedCell, TypeLevel
+from corral.spec import queue_amounts
+from corral.spec.expanded_machines import PinnedCell, TypeLevel
 from corral.spec.queue import QueueCells, QueueDocument
-from corral.spec.quotas import chain_and_type
+from corral.spec.quota_check import chain_and_type
 
 
 def queue_spec(
@@ -43,7 +43,7 @@ def queue_spec(
 
 
 def _amounts(written: Mapping[str, str]) -> Amounts:
-    counted = amounts.count(written)
+    counted = queue_amounts.count(written)
     return {name: units.devices(amount) if name.startswith("devices") else amount for name, amount in counted.items()}
 
 

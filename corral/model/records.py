@@ -1,7 +1,7 @@
 """The JSON shapes of jobs, tasks, attempts and events in the API, built in the store and passed on unchanged.
 
 Times are RFC 3339 UTC strings with milliseconds, keys are camelCase. Values that only control and service exchange with
-the store (times in seconds) are in `corral.model.writes`.
+the store (times in seconds) are in `corral.model.store_writes`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from corral.model.configuration import IN_FORCE, read_revision
-from corral.model.documents import DocumentRevision
+from corral.model.document_revisions import DocumentRevision
 from corral.spec.policy import PolicyDocument
 from corral.spec.queue import QueueDocument
 

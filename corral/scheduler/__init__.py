@@ -1,7 +1,6 @@
 """Decide where and when gangs run, as pure functions without I/O, clock or randomness."""
 
-from corral.scheduler.carrying_out import Steps, carry_out
-from corral.scheduler.cluster import Cluster, Hold
+from corral.scheduler.cluster.cluster import Cluster, Hold
 from corral.scheduler.events import (
     Checkpointed,
     ClusterEvent,
@@ -21,10 +20,11 @@ from corral.scheduler.events import (
     UsageRecalled,
     gang_placed,
 )
-from corral.scheduler.explaining import could_ever_fit
-from corral.scheduler.planning import explain, plan
+from corral.scheduler.explain.shortage import could_ever_fit
+from corral.scheduler.plan_execution import Steps, carry_out
+from corral.scheduler.planners.builtin.planner import explain, plan
 from corral.scheduler.policy import Order, Policy, PriorityOrder, find_policy
-from corral.scheduler.queue import Queue
+from corral.scheduler.queues.waiting_queue import Queue
 
 __all__ = [
     "Checkpointed",

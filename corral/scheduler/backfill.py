@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
-from corral.scheduler.asks import Ask, Part
-from corral.scheduler.cluster import Cluster
+from corral.scheduler.cluster.allocation import Take, nothing, take_of
+from corral.scheduler.cluster.cluster import Cluster
+from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.events import FOREVER
-from corral.scheduler.explaining import refused_by
-from corral.scheduler.index import EngineIndex
-from corral.scheduler.placing import Trial
-from corral.scheduler.shapes import gang_shape
-from corral.scheduler.takes import Take, nothing, take_of
+from corral.scheduler.explain.shortage import refused_by
+from corral.scheduler.placement.engine_request import Ask, Part
+from corral.scheduler.placement.shape import gang_shape
+from corral.scheduler.placement.trial import Trial
 
 _MOST_CELLS = 48
 """The most cells examined for an unbounded reservation; then any place on the empty cluster is taken."""

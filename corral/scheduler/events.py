@@ -13,7 +13,7 @@ from corral.model.placement import Placement
 from corral.model.plan import CellsReserved
 from corral.model.queues import QueueSpec, QueueUsage, UserUsage
 from corral.model.requests import GangRequest, RoleAsk
-from corral.spec.hived import HivedCluster
+from corral.spec.hived.configuration import HivedCluster
 
 FOREVER = float("inf")
 """The end of a gang without a known end."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from corral.model.writes import SubmitLimit
+from corral.model.store_writes import SubmitLimit
 
 
 class Actor(msgspec.Struct, frozen=True):

@@ -15,16 +15,16 @@ from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import JobIds
 from corral.model.accounts import AuditWrite
-from corral.model.writes import JobRecord
+from corral.model.store_writes import JobRecord
+from corral.service.access.audit_rate_limit import Refusals
+from corral.service.access.refusal_message import refusal
+from corral.service.access.rules import OWN_JOB, Decision, Resource, decide
 from corral.service.actor import Actor
-from corral.service.allowance import UNBOUNDED, Allowance
-from corral.service.logs import Logs
-from corral.service.open_streams import OpenStreams
-from corral.service.refusal_words import refusal
-from corral.service.refusals import Refusals
-from corral.service.rules import OWN_JOB, Decision, Resource, decide
-from corral.service.seal import Sealer
-from corral.storage.blobs import BlobStore
+from corral.service.jobs.account_limits import UNBOUNDED, Allowance
+from corral.service.logs.log_source import Logs
+from corral.service.secret_box import Sealer
+from corral.service.stream_expiry import OpenStreams
+from corral.storage.code_archives import BlobStore
 from corral.store import Store
 from corral.workers.pool import PastLimits, Workers
 

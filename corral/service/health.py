@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from corral.kernel.errors import Unavailable
-from corral.store.faults import FULL, NO_DESCRIPTORS
+from corral.store.database_errors import FULL, NO_DESCRIPTORS
 
 FEW_DESCRIPTORS: Final = 32
 """With fewer free descriptors, a process will soon open no file and accept no connection."""

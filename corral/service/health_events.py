@@ -11,8 +11,8 @@ from typing import Final
 
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError
+from corral.model.store_writes import ServerEvent
 from corral.model.views import Readiness
-from corral.model.writes import ServerEvent
 
 LOOK_SECONDS: Final = 10.0
 DEGRADED: Final = "server.degraded"

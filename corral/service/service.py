@@ -9,23 +9,23 @@ from typing import Final
 from corral.kernel.errors import CorralError
 from corral.model.records import EventRecord, Page
 from corral.model.views import Readiness
+from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.base import NoControl
-from corral.service.editing import Editing
+from corral.service.configuration.queue_managers import Managing
 from corral.service.health import shortages
-from corral.service.inside import Inside
-from corral.service.machines import Machines
-from corral.service.managing import Managing
-from corral.service.openpai_accounts import OpenPaiAccounts
-from corral.service.openpai_cluster_lists import OpenPaiClusterLists
-from corral.service.openpai_clusters import OpenPaiClusters
-from corral.service.openpai_importing import OpenPaiImporting
-from corral.service.openpai_launcher import OpenPaiLauncher
-from corral.service.openpai_logs import OpenPaiLogs
-from corral.service.openpai_templates import OpenPaiTemplates
-from corral.service.openpai_v1 import OpenPaiV1
-from corral.service.overview import Overview
-from corral.service.rules import Resource
+from corral.service.jobs.editing import Editing
+from corral.service.machines.nodes import Machines
+from corral.service.machines.queue_views import Overview
+from corral.service.openpai.accounts import OpenPaiAccounts
+from corral.service.openpai.cluster_import import OpenPaiImporting
+from corral.service.openpai.framework_launcher import OpenPaiLauncher
+from corral.service.openpai.kubernetes_lists import OpenPaiClusterLists
+from corral.service.openpai.logs import OpenPaiLogs
+from corral.service.openpai.templates import OpenPaiTemplates
+from corral.service.openpai.v1 import OpenPaiV1
+from corral.service.openpai.virtual_clusters import OpenPaiClusters
+from corral.service.task_access import Inside
 
 _LOOK_SECONDS: Final = 1.0
 """Seconds for which a readiness answer is reused, because it is asked for without a token."""

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from corral.kernel import units
 from corral.spec.errors import describe
-from corral.spec.scalars import written
+from corral.spec.yaml_scalars import written
 
 
 class SpecModel(BaseModel):

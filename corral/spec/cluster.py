@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from corral.spec.abbreviations import ShortCpu
 from corral.spec.base import (
     LabelKey,
     Labels,
@@ -34,18 +35,17 @@ from corral.spec.base import (
     Text,
     refusal,
 )
-from corral.spec.celltypes import CellNames, CellType, DeviceModel, NodeNames, ShortCell, TypeKey
-from corral.spec.company import OWN_FIELDS
+from corral.spec.cell_types import CellNames, CellType, DeviceModel, NodeNames, ShortCell, TypeKey
+from corral.spec.device_topology import Wiring
 from corral.spec.errors import Path, SpecError, describe
-from corral.spec.layout import machines_of
+from corral.spec.expanded_machines import Machines, NodeDescription
 from corral.spec.link_table import read_table
-from corral.spec.machines import Machines, NodeDescription
+from corral.spec.node_expansion import machines_of
+from corral.spec.placement_rules import OWN_FIELDS
 from corral.spec.queue import QueueDocument, QueueShape
-from corral.spec.quotas import in_order, queue_findings
-from corral.spec.source import Source, parse_source
-from corral.spec.sugar import ShortCpu
-from corral.spec.translate import problems_of
-from corral.spec.wiring import Wiring
+from corral.spec.quota_check import in_order, queue_findings
+from corral.spec.validation_messages import problems_of
+from corral.spec.yaml_source import Source, parse_source
 
 DEFAULT_LEVELS = ("block", "rack", "node", "numa", "nvlink", "pcie-switch", "device")
 """The levels of the cell tree, outermost first, of documents that name none."""
@@ -310,10 +310,10 @@ def load_cluster(document: str | bytes | Mapping[str, Any], *, filename: str = "
     else:
         source = Source(filename, dict(document))
     if isinstance(source.data, dict) and "kind" not in source.data:
-        from corral.spec import hived, hived_bridge
+        from corral.spec.hived import configuration, importer
 
-        if hived.is_hived(source.data):
-            return hived_bridge.cluster_of(hived.hived_of(source), queues=True, filename=filename)
+        if configuration.is_hived(source.data):
+            return importer.cluster_of(configuration.hived_of(source), queues=True, filename=filename)
     if not isinstance(source.data, dict):
         at: Path = ()
         raise SpecError([source.problem(at, f"expected a cluster (a mapping of fields), got {describe(source.data)}")])

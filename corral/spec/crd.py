@@ -17,8 +17,8 @@ import yaml
 from pydantic import BaseModel
 
 from corral.spec.job import KIND, UnifiedJob
-from corral.spec.objects import UnifiedJobKind
-from corral.spec.objectstatus import ObjectStatus
+from corral.spec.job_objects import UnifiedJobKind
+from corral.spec.object_status import ObjectStatus
 
 SCHEMA_ANNOTATION: Final = "corral.dev/schema"
 """Annotation with the digest of an installed definition's schema."""

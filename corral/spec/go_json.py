@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from corral.spec.errors import MAX_PROBLEMS, Path, Problem, SpecError
-from corral.spec.source import Source
+from corral.spec.yaml_source import Source
 
 Shape = Mapping[str, Any]
 """The fields of a struct by name, each with the shape of its value or list items; None: no struct."""

@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from corral.spec.base import Labels, Name, SpecModel, Text
-from corral.spec.consistency import inconsistencies
 from corral.spec.errors import Problem, SpecError
-from corral.spec.options import JobOptions, Standing
-from corral.spec.parts import MAX_REPLICAS
+from corral.spec.job_consistency import inconsistencies
+from corral.spec.job_options import JobOptions, Standing
+from corral.spec.job_parts import MAX_REPLICAS
 from corral.spec.priority import priority_number
 from corral.spec.role import Role
 
@@ -245,6 +245,6 @@ class UnifiedJob(SpecModel):
 
         Raises SpecError with every problem.
         """
-        from corral.spec.reading import read_canonical
+        from corral.spec.job_reader import read_canonical
 
         return read_canonical(document, filename)

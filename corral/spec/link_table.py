@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from corral.spec.device_topology import Wiring
 from corral.spec.errors import Path, Problem, SpecError
-from corral.spec.links import APART, NVLINK, SAME_SWITCH, UNKNOWN, Matrix, quality
-from corral.spec.wiring import Wiring
+from corral.spec.link_quality import APART, NVLINK, SAME_SWITCH, UNKNOWN, Matrix, quality
 
 MOST_BYTES = 1024 * 1024
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from corral.spec.errors import SpecError
-from corral.spec.source import parse_source
+from corral.spec.yaml_source import parse_source
 
 _URI: Final = re.compile(r"[a-z][a-z0-9+.-]*:", re.ASCII)
 

@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from corral.spec.abbreviations import Seconds
 from corral.spec.base import QueueName, SpecModel
-from corral.spec.sugar import Seconds
 
 
 class Ageing(SpecModel):

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from corral.spec.base import refusal
 from corral.spec.errors import describe, did_you_mean
-from corral.spec.scalars import written
+from corral.spec.yaml_scalars import written
 
 PRIORITY_CLASSES: Final = {"crit": 120, "prod": 100, "test": 10, "oppo": -1}
 """Priority by class name. Below 0 is opportunistic: such jobs run on idle resources and can be preempted by all others.

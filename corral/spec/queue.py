@@ -25,12 +25,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from corral.spec import amounts
-from corral.spec.amounts import Amounts
+from corral.spec import queue_amounts as amounts
+from corral.spec.abbreviations import Seconds
 from corral.spec.base import OPTIONAL_QUEUE, QueueName, SpecModel, Text, refusal
 from corral.spec.errors import Path
-from corral.spec.scalars import written
-from corral.spec.sugar import Seconds
+from corral.spec.queue_amounts import Amounts
+from corral.spec.yaml_scalars import written
 
 MOST_COUNT = 1_000_000
 

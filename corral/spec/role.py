@@ -8,8 +8,7 @@ from pydantic import Field
 
 from corral.kernel import units
 from corral.spec.base import Argument, Env, Labels, Memory, Name, SpecModel, Text
-from corral.spec.company import NodeRules
-from corral.spec.parts import (
+from corral.spec.job_parts import (
     MAX_REPLICAS,
     Completion,
     Kubernetes,
@@ -19,6 +18,7 @@ from corral.spec.parts import (
     Secret,
     Topology,
 )
+from corral.spec.placement_rules import NodeRules
 
 
 class RoleName(SpecModel):

@@ -13,12 +13,12 @@ from pydantic import BaseModel
 
 from corral.spec.cluster import ClusterDocument
 from corral.spec.crd import crd_text
-from corral.spec.described import DevicesDocument
-from corral.spec.dialects.definitions import definition_files
+from corral.spec.devices_document import DevicesDocument
+from corral.spec.dialects.foreign_crds import definition_files
 from corral.spec.job import UnifiedJob
 from corral.spec.policy import PolicyDocument
 from corral.spec.queue import QueueDocument
-from corral.spec.short import ShortJob
+from corral.spec.short_form import ShortJob
 from corral.spec.storage import StorageDocument
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

@@ -28,7 +28,7 @@ from pydantic_core import PydanticCustomError
 
 from corral.spec.base import OPTIONAL_QUEUE, QueueName, SpecModel, Text, refusal
 from corral.spec.errors import Path, describe
-from corral.spec.scalars import written
+from corral.spec.yaml_scalars import written
 
 StorageType = Literal["nfs", "samba", "azureFile", "azureBlob", "dshuttle", "folder", "uri", "pvc", "other"]
 DEFAULT_PLACE: Final = "/mnt"

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any, Final
 
 from corral.spec.errors import MAX_PROBLEMS, Path, Problem, SpecError, describe, did_you_mean, shorten
-from corral.spec.scalars import resolve
-from corral.spec.source import Source
+from corral.spec.yaml_scalars import resolve
+from corral.spec.yaml_source import Source
 
 REFERENCE: Final = re.compile(r"<%\s*\$([^%]{1,200}?)\s*%>")
 _PARAMETER: Final = re.compile(r"parameters\.([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)

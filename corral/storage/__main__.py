@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from corral.kernel.errors import CorralError, NotFound
-from corral.storage.stage import Progress, stage
+from corral.storage.staging import Progress, stage
 
 
 def main(argv: Sequence[str]) -> int:

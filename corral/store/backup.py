@@ -20,9 +20,9 @@ from sqlalchemy.pool import NullPool
 
 from corral.kernel.errors import Conflict
 from corral.store import tables
-from corral.store.connect import parse_url, writer_engine
+from corral.store.connections import parse_url, writer_engine
 from corral.store.database import Database
-from corral.store.faults import StoreRefused, refusal
+from corral.store.database_errors import StoreRefused, refusal
 from corral.store.leadership import ENGINE_HOME
 from corral.store.schema import bring_up, version_of
 

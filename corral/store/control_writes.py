@@ -18,7 +18,7 @@ from corral.model.commands import EngineCommand
 from corral.model.inventory import Node
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun, TaskRun
-from corral.model.writes import (
+from corral.model.store_writes import (
     AttemptWrite,
     CommitResult,
     ControlBatch,
@@ -32,12 +32,12 @@ from corral.spec.priority import PRIORITY_CLASSES
 from corral.store import tables
 from corral.store.account_ids import OF_JOB
 from corral.store.database import Database, rows
-from corral.store.faults import LeadershipLost
+from corral.store.database_errors import LeadershipLost
+from corral.store.job_removal import remove_jobs
 from corral.store.open_tasks import AS_CONTROL_SAYS
-from corral.store.removal import remove_jobs
+from corral.store.preemption_records import write_ledger, write_receipts, write_usage, write_user_usage
 from corral.store.rows import add_events, clean, encode, fact_row, put
 from corral.store.writer import Transaction
-from corral.store.yields import write_ledger, write_receipts, write_usage, write_user_usage
 
 _jobs, _runs, _tasks, _outbox = tables.jobs, tables.job_runs, tables.tasks, tables.outbox
 _RUN: Final = msgspec.json.Decoder(JobRun)

@@ -14,9 +14,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from corral.kernel.clock import Clock
 from corral.kernel.errors import Unavailable
-from corral.store.connect import READERS
-from corral.store.deadlines import TOOL_SECONDS, Call, Limits, Overdue, Watch, overdue
-from corral.store.faults import refusal
+from corral.store.call_deadlines import TOOL_SECONDS, Call, Limits, Overdue, Watch, overdue
+from corral.store.connections import READERS
+from corral.store.database_errors import refusal
 from corral.store.wakeup import Wakeup
 from corral.store.writer import Transaction, Writer
 
@@ -48,7 +48,7 @@ class Database:
     async def read(self, run: Callable[[Connection], Answer], *, limited: bool = True) -> Answer:
         """Run a query in a thread, on one consistent snapshot; with `limited`, within the time of a call.
 
-        Raises the errors of `corral.store.faults`, Unavailable when the time is over.
+        Raises the errors of `corral.store.database_errors`, Unavailable when the time is over.
         """
         call = self.limits.call()
         try:

@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, delete, insert, select
 
 from corral.kernel.errors import Conflict
 from corral.model.accounts import AuditWrite, QueueRecord
-from corral.model.documents import CONFIGURED, DocumentChange, DocumentRevision, Documents
+from corral.model.document_revisions import CONFIGURED, DocumentChange, DocumentRevision, Documents
 from corral.model.records import Page
 from corral.store import tables
 from corral.store.audit import write_audit

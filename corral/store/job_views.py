@@ -28,7 +28,7 @@ from corral.model.records import (
     rfc3339_or_none,
 )
 from corral.model.runs import JobRun, TaskRun
-from corral.model.writes import JobRecord, StoredFile
+from corral.model.store_writes import JobRecord, StoredFile
 from corral.runtime.openpai_errors import sentence
 from corral.store import tables
 from corral.store.database import Database, rows

@@ -13,15 +13,15 @@ from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.accounts import AuditWrite
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun
-from corral.model.writes import FactWrite, IntentKind, NewJob, SubmitLimit, Submitted, file_owner
+from corral.model.store_writes import FactWrite, IntentKind, NewJob, SubmitLimit, Submitted, file_owner
 from corral.spec.openpai.names import JOB_TYPE
 from corral.store import tables
 from corral.store.audit import write_audit
 from corral.store.database import Database
-from corral.store.objects import already_linked, link
+from corral.store.object_links import already_linked, link
 from corral.store.open_tasks import ADD, check_restarted, check_scaled, check_submitted, open_tasks
 from corral.store.rows import add_events, encode, event_row, fact_row
-from corral.store.submissions import count_submission
+from corral.store.submission_rate import count_submission
 from corral.store.writer import Transaction
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600.0

@@ -14,11 +14,11 @@ from typing import Final
 import msgspec
 from sqlalchemy import Connection, Engine, bindparam, func, select, update
 
-from corral.model.writes import EngineHome, Holder, Lease, home_of_engine
+from corral.model.store_writes import EngineHome, Holder, Lease, home_of_engine
 from corral.store import tables
+from corral.store.call_deadlines import Call, overdue
 from corral.store.database import Database
-from corral.store.deadlines import Call, overdue
-from corral.store.faults import LeadershipLost, refusal
+from corral.store.database_errors import LeadershipLost, refusal
 from corral.store.rows import encode, put
 from corral.store.writer import Transaction
 

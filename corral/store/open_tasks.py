@@ -15,7 +15,7 @@ from sqlalchemy import Integer, bindparam, case, exists, func, select, update
 
 from corral.kernel.errors import TooManyRequests
 from corral.model.runs import RoleCount
-from corral.model.writes import IntentKind, NewJob
+from corral.model.store_writes import IntentKind, NewJob
 from corral.store import tables
 
 Read = Callable[..., Any]

@@ -19,7 +19,7 @@ from corral.model.openpai import STOPS, OpenPaiFilter, OpenPaiListing
 from corral.model.outcome import Completion
 from corral.model.records import EventRecord
 from corral.model.runs import Retries, TaskRun
-from corral.model.writes import JobRecord
+from corral.model.store_writes import JobRecord
 from corral.spec.openpai.names import JOB_TYPE
 from corral.store import tables
 from corral.store.database import Database, rows

@@ -14,9 +14,9 @@ from corral.model.records import JobSummary, Page
 from corral.store import tables
 from corral.store.control_writes import check_epoch
 from corral.store.database import Database, rows
+from corral.store.job_removal import remove_jobs
 from corral.store.job_writes import IDEMPOTENCY_SECONDS
 from corral.store.paging import bounded, read_cursor, write_cursor
-from corral.store.removal import remove_jobs
 from corral.store.writer import Transaction
 
 _SUMMARY: Final = msgspec.json.Decoder(JobSummary)

@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import Table, insert
 
 from corral.model.records import plain
-from corral.model.writes import FactWrite
+from corral.model.store_writes import FactWrite
 from corral.store import tables
 from corral.store.writer import Transaction
 

@@ -12,8 +12,8 @@ from typing import Final
 from sqlalchemy import Engine, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from corral.store.connect import parse_url, writer_engine
-from corral.store.faults import StoreRefused
+from corral.store.connections import parse_url, writer_engine
+from corral.store.database_errors import StoreRefused
 from corral.store.tables import metadata
 
 HEAD: Final = "0018"

@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, delete, select
 
 from corral.model.records import EventRecord, Page
-from corral.model.writes import ServerEvent
+from corral.model.store_writes import ServerEvent
 from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.job_views import event_record

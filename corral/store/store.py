@@ -15,26 +15,26 @@ from corral.kernel.clock import Clock
 from corral.store.attempt_views import AttemptViews
 from corral.store.audit import Audit
 from corral.store.backup import Backups
+from corral.store.call_deadlines import CONTROL_SECONDS, FRONT_SECONDS, TOOL_SECONDS, Limits
 from corral.store.cluster_views import ClusterViews
-from corral.store.connect import check_folder, parse_url, reader_engine, wait_for_the_lock, writer_engine
+from corral.store.connections import check_folder, parse_url, reader_engine, wait_for_the_lock, writer_engine
 from corral.store.control_writes import ControlWrites
-from corral.store.deadlines import CONTROL_SECONDS, FRONT_SECONDS, TOOL_SECONDS, Limits
+from corral.store.database_errors import refusal
 from corral.store.documents import DocumentStore
-from corral.store.faults import refusal
 from corral.store.groups import Groups
-from corral.store.identities import Identities
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
-from corral.store.kept import KeptThings
+from corral.store.key_values import KeptThings
 from corral.store.leadership import Leadership
-from corral.store.objects import Objects
+from corral.store.object_links import Objects
+from corral.store.openid_identities import Identities
 from corral.store.openpai_views import OpenPaiViews
+from corral.store.preemption_records import Yields
 from corral.store.retention import INCREMENTAL, Retention
 from corral.store.schema import bring_up
 from corral.store.server_events import ServerEvents
-from corral.store.submissions import Submissions
+from corral.store.submission_rate import Submissions
 from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
-from corral.store.yields import Yields
 
 _SECONDS: Final = {"front": FRONT_SECONDS, "control": CONTROL_SECONDS}
 _REBUILT_BYTES: Final = 256 * 1024**2
@@ -72,7 +72,9 @@ async def open_store(
     """Open the store at `url`, creating or migrating its tables.
 
     `run_folder` is the folder of the wake-up sockets (SQLite). `role` (`front`, `control`) is the role that listens, ""
-    for none. Raises StoreRefused and Unavailable with the codes of `corral.store.faults`, InvalidInput for the URL.
+    for none.
+
+    Raises StoreRefused and Unavailable with the codes of `corral.store.database_errors`, InvalidInput for the URL.
     """
     parsed = parse_url(url)
     writer = await asyncio.get_running_loop().run_in_executor(None, _prepare, parsed, create)

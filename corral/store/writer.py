@@ -22,9 +22,9 @@ from sqlalchemy.exc import DBAPIError
 
 from corral.kernel.errors import CorralError, Unavailable
 from corral.store import tables
-from corral.store.connect import lock_order
-from corral.store.deadlines import EXTEND_SECONDS, Call, Limits, Overdue, Watch, overdue
-from corral.store.faults import refusal
+from corral.store.call_deadlines import EXTEND_SECONDS, Call, Limits, Overdue, Watch, overdue
+from corral.store.connections import lock_order
+from corral.store.database_errors import refusal
 
 Answer = TypeVar("Answer")
 _MAX_GROUP: Final = 512
@@ -118,8 +118,8 @@ class Writer:
     async def write(self, run: Callable[[Transaction], Answer]) -> Answer:
         """Run `run` in a write transaction; returns when it is durable.
 
-        Raises the errors of `run` and of `corral.store.faults`, and Unavailable when its time is over. Its code is then
-        `store-outcome-unknown` when the transaction was being committed; otherwise nothing was stored.
+        Raises the errors of `run` and of `corral.store.database_errors`, and Unavailable when its time is over. Its
+        code is then `store-outcome-unknown` when the transaction was being committed; otherwise nothing was stored.
         """
         if self._closed:
             raise Unavailable("store-closed", "The store is closed.")

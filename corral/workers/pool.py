@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, TypeVar
 
 from corral.kernel.errors import TooManyRequests, Unavailable
-from corral.workers.turns import Turns
+from corral.workers.fair_semaphore import Turns
 
 Answer = TypeVar("Answer")
 LENGTH: Final = 8

@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 from fastapi import FastAPI
 
 from corral.api import create_app
-from corral.api.connections import Door, DoorBounds
+from corral.api.connection_limits import Door, DoorBounds
 from corral.client import Client
 from corral.front import ControlSocket, configuration
 from corral.front import Server as Front
 from corral.kernel.clock import VirtualClock
 from corral.service.service import Service
 from corral.settings import Settings
-from corral.storage.blobs import BlobStore
-from corral.storage.logs import LogStore
-from corral.storage.shelf import LogShelf
+from corral.storage.code_archives import BlobStore
+from corral.storage.log_files import LogStore
+from corral.storage.log_sources import LogShelf
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
 

@@ -16,8 +16,8 @@ from corral.model.phases import phase
 from corral.model.placement import TaskPlacement
 from corral.model.runs import RoleCount, TaskRun
 from corral.model.states import JobState, TaskState
+from corral.model.store_writes import AttemptWrite, ControlBatch, FactWrite, Holder, JobRecord, JobWrite, TaskWrite
 from corral.model.summary import summarize
-from corral.model.writes import AttemptWrite, ControlBatch, FactWrite, Holder, JobRecord, JobWrite, TaskWrite
 from tests.api.harness import Server
 
 ME = Holder("here", "boot", 1, "1")

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from corral.control.core.world import World
-from corral.control.overview import Views
+from corral.control.scheduler_views import Views
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, Unavailable
 from corral.scheduler import Cluster, Queue, find_policy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from corral.api.limits import Calls, Counting
-from corral.service.allowance import Allowance
+from corral.api.rate_limits import Calls, Counting
+from corral.service.jobs.account_limits import Allowance
 from tests.api.harness import Server, serving
 from tests.api.openpai_caller import signed_in
 from tests.api.test_jobs_are_submitted_and_read import job

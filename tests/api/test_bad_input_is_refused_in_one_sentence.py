@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from corral.api.limits import FailureLimit
+from corral.api.rate_limits import FailureLimit
 from corral.client import Client
 from corral.kernel.errors import InvalidInput, Unauthenticated
 from tests.api.harness import CODE_LIMIT, Server

@@ -14,7 +14,7 @@ from corral.kernel.errors import InvalidInput
 from corral.service.openid import OpenId
 from corral.service.openid.provider import Metadata, Provider
 from corral.service.openid.settings import OpenIdSettings
-from corral.service.seal import Sealer
+from corral.service.secret_box import Sealer
 
 ISSUER = "https://id.example"
 LONGEST = 4096

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from corral.api.limits import CallLimit, CallLimits, Calls, Counting
+from corral.api.rate_limits import CallLimit, CallLimits, Calls, Counting
 from corral.kernel.errors import TooManyRequests
-from corral.model.writes import SubmitLimit
+from corral.model.store_writes import SubmitLimit
 from corral.settings import Settings
 from tests.api.harness import Server, serving
 from tests.api.openpai_caller import Pai, signed_in

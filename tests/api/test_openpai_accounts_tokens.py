@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from corral.api.limits import FailureLimit
-from corral.service.openpai_refusals import OpenPaiRefusal
+from corral.api.rate_limits import FailureLimit
+from corral.service.openpai.errors import OpenPaiRefusal
 from tests.api.harness import Server
 from tests.api.openpai_caller import PASSWORD, Pai, login, signed_in
 

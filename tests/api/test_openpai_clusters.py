@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from corral.model.inventory import Device, Mismatch, Node
-from corral.model.writes import Holder
+from corral.model.store_writes import Holder
 from tests.api.harness import Server, serving
 
 GIGABYTE = 1024**3

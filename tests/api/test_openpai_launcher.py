@@ -18,13 +18,13 @@ from corral.model.openpai_launcher import Asked, Framework, Launching, aggregate
 from corral.model.records import JobFilter
 from corral.model.runs import RetriedAfter, Retries, TaskRun
 from corral.service.actor import Actor
-from corral.service.allowance import UNBOUNDED, Allowance
+from corral.service.jobs.account_limits import UNBOUNDED, Allowance
 from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.descriptor import read_descriptor
 from corral.spec.openpai.launcher import Cluster, launcher_job
-from corral.store.kept import Kept
+from corral.store.key_values import Kept
 from tests.api.harness import Server
 from tests.api.openpai_caller import Pai, signed_in
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from corral.api.reading import LogSource, follow_source, read_source
+from corral.api.log_reader import LogSource, follow_source, read_source
 
 
 class Endless:

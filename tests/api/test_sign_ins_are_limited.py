@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from corral.api.addresses import counted_as, networks
-from corral.api.limits import FailureLimit
+from corral.api.client_addresses import counted_as, networks
+from corral.api.rate_limits import FailureLimit
 from corral.front import configuration
 from corral.kernel.errors import InvalidInput, TooManyRequests
 from corral.settings import Settings

@@ -14,7 +14,7 @@ from websockets.asyncio.server import ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from corral.api.sockets import MESSAGE_LIMIT
+from corral.api.websocket_protocol import MESSAGE_LIMIT
 from corral.client import Client
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId, JobId

@@ -9,7 +9,7 @@ import pytest
 
 from corral.client.sync import Client
 from corral.kernel.errors import CorralError
-from corral.service.paging import name_cursor
+from corral.service.list_cursor import name_cursor
 from tests.api.harness import Server
 
 

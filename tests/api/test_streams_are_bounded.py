@@ -15,10 +15,10 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from corral.api.connections import DoorBounds, Pace
-from corral.api.protocol import TOO_SLOW
-from corral.api.reading import LogSource
-from corral.api.streams import StreamCaps, Streams
+from corral.api.connection_limits import DoorBounds, Pace
+from corral.api.http_protocol import TOO_SLOW
+from corral.api.log_reader import LogSource
+from corral.api.stream_limits import StreamCaps, Streams
 from corral.client import Client
 from corral.kernel.errors import TooManyRequests, Unavailable
 from corral.kernel.ids import AttemptId

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from corral.api.events import Listener, Tailer
-from corral.api.merging import Merge
+from corral.api.log_merge import Merge
 from corral.client import Client
 from corral.client.schema import EventRecord
 from corral.kernel.errors import InvalidInput

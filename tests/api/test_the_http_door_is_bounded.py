@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from corral.api.connections import Door, DoorBounds, Place
+from corral.api.connection_limits import Door, DoorBounds, Place
 from corral.client import Client
 from tests.api.harness import Server, serving
 

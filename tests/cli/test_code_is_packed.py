@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.cli.packing import pack
+from corral.cli.code_archive import pack
 from corral.kernel.errors import InvalidInput, NotFound
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from corral.cli import copying
-from corral.cli.codes import exit_code
+from corral.cli import cp
+from corral.cli.exit_codes import exit_code
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.runtime.unpack import Limits
 from tests.storage.test_code_archives import BROKEN, DEVICE, FIFO, HARD, SYM, entry, extended, header, record
@@ -58,7 +58,7 @@ def tar(*entries: Entry) -> bytes:
 def keep(sent: Iterable[bytes] | bytes, into: Path, called: str = "out", *, code: int = 0) -> Sent:
     """Copy `out` from a task that sends this."""
     stream = Sent([sent[at : at + 1000] for at in range(0, len(sent), 1000)] if isinstance(sent, bytes) else sent, code)
-    copying.keep(stream, "out", into, called)  # type: ignore[arg-type]
+    cp.keep(stream, "out", into, called)  # type: ignore[arg-type]
     return stream
 
 
@@ -105,7 +105,7 @@ def test_what_was_not_asked_for_is_refused_before_anything_is_written(home: Path
 @pytest.mark.parametrize("what", BROKEN)
 def test_headers_that_nobody_means_well_with_are_refused(home: Path, what: str) -> None:
     with pytest.raises(InvalidInput, match=r"^What the task sent is not copied: ") as refused:
-        copying.keep(Sent([BROKEN[what] + bytes(1024)]), "f", home, "f")  # type: ignore[arg-type]
+        cp.keep(Sent([BROKEN[what] + bytes(1024)]), "f", home, "f")  # type: ignore[arg-type]
     assert "asked for" not in refused.value.message
     assert everything(home.parent) == {"secret": "mine"}
 
@@ -131,10 +131,10 @@ ENDLESS: dict[str, Callable[[], Iterator[bytes]]] = {
 
 @pytest.mark.parametrize("what", ENDLESS)
 def test_what_never_ends_is_left_after_a_few_megabytes(home: Path, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, "_LIMITS", Limits(entries=1000, total_bytes=1024**3, name_bytes=10_000))
+    monkeypatch.setattr(cp, "_LIMITS", Limits(entries=1000, total_bytes=1024**3, name_bytes=10_000))
     stream = Sent(ENDLESS[what]())
     with pytest.raises(InvalidInput):
-        copying.keep(stream, "out", home, "out")  # type: ignore[arg-type]
+        cp.keep(stream, "out", home, "out")  # type: ignore[arg-type]
     assert stream.taken < 4 * 1024**2 and everything(home.parent) == {"secret": "mine"}
 
 
@@ -237,7 +237,7 @@ def test_the_command_refuses_with_one_sentence(home: Path, monkeypatch: pytest.M
     for entries, error in (([OUT, entry("../secret", b"x")], InvalidInput), ([entry("out", b"good")], None)):
         client = Client()
         client.stream = Client.stream([tar(*entries)])  # type: ignore[assignment]
-        monkeypatch.setattr(copying, "connect", lambda client=client: client)
-        done = CliRunner().invoke(copying.cp_command, ["digits/worker-0:deep/out", str(home)])
+        monkeypatch.setattr(cp, "connect", lambda client=client: client)
+        done = CliRunner().invoke(cp.cp_command, ["digits/worker-0:deep/out", str(home)])
         assert (type(done.exception) if isinstance(done.exception, CorralError) else None) is error, done.output
     assert everything(home.parent) == {"home/out": "good", "secret": "mine"}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.cli.codes import exit_code
+from corral.cli.exit_codes import exit_code
 from corral.cli.main import run
 from corral.kernel import errors
 from tests.api.harness import Server, serving
@@ -228,7 +228,7 @@ def test_an_interrupt_is_one_word_even_while_the_command_loads(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "meta_path", [Pressed()])
-    monkeypatch.delitem(sys.modules, "corral.cli.root", raising=False)
+    monkeypatch.delitem(sys.modules, "corral.cli.command_table", raising=False)
     assert run(["ls"]) == 130
     assert capsys.readouterr().err == "Interrupted.\n"
 

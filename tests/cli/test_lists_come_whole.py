@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.cli.pages import items, one_page
+from corral.cli.paging import items, one_page
 from corral.client.types import Page
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from corral.cli.drawing import cell_tree, queue_bar
-from corral.cli.overview import own, spoken, wants
-from corral.model.overview import CellDevice, CellState, DeviceUse, LineEntry, QueueStanding
+from corral.cli.draw import cell_tree, queue_bar
+from corral.cli.queues import own, spoken, wants
+from corral.model.queue_views import CellDevice, CellState, DeviceUse, LineEntry, QueueStanding
 
 
 def json(value: object) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
+from corral.cli.command_table import COMMANDS, corral
 from corral.cli.output import age, span, table
-from corral.cli.root import COMMANDS, corral
-from corral.cli.yielding import receipts_table
+from corral.cli.suspend_and_drain import receipts_table
 
 
 @pytest.mark.parametrize(

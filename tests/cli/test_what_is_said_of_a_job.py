@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from corral.cli.detail import detail_text
+from corral.cli.job_detail import detail_text
 from corral.cli.jobs import get_command, short_reason
 from corral.cli.storages import get_file
 from corral.kernel.errors import Conflict, NotFound

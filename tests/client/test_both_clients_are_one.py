@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.cli.packing import pack
+from corral.cli.code_archive import pack
 from corral.cli.submit import _send_code
 from corral.client import AsyncClient, Client, config, operations
 from corral.client.operations.streams import Feed
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, TooLarge, Unauthenticated, Unavailable
-from corral.service.allowance import Allowance
+from corral.service.jobs.account_limits import Allowance
 from tests.api.harness import Server, serving
 from tests.api.test_jobs_are_submitted_and_read import job
 

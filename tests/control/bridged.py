@@ -10,7 +10,7 @@ from typing import Any
 from corral.control.bridge import AccountsOfNamespaces, Bridge
 from corral.control.loop import Control
 from corral.service.service import Service
-from corral.spec.objects import ObjectKind, UnifiedJobKind
+from corral.spec.job_objects import ObjectKind, UnifiedJobKind
 from tests.control.harness import House
 from tests.control.paper_objects import Object, PaperObjects
 

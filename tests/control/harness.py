@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from corral.control.configuration import Presenter
-from corral.control.lead import Leadership
+from corral.control.lease import Leadership
 from corral.control.loop import Control
-from corral.control.render import LaunchContext
+from corral.control.task_launch import LaunchContext
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.launcher import LaunchPolicy
 from corral.model.inventory import Device, Inventory, Node
 from corral.model.launch import EngineEvent, Exited, InventoryChanged, Started, TaskLaunch
 from corral.model.records import JobSummary, rfc3339
-from corral.model.writes import JobRecord, NewJob
+from corral.model.store_writes import JobRecord, NewJob
 from corral.scheduler import find_policy
-from corral.spec.reading import load_job
+from corral.spec.job_reader import load_job
 from corral.store import Store, open_store
-from corral.store.deadlines import TOOL_SECONDS
+from corral.store.call_deadlines import TOOL_SECONDS
 from corral.systemclock import SystemClock
 from tests.databases import sqlite_store
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from corral.kernel.errors import Conflict, CorralError, NotFound
-from corral.model.objects import DocumentChange, ObjectRef
-from corral.spec.objects import UnifiedJobKind
+from corral.model.kubernetes_objects import DocumentChange, ObjectRef
+from corral.spec.job_objects import UnifiedJobKind
 
 KIND = UnifiedJobKind().title
 Object = dict[str, Any]

@@ -11,8 +11,8 @@ import pytest_asyncio
 from corral.kernel.draw import draw_between
 from corral.kernel.ids import JobId, parse_attempt_id
 from corral.model.cordons import Cordon, Drain
-from corral.model.writes import IntentKind
-from corral.spec.reading import load_job
+from corral.model.store_writes import IntentKind
+from corral.spec.job_reader import load_job
 from tests.control.harness import House, PaperEngine, short
 
 STEPS = 60

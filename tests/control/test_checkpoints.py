@@ -10,7 +10,7 @@ import pytest
 from corral.control.core.receipts import Held
 from corral.kernel.ids import AttemptId, JobId, TaskKey, attempt_id
 from corral.model.receipts import Receipt
-from corral.model.writes import IntentKind, JobRecord
+from corral.model.store_writes import IntentKind, JobRecord
 from tests.control.harness import House, PaperEngine, short
 
 

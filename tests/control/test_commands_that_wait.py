@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
-from corral.control.dispatch import Dispatcher
+from corral.control.dispatcher import Dispatcher
 from corral.engines.base import Engine
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.commands import StartTask, StopTask
 from corral.model.launch import Noted, TaskLaunch
-from corral.model.writes import OutboxRow
+from corral.model.store_writes import OutboxRow
 from tests.engines.kubernetes.virtual_time import virtually
 
 ATTEMPTS = [AttemptId(f"0mabcdefgh123.0.worker.{index}.0") for index in range(201)]

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from corral.control.core.configuration import hived_configured, scheduler_policy
-from corral.control.guarantees import broken_by
-from corral.control.seeding import BY_FILE, seed
+from corral.control.guarantee_check import broken_by
+from corral.control.initial_configuration import BY_FILE, seed
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId
 from corral.model.configuration import canonical, configuration_of, read_configuration
-from corral.model.documents import DocumentChange
+from corral.model.document_revisions import DocumentChange
 from corral.model.inventory import Inventory
 from corral.scheduler import Policy, find_policy
 from corral.spec.cluster import ClusterDocument
-from corral.spec.documents import identity, load_document, load_site
+from corral.spec.configuration_file import identity, load_document, load_site
 from tests.control.harness import House, PaperEngine, short
 
 RESEARCH = "kind: Queue\nname: research\nlimit: {devices: 4}\n"

@@ -11,15 +11,15 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from corral.control.door import Door
-from corral.control.lead import LEASE_SECONDS, Leadership
+from corral.control.control_api import Door
+from corral.control.lease import LEASE_SECONDS, Leadership
 from corral.control.loop import Control
 from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.launcher import LaunchPolicy
 from corral.model.launch import TaskLaunch
 from corral.model.records import ENDED_PHASES
-from corral.model.writes import CommitResult, ControlBatch, IntentKind, LiveJob
+from corral.model.store_writes import CommitResult, ControlBatch, IntentKind, LiveJob
 from corral.scheduler import find_policy
 from corral.store import LeadershipLost
 from corral.store.leadership import Renewal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corral.control.external import ExternalTasks
+from corral.control.external_jobs import ExternalTasks
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Inventory
 from corral.model.launch import EngineEvent, Exited

@@ -16,7 +16,7 @@ from corral.model.cordons import Cordon, Drain
 from corral.model.inventory import Node
 from corral.model.launch import InventoryChanged
 from corral.model.receipts import Receipt
-from corral.model.writes import IntentKind
+from corral.model.store_writes import IntentKind
 from tests.control.harness import House, PaperEngine, short
 
 

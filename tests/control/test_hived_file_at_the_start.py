@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.seeding import seed
-from corral.spec.documents import load_whole_site
+from corral.control.initial_configuration import seed
+from corral.spec.configuration_file import load_whole_site
 from tests.control.harness import House, PaperEngine, short
 from tests.control.test_configuration import _apply
 from tests.service.test_hived_replaces_virtual_clusters import HIVED, B

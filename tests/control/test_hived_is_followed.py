@@ -10,8 +10,8 @@ import pytest
 
 from corral.kernel.ids import JobId
 from corral.model.records import EventRecord
-from corral.model.writes import IntentKind
-from corral.scheduler.hived.inspecting import affinity_group
+from corral.model.store_writes import IntentKind
+from corral.scheduler.planners.hived.algorithm.inspect_api import affinity_group
 from tests.control.harness import House, PaperEngine, short
 from tests.control.test_configuration import _apply
 

@@ -11,10 +11,10 @@ import httpx2
 import msgspec
 import pytest_asyncio
 
-from corral.control.door import Door
+from corral.control.control_api import Door
 from corral.kernel.ids import JobId
 from corral.model.cordons import Cordon, Drain
-from corral.model.writes import IntentKind
+from corral.model.store_writes import IntentKind
 from corral.service.actor import Actor
 from corral.service.service import Service
 from tests.control.harness import House, PaperEngine, short

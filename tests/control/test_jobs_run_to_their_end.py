@@ -10,7 +10,7 @@ import pytest_asyncio
 from corral.kernel.errors import Unavailable
 from corral.model.exits import NODE_LOST
 from corral.model.records import ENDED_PHASES
-from corral.model.writes import IntentKind
+from corral.model.store_writes import IntentKind
 from tests.control.harness import House, PaperEngine, short
 
 

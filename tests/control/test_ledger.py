@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.core.draft import Draft
-from corral.control.core.ledger import HEARTBEAT_SECONDS, Ledger
+from corral.control.core.lending_ledger import HEARTBEAT_SECONDS, Ledger
+from corral.control.core.pending_writes import Draft
 from corral.model.configuration import canonical
-from corral.model.documents import DocumentChange
+from corral.model.document_revisions import DocumentChange
 from corral.model.receipts import LedgerEntry, ledger_view
-from corral.spec.documents import identity, load_document
+from corral.spec.configuration_file import identity, load_document
 from tests.control.harness import House, PaperEngine, short
 
 PAIR = ("a", "b")

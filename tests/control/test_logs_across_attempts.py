@@ -12,20 +12,20 @@ import pytest
 import pytest_asyncio
 from starlette.applications import Starlette
 
-from corral.api.reading import follow_source
-from corral.control.logdoor import LogDoor
+from corral.api.log_reader import follow_source
+from corral.control.log_api import LogDoor
 from corral.kernel.errors import NotFound, Unavailable
 from corral.kernel.ids import JobId, attempt_id
 from corral.model.accounts import User
 from corral.model.inventory import Device
 from corral.model.launch import InventoryChanged
-from corral.model.writes import IntentKind
+from corral.model.store_writes import IntentKind
 from corral.service.actor import Actor
-from corral.service.inside import TaskLog
-from corral.service.logs import Logs, SharedLogs
+from corral.service.logs.log_source import Logs, SharedLogs
 from corral.service.service import Service
-from corral.storage.logs import LogStore
-from corral.storage.shelf import LogShelf
+from corral.service.task_access import TaskLog
+from corral.storage.log_files import LogStore
+from corral.storage.log_sources import LogShelf
 from tests.control.harness import House, short
 from tests.control.test_gangs_yield import wish
 
@@ -173,8 +173,8 @@ async def test_a_job_that_was_never_given_a_place_ends_its_followers_with_it(tas
 async def test_a_log_that_its_disk_never_completed_ends_some_time_after_its_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corral.service.inside._LOST_SECONDS", 0.05)
-    monkeypatch.setattr("corral.api.reading.WAIT", 0.01)
+    monkeypatch.setattr("corral.service.task_access._LOST_SECONDS", 0.05)
+    monkeypatch.setattr("corral.api.log_reader.WAIT", 0.01)
     disk = LogStore(tmp_path / "logs")
     disk.open()
     attempt = attempt_id(JobId("j000000000000"), 0, "worker", 0, 0)

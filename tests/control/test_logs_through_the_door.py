@@ -12,12 +12,12 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from corral.api.reading import follow_source, read_source
-from corral.control.logdoor import LogDoor
+from corral.api.log_reader import follow_source, read_source
+from corral.control.log_api import LogDoor
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.kernel.ids import AttemptId
-from corral.service.inside import TaskLog
-from corral.service.logs import LeadersLog, SharedLogs
+from corral.service.logs.log_source import LeadersLog, SharedLogs
+from corral.service.task_access import TaskLog
 from tests.storage.moody import TASK, Machine, Moody
 
 
@@ -93,7 +93,7 @@ async def test_a_growing_log_is_read_from_the_leaders_disk(
 async def test_a_log_is_followed_while_the_lead_moves(
     front: SharedLogs, machines: list[Machine], leading: Leading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corral.service.logs._PAUSE", 0.01)
+    monkeypatch.setattr("corral.service.logs.log_source._PAUSE", 0.01)
     one, two, _ = machines
     one.write(b"from one\n")
     source = await front.source(TASK)
@@ -152,9 +152,9 @@ async def test_what_is_no_log_is_refused_at_the_door(front: SharedLogs, leading:
 async def test_a_follower_ends_when_the_rest_of_a_log_is_lost(
     front: SharedLogs, machines: list[Machine], leading: Leading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corral.service.logs._WAIT_SECONDS", 0)
-    monkeypatch.setattr("corral.service.inside._LOST_SECONDS", 0.05)
-    monkeypatch.setattr("corral.api.reading.WAIT", 0.01)
+    monkeypatch.setattr("corral.service.logs.log_source._WAIT_SECONDS", 0)
+    monkeypatch.setattr("corral.service.task_access._LOST_SECONDS", 0.05)
+    monkeypatch.setattr("corral.api.log_reader.WAIT", 0.01)
     one, two, _ = machines
     one.write(b"half of it")
     one.grows()

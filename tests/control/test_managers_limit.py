@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from corral.control.seeding import seed
+from corral.control.initial_configuration import seed
 from corral.model.accounts import Group, User
-from corral.spec.documents import load_document
+from corral.spec.configuration_file import load_document
 from tests.control.harness import House, short
 
 SITE = "kind: Queue\nname: vision\nlimit: {devices: 4}\nuserLimit: {devices: 4}\n"

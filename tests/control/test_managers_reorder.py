@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from corral.control.core.turns import turn_of, turns_at
+from corral.control.core.queue_turns import turn_of, turns_at
 from corral.kernel.ids import JobId, parse_attempt_id
-from corral.model.writes import IntentKind
+from corral.model.store_writes import IntentKind
 from tests.control.harness import House, short
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from corral.control.notices import Notices
+from corral.control.mail_notices import Notices
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.kernel.ids import JobId
 from corral.model.accounts import User

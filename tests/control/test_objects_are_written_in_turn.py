@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from corral.control.bridge.bridge import ref_of
-from corral.control.bridge.writing import MOST_AT_ONCE, Writer
+from corral.control.bridge.object_writer import MOST_AT_ONCE, Writer
 from corral.kernel.errors import Conflict, Unavailable
 from corral.kernel.ids import JobId
-from corral.model.objects import ObjectRef
-from corral.spec.objects import Condition, Document, ObjectState, RoleState, TaskState, UnifiedJobKind
+from corral.model.kubernetes_objects import ObjectRef
+from corral.spec.job_objects import Condition, Document, ObjectState, RoleState, TaskState, UnifiedJobKind
 from tests.control.bridged import Bridged, spec
 from tests.control.paper_objects import PaperObjects
 
@@ -100,7 +100,7 @@ async def test_a_status_of_many_tasks_is_made_beside_the_loop_and_seldom() -> No
 async def test_the_tasks_of_a_job_are_not_even_read_for_what_would_be_put_off(
     bridged: Bridged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corral.control.bridge.writing.COUNTS_SECONDS", 3600.0)
+    monkeypatch.setattr("corral.control.bridge.object_writer.COUNTS_SECONDS", 3600.0)
     await bridged.abandon()
     bridged.kinds = (EachTask(),)
     await bridged.begin()

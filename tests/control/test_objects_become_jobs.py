@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from corral.control.bridge import AccountsOfNamespaces, reconciling
-from corral.control.bridge.differing import differences
+from corral.control.bridge import AccountsOfNamespaces, reconciler
+from corral.control.bridge.difference import differences
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.kernel.ids import JobId
-from corral.model.writes import IntentKind
-from corral.service.allowance import Allowance
-from corral.spec.objects import Document, ObjectState, UnifiedJobKind
-from corral.spec.reading import load_job
+from corral.model.store_writes import IntentKind
+from corral.service.jobs.account_limits import Allowance
+from corral.spec.job_objects import Document, ObjectState, UnifiedJobKind
+from corral.spec.job_reader import load_job
 from tests.control.bridged import Bridged, spec
 
 
@@ -40,7 +40,7 @@ async def test_a_job_changed_through_rest_changes_its_object_first(bridged: Brid
 async def test_an_object_that_would_have_too_many_tasks_is_told_and_grows_once_others_have_ended(
     bridged: Bridged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reconciling, "_SCALING_SECONDS", 0.05)
+    monkeypatch.setattr(reconciler, "_SCALING_SECONDS", 0.05)
     wide, other = (bridged.objects.create(name, spec()) for name in ("wide", "other"))
     for uid in (wide, other):
         await _running(bridged, uid)
@@ -277,7 +277,7 @@ def test_only_what_cannot_change_is_named() -> None:
 
 
 async def test_a_refusal_that_passes_is_noticed_and_the_job_runs(bridged: Bridged, monkeypatch: Any) -> None:
-    monkeypatch.setattr("corral.control.bridge.reconciling._AGAIN_SECONDS", 0.02)
+    monkeypatch.setattr("corral.control.bridge.reconciler._AGAIN_SECONDS", 0.02)
     first = bridged.objects.create("taken", spec())
     await bridged.until(lambda: bridged.status(first).get("phase") == "running")
     second = bridged.objects.create("taken", spec())

@@ -76,7 +76,7 @@ async def test_a_refused_object_goes_also_when_its_namespace_is_nobodys_any_more
 
 
 async def test_a_scale_that_came_to_nothing_is_said_and_told_again(bridged: Bridged, monkeypatch: Any) -> None:
-    monkeypatch.setattr("corral.control.bridge.reconciling._SCALING_SECONDS", 0.2)
+    monkeypatch.setattr("corral.control.bridge.reconciler._SCALING_SECONDS", 0.2)
     uid = bridged.objects.create("dropped", spec(1))
     await running(bridged, uid)
     await bridged.quiet()

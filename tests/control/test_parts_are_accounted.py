@@ -11,16 +11,16 @@ import pytest
 import pytest_asyncio
 from msgspec import structs
 
-from corral.control.door import Door
+from corral.control.control_api import Door
 from corral.devices.described import described_inventory
 from corral.kernel.ids import JobId
 from corral.model.configuration import canonical
-from corral.model.documents import DocumentChange
+from corral.model.document_revisions import DocumentChange
 from corral.model.inventory import MPS_LABEL
 from corral.service.actor import Actor
 from corral.service.service import Service
 from corral.spec.cluster import load_cluster
-from corral.spec.documents import identity, load_document
+from corral.spec.configuration_file import identity, load_document
 from tests.control.harness import House, PaperEngine
 from tests.control.test_what_control_shows import Asked
 

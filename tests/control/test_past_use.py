@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.core.draft import Draft
-from corral.control.core.past import Past
+from corral.control.core.pending_writes import Draft
+from corral.control.core.usage_history import Past
+from corral.control.initial_configuration import seed
 from corral.control.loop import Control
-from corral.control.seeding import seed
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.accounts import User
 from corral.model.queues import QueueSpec, QueueUsage
-from corral.scheduler.queues import QueueTree
-from corral.spec.documents import load_document
+from corral.scheduler.queues.queue_tree import QueueTree
+from corral.spec.configuration_file import load_document
 from tests.control.harness import House, PaperEngine, short
 
 SITE = """

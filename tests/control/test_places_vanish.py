@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from corral.control.render import PlaceGone, _devices
+from corral.control.task_launch import PlaceGone, _devices
 from corral.kernel.errors import Unavailable
 from corral.model.inventory import Device, Node
 from corral.model.launch import InventoryChanged

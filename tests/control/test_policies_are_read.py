@@ -7,7 +7,7 @@ import pytest
 from corral.control.core.configuration import scheduler_policy
 from corral.model.configuration import configuration_of
 from corral.scheduler import Policy, PriorityOrder, find_policy
-from corral.spec.documents import load_document
+from corral.spec.configuration_file import load_document
 from corral.spec.policy import PolicyDocument
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from corral.spec.dialects.translation import PRIORITY_ANNOTATION
-from corral.spec.objects import Document, ObjectKind, UnifiedJobKind
+from corral.spec.job_objects import Document, ObjectKind, UnifiedJobKind
 from tests.control.bridged import Bridged, spec
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.control.seeding import seed
+from corral.control.initial_configuration import seed
 from corral.kernel.ids import AttemptId
 from corral.model.cordons import Cordon, Drain
-from corral.model.writes import IntentKind
-from corral.spec.documents import load_document
+from corral.model.store_writes import IntentKind
+from corral.spec.configuration_file import load_document
 from tests.control.harness import House, PaperEngine, short
 
 SITE = "kind: Queue\nname: short\ngracePeriodSeconds: 7\n---\nkind: Queue\nname: open\n"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.seeding import seed
+from corral.control.initial_configuration import seed
 from corral.kernel.ids import AttemptId
 from corral.model.launch import TaskLaunch
-from corral.spec.documents import load_document
+from corral.spec.configuration_file import load_document
 from tests.control.harness import House, PaperEngine, short
 
 SITE = """

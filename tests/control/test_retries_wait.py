@@ -7,7 +7,7 @@ from datetime import datetime
 from corral.kernel.errors import InvalidInput
 from corral.launcher import LaunchPolicy
 from corral.model.records import NEVER_RAN
-from corral.model.writes import JobRecord
+from corral.model.store_writes import JobRecord
 from tests.control.harness import House, short
 
 OOM = 137

@@ -12,7 +12,7 @@ import pytest_asyncio
 from starlette.types import Message
 from starlette.websockets import WebSocket
 
-from corral.control.door import _carry
+from corral.control.control_api import _carry
 from corral.kernel.errors import Unavailable
 
 

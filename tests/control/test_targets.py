@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from corral.kernel.ids import JobId
+from corral.model.store_writes import IntentKind
 from corral.model.views import JobDetail
-from corral.model.writes import IntentKind
 from corral.service.actor import Actor
 from corral.service.service import Service
 from corral.spec.errors import SpecError

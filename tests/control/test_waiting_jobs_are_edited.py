@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from corral.control.seeding import seed
+from corral.control.initial_configuration import seed
 from corral.kernel.ids import JobId, parse_attempt_id
-from corral.model.edits import Edit, edited
-from corral.model.writes import IntentKind, JobRecord
-from corral.spec.documents import load_document
-from corral.spec.reading import load_job
+from corral.model.job_edits import Edit, edited
+from corral.model.store_writes import IntentKind, JobRecord
+from corral.spec.configuration_file import load_document
+from corral.spec.job_reader import load_job
 from tests.control.harness import House, short
 
 

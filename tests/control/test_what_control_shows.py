@@ -12,10 +12,10 @@ import httpx2
 import pytest
 import pytest_asyncio
 
+from corral.control.control_api import Door
 from corral.control.core.world import World
-from corral.control.door import Door
 from corral.control.loop import Control
-from corral.control.overview import Views
+from corral.control.scheduler_views import Views
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
 from corral.scheduler import Cluster, Queue
 from corral.service.actor import Actor
@@ -43,7 +43,7 @@ class Asked:
 
 @pytest_asyncio.fixture
 async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
-    monkeypatch.setattr("corral.control.overview._KEPT_FOR", 0.0)
+    monkeypatch.setattr("corral.control.scheduler_views._KEPT_FOR", 0.0)
     made = House(tmp_path, PaperEngine())
     await made.open()
     yield made
@@ -97,7 +97,7 @@ async def test_what_is_asked_wrongly_is_refused(house: House, service: Service) 
 async def test_what_is_shown_is_made_once_for_a_state_and_no_more_than_a_few_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("corral.control.overview._KEPT_FOR", 0.0)
+    monkeypatch.setattr("corral.control.scheduler_views._KEPT_FOR", 0.0)
     world, views, made = World(Cluster(), Queue()), Views(not_asked), list[str]()
 
     def make(name: str) -> bytes:
@@ -120,7 +120,7 @@ async def test_what_is_dear_is_shown_again_for_a_while_though_the_state_is_anoth
 ) -> None:
     clock, worked = 1000.0, 0.0
     clocks = SimpleNamespace(perf_counter=lambda: clock, thread_time=lambda: worked)
-    monkeypatch.setattr("corral.control.overview.time", clocks)
+    monkeypatch.setattr("corral.control.scheduler_views.time", clocks)
     world, views = World(Cluster(), Queue()), Views(not_asked)
 
     def stalls(name: str) -> str:

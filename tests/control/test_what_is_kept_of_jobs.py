@@ -12,14 +12,14 @@ import pytest
 
 from corral.control.core import world
 from corral.control.core.world import Gangs, Job
-from corral.frameworks.reading import load_runnable_job
+from corral.frameworks.runnable_job import load_runnable_job
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import create
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun
-from corral.model.writes import LiveJob
+from corral.model.store_writes import LiveJob
 from corral.spec.job import UnifiedJob
-from corral.spec.reading import load_job
+from corral.spec.job_reader import load_job
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

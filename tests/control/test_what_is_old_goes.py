@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from corral.control.housekeeping import CODE_SECONDS, Housekeeping
+from corral.control.retention import CODE_SECONDS, Housekeeping
 from corral.kernel.ids import attempt_id
 from corral.model.records import ENDED_PHASES
-from corral.storage.blobs import BlobStore
-from corral.storage.logs import LogStore
+from corral.storage.code_archives import BlobStore
+from corral.storage.log_files import LogStore
 from tests.control.harness import House, PaperEngine, short
 
 WEEK = 7 * 86_400.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.control.core.retrying import Retrying
+from corral.control.core.task_retries import Retrying
 from corral.kernel.ids import TaskKey
 from corral.launcher import NEVER_RAN_ALARM
 from corral.model.runs import Retries, TaskRun

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from corral.devices import amd, ascend, machine, nvidia
-from corral.devices.comparing import differences, kept
-from corral.devices.found import Found
+from corral.devices import amd, ascend, machine_inventory, nvidia
+from corral.devices.device_mismatch import differences, kept
+from corral.devices.discovery_result import Found
 from corral.model.inventory import Device, Inventory, Mismatch, Node
 from corral.spec.cluster import load_cluster
 from corral.spec.errors import SpecError
@@ -54,7 +54,7 @@ def test_what_differs_is_told_in_figures(
 def presented(monkeypatch: pytest.MonkeyPatch, text: str, devices: tuple[Device, ...]) -> Inventory:
     links = tuple(tuple(0 if a == b else 50 for b in devices) for a in devices)
     monkeypatch.setattr(nvidia, "discover", lambda: Found(devices, links))
-    return machine.presented(load_cluster(text), "local")
+    return machine_inventory.presented(load_cluster(text), "local")
 
 
 def test_a_node_whose_devices_are_found_has_the_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,9 +76,9 @@ def test_a_node_that_reports_other_devices_is_marked_and_not_trusted(monkeypatch
 
 
 def test_only_what_depends_on_the_machine_may_change() -> None:
-    assert machine.may_change(None) and machine.may_change(load_cluster("kind: Cluster"))
-    assert machine.may_change(load_cluster("nodes: {a: {devices: {source: found}}, b: {devices: 2}}"))
-    assert not machine.may_change(load_cluster("nodes: {b: {devices: 2}}"))
+    assert machine_inventory.may_change(None) and machine_inventory.may_change(load_cluster("kind: Cluster"))
+    assert machine_inventory.may_change(load_cluster("nodes: {a: {devices: {source: found}}, b: {devices: 2}}"))
+    assert not machine_inventory.may_change(load_cluster("nodes: {b: {devices: 2}}"))
 
 
 def test_a_node_that_expects_nothing_takes_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

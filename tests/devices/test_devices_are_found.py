@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from corral.devices import amd, ascend, machine, nvidia
-from corral.devices.found import Found
-from corral.spec.links import NVLINK, QUALITY
+from corral.devices import amd, ascend, machine_inventory, nvidia
+from corral.devices.discovery_result import Found
+from corral.spec.link_quality import NVLINK, QUALITY
 from tests.devices.fake_nvml import Board, FakeNvml
 
 BUSES = [f"0000000{index // 2}:0{index}:00.0" for index in range(4)]
@@ -108,6 +108,6 @@ def test_ascend_npus_are_found_by_their_device_files(tmp_path: Path) -> None:
 def test_a_machine_without_devices_is_a_node_without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     for room in (nvidia, amd, ascend):
         monkeypatch.setattr(room, "discover", lambda: Found(note="nothing"))
-    node = machine.this_machine("local")
+    node = machine_inventory.this_machine("local")
     assert node.name == "local/machine" and node.devices == () and node.links == ()
     assert node.cpu_millis >= 1000 and node.memory_bytes > 0

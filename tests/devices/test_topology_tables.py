@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from corral.kernel.errors import InvalidInput
+from corral.spec.device_topology import Wiring
+from corral.spec.link_quality import NVLINK, QUALITY, SAME_SWITCH, groups, islands, quality
 from corral.spec.link_table import read_table
-from corral.spec.links import NVLINK, QUALITY, SAME_SWITCH, groups, islands, quality
-from corral.spec.wiring import Wiring
 
 # A table in the form of the vendor's documentation: four GPUs, two switches, a network card, affinities.
 TABLE = """

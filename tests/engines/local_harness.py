@@ -15,7 +15,7 @@ from corral.engines.local.engine import LocalEngine
 from corral.kernel.ids import AttemptId, job_id
 from corral.model.inventory import Node
 from corral.model.launch import EngineEvent, Exited, Started, TaskLaunch
-from corral.storage.logs import LogStore
+from corral.storage.log_files import LogStore
 
 NODE = "local/node1"
 JOB = job_id(int(time.time() * 1000), os.getpid())

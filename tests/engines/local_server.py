@@ -15,7 +15,7 @@ from corral.engines.local.engine import LocalEngine
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Node
 from corral.model.launch import PortRequest, TaskLaunch
-from corral.storage.logs import LogStore
+from corral.storage.log_files import LogStore
 
 
 async def main(folder: Path, steps: list[list[str]]) -> None:

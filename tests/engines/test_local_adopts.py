@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from corral.engines.local import processes
-from corral.engines.local.folders import AttemptFolder, LaunchRecord, StopRecord
-from corral.engines.local.live import GRACE_OVER, GROUP_KILLED, MACHINE_RESTARTED, NEVER_STARTED, SHIM_KILLED
+from corral.engines.local.attempt_folder import AttemptFolder, LaunchRecord, StopRecord
+from corral.engines.local.live_attempt import GRACE_OVER, GROUP_KILLED, MACHINE_RESTARTED, NEVER_STARTED, SHIM_KILLED
 from corral.model.launch import Exited, PortRequest
 from tests.engines.local_harness import Harness, alive, attempt, end_everything, launch, of_attempt, until
 

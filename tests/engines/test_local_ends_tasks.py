@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from corral.engines.local import processes
-from corral.engines.local.live import GRACE_OVER, GROUP_KILLED, NEVER_STARTED, SHIM_KILLED
+from corral.engines.local.live_attempt import GRACE_OVER, GROUP_KILLED, NEVER_STARTED, SHIM_KILLED
 from corral.kernel.errors import InvalidInput
 from corral.model.launch import Exited, Started
 from tests.engines.local_harness import JOB, Harness, alive, attempt, launch, of_attempt

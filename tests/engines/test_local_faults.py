@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from corral.engines.local import engine, folders, memory, processes, reaper
-from corral.engines.local.folders import AttemptFolder
-from corral.engines.local.live import GRACE_OVER, MEMORY_OVER, SHIM_KILLED
+from corral.engines.local import attempt_folder as folders
+from corral.engines.local import engine, memory, processes, reaper
+from corral.engines.local.attempt_folder import AttemptFolder
+from corral.engines.local.live_attempt import GRACE_OVER, MEMORY_OVER, SHIM_KILLED
 from corral.kernel.errors import Unavailable
 from corral.model.launch import Exited
 from tests.engines.local_harness import Harness, alive, attempt, launch

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.local import processes, watching
-from corral.engines.local.live import FOLDER_GONE
+from corral.engines.local import attempt_monitor, processes
+from corral.engines.local.live_attempt import FOLDER_GONE
 from corral.model.launch import Exited, Started
 from tests.engines.local_harness import Harness, alive, attempt, end_everything, launch, of_attempt, until
 from tests.engines.test_local_adopts import killed_server
@@ -21,12 +21,12 @@ WAYS = {
     "what is in it": f'rm -rf "${processes.FOLDER}"/*; echo pid $$; exec sleep 1000',
     "its folder, and made it again": f'{GONE}; mkdir "${processes.FOLDER}"; echo pid $$; exec sleep 1000',
 }
-never = pytest.fixture(lambda monkeypatch: monkeypatch.setattr(watching, "FOLDER_SECONDS", 1000.0))
+never = pytest.fixture(lambda monkeypatch: monkeypatch.setattr(attempt_monitor, "FOLDER_SECONDS", 1000.0))
 
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "FOLDER_SECONDS", 0.01)
+    monkeypatch.setattr(attempt_monitor, "FOLDER_SECONDS", 0.01)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from corral.engines.local import containers, storages
-from corral.engines.local.live import NEVER_STARTED
+from corral.engines.local.live_attempt import NEVER_STARTED
 from corral.kernel.errors import Unavailable
 from corral.model.launch import Started
 from corral.model.storages import Mount

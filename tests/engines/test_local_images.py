@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.local import launching, processes, reaper
+from corral.engines.local import command_line, processes, reaper
 from corral.engines.local.containers import (
     Container,
     container_name,
@@ -21,7 +21,7 @@ from corral.engines.local.containers import (
     exec_command,
     run_command,
 )
-from corral.engines.local.live import FOLDER_GONE
+from corral.engines.local.live_attempt import FOLDER_GONE
 from corral.kernel.errors import Unavailable
 from corral.model.inventory import Device
 from corral.model.launch import REGISTRIES, RuntimePlan, SecretDelivery, Started
@@ -217,8 +217,8 @@ async def test_an_absolute_working_directory_of_a_container_is_not_this_machines
 async def test_data_of_a_container_is_moved_by_who_the_task_is_of(
     for_ada: Harness, image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launching, "STAGE_COMMAND", ("sh", "-c", 'cp "${1#file://}" "${2#file://}"', "sh"))
-    monkeypatch.setattr(launching, "_open_to_all", lambda program: True)
+    monkeypatch.setattr(command_line, "STAGE_COMMAND", ("sh", "-c", 'cp "${1#file://}" "${2#file://}"', "sh"))
+    monkeypatch.setattr(command_line, "_open_to_all", lambda program: True)
     hers, ours = for_ada.folder / "hers", for_ada.folder / "ours"
     for folder, owner in ((hers, UID), (ours, 0)):
         folder.mkdir(mode=0o700)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from corral.engines.local import cgroups
-from corral.engines.local.live import FOLDER_GONE
+from corral.engines.local.live_attempt import FOLDER_GONE
 from tests.engines.local_harness import Harness, alive, attempt, end_everything, launch, of_attempt, until
 from tests.engines.test_local_adopts import killed_server
 

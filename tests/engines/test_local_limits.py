@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from corral.engines.local import cgroups
-from corral.engines.local.folders import AttemptFolder
-from corral.engines.local.live import MEMORY_OVER, OUTSIDE
+from corral.engines.local.attempt_folder import AttemptFolder
+from corral.engines.local.live_attempt import MEMORY_OVER, OUTSIDE
 from tests.engines.local_harness import Harness, attempt, collect, launch, until
 
 LONELY = 54_399

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from corral.engines.local.presence import Presence
+from corral.engines.local.device_monitor import Presence
 from corral.model.inventory import Device, Inventory, Node
 from corral.model.launch import Exited, InventoryChanged
 from tests.engines.local_harness import FIRST, NODE, Harness, launch

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from corral.model.launch import PortRequest, RuntimePlan, SecretDelivery
-from corral.storage.blobs import BlobStore
+from corral.storage.code_archives import BlobStore
 from corral.workers.pool import Workers
 from tests.engines.local_harness import Harness, attempt, launch
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corral.kernel.clock import VirtualClock
-from corral.model.writes import Holder
+from corral.model.store_writes import Holder
 from corral.store import LeadershipLost, open_store
 from corral.systemclock import SystemClock
 from tests.databases import sqlite_store

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from corral import supervisor
-from corral.engines.local.live import GROUP_KILLED, SHIM_KILLED
+from corral.engines.local.live_attempt import GROUP_KILLED, SHIM_KILLED
 from tests.faults.house import ROOT, House, shell_job, until
 
 Build = Callable[..., House]

@@ -11,9 +11,9 @@ import pytest
 
 from corral.frameworks.base import TaskCommand
 from corral.frameworks.frameworkcontroller import FrameworkController
-from corral.frameworks.reading import load_runnable_job
+from corral.frameworks.runnable_job import load_runnable_job
 from corral.spec.errors import SpecError
-from corral.spec.reading import load_job
+from corral.spec.job_reader import load_job
 from tests.frameworks.gangs import gang
 from tests.spec.test_framework_documents import CONTAINER, EXAMPLES, framework, role
 

@@ -55,7 +55,7 @@ def test_its_job_is_accepted_and_told_what_the_class_says(installed: Path) -> No
     program = """
 import sys, json
 from pathlib import Path
-from corral.frameworks.reading import load_runnable_job
+from corral.frameworks.runnable_job import load_runnable_job
 from tests.frameworks.gangs import gang, render, without_identity
 job = load_runnable_job(Path(sys.argv[1]).read_text())
 tasks = render(gang(job, "task-1", "task-0", "task-2"))

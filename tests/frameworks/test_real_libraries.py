@@ -15,7 +15,7 @@ import pytest
 from corral.frameworks import Gang
 from corral.kernel.ids import JobId
 from corral.spec.job import UnifiedJob
-from corral.spec.reading import load_job
+from corral.spec.job_reader import load_job
 from tests.frameworks.environments import ROOT, environment
 from tests.frameworks.gangs import gang
 from tests.frameworks.harness import local_gang

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.frameworks import framework, job_types, one_group
-from corral.frameworks.reading import load_runnable_job
+from corral.frameworks.runnable_job import load_runnable_job
 from corral.kernel.errors import InvalidInput
 from corral.spec.errors import SpecError
 from tests.frameworks.gangs import job

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from corral.cli.root import COMMANDS, corral
+from corral.cli.command_table import COMMANDS, corral
 from tests.house.page_commands import ELSEWHERE, ROOT, blocks, calls, pages, why_not_here
 
 NAMED = re.compile(r"(?:`|\(|; run )corral ([a-z][a-z-]+)(?: ([a-z][a-z-]+))?(?=[ `).;,'\"\n])")

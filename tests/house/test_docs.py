@@ -32,7 +32,7 @@ def test_every_setting_is_explained() -> None:
 
 
 def test_every_command_and_option_is_explained() -> None:
-    from corral.cli.root import corral
+    from corral.cli.command_table import corral
 
     unexplained: list[str] = []
 

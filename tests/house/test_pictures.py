@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from corral.scheduler.policy import BUILT_IN
-from corral.scheduler.victims import _RULES
+from corral.scheduler.preemption.rules import _RULES
 from corral.spec.cluster import ClusterDocument
-from corral.spec.documents import load_document
-from corral.spec.reading import load_job
+from corral.spec.configuration_file import load_document
+from corral.spec.job_reader import load_job
 from docs.scenes import SCENES
 from docs.worlds import EXAMPLE, World, examples
 
@@ -61,7 +61,7 @@ def test_every_yaml_of_the_page_is_an_example_or_a_job_that_is_taken() -> None:
 
 
 def test_every_reason_of_the_scheduler_is_in_the_table() -> None:
-    rooms = [*(ROOT / "corral" / "scheduler").glob("*.py"), *(ROOT / "corral" / "service").glob("*.py")]
+    rooms = [*(ROOT / "corral" / "scheduler").rglob("*.py"), *(ROOT / "corral" / "service").rglob("*.py")]
     codes = {code for path in rooms for code in CODE.findall(path.read_text())}
     assert {"behind-head", "not-enough-devices", "queue-limit", "kept-for-others", "others-yield"} <= codes
     assert not sorted(code for code in codes if f"`{code}`" not in PAGE)

@@ -14,7 +14,7 @@ import pytest
 
 import corral
 from corral.launcher import JOB_MACHINE, TASK_MACHINE, diagram
-from corral.launcher.machine import InvalidTransition, Machine
+from corral.launcher.state_machine import InvalidTransition, Machine
 from corral.launcher.task_machine import TaskTrigger
 from corral.model import states
 from corral.model.events import JobEvent

@@ -8,7 +8,7 @@ import msgspec
 
 from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.launcher import LaunchPolicy, create, step
-from corral.launcher.waits import count_wait
+from corral.launcher.wait_time import count_wait
 from corral.model.events import JobEvent, Placed, Preempted, ResumeRequested, StopRequested, SuspendRequested
 from corral.model.launch import Exited, Started
 from corral.model.placement import Placement, TaskPlacement

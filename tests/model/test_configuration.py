@@ -10,7 +10,7 @@ import yaml
 from corral.kernel.kinds import kind_of
 from corral.model.configuration import canonical, configuration_of, to_document
 from corral.spec.cluster import ClusterDocument
-from corral.spec.documents import load_document
+from corral.spec.configuration_file import load_document
 from corral.spec.queue import QueueDocument
 
 DOCUMENTS = {

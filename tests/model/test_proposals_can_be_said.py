@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from corral.kernel.ids import JobId, TaskKey
-from corral.model.asks import gang_terms
-from corral.model.outlook import Change
-from corral.model.proposals import as_said, changed
+from corral.model.change_proposals import as_said, changed
+from corral.model.request_builder import gang_terms
 from corral.model.requests import GangRequest
-from corral.scheduler.wishes import Wish, amounts, ladders
+from corral.model.start_estimates import Change
+from corral.scheduler.explain.relaxation import Wish, amounts, ladders
 from corral.spec.job import UnifiedJob
-from corral.spec.reading import load_job
-from corral.spec.shortening import short_form
+from corral.spec.job_reader import load_job
+from corral.spec.short_form_writer import short_form
 from tests.examples import examples
 
 LEVELS = ("engine", "block", "rack", "node", "pcie-switch", "device")

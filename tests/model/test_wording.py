@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corral.model.wording import by_name, held_by_array, sentence
+from corral.model.messages import by_name, held_by_array, sentence
 
 NAMES = {"1m83k2c4v5w6x": "digits", "1m83k2c4v5w6y": "seeds-0"}
 

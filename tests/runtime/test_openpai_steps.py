@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.kubernetes.exits import PodExit, explained
-from corral.engines.kubernetes.pods import secret_keys
-from corral.engines.kubernetes.runtimes import Runtimes, needs_runtime
+from corral.engines.kubernetes.pods.exit_codes import PodExit, explained
+from corral.engines.kubernetes.pods.manifest import secret_keys
+from corral.engines.kubernetes.pods.runtime import Runtimes, needs_runtime
 from corral.kernel.ids import AttemptId
 from corral.model.launch import RuntimePlan, SecretDelivery, TaskLaunch
 from corral.runtime.beside import ENTRY, READY, _begin

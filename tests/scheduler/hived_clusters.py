@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from corral.scheduler.hived import Member, PodRequest
+from corral.scheduler.planners.hived.algorithm import Member, PodRequest
 
 
 def read_cases(data_folder: Path) -> dict[str, Any]:

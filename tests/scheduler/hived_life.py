@@ -7,9 +7,18 @@ from typing import Any, Final
 
 from corral.kernel.draw import draw_integer
 from corral.kernel.errors import InvalidInput
-from corral.scheduler.hived import Bind, HivedAlgorithm, Member, Order, Phase, PodRequest, Preempt, Wait
+from corral.scheduler.planners.hived.algorithm import (
+    Bind,
+    HivedAlgorithm,
+    Member,
+    Order,
+    Phase,
+    PodRequest,
+    Preempt,
+    Wait,
+)
 from corral.spec.errors import SpecError
-from corral.spec.hived import load_hived
+from corral.spec.hived.configuration import load_hived
 
 PRIORITIES: Final = (-1, -1, 0, 0, 1, 2, 3, 7)
 

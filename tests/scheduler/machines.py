@@ -12,10 +12,10 @@ from corral.model.inventory import Device, Inventory, Node
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
 from corral.scheduler import Cluster, GangPlaced, NodesSeen, Queue, TaskUse
-from corral.scheduler.counting import WHOLE_DEVICE
+from corral.scheduler.cluster.device_count import WHOLE_DEVICE
+from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.events import GangQueued
-from corral.scheduler.layout import indexes
-from corral.scheduler.placing import Trial
+from corral.scheduler.placement.trial import Trial
 
 LEVELS = ("block", "rack", "node", "numa", "pcie-switch", "device")
 

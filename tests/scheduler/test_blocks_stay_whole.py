@@ -10,7 +10,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.requests import GangRequest, RoleAsk, TopologyAsk
 from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed, plan
-from corral.scheduler.layout import indexes
+from corral.scheduler.cluster.device_layout import indexes
 from tests.examples import examples
 from tests.scheduler.machines import cells_used, cluster, gang, node, occupy, place, queue, role
 

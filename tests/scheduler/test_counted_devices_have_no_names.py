@@ -8,7 +8,7 @@ import pytest
 from corral.model.inventory import Node
 from corral.model.requests import DeviceAsk, GangRequest, ShareAsk, TopologyAsk
 from corral.scheduler import could_ever_fit
-from corral.scheduler.placing import Trial
+from corral.scheduler.placement.trial import Trial
 from tests.scheduler.machines import cluster, gang, node, role
 
 

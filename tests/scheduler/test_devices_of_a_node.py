@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from corral.model.inventory import Device
 from corral.model.requests import DeviceAsk, ShareAsk, TopologyAsk
-from corral.scheduler.layout import Layout, indexes
+from corral.scheduler.cluster.device_layout import Layout, indexes
 from tests.scheduler.machines import cluster, gang, node, occupy, place, role
 
 TREE = (

@@ -10,10 +10,10 @@ import pytest
 from corral.devices.described import described_inventory
 from corral.model.configuration import configuration_of
 from corral.scheduler import Cluster, NodesSeen, QueuesConfigured
-from corral.scheduler.structure import Structure
-from corral.scheduler.tree import Tree
+from corral.scheduler.cells.cell_type import Structure
+from corral.scheduler.cluster.topology_tree import Tree
 from corral.spec.cluster import ClusterDocument
-from corral.spec.documents import load_document
+from corral.spec.configuration_file import load_document
 
 SITE = """
 kind: Cluster

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 
 from corral.kernel.ids import JobId
-from corral.model.outlook import Basis, Outlook
 from corral.model.plan import Reasons
 from corral.model.queues import QueueSpec
 from corral.model.requests import GangRequest
+from corral.model.start_estimates import Basis, Outlook
 from corral.scheduler import explain
-from corral.scheduler.outlook import outlook
+from corral.scheduler.explain.outlook import outlook
 from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role

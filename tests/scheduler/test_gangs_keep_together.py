@@ -19,7 +19,7 @@ from corral.scheduler import (
     gang_placed,
     plan,
 )
-from corral.scheduler.shapes import RDMA_LABEL
+from corral.scheduler.placement.shape import RDMA_LABEL
 from tests.scheduler.machines import cluster, gang, inventory, node, occupy, place, queue, role
 
 

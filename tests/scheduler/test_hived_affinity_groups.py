@@ -7,7 +7,8 @@ from msgspec import structs
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.requests import ALONE, DeviceAsk, GangRequest, RoleAsk
-from corral.scheduler import TasksReleased, explain, hived_asking
+from corral.scheduler import TasksReleased, explain
+from corral.scheduler.planners.hived import gang_placement
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
 from tests.scheduler.test_hived_decides import HivedLife
@@ -175,7 +176,7 @@ def test_tasks_that_need_not_wait_for_each_other_start_where_there_is_room() -> 
 
 
 def test_of_very_many_groups_that_need_not_wait_some_start_in_each_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hived_asking, "_MOST_AT_ONCE", 2)
+    monkeypatch.setattr(gang_placement, "_MOST_AT_ONCE", 2)
     life = HivedLife(SITE)
     loose = role(5, ask=DeviceAsk(1), minimum=1, cpu_millis=100, affinity=ALONE)
     life.submit(gang("loose", loose, queue="prod"))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from corral.kernel.errors import InvalidInput
-from corral.scheduler.hived import HivedAlgorithm, Member, Order, PodRequest, Preempt
-from corral.scheduler.hived.annotations import bind_document, read_bind, read_request
-from corral.spec.hived import load_hived
+from corral.scheduler.planners.hived.algorithm import HivedAlgorithm, Member, Order, PodRequest, Preempt
+from corral.scheduler.planners.hived.algorithm.annotations import bind_document, read_bind, read_request
+from corral.spec.hived.configuration import load_hived
 from tests.scheduler.hived_life import Life
 from tests.scheduler.test_hived_guarantees import config, pod, start
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from corral.kernel.errors import InvalidInput
-from corral.scheduler.hived import Bind, HivedAlgorithm, Order, Phase, Preempt, Wait
+from corral.scheduler.planners.hived.algorithm import Bind, HivedAlgorithm, Order, Phase, Preempt, Wait
 from corral.spec.errors import SpecError
-from corral.spec.hived import load_hived
+from corral.spec.hived.configuration import load_hived
 from tests.scheduler.hived_clusters import read_cases, request_of
 
 SCENARIOS = [

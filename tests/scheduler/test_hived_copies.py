@@ -9,13 +9,13 @@ import pytest
 
 from corral.kernel.draw import draw_integer
 from corral.kernel.ids import JobId
-from corral.scheduler.hived import Group
-from corral.scheduler.hived.cells import Cell
-from corral.scheduler.hived.freelist import FreeList
-from corral.scheduler.hived.groups import Slot
-from corral.scheduler.hived.ledger import Ledger
-from corral.scheduler.hived.state import State
-from corral.scheduler.hived.topology import View
+from corral.scheduler.planners.hived.algorithm import Group
+from corral.scheduler.planners.hived.algorithm.cell_ledger import Ledger
+from corral.scheduler.planners.hived.algorithm.cells import Cell
+from corral.scheduler.planners.hived.algorithm.free_list import FreeList
+from corral.scheduler.planners.hived.algorithm.groups import Slot
+from corral.scheduler.planners.hived.algorithm.state import State
+from corral.scheduler.planners.hived.algorithm.topology import View
 from tests.scheduler.machines import gang, role
 from tests.scheduler.test_hived_decides import HivedLife
 

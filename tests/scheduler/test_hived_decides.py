@@ -28,10 +28,10 @@ from corral.scheduler import (
     find_policy,
     gang_placed,
 )
-from corral.scheduler.hived import GroupState
-from corral.scheduler.hived_fold import Hived
+from corral.scheduler.planners.hived.algorithm import GroupState
+from corral.scheduler.planners.hived.state_fold import Hived
 from corral.spec.cluster import ClusterDocument
-from corral.spec.documents import load_document
+from corral.spec.configuration_file import load_document
 from tests.scheduler.hived_clusters import read_cases
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, role

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from corral.scheduler.hived import Bind
+from corral.scheduler.planners.hived.algorithm import Bind
 from corral.spec.cluster import ClusterDocument
-from corral.spec.documents import load_document
-from corral.spec.hived import HivedCluster
-from corral.spec.hived_export import hived_from
+from corral.spec.configuration_file import load_document
+from corral.spec.hived.configuration import HivedCluster
+from corral.spec.hived.exporter import hived_from
 from corral.spec.queue import QueueDocument
 from tests.scheduler import test_hived_cases
 from tests.scheduler.hived_clusters import read_cases

@@ -8,9 +8,18 @@ from typing import Any
 import pytest
 
 from corral.kernel.errors import Conflict, InvalidInput
-from corral.scheduler.hived import Bind, HivedAlgorithm, Member, Order, Phase, PodRequest, Preempt, Wait
-from corral.scheduler.hived.buddy import to_physical
-from corral.spec.hived import HivedCluster, load_hived
+from corral.scheduler.planners.hived.algorithm import (
+    Bind,
+    HivedAlgorithm,
+    Member,
+    Order,
+    Phase,
+    PodRequest,
+    Preempt,
+    Wait,
+)
+from corral.scheduler.planners.hived.algorithm.buddy import to_physical
+from corral.spec.hived.configuration import HivedCluster, load_hived
 
 
 def config(tops: list[str], owned: dict[str, dict[str, int]], *, depth: int = 2) -> HivedCluster:

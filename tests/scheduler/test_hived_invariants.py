@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from corral.scheduler.hived import Order
+from corral.scheduler.planners.hived.algorithm import Order
 from tests.scheduler.hived_life import Life
 
 CLUSTERS, EVENTS = 40, 250

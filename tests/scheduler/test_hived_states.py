@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from corral.scheduler.hived import GroupState, HivedAlgorithm, Order, cells, groups
-from corral.scheduler.hived.cells import CellState
+from corral.scheduler.planners.hived.algorithm import GroupState, HivedAlgorithm, Order, cells, groups
+from corral.scheduler.planners.hived.algorithm.cells import CellState
 from tests.scheduler.hived_life import Life
 
 EVENTS = ("schedule", "add_allocated", "delete_allocated", "delete_unallocated", "set_node_health", "set_device_health")

@@ -7,9 +7,9 @@ import random
 import pytest
 from msgspec import structs
 
-from corral.scheduler.placing import Trial
-from corral.scheduler.screening import has_room
-from corral.scheduler.shapes import gang_shape
+from corral.scheduler.placement.room_check import has_room
+from corral.scheduler.placement.shape import gang_shape
+from corral.scheduler.placement.trial import Trial
 from tests.scheduler.machines import place
 from tests.scheduler.test_the_oracle_agrees import ALONE, Asking, asked, world
 

@@ -6,9 +6,9 @@ import pytest
 
 from corral.model.inventory import Inventory, Node
 from corral.model.requests import Expression, NodeRules, RoleAsk
-from corral.scheduler.fitting import fitting_devices
-from corral.scheduler.shapes import task_shape
-from corral.scheduler.tree import Tree
+from corral.scheduler.cluster.topology_tree import Tree
+from corral.scheduler.placement.node_fit import fitting_devices
+from corral.scheduler.placement.shape import task_shape
 
 ODD = ["--5", "5-", "-", "", "\N{SUPERSCRIPT TWO}", "\N{ARABIC-INDIC DIGIT FIVE}", "5.0", "five"]
 

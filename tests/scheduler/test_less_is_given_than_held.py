@@ -11,7 +11,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.plan import Rule
 from corral.model.queues import CellQuota, QueueSpec
 from corral.scheduler import NodesSeen, QueuesConfigured, TasksLeaving
-from corral.scheduler.excess import bound_of, fragmenting, over_limit
+from corral.scheduler.preemption.over_quota import bound_of, fragmenting, over_limit
 from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, inventory, node, role

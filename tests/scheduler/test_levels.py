@@ -8,7 +8,7 @@ import pytest
 
 from corral.model.inventory import Device, Inventory, Node
 from corral.scheduler import Cluster, NodesSeen, could_ever_fit
-from corral.scheduler.levels import complete, resolve
+from corral.scheduler.cluster.topology_level import complete, resolve
 from tests.scheduler.machines import cluster, gang, node, occupy, place, role
 
 

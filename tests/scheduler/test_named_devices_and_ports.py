@@ -7,11 +7,11 @@ import random
 from corral.engines.local.ports import PortLedger
 from corral.frameworks import port_counts
 from corral.kernel.ids import JobId, TaskKey
-from corral.model.asks import gang_terms
 from corral.model.launch import PortRequest
+from corral.model.request_builder import gang_terms
 from corral.model.requests import GangRequest
 from corral.scheduler import TasksReleased, gang_placed
-from corral.spec.reading import load_job
+from corral.spec.job_reader import load_job
 from tests.reserved import first_of_free
 from tests.scheduler.machines import cluster, node, occupy, place
 

@@ -19,7 +19,7 @@ from corral.model.plan import Plan
 from corral.model.queues import CellQuota, QueueSpec, Reclaim
 from corral.model.requests import DeviceAsk, GangRequest, ShareAsk
 from corral.scheduler import NodesSeen
-from corral.scheduler.layout import indexes
+from corral.scheduler.cluster.device_layout import indexes
 from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, inventory, node, role

@@ -12,7 +12,7 @@ from corral.model.inventory import Device, Node
 from corral.model.placement import Placement
 from corral.model.requests import DeviceAsk, GangRequest, ShareAsk, TopologyAsk
 from corral.scheduler import Cluster, NodesSeen, TasksReleased, gang_placed
-from corral.scheduler.counting import WHOLE_DEVICE
+from corral.scheduler.cluster.device_count import WHOLE_DEVICE
 from tests.examples import examples
 from tests.scheduler.machines import cluster, gang, inventory, node, occupy, place, role
 from tests.scheduler.oracle import World, broken

@@ -22,7 +22,7 @@ from corral.scheduler import (
     UsageRecalled,
     gang_placed,
 )
-from corral.scheduler.cluster import placed_again
+from corral.scheduler.cluster.cluster import placed_again
 from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, inventory, node, role

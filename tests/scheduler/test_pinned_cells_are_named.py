@@ -11,7 +11,7 @@ from corral.model.plan import Rule
 from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import GangRequest
 from corral.scheduler import could_ever_fit
-from corral.spec.documents import load_document
+from corral.spec.configuration_file import load_document
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
 from tests.scheduler.test_hived_decides import SITE, HivedLife

@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from corral.kernel.ids import JobId
 from corral.model.inventory import Device, Node
-from corral.model.overview import QueueStanding
 from corral.model.plan import Rule
+from corral.model.queue_views import QueueStanding
 from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import DeviceAsk, GangRequest, ShareAsk
 from corral.scheduler import QueuesConfigured, TasksReleased
-from corral.scheduler.amounts import asked
-from corral.scheduler.excess import over_limit
-from corral.scheduler.fairness import Fairness
-from corral.scheduler.lending import lending
-from corral.scheduler.overview import CellTreeView, queue_standings, waiting_line
+from corral.scheduler.preemption.over_quota import over_limit
+from corral.scheduler.queues.fair_share import Fairness
+from corral.scheduler.queues.gang_resources import asked
+from corral.scheduler.queues.lending import lending
+from corral.scheduler.views import CellTreeView, queue_standings, waiting_line
 from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import cluster, gang, node, place, role

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from corral.kernel.units import DEVICE, devices
 from corral.model.queues import QueueSpec
-from corral.scheduler.lending import lending
-from corral.scheduler.queues import QueueTree
+from corral.scheduler.queues.lending import lending
+from corral.scheduler.queues.queue_tree import QueueTree
 
 
 def tree(total: int, **queues: tuple[int, int]) -> QueueTree:

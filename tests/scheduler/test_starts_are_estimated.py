@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.kernel.ids import JobId
-from corral.model.outlook import Basis, Estimate
 from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import GangRequest
-from corral.scheduler import EngineUnknown, Policy, estimating, explain, find_policy
-from corral.scheduler.changing import smallest_changes
-from corral.scheduler.estimating import estimate
+from corral.model.start_estimates import Basis, Estimate
+from corral.scheduler import EngineUnknown, Policy, explain, find_policy
+from corral.scheduler.explain import start_estimate as estimating
+from corral.scheduler.explain.smallest_change import smallest_changes
+from corral.scheduler.explain.start_estimate import estimate
 from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role

@@ -8,7 +8,7 @@ import pytest
 
 from corral.model.inventory import Taint
 from corral.model.requests import NodeRules, Toleration
-from corral.scheduler.fitting import stays_until
+from corral.scheduler.placement.node_fit import stays_until
 
 OUT = Taint("maintenance", "today", "NoExecute")
 SICK = Taint("sick", "", "NoExecute")

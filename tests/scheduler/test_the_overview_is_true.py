@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from corral.kernel.errors import NotFound
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Device, Node
-from corral.model.overview import CellState, QueueStanding
+from corral.model.queue_views import CellState, QueueStanding
 from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import RoleAsk
 from corral.scheduler import TasksLeaving
-from corral.scheduler.lending import lending, owned_devices
-from corral.scheduler.line import Line
-from corral.scheduler.overview import CellTreeView, ahead_of, in_line, queue_standings, waiting_line
+from corral.scheduler.queues.lending import lending, owned_devices
+from corral.scheduler.queues.queue_order import Line
+from corral.scheduler.views import CellTreeView, ahead_of, in_line, queue_standings, waiting_line
 from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import cluster, gang, node, role

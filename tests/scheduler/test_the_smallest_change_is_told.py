@@ -11,12 +11,12 @@ from msgspec import structs
 
 from corral.kernel.ids import JobId
 from corral.model.inventory import Node
-from corral.model.outlook import Change
 from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, ShareAsk, TopologyAsk
+from corral.model.start_estimates import Change
 from corral.scheduler import GangQueued, Policy, QueuesConfigured, explain, find_policy, plan
-from corral.scheduler.changing import MOST_CHANGES, smallest_changes
-from corral.scheduler.wishes import amounts, ladders
+from corral.scheduler.explain.relaxation import amounts, ladders
+from corral.scheduler.explain.smallest_change import MOST_CHANGES, smallest_changes
 from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role

@@ -11,8 +11,8 @@ from corral.kernel.ids import JobId
 from corral.model.queues import QueueSpec
 from corral.model.requests import GangRequest
 from corral.scheduler import Cluster, NodesSeen, UsageRecalled, find_policy, plan
-from corral.scheduler.overview.line import waiting_line
-from corral.scheduler.users import HALF_LIFE
+from corral.scheduler.queues.user_usage import HALF_LIFE
+from corral.scheduler.views.waiting_list import waiting_line
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, inventory, node, role
 

@@ -9,7 +9,7 @@ from corral.kernel.ids import JobId
 from corral.model.plan import Eviction, Rule
 from corral.model.queues import QueueSpec
 from corral.scheduler import Checkpointed, NodesSeen
-from corral.scheduler.returning import likely_back
+from corral.scheduler.preemption.return_estimate import likely_back
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, inventory, node, role
 

@@ -12,12 +12,12 @@ from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Unavailable
 from corral.model.accounts import User
 from corral.model.inventory import Device, Node
-from corral.model.writes import Holder
+from corral.model.store_writes import Holder
 from corral.service.actor import Actor
 from corral.service.service import Service
-from corral.storage.blobs import BlobStore
-from corral.storage.logs import LogStore
-from corral.storage.shelf import LogShelf
+from corral.storage.code_archives import BlobStore
+from corral.storage.log_files import LogStore
+from corral.storage.log_sources import LogShelf
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
-from corral.service.seal import Sealer, rotate_key
+from corral.service.secret_box import Sealer, rotate_key
 from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, BOB, KEY, ROOT, job_text

@@ -12,10 +12,10 @@ import pytest
 
 from corral.kernel.errors import Forbidden, InvalidInput, NotFound, TooLarge, TooManyRequests, Unavailable
 from corral.kernel.ids import JobId
-from corral.model.objects import Birth, ObjectRef
+from corral.model.kubernetes_objects import Birth, ObjectRef
+from corral.model.store_writes import ControlBatch
 from corral.model.views import Amount
-from corral.model.writes import ControlBatch
-from corral.service.allowance import Allowance
+from corral.service.jobs.account_limits import Allowance
 from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, BOB, ROOT

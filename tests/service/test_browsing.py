@@ -10,10 +10,10 @@ import pytest
 
 from corral.kernel.errors import CorralError
 from corral.service.actor import Actor
-from corral.service.paging import name_at, name_cursor
+from corral.service.list_cursor import name_at, name_cursor
 from corral.service.service import Service
-from corral.storage import browsing
-from corral.storage.browsing import PIECE
+from corral.storage import folder_browser as browsing
+from corral.storage.folder_browser import PIECE
 from corral.store import Store
 from tests.service.conftest import ROOT
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, NotFound, Unavailable
-from corral.model.documents import Applied
+from corral.model.document_revisions import Applied
 from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.store import Store

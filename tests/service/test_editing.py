@@ -11,8 +11,8 @@ from corral.kernel.errors import Conflict, Forbidden, InvalidInput
 from corral.kernel.ids import JobId
 from corral.model.accounts import Group, QueueRecord
 from corral.model.inventory import Node
-from corral.model.objects import Birth, ObjectRef
-from corral.model.writes import IntentKind
+from corral.model.kubernetes_objects import Birth, ObjectRef
+from corral.model.store_writes import IntentKind
 from corral.service.actor import Actor
 from corral.service.service import Service
 from corral.spec.errors import SpecError

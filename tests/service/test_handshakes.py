@@ -15,8 +15,8 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from corral.service.handshakes import Acceptor, Gate, uvicorns_terms
-from corral.service.kin import NAME, Kin, make_kin
+from corral.service.mutual_tls import NAME, Kin, make_kin
+from corral.service.tls_acceptor import Acceptor, Gate, uvicorns_terms
 
 MOST = 3
 

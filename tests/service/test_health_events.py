@@ -8,8 +8,8 @@ import pytest
 
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Unavailable
+from corral.model.store_writes import ServerEvent
 from corral.model.views import Readiness
-from corral.model.writes import ServerEvent
 from corral.service.health_events import DEGRADED, RECOVERED, Health, HealthWatch
 
 WELL: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.kernel.errors import Conflict
-from corral.model.documents import Applied
+from corral.model.document_revisions import Applied
 from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, ROOT, Door, job_text

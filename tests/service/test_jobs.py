@@ -16,13 +16,13 @@ from corral.model.placement import TaskPlacement
 from corral.model.records import ExitView, JobFilter, rfc3339
 from corral.model.runs import JobRun, RoleCount, TaskRun
 from corral.model.states import JobState, TaskState
+from corral.model.store_writes import AttemptWrite, ControlBatch, IntentKind, JobWrite, TaskWrite
 from corral.model.summary import summarize
-from corral.model.writes import AttemptWrite, ControlBatch, IntentKind, JobWrite, TaskWrite
 from corral.service.actor import Actor
-from corral.service.job_detail import HIDDEN
+from corral.service.jobs.job_detail import HIDDEN
 from corral.service.service import Service
 from corral.spec.errors import SpecError
-from corral.storage.logs import LogStore
+from corral.storage.log_files import LogStore
 from corral.store import Store
 from tests.service.conftest import ANN, BOB, KEY, ROOT, START, Door, job_text
 
@@ -293,7 +293,7 @@ async def test_a_job_knows_its_started_peers_and_reports(service: Service, store
 async def test_what_the_tasks_of_one_job_report_is_bounded_in_all(
     service: Service, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corral.service.inside.REPORTS_OF_A_JOB", 40_000)
+    monkeypatch.setattr("corral.service.task_access.REPORTS_OF_A_JOB", 40_000)
     job, other = await _submit(service), await _submit(service, job_text("other"))
     actor = await service.authenticate(mint_job_token(KEY, job, START + 1000))
     for _ in range(2):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.service.kin import NAME, Kin, make_kin
+from corral.service.mutual_tls import NAME, Kin, make_kin
 
 KEY = bytes(range(32))
 

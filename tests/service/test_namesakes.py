@@ -7,7 +7,7 @@ import json
 import pytest
 from sqlalchemy import update
 
-from corral.control.accounts import FIRST_ALLOTTED, Accounts
+from corral.control.system_accounts import FIRST_ALLOTTED, Accounts
 from corral.kernel.errors import Conflict, Forbidden
 from corral.kernel.ids import JobId
 from corral.model.accounts import Group, User

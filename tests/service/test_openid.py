@@ -21,7 +21,7 @@ from corral.model.accounts import Group, User
 from corral.service.openid import OpenId, OpenIdSettings, Person
 from corral.service.openid.claims import account_name, find, person_of
 from corral.service.openid.provider import Provider
-from corral.service.seal import Sealer
+from corral.service.secret_box import Sealer
 from corral.service.service import Service
 
 NOW = 1_700_000_000.0

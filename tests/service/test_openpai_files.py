@@ -11,7 +11,7 @@ import pytest
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
 from corral.model.accounts import User
 from corral.model.inventory import Node
-from corral.service.seal import Sealer
+from corral.service.secret_box import Sealer
 from corral.service.service import Service
 from corral.spec.openpai.protocol import ProtocolError, read_protocol
 from corral.spec.openpai.translation import to_job, to_protocol

@@ -15,7 +15,7 @@ from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.model.accounts import Group, User
 from corral.model.openpai_import import ImportGroup, ImportJob, ImportToken, ImportUser, OpenPaiImport
-from corral.service.credentials import IMPORTED_PREFIX, imported_hash
+from corral.service.people.credentials import IMPORTED_PREFIX, imported_hash
 from corral.service.service import Service
 from tests.service.conftest import ANN, ROOT
 

@@ -11,11 +11,11 @@ import pytest
 from corral.kernel.errors import Conflict
 from corral.model.accounts import QueueRecord
 from corral.model.inventory import Device, Node
-from corral.service.openpai_refusals import OpenPaiRefusal
+from corral.service.openpai.errors import OpenPaiRefusal
 from corral.service.service import Service
+from corral.spec.job_reader import load_job
 from corral.spec.openpai.names import PROTOCOL
 from corral.spec.openpai.protocol import ProtocolError
-from corral.spec.reading import load_job
 from corral.store import Store
 from tests.service.conftest import ANN, START, Door
 from tests.spec.openpai_files import job_file, role_of

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from corral.service.actor import Actor
-from corral.service.refusal_words import refusal
-from corral.service.rules import (
+from corral.service.access.refusal_message import refusal
+from corral.service.access.rules import (
     ACTIONS,
     ADMINISTRATION,
     MANAGING,
@@ -19,6 +18,7 @@ from corral.service.rules import (
     Resource,
     decide,
 )
+from corral.service.actor import Actor
 
 ANN = Actor("ann", queues=("gold",), storages=("data",))
 BOB = Actor("bob")

@@ -12,7 +12,7 @@ from corral.kernel.errors import Forbidden, InvalidInput, NotFound, Unauthentica
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import mint_job_token, verify_job_token
 from corral.model.accounts import Group
-from corral.service.credentials import digest
+from corral.service.people.credentials import digest
 from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, BOB, KEY, ROOT, START, job_text

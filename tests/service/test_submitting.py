@@ -15,7 +15,7 @@ from corral.model.accounts import Group, QueueRecord
 from corral.model.inventory import Node
 from corral.model.records import JobFilter
 from corral.service.actor import Actor
-from corral.service.seal import Sealer
+from corral.service.secret_box import Sealer
 from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.store import Store

@@ -7,9 +7,9 @@ import pytest
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from corral.model.accounts import ADMIN_GROUP, Group, User
 from corral.service.actor import Actor
-from corral.service.managing import QueueLimits
+from corral.service.configuration.queue_managers import QueueLimits
+from corral.service.people.groups import Grants
 from corral.service.service import Service
-from corral.service.teams import Grants
 from tests.service.conftest import BOB, ROOT, Door, job_text
 
 QUEUES = "kind: Queue\nname: vision\nlimit: {devices: 8}\n---\nkind: Queue\nname: vision-night\nparent: vision\n"

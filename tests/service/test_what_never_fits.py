@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.kernel.ids import JobId, TaskKey
-from corral.model.asks import gang_terms
 from corral.model.inventory import Device, Node
-from corral.service.capacity import Capacity, impossible
+from corral.model.request_builder import gang_terms
+from corral.service.jobs.capacity import Capacity, impossible
 from corral.spec.job import UnifiedJob
-from corral.spec.reading import load_job
+from corral.spec.job_reader import load_job
 from tests.examples import examples
 from tests.scheduler.machines import cluster, place
 

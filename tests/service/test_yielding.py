@@ -10,7 +10,7 @@ from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from corral.kernel.ids import JobId
 from corral.model.cordons import CORDONS_CHANGED
 from corral.model.receipts import LedgerEntry, Receipt
-from corral.model.writes import ControlBatch, IntentKind
+from corral.model.store_writes import ControlBatch, IntentKind
 from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, BOB, ROOT, START, job_text

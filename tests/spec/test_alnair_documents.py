@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.frameworks.reading import load_runnable_job
+from corral.frameworks.runnable_job import load_runnable_job
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
-from corral.spec.reading import load_job
+from corral.spec.job_reader import load_job
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "alnair"
 

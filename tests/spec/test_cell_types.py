@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from corral.devices.described import described_inventory
-from corral.scheduler.index import EngineIndex
-from corral.scheduler.tree import Tree
+from corral.scheduler.cluster.engine_index import EngineIndex
+from corral.scheduler.cluster.topology_tree import Tree
 from corral.spec.cluster import ClusterDocument, load_cluster
 from corral.spec.errors import SpecError
-from corral.spec.machines import PinnedCell, TypeLevel
-from corral.spec.quotas import census
+from corral.spec.expanded_machines import PinnedCell, TypeLevel
+from corral.spec.quota_check import census
 
 TYPES = """
 cellTypes:

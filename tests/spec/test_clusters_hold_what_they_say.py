@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from corral.devices.described import described_inventory
 from corral.kernel.units import DEVICE
-from corral.scheduler.tree import Tree
-from corral.spec import ranges
+from corral.scheduler.cluster.topology_tree import Tree
+from corral.spec import hostlists
 from corral.spec.cluster import load_cluster
-from corral.spec.documents import load_document
+from corral.spec.configuration_file import load_document
 from corral.spec.errors import SpecError
-from corral.spec.quotas import capacity, census
+from corral.spec.quota_check import capacity, census
 from tests.examples import examples
 
 Document = dict[str, Any]
@@ -83,8 +83,8 @@ def test_a_document_that_was_written_out_is_the_same_cluster(
     document, _ = drawn
     alone: list[Document] = []
     for cell in document["cells"]:
-        names = ranges.expand(cell["name"])
-        nodes = ranges.expand(cell["nodes"]) if "nodes" in cell else []
+        names = hostlists.expand(cell["name"])
+        nodes = hostlists.expand(cell["nodes"]) if "nodes" in cell else []
         each = len(nodes) // len(names)
         for at, name in enumerate(names):
             part = {"nodes": nodes[at * each : (at + 1) * each]} if nodes else {}
@@ -96,7 +96,7 @@ def test_a_document_that_was_written_out_is_the_same_cluster(
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=20, unique=True), st.sampled_from(["node", "r[1-2]n", "a-"]))
 def test_names_in_brackets_are_the_names_one_by_one(numbers: list[int], prefix: str) -> None:
     text = f"{prefix}[{','.join(map(str, numbers))}]"
-    assert ranges.expand(text) == [f"{name}{number}" for name in ranges.expand(prefix) for number in numbers]
+    assert hostlists.expand(text) == [f"{name}{number}" for name in hostlists.expand(prefix) for number in numbers]
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,12 @@ def test_names_in_brackets_are_the_names_one_by_one(numbers: list[int], prefix: 
 )
 def test_brackets_that_cannot_be_read_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"brackets|numbers|backwards|stands for more"):
-        ranges.expand(text)
+        hostlists.expand(text)
 
 
 def test_brackets_are_bounded_before_they_are_written_out() -> None:
     with pytest.raises(ValueError, match="stands for more than 200000 names"):
-        ranges.expand("a[1-1000]b[1-1000]c[1-1000]")
+        hostlists.expand("a[1-1000]b[1-1000]c[1-1000]")
     with pytest.raises(SpecError, match="stands for more than"):
         load_cluster({"racks": {"r[1-200000]": {"nodes": "n[1-200000]x[1-2]"}}})
 

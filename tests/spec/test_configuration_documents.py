@@ -9,11 +9,11 @@ import pytest
 from corral.model.queue_specs import queue_spec
 from corral.model.queues import CellQuota, QueueSpec, Reclaim, WithinQueue
 from corral.spec.cluster import ClusterDocument, load_cluster
-from corral.spec.documents import identity, load_document
+from corral.spec.configuration_file import identity, load_document
 from corral.spec.errors import SpecError
 from corral.spec.policy import PolicyDocument
 from corral.spec.queue import QueueDocument
-from corral.spec.quotas import capacity, quota_findings
+from corral.spec.quota_check import capacity, quota_findings
 
 SITE = """
 kind: Cluster

@@ -12,9 +12,9 @@ from hypothesis import given
 
 from corral.spec.crd import crd_text, object_schema, schema_digest, unifiedjob_crd
 from corral.spec.job import JobSpec
-from corral.spec.objects import Condition, ObjectState, RoleState, UnifiedJobKind
-from corral.spec.objectstatus import ObjectStatus
-from corral.spec.reading import load_job
+from corral.spec.job_objects import Condition, ObjectState, RoleState, UnifiedJobKind
+from corral.spec.job_reader import load_job
+from corral.spec.object_status import ObjectStatus
 from tests.spec.test_roundtrip import FEW, short_jobs
 
 KNOWN = {

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from corral.spec.cluster import ClusterDocument
-from corral.spec.documents import load_document
+from corral.spec.configuration_file import load_document
 from corral.spec.errors import SpecError
-from corral.spec.hived import HivedCluster, HivedPhysicalCell
-from corral.spec.hived_bridge import cluster_of
-from corral.spec.hived_export import hived_from
+from corral.spec.hived.configuration import HivedCluster, HivedPhysicalCell
+from corral.spec.hived.exporter import hived_from
+from corral.spec.hived.importer import cluster_of
 from corral.spec.queue import QueueDocument
 from tests.spec.test_hived_becomes_documents import PAI
 

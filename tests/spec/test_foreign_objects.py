@@ -17,11 +17,11 @@ from corral.model.states import JobState
 from corral.model.states import TaskState as LauncherTask
 from corral.spec.dialects import object_kinds
 from corral.spec.dialects.alnair_object import AlnairKind
-from corral.spec.dialects.definitions import definition_files, definitions
+from corral.spec.dialects.foreign_crds import definition_files, definitions
 from corral.spec.dialects.framework_object import FrameworkKind
-from corral.spec.dialects.hived_pod import SCHEDULING_SPEC
-from corral.spec.objects import NOW, Condition, ObjectState, RoleState, TaskState, UnifiedJobKind, Wish
-from corral.spec.reading import load_job
+from corral.spec.dialects.hived_annotation import SCHEDULING_SPEC
+from corral.spec.job_objects import NOW, Condition, ObjectState, RoleState, TaskState, UnifiedJobKind, Wish
+from corral.spec.job_reader import load_job
 from tests.spec import test_alnair_documents as alnair
 from tests.spec import test_framework_documents as frameworks
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.spec.reading import load_job
-from corral.spec.short import ShortJob
+from corral.spec.job_reader import load_job
+from corral.spec.short_form import ShortJob
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "job-file.md").read_text()

@@ -11,13 +11,13 @@ import pytest
 from corral.devices.described import described_inventory
 from corral.model.queue_specs import queue_spec
 from corral.model.queues import CellQuota
-from corral.scheduler.tree import Tree
+from corral.scheduler.cluster.topology_tree import Tree
 from corral.spec.cluster import ClusterDocument, load_cluster
-from corral.spec.documents import load_document
+from corral.spec.configuration_file import load_document
 from corral.spec.errors import SpecError
 from corral.spec.policy import PolicyDocument
 from corral.spec.queue import QueueDocument
-from corral.spec.quotas import quota_findings
+from corral.spec.quota_check import quota_findings
 
 PAI = """
 physicalCluster:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from corral.scheduler.hived import HivedAlgorithm
-from corral.spec.documents import is_configuration
+from corral.scheduler.planners.hived.algorithm import HivedAlgorithm
+from corral.spec.configuration_file import is_configuration
 from corral.spec.errors import SpecError, path_text
-from corral.spec.hived import load_hived
+from corral.spec.hived.configuration import load_hived
 from tests.scheduler.hived_clusters import read_cases
 
 TEXT = """

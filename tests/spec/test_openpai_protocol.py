@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from corral.spec.errors import SpecError
+from corral.spec.openpai.command_template import render
 from corral.spec.openpai.hived import hived_terms
 from corral.spec.openpai.protocol import ProtocolError, is_protocol, read_protocol
-from corral.spec.openpai.rendering import render
 from tests.spec.openpai_files import MINIMAL, job_file, recorded, role_of, samples
 
 RECORDED_LENGTH = 300

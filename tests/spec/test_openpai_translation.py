@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
+from corral.spec.job_reader import load_job, read_job
+from corral.spec.openpai.command_template import render
 from corral.spec.openpai.hived import hived_terms
 from corral.spec.openpai.protocol import ProtocolError, read_protocol
-from corral.spec.openpai.rendering import render
 from corral.spec.openpai.report import report
 from corral.spec.openpai.translation import (
     MASK,
@@ -30,7 +31,6 @@ from corral.spec.openpai.translation import (
     to_job,
     to_protocol,
 )
-from corral.spec.reading import load_job, read_job
 from tests.spec.openpai_files import MINIMAL, job_file, role_of, samples
 
 HUSH = "hush-hush-value"

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.spec.errors import SpecError
-from corral.spec.openpai.own_file import MASK, without_secrets
-from corral.spec.reading import OwnFile, read_job
-from corral.spec.source import parse_source
+from corral.spec.job_reader import OwnFile, read_job
+from corral.spec.openpai.secret_masking import MASK, without_secrets
+from corral.spec.yaml_source import parse_source
 from tests.spec.openpai_files import MINIMAL, job_file
 
 SHORT = "# my job\nname: digits   # the best\nroles:\n  worker: {command: 'echo hi'}  # that is all\n"

@@ -6,7 +6,7 @@ import pytest
 
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
-from corral.spec.reading import load_job
+from corral.spec.job_reader import load_job
 
 TEXT = """\
 name: train-<% $parameters.size %>

@@ -8,8 +8,8 @@ import pytest
 
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
-from corral.spec.reading import BUILT_IN_JOB_TYPES, load_job
-from corral.spec.source import MAX_DEPTH
+from corral.spec.job_reader import BUILT_IN_JOB_TYPES, load_job
+from corral.spec.yaml_source import MAX_DEPTH
 
 LINE_OF_ROLE = "name: a\nroles:\n  w:\n    command: [x]\n    {}\n"
 

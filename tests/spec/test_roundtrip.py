@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.spec.job import JobSpec, Metadata, ReplicaSpec, UnifiedJob
-from corral.spec.reading import load_job
+from corral.spec.job_reader import load_job
 from corral.spec.role import Role
 from corral.spec.schema import canonical_schema, short_schema
-from corral.spec.shortening import short_form
+from corral.spec.short_form_writer import short_form
 from tests.examples import examples
 
 FEW = settings(max_examples=examples(40))

@@ -19,7 +19,7 @@ from corral.spec.schema import (
     queue_schema,
     short_schema,
 )
-from corral.spec.source import parse_source
+from corral.spec.yaml_source import parse_source
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = {

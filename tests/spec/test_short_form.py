@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from corral.spec.job import UnifiedJob
-from corral.spec.reading import load_job
+from corral.spec.job_reader import load_job
 
 ISSUE = """\
 name: digits

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from corral.spec.cluster import load_cluster
 from corral.spec.errors import SpecError
-from corral.spec.reading import load_job
-from corral.spec.source import MAX_BYTES, MAX_DEPTH, parse_source, plain_json
+from corral.spec.job_reader import load_job
+from corral.spec.yaml_source import MAX_BYTES, MAX_DEPTH, parse_source, plain_json
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [{','.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(12)

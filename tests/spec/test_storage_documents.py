@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from corral.model.configuration import canonical, configuration_of, to_document
-from corral.spec.documents import identity, load_document
+from corral.spec.configuration_file import identity, load_document
 from corral.spec.errors import SpecError
-from corral.spec.reading import load_job
-from corral.spec.shortening import short_form
+from corral.spec.job_reader import load_job
+from corral.spec.short_form_writer import short_form
 from corral.spec.storage import StorageDocument
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from corral.spec.errors import SpecError
-from corral.spec.reading import load_job
+from corral.spec.job_reader import load_job
 from tests.spec.openpai_files import job_file
 
 FILE = "name: sweep\nparameters: {lr: 0.1}\nroles: {worker: {command: 'train <% $parameters.lr %>', env: {A: '1e5'}}}\n"

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from corral.spec.documents import load_document
+from corral.spec.configuration_file import load_document
+from corral.spec.document_splitter import Sort, joined, left_out, parts_of
 from corral.spec.errors import SpecError
-from corral.spec.reading import TEXT_UNDER, read_job
-from corral.spec.streams import Sort, joined, left_out, parts_of
+from corral.spec.job_reader import TEXT_UNDER, read_job
 from tests.spec.test_framework_documents import framework
 
 FRAMEWORK = json.dumps(framework(), indent=1) + "\n"

@@ -6,7 +6,7 @@ import pytest
 
 from corral.spec.cluster import ClusterDocument, load_cluster
 from corral.spec.errors import SpecError
-from corral.spec.switches import is_switches, read_switches
+from corral.spec.slurm_topology import is_switches, read_switches
 
 TREE = """
 # a fat tree

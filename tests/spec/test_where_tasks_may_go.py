@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from corral.kernel.ids import JobId, TaskKey
-from corral.model.asks import gang_terms
+from corral.model.request_builder import gang_terms
 from corral.model.requests import Company, Expression, GangRequest, NodeRules, ShareAsk, Toleration
 from corral.spec.cluster import load_cluster
 from corral.spec.errors import SpecError
-from corral.spec.reading import load_job
-from corral.spec.shortening import short_form
+from corral.spec.job_reader import load_job
+from corral.spec.short_form_writer import short_form
 
 
 def asked(text: str) -> GangRequest:

@@ -9,11 +9,11 @@ from typing import Any
 from fsspec.implementations.memory import MemoryFileSystem
 
 from corral.kernel.ids import AttemptId, attempt_id
-from corral.storage.archive import ArchivedLog, LogArchive
-from corral.storage.archiver import Growing, LogArchiver
-from corral.storage.logs import LogFile, LogStore
-from corral.storage.remote import RemoteFolder
-from corral.storage.shelf import LogShelf
+from corral.storage.log_archive import ArchivedLog, LogArchive
+from corral.storage.log_archiver import Growing, LogArchiver
+from corral.storage.log_files import LogFile, LogStore
+from corral.storage.log_sources import LogShelf
+from corral.storage.remote_folder import RemoteFolder
 
 JOB = "01jd3c9x8aaaa"
 TASK = attempt_id(JOB, 0, "worker", 0, 0)

@@ -11,8 +11,8 @@ import fsspec
 import pytest
 
 from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
-from corral.storage.browsing import PIECE, Account, Browser, Listing, LocalFolder, RemoteStorage, parts_of
 from corral.storage.call_slots import AT_ONCE, PER_USER, CallSlots
+from corral.storage.folder_browser import PIECE, Account, Browser, Listing, LocalFolder, RemoteStorage, parts_of
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from corral.kernel.errors import InvalidInput, NotFound, TooLarge
 from corral.runtime.unpack import Limits, UnsafeArchive, check, unpack
-from corral.storage.blobs import BlobStore
+from corral.storage.code_archives import BlobStore
 from corral.workers.pool import Workers
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from corral.kernel.errors import InvalidInput, NotFound, Unavailable
-from corral.storage.blobs import BlobStore
-from corral.storage.remote import RemoteFolder, open_folder
+from corral.storage.code_archives import BlobStore
+from corral.storage.remote_folder import RemoteFolder, open_folder
 from corral.workers.pool import Workers
 from tests.storage.test_code_archives import archive, entry, stream
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.kernel.ids import AttemptId, attempt_id
-from corral.storage.archive import ArchivedLog, LogArchive
-from corral.storage.archiver import LogArchiver
+from corral.storage.log_archive import ArchivedLog, LogArchive
+from corral.storage.log_archiver import LogArchiver
 from tests.storage.moody import JOB, TASK, Machine, Moody, whole
 
 

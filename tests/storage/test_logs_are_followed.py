@@ -12,7 +12,7 @@ import pytest
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.kernel.ids import AttemptId
 from corral.storage import inotify
-from corral.storage.logs import LogStore
+from corral.storage.log_files import LogStore
 
 ATTEMPT = AttemptId("0123456789abc.0.worker.0.0")
 

@@ -14,7 +14,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from corral.kernel.errors import InvalidInput, NotFound, Unavailable
-from corral.storage.stage import Done, Progress, stage
+from corral.storage.staging import Done, Progress, stage
 
 
 @pytest.fixture

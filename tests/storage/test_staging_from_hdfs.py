@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from corral.kernel.errors import NotFound, Unavailable
-from corral.storage.archive import LogArchive
-from corral.storage.hadoop import plain_words
-from corral.storage.remote import open_folder
+from corral.storage.hdfs import plain_words
+from corral.storage.log_archive import LogArchive
+from corral.storage.remote_folder import open_folder
 from tests.endtoend.platform import Platform, one
 from tests.reserved import free_port
 from tests.storage.moody import JOB, TASK, Machine, whole

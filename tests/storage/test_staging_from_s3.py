@@ -12,7 +12,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from corral.storage.stage import _copy
+from corral.storage.staging import _copy
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -14,7 +14,16 @@ from corral.model.placement import TaskPlacement
 from corral.model.records import JobSummary, TaskCounts, rfc3339
 from corral.model.runs import JobRun, TaskRun
 from corral.model.states import TaskState
-from corral.model.writes import AttemptWrite, ControlBatch, FactWrite, Holder, JobWrite, LiveJob, NewJob, TaskWrite
+from corral.model.store_writes import (
+    AttemptWrite,
+    ControlBatch,
+    FactWrite,
+    Holder,
+    JobWrite,
+    LiveJob,
+    NewJob,
+    TaskWrite,
+)
 
 START = 1_700_000_000.0
 _numbers = itertools.count(1)

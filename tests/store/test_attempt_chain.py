@@ -8,7 +8,7 @@ from corral.kernel.ids import JobId, TaskKey, attempt_id
 from corral.model.attempts import BEFORE_ALL, AttemptNumber
 from corral.model.runs import JobRun, RoleCount, TaskRun
 from corral.model.states import JobState, TaskState
-from corral.model.writes import AttemptWrite, JobWrite, TaskWrite
+from corral.model.store_writes import AttemptWrite, JobWrite, TaskWrite
 from corral.store import Store, attempt_views
 from tests.store.makers import ME, START, batch, new_job
 

@@ -13,7 +13,7 @@ from corral.model.commands import EngineCommand, ForgetTask, StartTask, StopTask
 from corral.model.inventory import Device, Node
 from corral.model.records import JobFilter
 from corral.model.runs import JobRun, RoleCount
-from corral.model.writes import JobWrite, LiveJob, TaskWrite
+from corral.model.store_writes import JobWrite, LiveJob, TaskWrite
 from corral.store import LeadershipLost, Store
 from tests.store.makers import ME, OTHER, START, Ticking, attempted, batch, ended, new_job, running_task, told
 

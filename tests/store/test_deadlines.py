@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 
 from corral.kernel.errors import Unavailable
 from corral.store import Store, open_store
-from corral.store import connect as connecting
-from corral.store.deadlines import Limits
+from corral.store import connections as connecting
+from corral.store.call_deadlines import Limits
 from corral.store.writer import Transaction
 from tests.databases import sqlite_store
 from tests.store.makers import Ticking, new_job

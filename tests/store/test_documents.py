@@ -8,7 +8,7 @@ import pytest
 
 from corral.kernel.errors import Conflict, InvalidInput
 from corral.model.accounts import AuditWrite, QueueRecord
-from corral.model.documents import CONFIGURED, DocumentChange
+from corral.model.document_revisions import CONFIGURED, DocumentChange
 from corral.store import Store, open_store
 from tests.store.makers import START, Ticking
 

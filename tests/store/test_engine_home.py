@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.engines.local.home import home_of, is_same
-from corral.model.writes import EngineHome, Holder, home_of_engine
+from corral.engines.local.engine_identity import home_of, is_same
+from corral.model.store_writes import EngineHome, Holder, home_of_engine
 from corral.store import Store
 from tests.store.makers import ME, OTHER, Ticking, batch, new_job, running_task
 

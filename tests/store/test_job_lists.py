@@ -16,7 +16,7 @@ from corral.model.outcome import Completion, ExitClass
 from corral.model.records import JOB_ORDERS, JobFilter, JobSummary
 from corral.model.runs import TaskRun
 from corral.model.states import TaskState
-from corral.model.writes import NewJob, TaskWrite
+from corral.model.store_writes import NewJob, TaskWrite
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
 from tests.examples import examples

@@ -9,7 +9,7 @@ import pytest
 
 from corral.kernel.errors import Conflict
 from corral.store import Store
-from corral.store.kept import Kept
+from corral.store.key_values import Kept
 
 
 def thing(name: str, body: str, at: float = 1.0) -> Kept:

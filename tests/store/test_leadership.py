@@ -11,7 +11,7 @@ from sqlalchemy import insert
 from sqlalchemy.exc import DBAPIError
 
 from corral.store import LeadershipLost, Store, open_store, tables
-from corral.store.connect import lock_order, parse_url, writer_engine
+from corral.store.connections import lock_order, parse_url, writer_engine
 from tests.store.makers import ME, OTHER, Ticking
 from tests.testbeds.postgresql import PostgresServer
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from corral.control.lead import LEASE_SECONDS, Leadership
+from corral.control.lease import LEASE_SECONDS, Leadership
 from corral.store import Store, open_store, tables
-from corral.store import deadlines as bounds
+from corral.store import call_deadlines as bounds
 from corral.store.writer import Transaction
 from tests.databases import sqlite_store
 from tests.store.makers import ME, OTHER, Ticking

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from corral.model.objects import ObjectLink, ObjectRef
+from corral.model.kubernetes_objects import ObjectLink, ObjectRef
 from corral.store import Store
 from tests.store.makers import new_job
 

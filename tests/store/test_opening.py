@@ -22,8 +22,8 @@ from sqlalchemy import Connection, Engine, event, inspect, text
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.model.accounts import User
 from corral.store import Store, open_store
-from corral.store import connect as connecting
-from corral.store.connect import filesystem, parse_url, reader_engine, writer_engine
+from corral.store import connections as connecting
+from corral.store.connections import filesystem, parse_url, reader_engine, writer_engine
 from corral.store.schema import HEAD, KNOWN, MIGRATIONS, bring_up, version_of
 from corral.store.tables import metadata
 from tests.databases import sqlite_store

@@ -15,7 +15,7 @@ from corral.model.phases import phase
 from corral.model.records import TaskCounts
 from corral.model.runs import JobRun, Retries
 from corral.model.states import JobState
-from corral.model.writes import IntentKind, JobWrite, NewJob
+from corral.model.store_writes import IntentKind, JobWrite, NewJob
 from corral.store import Store
 from tests.store.makers import ME, START, batch, new_job
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from corral.control.lead import Leadership
+from corral.control.lease import Leadership
 from corral.kernel.errors import Unavailable
 from corral.store import Store, open_store
 from tests.store.makers import ME, Ticking, batch, new_job, told

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from corral.model.accounts import Token, User
 from corral.model.records import JobFilter
-from corral.model.writes import NewJob
+from corral.model.store_writes import NewJob
 from corral.store import Store, open_store, retention
 from tests.store.makers import ME, START, Ticking, batch, ended, new_job
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corral.model.writes import ServerEvent
+from corral.model.store_writes import ServerEvent
 from corral.store import Store
 from tests.store.makers import START, new_job
 

@@ -9,7 +9,7 @@ import pytest
 
 from corral.kernel.errors import TooManyRequests
 from corral.model.accounts import User
-from corral.model.writes import NewJob, SubmitLimit
+from corral.model.store_writes import NewJob, SubmitLimit
 from corral.store import Store, open_store
 from tests.store.makers import START, Ticking, new_job
 

@@ -13,7 +13,7 @@ from corral.kernel.ids import JobId, attempt_id
 from corral.model.accounts import Group, QueueRecord
 from corral.model.records import TaskCounts
 from corral.model.runs import JobRun, RoleCount
-from corral.model.writes import IntentKind, JobWrite, NewJob
+from corral.model.store_writes import IntentKind, JobWrite, NewJob
 from corral.store import Store, tables
 from corral.store.job_writes import CHECKPOINT_SECONDS
 from corral.store.writer import Transaction

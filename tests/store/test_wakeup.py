@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.model.writes import IntentKind
+from corral.model.store_writes import IntentKind
 from corral.store import Store, open_store
 from tests.store.makers import ME, START, Ticking, batch, ended, new_job
 

@@ -9,7 +9,7 @@ from corral.model.accounts import AuditWrite
 from corral.model.cordons import CORDONS_CHANGED, Cordon, Drain
 from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
-from corral.model.writes import ControlBatch
+from corral.model.store_writes import ControlBatch
 from corral.store import Store
 from tests.store.makers import ME, START, new_job
 

@@ -12,7 +12,7 @@ import time
 
 from corral.kernel.ids import job_id
 from corral.model.records import JobSummary, rfc3339
-from corral.model.writes import NewJob
+from corral.model.store_writes import NewJob
 from corral.store import open_store
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.kernel.errors import TooManyRequests
+from corral.workers.fair_semaphore import Turns
 from corral.workers.pool import CALLER, Workers
-from corral.workers.turns import Turns
 
 
 def test_callers_take_turns_and_each_keeps_its_order() -> None:

@@ -6,9 +6,9 @@ from typing import Final
 
 from fastapi import APIRouter, FastAPI
 
+from corral.api.json_responses import Json
 from corral.api.openpai import (
     alerts,
-    authn,
     clusters,
     groups,
     info,
@@ -17,7 +17,8 @@ from corral.api.openpai import (
     kubernetes,
     launcher,
     oidc,
-    pages,
+    portal_redirects,
+    sign_in,
     storages,
     tasks,
     templates,
@@ -25,10 +26,9 @@ from corral.api.openpai import (
     users,
     yarn_jobs,
 )
-from corral.api.wire import Json
 
 MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
-    ("/api/v2", authn.router),
+    ("/api/v2", sign_in.router),
     ("/api/v2", oidc.router),
     ("/api/v2/tokens", tokens.router),
     ("/api/v2/users", users.router),
@@ -44,7 +44,7 @@ MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
     ("/api/v2", kubernetes.router),
     ("/api/v2", alerts.router),
     ("/api/internal", tasks.internal),
-    ("/api/v1", authn.router),
+    ("/api/v1", sign_in.router),
     ("/api/v1", oidc.router),
     ("/api/v1", info.legacy),
     ("/api/v1", clusters.router),
@@ -60,6 +60,6 @@ MOUNTS: Final[tuple[tuple[str, APIRouter], ...]] = (
 
 def mount(app: FastAPI) -> None:
     """Mount OpenPAI's API on `app`, outside of Corral's own OpenAPI document."""
-    app.include_router(pages.router, include_in_schema=False)
+    app.include_router(portal_redirects.router, include_in_schema=False)
     for prefix, router in MOUNTS:
         app.include_router(router, prefix=prefix, default_response_class=Json, include_in_schema=False)

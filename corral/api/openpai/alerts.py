@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from corral.api.callers import service_of
+from corral.api.authentication import service_of
+from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller
-from corral.api.wire import Json
 
 router = APIRouter()
 

@@ -10,14 +10,14 @@ import msgspec
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from corral.api.addresses import address_key
-from corral.api.callers import check_room, service_of
-from corral.api.connections import signed_in
-from corral.api.limits import Counting
+from corral.api.authentication import check_room, service_of
+from corral.api.client_addresses import address_key
+from corral.api.connection_limits import signed_in
+from corral.api.rate_limits import Counting
 from corral.kernel.errors import Unauthenticated
-from corral.model.writes import SubmitLimit
+from corral.model.store_writes import SubmitLimit
 from corral.service.actor import Actor
-from corral.service.openpai_refusals import administrators_only, applications_not_allowed, bad_token, guest
+from corral.service.openpai.errors import administrators_only, applications_not_allowed, bad_token, guest
 
 APPLICATION: Final = "application"
 """The kind of tokens for programs: they do not expire, and some calls refuse them."""

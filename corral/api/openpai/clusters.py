@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Request
 
-from corral.api.callers import service_of
-from corral.api.openpai.bodies import body_of
+from corral.api.authentication import service_of
+from corral.api.json_responses import Json
 from corral.api.openpai.callers import Administrator, AnyCaller
-from corral.api.wire import Json
-from corral.service.openpai_clusters import check_name
+from corral.api.openpai.request_bodies import body_of
+from corral.service.openpai.virtual_clusters import check_name
 
 router = APIRouter()
 

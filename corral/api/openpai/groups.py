@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Request
 
-from corral.api.callers import service_of
-from corral.api.openpai.bodies import body_of, read
+from corral.api.authentication import service_of
+from corral.api.json_responses import Json
 from corral.api.openpai.callers import Administrator, AdministratorInPerson, AnyCaller
+from corral.api.openpai.request_bodies import body_of, read
 from corral.api.openpai.users import Update
-from corral.api.wire import Json
 from corral.model.openpai_accounts import GroupChanges
-from corral.service.openpai_refusals import bad_parameters
+from corral.service.openpai.errors import bad_parameters
 
 router = APIRouter()
 

@@ -7,7 +7,7 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 
-from corral.api.wire import Json
+from corral.api.json_responses import Json
 
 VERSION: Final = "v1.8.1"
 """The release of OpenPAI whose REST API is served."""

@@ -7,11 +7,11 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.datastructures import QueryParams
 
-from corral.api.callers import service_of
+from corral.api.authentication import service_of
+from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller
-from corral.api.wire import Json
 from corral.model.openpai import ORDERS, OpenPaiFilter
-from corral.service.openpai_refusals import OpenPaiRefusal, bad_parameters
+from corral.service.openpai.errors import OpenPaiRefusal, bad_parameters
 
 router = APIRouter()
 

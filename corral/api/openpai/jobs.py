@@ -9,12 +9,12 @@ import yaml
 from fastapi import APIRouter, Path, Request
 from starlette.responses import PlainTextResponse, Response
 
-from corral.api.callers import service_of
-from corral.api.openpai.bodies import body_of
+from corral.api.authentication import service_of
+from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller
-from corral.api.wire import Json
-from corral.service.openpai_refusals import OpenPaiRefusal, no_attempt, no_job
-from corral.spec.scalars import resolve
+from corral.api.openpai.request_bodies import body_of
+from corral.service.openpai.errors import OpenPaiRefusal, no_attempt, no_job
+from corral.spec.yaml_scalars import resolve
 
 router = APIRouter()
 

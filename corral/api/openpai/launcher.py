@@ -11,13 +11,13 @@ from typing import Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
 
-from corral.api.callers import service_of
+from corral.api.authentication import service_of
+from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller
-from corral.api.wire import Json
 from corral.kernel.errors import InvalidInput
 from corral.model import openpai_launcher as views
 from corral.model.openpai_launcher import Framework
-from corral.service.openpai_launcher import ACL, CLUSTER, COMPLETED_RETAIN_SECONDS
+from corral.service.openpai.framework_launcher import ACL, CLUSTER, COMPLETED_RETAIN_SECONDS
 
 router = APIRouter()
 

@@ -13,10 +13,10 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from corral.api import oidc
-from corral.api.callers import service_of
+from corral.api.authentication import service_of
 from corral.kernel.errors import InvalidInput
 from corral.model.views import SignedIn
-from corral.service.openpai_refusals import bad_parameters
+from corral.service.openpai.errors import bad_parameters
 
 router = APIRouter()
 

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request
 
-from corral.api.callers import service_of
+from corral.api.authentication import service_of
+from corral.api.json_responses import Json
 from corral.api.openpai.callers import Administrator, AnyCaller
-from corral.api.wire import Json
 from corral.kernel.errors import Forbidden, NotFound
 from corral.service.actor import Actor
-from corral.service.openpai_refusals import OpenPaiRefusal
-from corral.service.storages import Granted
+from corral.service.openpai.errors import OpenPaiRefusal
+from corral.service.storages.grants import Granted
 from corral.spec.storage import StorageDocument
 
 router = APIRouter()

@@ -9,16 +9,16 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response, StreamingResponse
 
-from corral.api.callers import service_of
+from corral.api.authentication import service_of
+from corral.api.json_responses import Json
+from corral.api.log_reader import LogSource, read_source
 from corral.api.openpai.callers import AnyCaller
+from corral.api.openpai.gateway_paths import CAME_BY
 from corral.api.openpai.jobs import Job, number_of, owner_and_name
-from corral.api.openpai.pylon import CAME_BY
-from corral.api.reading import LogSource, read_source
-from corral.api.streams import HoldsSignedLogs
-from corral.api.wire import Json
+from corral.api.stream_limits import HoldsSignedLogs
 from corral.model.openpai_views import LogLocation, LogLocations
-from corral.service.openpai_logs import SignedFolder, SignedLog, no_log
-from corral.service.openpai_refusals import OpenPaiRefusal, bad_token
+from corral.service.openpai.errors import OpenPaiRefusal, bad_token
+from corral.service.openpai.logs import SignedFolder, SignedLog, no_log
 
 router = APIRouter()
 internal = APIRouter()

@@ -8,12 +8,12 @@ from typing import Any, Final
 import msgspec
 from fastapi import APIRouter, Request
 
-from corral.api.callers import service_of
-from corral.api.openpai.bodies import document_of
+from corral.api.authentication import service_of
+from corral.api.json_responses import Json
+from corral.api.openpai.anonymous_reads import Reader
 from corral.api.openpai.callers import AnyCaller
-from corral.api.openpai.readers import Reader
-from corral.api.wire import Json
-from corral.service.openpai_templates import TemplateRefusal
+from corral.api.openpai.request_bodies import document_of
+from corral.service.openpai.templates import TemplateRefusal
 
 router = APIRouter()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from corral.api.callers import service_of
-from corral.api.openpai.authn import sign_in
+from corral.api.authentication import service_of
+from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller, Person
-from corral.api.wire import Json
+from corral.api.openpai.sign_in import sign_in
 
 router = APIRouter()
 

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Request
 
-from corral.api.callers import service_of
-from corral.api.guessing import guess
-from corral.api.openpai.bodies import body_of, read
+from corral.api.authentication import service_of
+from corral.api.json_responses import Json
 from corral.api.openpai.callers import AdministratorInPerson, AnyCaller, Person
-from corral.api.wire import Json
+from corral.api.openpai.request_bodies import body_of, read
+from corral.api.password_attempts import guess
 from corral.model.openpai_accounts import UserChanges
 from corral.service.actor import Actor
-from corral.service.openpai_refusals import bad_parameters
+from corral.service.openpai.errors import bad_parameters
 
 router = APIRouter()
 """The routes below `/users` of version 2."""

@@ -14,18 +14,18 @@ import msgspec
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
-from corral.api.callers import service_of
-from corral.api.openpai.bodies import document_of
+from corral.api.authentication import service_of
+from corral.api.json_responses import Json
+from corral.api.openpai.anonymous_reads import NOBODY, Reader
 from corral.api.openpai.callers import AnyCaller
 from corral.api.openpai.jobs import Accepted, as_yaml, value_of
-from corral.api.openpai.readers import NOBODY, Reader
+from corral.api.openpai.request_bodies import document_of
 from corral.api.openpai.tasks import folder_address
-from corral.api.wire import Json
 from corral.model.openpai import OpenPaiFilter
 from corral.model.openpai_views import JobDetail, JobLine
 from corral.service.actor import Actor
-from corral.service.openpai_refusals import OpenPaiRefusal
-from corral.service.openpai_v1 import LEGACY
+from corral.service.openpai.errors import OpenPaiRefusal
+from corral.service.openpai.v1 import LEGACY
 from corral.spec.openpai.v1 import OBSOLETE, OBSOLETE_WARNING
 
 router = APIRouter()

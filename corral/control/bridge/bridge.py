@@ -14,17 +14,17 @@ from typing import Any, Final
 
 import structlog
 
-from corral.control.bridge.mapping import AccountsOfNamespaces
-from corral.control.bridge.reconciling import Reconciler, ref_of
-from corral.control.bridge.writing import Writer
+from corral.control.bridge.namespace_accounts import AccountsOfNamespaces
+from corral.control.bridge.object_writer import Writer
+from corral.control.bridge.reconciler import Reconciler, ref_of
 from corral.control.loop import Control
 from corral.engines.base import Documents
 from corral.kernel.errors import Conflict, CorralError, NotFound, Unavailable
 from corral.kernel.ids import JobId
-from corral.model.objects import ObjectLink
+from corral.model.kubernetes_objects import ObjectLink
 from corral.service.service import Service
 from corral.spec.crd import SCHEMA_ANNOTATION, schema_digest
-from corral.spec.objects import Document, ObjectKind, UnifiedJobKind
+from corral.spec.job_objects import Document, ObjectKind, UnifiedJobKind
 
 log = structlog.get_logger()
 

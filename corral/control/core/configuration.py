@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from corral.model.configuration import Configuration
 from corral.scheduler import HivedConfigured, Policy, PriorityOrder, QueuesConfigured, find_policy
-from corral.scheduler.hived import HivedAlgorithm
+from corral.scheduler.planners.hived.algorithm import HivedAlgorithm
 from corral.spec.policy import PolicyDocument
 from corral.spec.storage import StorageDocument
 

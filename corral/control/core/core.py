@@ -13,16 +13,16 @@ from math import inf
 import msgspec
 
 from corral.control.core.configuration import Configured
-from corral.control.core.draft import Draft, Warning
-from corral.control.core.fold import DEPENDENCY, Folder
 from corral.control.core.inputs import ConfigurationRead, CordonsRead, Input, Recovered, TaskEvent
 from corral.control.core.intents import Intents, IntentsRead, settle
-from corral.control.core.ledger import Ledger, Loans
+from corral.control.core.job_events import DEPENDENCY, Folder
+from corral.control.core.lending_ledger import Ledger, Loans
 from corral.control.core.machines import Machines, MachinesSeen
-from corral.control.core.past import Past
+from corral.control.core.maintenance import Upkeep
+from corral.control.core.pending_writes import Draft, Warning
 from corral.control.core.receipts import Receipts, from_eviction
-from corral.control.core.standing import standing
-from corral.control.core.upkeep import Upkeep
+from corral.control.core.usage_history import Past
+from corral.control.core.waiting_reason import standing
 from corral.control.core.world import Job, World
 from corral.kernel.ids import JobId
 from corral.kernel.units import devices
@@ -34,8 +34,8 @@ from corral.model.phases import phase
 from corral.model.placement import Placement
 from corral.model.plan import Eviction, GangPlacement, Reasons
 from corral.model.requests import GangRequest
+from corral.model.store_writes import ControlBatch, JobWrite
 from corral.model.summary import summarize
-from corral.model.writes import ControlBatch, JobWrite
 from corral.scheduler import (
     Cluster,
     EngineUnknown,
@@ -49,8 +49,8 @@ from corral.scheduler import (
     carry_out,
     plan,
 )
-from corral.scheduler.excess import fragmenting, over_limit
-from corral.scheduler.lending import lending, owned_devices
+from corral.scheduler.preemption.over_quota import fragmenting, over_limit
+from corral.scheduler.queues.lending import lending, owned_devices
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 from corral.control.core.core import Core
 from corral.control.core.inputs import Input
 from corral.control.core.intents import IntentsRead, named_jobs, needed_jobs
-from corral.control.core.memory import MemoryStore
+from corral.control.core.memory_store import MemoryStore
 from corral.control.core.world import Job
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.commands import EngineCommand, ForgetTask, StartTask, StopTask
 from corral.model.launch import Exited, Started
-from corral.model.writes import NewJob
+from corral.model.store_writes import NewJob
 
 _TERMINATED: Final = 143
 _INTENTS_AT_ONCE: Final = 1000

@@ -17,7 +17,7 @@ from corral.model.launch import EngineLost, Exited, Noted, Started
 from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.states import TaskState
-from corral.model.writes import LiveJob
+from corral.model.store_writes import LiveJob
 from corral.scheduler import EngineUnknown
 
 

@@ -6,14 +6,13 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
-from corral.control.core.fold import DEPENDENCY, Folder
+from corral.control.core.job_events import DEPENDENCY, Folder
+from corral.control.core.queue_turns import turns_at
 from corral.control.core.receipts import Yielded
-from corral.control.core.turns import turns_at
 from corral.control.core.world import Job, dependencies_of
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.cordons import CORDONS_CHANGED
-from corral.model.documents import CONFIGURED
-from corral.model.edits import Edit, edited, edited_fields, edits_in_words
+from corral.model.document_revisions import CONFIGURED
 from corral.model.events import (
     DependencyFailed,
     HoldReleased,
@@ -25,9 +24,10 @@ from corral.model.events import (
     SuspendRequested,
 )
 from corral.model.facts import Fact
+from corral.model.job_edits import Edit, edited, edited_fields, edits_in_words
 from corral.model.phases import Phase, phase
 from corral.model.plan import Rule
-from corral.model.writes import Intent, IntentKind, LiveJob
+from corral.model.store_writes import Intent, IntentKind, LiveJob
 
 
 class IntentsRead(msgspec.Struct, frozen=True):

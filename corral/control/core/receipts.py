@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from corral.control.core.draft import Draft
+from corral.control.core.pending_writes import Draft
 from corral.control.core.world import Job
 from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import DEVICE, devices
+from corral.model.messages import sentence
 from corral.model.plan import Eviction, Rule
 from corral.model.receipts import Receipt
 from corral.model.runs import TaskRun
 from corral.model.states import JobState, TaskState
-from corral.model.wording import sentence
 
 
 class Yielded(msgspec.Struct, frozen=True):

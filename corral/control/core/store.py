@@ -8,12 +8,12 @@ from typing import Protocol
 from corral.kernel.ids import JobId
 from corral.model.accounts import User
 from corral.model.cordons import Cordon
-from corral.model.documents import Documents
+from corral.model.document_revisions import Documents
 from corral.model.inventory import Node
 from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.records import EventRecord
-from corral.model.writes import CommitResult, ControlBatch, Intent, LiveJob, OutboxRow
+from corral.model.store_writes import CommitResult, ControlBatch, Intent, LiveJob, OutboxRow
 
 
 class StoredNode(Protocol):

@@ -9,25 +9,25 @@ from functools import lru_cache
 
 import msgspec
 
-from corral.control.core.retrying import Retrying
+from corral.control.core.task_retries import Retrying
 from corral.frameworks import Gang, one_group, port_counts
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
-from corral.model.asks import GangTerms, gang_terms
-from corral.model.outlook import Change, Outlook
+from corral.model.change_proposals import as_said
+from corral.model.messages import by_name
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reasons
-from corral.model.proposals import as_said
 from corral.model.records import JobSummary
+from corral.model.request_builder import GangTerms, gang_terms
 from corral.model.requests import GangRequest
 from corral.model.runs import JobRun, TaskRun
+from corral.model.start_estimates import Change, Outlook
 from corral.model.states import JobState, TaskState
-from corral.model.wording import by_name
-from corral.model.writes import LiveJob
+from corral.model.store_writes import LiveJob
 from corral.scheduler import Cluster, Queue
-from corral.scheduler.planning import Memory
+from corral.scheduler.planners.builtin.planner import Memory
 from corral.spec.job import JobSpec, Metadata, UnifiedJob
-from corral.spec.parts import Dependency
+from corral.spec.job_parts import Dependency
 
 _READ = 512
 """Parsed documents that are cached; each takes fifteen times the memory of its text."""

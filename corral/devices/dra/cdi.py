@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from corral.devices.dra.known import Known
-from corral.devices.dra.ledger import Given, checked_uid, write_whole
+from corral.devices.dra.device_groups import Known
+from corral.devices.dra.prepared_claims import Given, checked_uid, write_whole
 
 VERSION: Final = "0.6.0"
 _CLASS: Final = "claim"

@@ -16,8 +16,8 @@ import structlog
 from msgspec import structs
 
 from corral.devices.dra.cdi import CdiFolder, base_request
-from corral.devices.dra.known import Known
-from corral.devices.dra.ledger import Entry, Given, Ledger, checked_uid
+from corral.devices.dra.device_groups import Known
+from corral.devices.dra.prepared_claims import Entry, Given, Ledger, checked_uid
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 
 log = structlog.get_logger()

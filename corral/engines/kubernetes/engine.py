@@ -14,36 +14,36 @@ from functools import partial
 from typing import Any
 
 from corral.engines.base import ExecSession
-from corral.engines.kubernetes.belongings import Belongings
-from corral.engines.kubernetes.claiming import Claiming
-from corral.engines.kubernetes.documents import KubernetesDocuments
-from corral.engines.kubernetes.endings import Endings
-from corral.engines.kubernetes.exits import PodExit
-from corral.engines.kubernetes.forwarding import open_connection
-from corral.engines.kubernetes.launching import Begun, Launching
-from corral.engines.kubernetes.ledger import Deed, Ledger, Record
-from corral.engines.kubernetes.logs import LogCopies
-from corral.engines.kubernetes.mirror import Change
-from corral.engines.kubernetes.objects import Pod
-from corral.engines.kubernetes.podcalls import CALL_SECONDS, PodCalls
-from corral.engines.kubernetes.podevents import PodEvents
-from corral.engines.kubernetes.resources import NODES, PODS, Call
-from corral.engines.kubernetes.runtimes import Runtimes
-from corral.engines.kubernetes.sessions import open_session
+from corral.engines.kubernetes.api.backoff import Backoff
+from corral.engines.kubernetes.api.resources import NODES, PODS, Call
+from corral.engines.kubernetes.api.transport import Transport
+from corral.engines.kubernetes.devices.claim_allocation import Claiming
+from corral.engines.kubernetes.devices.claim_reconciler import Tending
+from corral.engines.kubernetes.logs.copier import LogCopies
+from corral.engines.kubernetes.objects.job_objects import KubernetesDocuments
+from corral.engines.kubernetes.pods.attempt_records import Deed, Ledger, Record
+from corral.engines.kubernetes.pods.calls import CALL_SECONDS, PodCalls
+from corral.engines.kubernetes.pods.creation import Begun, Launching
+from corral.engines.kubernetes.pods.exec_session import open_session
+from corral.engines.kubernetes.pods.exit_codes import PodExit
+from corral.engines.kubernetes.pods.forwarding import open_connection
+from corral.engines.kubernetes.pods.owned_objects import Belongings
+from corral.engines.kubernetes.pods.runtime import Runtimes
+from corral.engines.kubernetes.pods.termination import Endings
+from corral.engines.kubernetes.pods.warning_events import PodEvents
 from corral.engines.kubernetes.settings import KubernetesSettings
-from corral.engines.kubernetes.tending import Tending
-from corral.engines.kubernetes.transport import Transport
-from corral.engines.kubernetes.view import ClusterView
-from corral.engines.kubernetes.waiting import Backoff
+from corral.engines.kubernetes.watch.cluster_state import ClusterView
+from corral.engines.kubernetes.watch.object_copy import Change
+from corral.engines.kubernetes.watch.pod_structs import Pod
 from corral.kernel.errors import Conflict, CorralError, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.model.exits import NODE_LOST
 from corral.model.inventory import Inventory
+from corral.model.kubernetes_objects import ObjectAddress
 from corral.model.launch import EngineEvent, TaskLaunch
-from corral.model.objects import ObjectAddress
-from corral.storage.archiver import LogArchiver
-from corral.storage.blobs import BlobStore
-from corral.storage.logs import LogStore
+from corral.storage.code_archives import BlobStore
+from corral.storage.log_archiver import LogArchiver
+from corral.storage.log_files import LogStore
 
 _log = logging.getLogger(__name__)
 _ARCHIVED_SECONDS = 600.0

@@ -15,13 +15,13 @@ from typing import Final
 
 import msgspec
 
-from corral.engines.kubernetes import nodes as kubernetes
-from corral.engines.kubernetes.managed import NOTHING, Given, NamedDevices, doubt, is_managed, listed
-from corral.engines.kubernetes.names import MANAGED, MOST_DEVICES, device_id
-from corral.engines.kubernetes.others import PODS, Others
-from corral.engines.kubernetes.quantities import count
+from corral.engines.kubernetes.api.quantities import count
+from corral.engines.kubernetes.devices.managed_nodes import NOTHING, Given, NamedDevices, doubt, is_managed, listed
+from corral.engines.kubernetes.devices.resource_slices import Named
+from corral.engines.kubernetes.pods.labels import MANAGED, MOST_DEVICES, device_id
 from corral.engines.kubernetes.settings import INNER, KubernetesSettings
-from corral.engines.kubernetes.slices import Named
+from corral.engines.kubernetes.watch import node_structs as kubernetes
+from corral.engines.kubernetes.watch.foreign_pods import PODS, Others
 from corral.model.inventory import Device, Inventory, Node, Taint
 from corral.spec.dialects.accelerators import kind_of
 

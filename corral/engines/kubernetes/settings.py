@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from corral.engines.kubernetes.places import ANY_CLAIM, check_place
-from corral.engines.kubernetes.templatepolicy import check_words
+from corral.engines.kubernetes.pods.template_policy import check_words
+from corral.engines.kubernetes.volumes.storage_places import ANY_CLAIM, check_place
 from corral.kernel.errors import InvalidInput
 from corral.model.inventory import LEVELS
 from corral.spec.dialects.accelerators import KINDS

@@ -6,9 +6,15 @@ import os
 from collections.abc import Mapping
 
 from corral.engines.local import cgroups, processes
+from corral.engines.local.attempt_folder import AttemptFolder, EndRecord, LaunchRecord, attempts_in
 from corral.engines.local.containers import RUNTIMES, container_name
-from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, attempts_in
-from corral.engines.local.live import FOLDER_GONE, NEVER_STARTED, POD_EXTERNAL_DELETED, STOP_REQUESTED, LiveAttempt
+from corral.engines.local.live_attempt import (
+    FOLDER_GONE,
+    NEVER_STARTED,
+    POD_EXTERNAL_DELETED,
+    STOP_REQUESTED,
+    LiveAttempt,
+)
 from corral.kernel.ids import AttemptId
 from corral.runtime.process import Identity
 

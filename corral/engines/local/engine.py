@@ -22,12 +22,10 @@ import msgspec
 from corral.engines.base import ExecSession
 from corral.engines.local import cgroups, processes, reaper, shim
 from corral.engines.local.adoption import recover
+from corral.engines.local.attempt_folder import AttemptFolder, EndRecord, LaunchRecord, StopRecord
+from corral.engines.local.attempt_monitor import Watch
 from corral.engines.local.cgroups import CgroupsV1, CgroupsV2
-from corral.engines.local.containers import container_runtime, ran_out_of_memory, remove
-from corral.engines.local.environment import base_environment, task_environment
-from corral.engines.local.folders import AttemptFolder, EndRecord, LaunchRecord, StopRecord
-from corral.engines.local.forwarding import open_connection
-from corral.engines.local.launching import (
+from corral.engines.local.command_line import (
     Means,
     closed_folder,
     container_of,
@@ -36,7 +34,10 @@ from corral.engines.local.launching import (
     session_command,
     session_folder,
 )
-from corral.engines.local.live import (
+from corral.engines.local.containers import container_runtime, ran_out_of_memory, remove
+from corral.engines.local.environment import base_environment, task_environment
+from corral.engines.local.forwarding import open_connection
+from corral.engines.local.live_attempt import (
     GRACE_OVER,
     MEMORY_OVER,
     NEVER_STARTED,
@@ -49,19 +50,18 @@ from corral.engines.local.live import (
     signal_named,
     verdict,
 )
-from corral.engines.local.lost_containers import LostContainers
+from corral.engines.local.orphan_containers import LostContainers
 from corral.engines.local.ports import DEFAULT_RANGE, PortLedger
 from corral.engines.local.processes import boot_id
 from corral.engines.local.sessions import spawn_session
 from corral.engines.local.trash import Sweeper
-from corral.engines.local.watching import Watch
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import LEVELS, Inventory, Node
 from corral.model.launch import EngineEvent, InventoryChanged, TaskLaunch
 from corral.runtime.process import Identity
-from corral.storage.blobs import BlobStore
-from corral.storage.logs import LogStore
+from corral.storage.code_archives import BlobStore
+from corral.storage.log_files import LogStore
 
 SPLIT_LOGS = "CORRAL_LOGS"
 """A job that sets this variable to `split` has its two streams in two logs."""

@@ -15,7 +15,7 @@ from corral.devices.mps import PIPE_VARIABLE, pipe_folder
 from corral.kernel.ids import parse_attempt_id
 from corral.model.inventory import MPS_LABEL, Device
 from corral.model.launch import TaskLaunch
-from corral.spec.company import MILLIONTHS
+from corral.spec.placement_rules import MILLIONTHS
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "TMPDIR", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")

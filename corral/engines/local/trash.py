@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Final
 
-from corral.engines.local.folders import empty
+from corral.engines.local.attempt_folder import empty
 
 _SWEEP_SECONDS: Final = 0.5
 """Seconds to wait for further discarded folders before emptying."""

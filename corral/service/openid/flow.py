@@ -20,7 +20,7 @@ from corral.kernel.errors import Conflict, InvalidInput, Unauthenticated
 from corral.service.openid.claims import Person, find, person_of
 from corral.service.openid.provider import Provider
 from corral.service.openid.settings import OpenIdSettings
-from corral.service.seal import Sealer
+from corral.service.secret_box import Sealer
 
 MINUTES: Final = 10
 """Minutes that a person may take at the provider."""

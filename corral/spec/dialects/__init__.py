@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from corral.spec.objects import ObjectKind
+    from corral.spec.job_objects import ObjectKind
 
 
 def object_kinds() -> tuple[ObjectKind, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from corral.spec.dialects.fields import Fields
+from corral.spec.dialects.field_reader import Fields
 from corral.spec.dialects.translation import REPLICAS_ANNOTATION, Translation, head
 from corral.spec.errors import describe
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from corral.spec.company import node_name
 from corral.spec.dialects.alnair import API_VERSION, BASE, KIND
 from corral.spec.dialects.translation import REPLICAS_ANNOTATION
 from corral.spec.job import UnifiedJob
-from corral.spec.objects import Document, ObjectKind, ObjectState, added, conditions_of
-from corral.spec.reading import load_job
+from corral.spec.job_objects import Document, ObjectKind, ObjectState, added, conditions_of
+from corral.spec.job_reader import load_job
+from corral.spec.placement_rules import node_name
 
 COMPLETE, FAILED, MIGRATING, PAUSED, PENDING, RUNNING, WAITING = (
     "Complete", "Failed", "Migrating", "Paused", "Pending", "Running", "Waiting",

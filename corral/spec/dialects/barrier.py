@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from corral.spec.dialects.fields import Fields
+from corral.spec.dialects.field_reader import Fields
 
 FOLDER: Final = "/mnt/frameworkbarrier"
 """Folder in which the barrier's container leaves its files."""

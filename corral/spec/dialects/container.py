@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from corral.spec.base import ENV_NAME
-from corral.spec.dialects.fields import Fields
-from corral.spec.dialects.hived_pod import PREFIX as HIVED
-from corral.spec.scalars import written
+from corral.spec.dialects.field_reader import Fields
+from corral.spec.dialects.hived_annotation import PREFIX as HIVED
+from corral.spec.yaml_scalars import written
 
 TASK: Final = "task"
 """Name of the container with the task's command in Corral's pods."""

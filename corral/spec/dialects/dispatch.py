@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from corral.spec.dialects import alnair, framework
-from corral.spec.dialects.fields import Fields
+from corral.spec.dialects.field_reader import Fields
 from corral.spec.dialects.translation import Translate, Translation
 from corral.spec.errors import SpecError
-from corral.spec.source import Source
+from corral.spec.yaml_source import Source
 
 _DIALECTS: Final[dict[tuple[str, str], Translate]] = {
     (alnair.API_VERSION, alnair.KIND): alnair.translate,

@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from corral.spec.dialects.fields import Fields
+from corral.spec.dialects.field_reader import Fields
 from corral.spec.dialects.pod import RESTARTS, Pod, read_pod
 from corral.spec.dialects.translation import NAMESPACE_ANNOTATION, Translation, head
 from corral.spec.job import FRAMEWORK_CONTROLLER
-from corral.spec.parts import MAX_REPLICAS
+from corral.spec.job_parts import MAX_REPLICAS
 
 API_VERSION: Final = "frameworkcontroller.microsoft.com/v1"
 KIND: Final = "Framework"

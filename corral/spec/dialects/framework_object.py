@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from corral.spec.dialects.framework import API_VERSION, CREATE, KIND, START, STOP, execution_type
 from corral.spec.job import UnifiedJob
-from corral.spec.objects import NOW, Document, ObjectKind, ObjectState, TaskState, Wish, added, conditions_of
-from corral.spec.reading import load_job
+from corral.spec.job_objects import NOW, Document, ObjectKind, ObjectState, TaskState, Wish, added, conditions_of
+from corral.spec.job_reader import load_job
 
 _WISHES: Final = {CREATE: Wish.HOLD, START: Wish.RUN, STOP: Wish.STOP}
 _OF_PHASE: Final = {

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from corral.spec.dialects.amounts import asked, resources, together
 from corral.spec.dialects.barrier import Barrier, barrier_of, is_barrier
 from corral.spec.dialects.container import TASK, side_container, task_container
-from corral.spec.dialects.fields import Fields
-from corral.spec.dialects.hived_pod import PREFIX as HIVED
-from corral.spec.dialects.hived_pod import hived_ask
-from corral.spec.dialects.nodes import node_rules
+from corral.spec.dialects.container_resources import asked, resources, together
+from corral.spec.dialects.field_reader import Fields
+from corral.spec.dialects.hived_annotation import PREFIX as HIVED
+from corral.spec.dialects.hived_annotation import hived_ask
+from corral.spec.dialects.node_selection import node_rules
 from corral.spec.priority import PRIORITY_CLASSES
 
 _REFUSED: Final = {

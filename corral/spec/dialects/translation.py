@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from corral.spec.dialects.fields import Fields
+from corral.spec.dialects.field_reader import Fields
 from corral.spec.errors import Path, did_you_mean
 
 QUEUE_ANNOTATION: Final = "corral.dev/queue"

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from corral.spec.dialects.fields import Fields
+from corral.spec.dialects.field_reader import Fields
 from corral.spec.errors import SpecError, describe
-from corral.spec.source import Source
+from corral.spec.yaml_source import Source
 
 NAME: Final = re.compile(r"[A-Za-z0-9\-._~]{1,256}", re.ASCII)
 NAMED: Final = "1 to 256 letters, digits, '-', '.', '_' and '~'"

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from corral.spec.errors import Path, Problem, SpecError, describe
-from corral.spec.openpai.checking import ELSEWHERE, MERGED, NOTHING, Rule, told, violations
-from corral.spec.source import Source, parse_source
+from corral.spec.openpai.json_schema import ELSEWHERE, MERGED, NOTHING, Rule, told, violations
+from corral.spec.yaml_source import Source, parse_source
 
 PREREQUISITE_TYPES: Final = ("script", "output", "data", "dockerimage")
 _REFERENCES: Final = ("script", "output", "data", "dockerImage")

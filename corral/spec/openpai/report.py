@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from corral.spec.job import UnifiedJob
+from corral.spec.openpai.command_template import names_used, render, unfilled
 from corral.spec.openpai.hived import HivedTerms, hived_terms, job_cell
 from corral.spec.openpai.names import NAME, PROTOCOL, VERSION
-from corral.spec.openpai.rendering import names_used, render, unfilled
 from corral.spec.openpai.translation import asked_storages, is_gang, plugins, to_protocol
 from corral.spec.openpai.v1_job import to_v1
 

@@ -16,6 +16,8 @@ from urllib.parse import quote
 
 from corral.spec.errors import Path, Problem, SpecError, describe
 from corral.spec.job import API_VERSION, KIND
+from corral.spec.job_parts import MAX_REPLICAS
+from corral.spec.openpai.command_template import as_text, fill, render
 from corral.spec.openpai.hived import HivedTerms, RoleTerms, hived_terms, job_cell
 from corral.spec.openpai.names import (
     JOB_TYPE,
@@ -33,8 +35,6 @@ from corral.spec.openpai.names import (
     dns_labels,
 )
 from corral.spec.openpai.protocol import ProtocolError, by_name
-from corral.spec.openpai.rendering import as_text, fill, render
-from corral.spec.parts import MAX_REPLICAS
 
 MASK: Final = "******"
 """Text that replaces a secret."""

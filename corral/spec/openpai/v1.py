@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from corral.spec.dialects.fields import Fields
+from corral.spec.dialects.field_reader import Fields
 from corral.spec.errors import Path, SpecError, describe
 from corral.spec.openpai.protocol import plain
-from corral.spec.source import Source, parse_source
+from corral.spec.yaml_source import Source, parse_source
 
 OBSOLETE: Final = "killAllOnCompletedTaskNumber"
 OBSOLETE_WARNING: Final = (

@@ -14,7 +14,7 @@ from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.launch import Exited
 from corral.model.runs import JobRun, TaskRun
-from corral.model.writes import ControlBatch, IntentKind
+from corral.model.store_writes import ControlBatch, IntentKind
 from tests.control.core.virtual import BEGIN, Played, Work
 
 

@@ -13,16 +13,16 @@ from corral.control.core.core import Core
 from corral.control.core.driver import Driver, Work
 from corral.control.core.inputs import Recovered
 from corral.control.core.machines import Machines, MachinesSeen
-from corral.control.core.memory import MemoryStore
+from corral.control.core.memory_store import MemoryStore
 from corral.control.core.world import Job
 from corral.control.recovery import read_recovered
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.launcher import LaunchPolicy
 from corral.model.inventory import Device, Inventory, Node
 from corral.model.records import JobSummary, rfc3339
-from corral.model.writes import NewJob
+from corral.model.store_writes import NewJob
 from corral.scheduler import find_policy
-from corral.spec.reading import load_job
+from corral.spec.job_reader import load_job
 
 BEGIN: Final = 1_000_000_000.0
 POLICY: Final = LaunchPolicy(conflict_delay=(60.0, 60.0))

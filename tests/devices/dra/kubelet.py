@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc.aio
 
-from corral.devices.dra import wire
+from corral.devices.dra import messages as wire
 
 GET_INFO_SECONDS = 1.0
 """Seconds that the kubelet waits for an answer to GetInfo."""

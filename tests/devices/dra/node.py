@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from corral.devices.dra.cdi import CdiFolder
+from corral.devices.dra.device_groups import known_devices
 from corral.devices.dra.driver import Allocated, Driver
-from corral.devices.dra.known import known_devices
-from corral.devices.dra.ledger import Given, Ledger
-from corral.devices.dra.serving import Server, Sockets
+from corral.devices.dra.kubelet_server import Server, Sockets
+from corral.devices.dra.prepared_claims import Given, Ledger
 from corral.kernel.errors import NotFound
-from corral.spec.described import load_devices
+from corral.spec.devices_document import load_devices
 
 DRIVER = "npu.example.com"
 DOCUMENT = f"""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from corral.devices.dra.driver import Asked
-from corral.devices.dra.ledger import Ledger
+from corral.devices.dra.prepared_claims import Ledger
 from corral.kernel.errors import Conflict, InvalidInput
 from tests.devices.dra.dying import STORY, cluster
 from tests.devices.dra.node import DRIVER, Cluster, Node, given

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from corral.devices.dra.cdi import CdiFolder
-from corral.devices.dra.known import Known, known_devices, no_device_file, slice_contents
-from corral.devices.dra.ledger import Given
+from corral.devices.dra.device_groups import Known, known_devices, no_device_file, slice_contents
+from corral.devices.dra.prepared_claims import Given
 from corral.kernel.errors import InvalidInput
-from corral.spec.described import load_devices
+from corral.spec.devices_document import load_devices
 from corral.spec.errors import SpecError
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import grpc
 import pytest
 
-from corral.devices.dra import wire
-from corral.devices.dra.checking import check
+from corral.devices.dra import messages
 from corral.devices.dra.driver import Allocated
-from corral.devices.dra.serving import Sockets
+from corral.devices.dra.health_check import check
+from corral.devices.dra.kubelet_server import Sockets
 from corral.kernel.errors import InvalidInput, Unavailable
 from tests.devices.dra.kubelet import Kubelet
 from tests.devices.dra.node import DRIVER, Cluster, Node, environment, given
@@ -48,15 +48,15 @@ async def test_the_kubelet_learns_who_the_driver_is(node: Node) -> None:
 
 async def test_messages_are_the_kubelets_on_the_wire() -> None:
     """Field numbers and types as k8s.io/kubelet has them, spelt out in bytes."""
-    info = wire.registration["PluginInfo"](type="T", name="N", endpoint="/e", supported_versions=["v"])
+    info = messages.registration["PluginInfo"](type="T", name="N", endpoint="/e", supported_versions=["v"])
     assert info.SerializeToString() == b"\n\x01T\x12\x01N\x1a\x02/e\x22\x01v"
-    request = wire.dra["NodePrepareResourcesRequest"].FromString(b"\n\x09\n\x01n\x12\x01u\x1a\x01c")
+    request = messages.dra["NodePrepareResourcesRequest"].FromString(b"\n\x09\n\x01n\x12\x01u\x1a\x01c")
     assert [(claim.namespace, claim.uid, claim.name) for claim in request.claims] == [("n", "u", "c")]
-    answer = wire.dra["NodePrepareResourcesResponse"]()
+    answer = messages.dra["NodePrepareResourcesResponse"]()
     answer.claims["u"].devices.add(request_names=["r"], pool_name="p", device_name="d", cdi_device_ids=["i"])
     device = b"\n\x01r\x12\x01p\x1a\x01d\x22\x01i"
     assert answer.SerializeToString() == b"\n\x13\n\x01u\x12\x0e\n\x0c" + device
-    status = wire.registration["RegistrationStatus"].FromString(b"\x08\x01\x12\x01e")
+    status = messages.registration["RegistrationStatus"].FromString(b"\x08\x01\x12\x01e")
     assert (status.plugin_registered, status.error) == (True, "e")
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from corral.engines.kubernetes.resources import Call
+from corral.engines.kubernetes.api.resources import Call
 
 
 class EmptyCluster:

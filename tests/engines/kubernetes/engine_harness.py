@@ -10,16 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from corral.engines.kubernetes.access import kubeconfig_access
+from corral.engines.kubernetes.api.access import kubeconfig_access
+from corral.engines.kubernetes.api.transport import Transport
 from corral.engines.kubernetes.engine import KubernetesEngine
-from corral.engines.kubernetes.pods import pod_name
+from corral.engines.kubernetes.pods.manifest import pod_name
 from corral.engines.kubernetes.settings import KubernetesSettings
-from corral.engines.kubernetes.transport import Transport
 from corral.kernel.ids import AttemptId, job_id
 from corral.model.launch import EngineEvent, Exited, Started, TaskLaunch
-from corral.storage.archive import LogArchive
-from corral.storage.archiver import LogArchiver
-from corral.storage.logs import LogStore
+from corral.storage.log_archive import LogArchive
+from corral.storage.log_archiver import LogArchiver
+from corral.storage.log_files import LogStore
 from tests.testbeds.kubernetes import images
 from tests.testbeds.kubernetes.controlplane import ControlPlane, Refused
 

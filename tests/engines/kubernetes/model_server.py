@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from corral.engines.kubernetes.refusals import Silent, Status, refusal
-from corral.engines.kubernetes.resources import Call
+from corral.engines.kubernetes.api.errors import Silent, Status, refusal
+from corral.engines.kubernetes.api.resources import Call
 from corral.kernel.errors import CorralError, Unavailable
 
 BOOKMARK_SECONDS = 60.0

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from corral.engines.kubernetes.permissions import FOR_DEVICES, NEEDED
+from corral.engines.kubernetes.api.permissions import FOR_DEVICES, NEEDED
 from tests.engines.kubernetes.test_testbed import until
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.kubernetes.permissions import FOR_DEVICES, NEEDED
-from corral.engines.kubernetes.volumes import RESERVED
+from corral.engines.kubernetes.api.permissions import FOR_DEVICES, NEEDED
+from corral.engines.kubernetes.volumes.reachability import RESERVED
 from corral.settings import Settings
 from tests.engines.kubernetes.charts import CHART, TRIAL, Helm, Rendered, Thing, merged
 from tests.testbeds.kubernetes import binaries

@@ -7,9 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.engines.kubernetes.claimbook import UNUSED_SECONDS, ClaimBook
-from corral.engines.kubernetes.claims import ResourceClaim
-from corral.engines.kubernetes.grants import (
+from corral.engines.kubernetes.devices.claim_manifest import (
     MOST,
     PLAN,
     Grant,
@@ -20,10 +18,12 @@ from corral.engines.kubernetes.grants import (
     plan_of,
     status_patch,
 )
-from corral.engines.kubernetes.mirror import Change
-from corral.engines.kubernetes.objects import Pod
-from corral.engines.kubernetes.pods import SERVER_LABEL, pod_name
-from corral.engines.kubernetes.slices import Named
+from corral.engines.kubernetes.devices.claim_state import UNUSED_SECONDS, ClaimBook
+from corral.engines.kubernetes.devices.resource_slices import Named
+from corral.engines.kubernetes.devices.structs import ResourceClaim
+from corral.engines.kubernetes.pods.manifest import SERVER_LABEL, pod_name
+from corral.engines.kubernetes.watch.object_copy import Change
+from corral.engines.kubernetes.watch.pod_structs import Pod
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId
 

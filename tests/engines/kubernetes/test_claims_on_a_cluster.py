@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.engines.kubernetes.claimbook import Ours
-from corral.engines.kubernetes.exits import PodExit
-from corral.engines.kubernetes.managed import LISTED, SHARED
-from corral.engines.kubernetes.pods import pod_name
+from corral.engines.kubernetes.devices.claim_state import Ours
+from corral.engines.kubernetes.devices.managed_nodes import LISTED, SHARED
+from corral.engines.kubernetes.pods.exit_codes import PodExit
+from corral.engines.kubernetes.pods.manifest import pod_name
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.model.inventory import Device, Node
 from corral.model.launch import TaskLaunch
@@ -229,7 +229,7 @@ async def test_what_a_killed_server_did_not_finish_is_finished(
 async def test_a_claim_that_no_pod_came_for_is_collected(
     at: Harness, nodes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corral.engines.kubernetes.claimbook.UNUSED_SECONDS", 0.1)
+    monkeypatch.setattr("corral.engines.kubernetes.devices.claim_state.UNUSED_SECONDS", 0.1)
     async with at:
         asked = await task(at, nodes[0], 0)
 

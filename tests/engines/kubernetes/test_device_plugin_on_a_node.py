@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import yaml
 
-from corral.devices.dra.checking import check
-from corral.devices.dra.serving import READY
+from corral.devices.dra.health_check import check
+from corral.devices.dra.kubelet_server import READY
 from corral.kernel.errors import Unavailable
-from corral.spec.described import load_devices
+from corral.spec.devices_document import load_devices
 from tests.engines.kubernetes.test_testbed import gone, until
 from tests.testbeds.kubernetes import images
 from tests.testbeds.kubernetes.controlplane import ControlPlane, Refused

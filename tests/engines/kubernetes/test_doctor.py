@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from corral.engines.kubernetes.permissions import FOR_DEVICES, NEEDED, Permission
+from corral.engines.kubernetes.api.permissions import FOR_DEVICES, NEEDED, Permission
 from tests.endtoend.platform import ROOT, Platform
 from tests.reserved import free_port
 from tests.testbeds.kubernetes import images

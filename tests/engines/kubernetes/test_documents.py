@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from corral.engines.kubernetes.documents import CALL_SECONDS, KubernetesDocuments
-from corral.engines.kubernetes.resources import Call
+from corral.engines.kubernetes.api.resources import Call
+from corral.engines.kubernetes.objects.job_objects import CALL_SECONDS, KubernetesDocuments
 from corral.kernel.errors import CorralError, Unavailable
-from corral.model.objects import ObjectAddress, ObjectRef
-from corral.spec.objects import UnifiedJobKind
+from corral.model.kubernetes_objects import ObjectAddress, ObjectRef
+from corral.spec.job_objects import UnifiedJobKind
 
 KIND = UnifiedJobKind()
 REF = ObjectRef(KIND.title, "team", "one", "uid-1")

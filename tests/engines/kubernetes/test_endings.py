@@ -10,15 +10,15 @@ from typing import Any, cast
 import pytest
 
 from corral.engines.base import ExecSession
-from corral.engines.kubernetes.endings import Endings
-from corral.engines.kubernetes.ledger import Ledger, Record
-from corral.engines.kubernetes.logs import LogCopies
-from corral.engines.kubernetes.podcalls import PodCalls
-from corral.engines.kubernetes.view import ClusterView
+from corral.engines.kubernetes.logs.copier import LogCopies
+from corral.engines.kubernetes.pods.attempt_records import Ledger, Record
+from corral.engines.kubernetes.pods.calls import PodCalls
+from corral.engines.kubernetes.pods.termination import Endings
+from corral.engines.kubernetes.watch.cluster_state import ClusterView
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId
 from corral.model.launch import Started
-from corral.storage.logs import LogStore
+from corral.storage.log_files import LogStore
 from tests.engines.kubernetes.virtual_time import virtually
 
 FIRST = AttemptId("01jd3c9x8aaaa.0.worker.0.0")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.kubernetes import reflector, view
-from corral.engines.kubernetes.source import Pace
+from corral.engines.kubernetes.watch import cluster_state, reflector
+from corral.engines.kubernetes.watch.watch_source import Pace
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Device, Node
@@ -342,7 +342,7 @@ async def _again(at: Harness, which: AttemptId) -> bool:
 async def test_a_cluster_that_is_silent_for_long_is_lost_and_comes_back(
     at: Harness, control_plane: ControlPlane, nodes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(view, "LOST_SECONDS", 1.0)
+    monkeypatch.setattr(cluster_state, "LOST_SECONDS", 1.0)
     async with at:
         beyond = len(at.seen)
         control_plane.kill_apiserver()
@@ -362,7 +362,7 @@ async def test_a_watch_that_may_no_more_is_told_and_what_happened_meanwhile_when
     control_plane: ControlPlane, namespace: str, tmp_path: Path, nodes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An open watch goes on without its permission until it ends, so watches are short here."""
-    monkeypatch.setattr(view, "LOST_SECONDS", 1.0)
+    monkeypatch.setattr(cluster_state, "LOST_SECONDS", 1.0)
     monkeypatch.setattr(
         reflector, "Pace", partial(Pace, watch_shortest=2.0, watch_longest=3.0, backoff_high=1.0, at_once=0.1)
     )

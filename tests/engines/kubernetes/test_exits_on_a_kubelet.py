@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.engines.kubernetes.exits import hindrance, pod_exit
-from corral.engines.kubernetes.objects import Pod
+from corral.engines.kubernetes.pods.exit_codes import hindrance, pod_exit
+from corral.engines.kubernetes.watch.pod_structs import Pod
 from tests.testbeds.kubernetes import images
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.kubelet import KubeletNode

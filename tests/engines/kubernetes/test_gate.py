@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from corral.engines.kubernetes.gate import LEAST, Gate
+from corral.engines.kubernetes.api.concurrency_limit import LEAST, Gate
 from corral.kernel.errors import NotFound, Unavailable
 
 
@@ -49,7 +49,7 @@ async def test_a_clear_answer_does_not_narrow_it_and_success_widens_it_again() -
 
 
 async def test_it_never_closes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corral.engines.kubernetes.gate._ROUND_SECONDS", 0.0)
+    monkeypatch.setattr("corral.engines.kubernetes.api.concurrency_limit._ROUND_SECONDS", 0.0)
     gate = Gate(32)
     for _ in range(20):
         await fail(gate, Unavailable("kubernetes-timeout", "slow"))

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.engines.kubernetes import inventory
+from corral.engines.kubernetes.api.quantities import amount, count
 from corral.engines.kubernetes.inventory import BROKEN, TAKEN, Nodes
-from corral.engines.kubernetes.mirror import Change
-from corral.engines.kubernetes.names import DEVICES, MOST_DEVICES, devices_of, labels_of
-from corral.engines.kubernetes.nodes import Node
-from corral.engines.kubernetes.objects import Meta, OwnerReference, Pod
-from corral.engines.kubernetes.others import Others, requests
-from corral.engines.kubernetes.quantities import amount, count
+from corral.engines.kubernetes.pods.labels import DEVICES, MOST_DEVICES, devices_of, labels_of
 from corral.engines.kubernetes.settings import KubernetesSettings, settings_of
+from corral.engines.kubernetes.watch.foreign_pods import Others, requests
+from corral.engines.kubernetes.watch.node_structs import Node
+from corral.engines.kubernetes.watch.object_copy import Change
+from corral.engines.kubernetes.watch.pod_structs import Meta, OwnerReference, Pod
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Inventory, Taint
 from corral.model.launch import TaskLaunch
-from corral.scheduler.tree import Tree
+from corral.scheduler.cluster.topology_tree import Tree
 
 SETTINGS = KubernetesSettings("uid")
 GPU = "nvidia.com/gpu"

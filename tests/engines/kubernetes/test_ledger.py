@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.engines.kubernetes.ledger import Deed, Ledger, Record
-from corral.engines.kubernetes.mirror import Change
-from corral.engines.kubernetes.names import attempt_of, devices_of, labels_of, ports_for, ports_of
-from corral.engines.kubernetes.objects import Pod
-from corral.engines.kubernetes.pods import pod_name
+from corral.engines.kubernetes.pods.attempt_records import Deed, Ledger, Record
+from corral.engines.kubernetes.pods.labels import attempt_of, devices_of, labels_of, ports_for, ports_of
+from corral.engines.kubernetes.pods.manifest import pod_name
+from corral.engines.kubernetes.watch.object_copy import Change
+from corral.engines.kubernetes.watch.pod_structs import Pod
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Device
 from corral.model.launch import PortRequest, TaskLaunch

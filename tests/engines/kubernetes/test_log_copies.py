@@ -13,14 +13,14 @@ from typing import Any, cast
 
 import pytest
 
-from corral.engines.kubernetes.loglines import Position
-from corral.engines.kubernetes.logs import CUT, LogCopies, _saved
-from corral.engines.kubernetes.pods import pod_name
-from corral.engines.kubernetes.refusals import Silent
-from corral.engines.kubernetes.resources import Call
-from corral.engines.kubernetes.transport import Transport
+from corral.engines.kubernetes.api.errors import Silent
+from corral.engines.kubernetes.api.resources import Call
+from corral.engines.kubernetes.api.transport import Transport
+from corral.engines.kubernetes.logs.copier import CUT, LogCopies, _saved
+from corral.engines.kubernetes.logs.log_lines import Position
+from corral.engines.kubernetes.pods.manifest import pod_name
 from corral.kernel.ids import AttemptId
-from corral.storage.logs import LogStore
+from corral.storage.log_files import LogStore
 from tests.engines.kubernetes.virtual_time import virtually
 
 QUIET, OTHER = (AttemptId(f"0mabcdefgh123.0.worker.{index}.0") for index in range(2))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.engines.kubernetes.loglines import GAP, LogLines, Position
+from corral.engines.kubernetes.logs.log_lines import GAP, LogLines, Position
 from tests.examples import examples
 
 

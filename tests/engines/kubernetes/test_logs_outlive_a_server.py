@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.engines.kubernetes.loglines import GAP, Position
-from corral.engines.kubernetes.logs import GONE, LogCopies
-from corral.engines.kubernetes.resources import Call
+from corral.engines.kubernetes.api.resources import Call
+from corral.engines.kubernetes.logs.copier import GONE, LogCopies
+from corral.engines.kubernetes.logs.log_lines import GAP, Position
 from corral.kernel.errors import NotFound
 from tests.engines.kubernetes.test_log_lines import stamped
 from tests.examples import examples
@@ -135,7 +135,7 @@ async def test_who_leads_again_has_what_was_copied_elsewhere_meanwhile(remote: M
 async def test_a_store_that_is_away_keeps_no_log_from_its_end(
     remote: Moody, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corral.engines.kubernetes.logs._LAST_SECONDS", 0.5)
+    monkeypatch.setattr("corral.engines.kubernetes.logs.copier._LAST_SECONDS", 0.5)
     kubelet = Kubelet(BEFORE)
     await lead(kubelet, Machine(tmp_path / "one", remote.archive()))
     kubelet.lines += AFTER

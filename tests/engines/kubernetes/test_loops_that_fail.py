@@ -9,16 +9,16 @@ from typing import Any, cast
 
 import pytest
 
-from corral.engines.kubernetes.endings import Endings
+from corral.engines.kubernetes.api.transport import Transport
+from corral.engines.kubernetes.devices.claim_reconciler import Tending
 from corral.engines.kubernetes.engine import KubernetesEngine
-from corral.engines.kubernetes.reflector import Reflector
+from corral.engines.kubernetes.pods.termination import Endings
 from corral.engines.kubernetes.settings import KubernetesSettings
-from corral.engines.kubernetes.tending import Tending
-from corral.engines.kubernetes.transport import Transport
-from corral.engines.kubernetes.view import ClusterView
+from corral.engines.kubernetes.watch.cluster_state import ClusterView
+from corral.engines.kubernetes.watch.reflector import Reflector
 from corral.kernel.errors import CorralError
 from corral.model.launch import EngineEvent
-from corral.storage.logs import LogStore
+from corral.storage.log_files import LogStore
 from tests.engines.kubernetes.empty_cluster import EmptyCluster
 from tests.engines.kubernetes.virtual_time import virtually
 

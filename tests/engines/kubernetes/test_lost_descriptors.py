@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.kubernetes.resources import PODS, Call
+from corral.engines.kubernetes.api.resources import PODS, Call
 from corral.kernel.errors import Unavailable
 from tests.engines.kubernetes.faulty_server import json, silent
 from tests.engines.kubernetes.test_transport import reaching

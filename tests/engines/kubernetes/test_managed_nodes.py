@@ -7,16 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.engines.kubernetes.claimbook import ClaimBook
-from corral.engines.kubernetes.claims import ResourceClaim
+from corral.engines.kubernetes.devices.claim_state import ClaimBook
+from corral.engines.kubernetes.devices.managed_nodes import LISTED, SHARED, NamedDevices, is_managed, listed
+from corral.engines.kubernetes.devices.resource_slices import Named, Slices
+from corral.engines.kubernetes.devices.structs import ResourceClaim
 from corral.engines.kubernetes.inventory import Nodes
-from corral.engines.kubernetes.managed import LISTED, SHARED, NamedDevices, is_managed, listed
-from corral.engines.kubernetes.mirror import Change
-from corral.engines.kubernetes.names import MANAGED
-from corral.engines.kubernetes.nodes import Node
-from corral.engines.kubernetes.others import Others
+from corral.engines.kubernetes.pods.labels import MANAGED
 from corral.engines.kubernetes.settings import KubernetesSettings
-from corral.engines.kubernetes.slices import Named, Slices
+from corral.engines.kubernetes.watch.foreign_pods import Others
+from corral.engines.kubernetes.watch.node_structs import Node
+from corral.engines.kubernetes.watch.object_copy import Change
 from corral.model.inventory import Device
 from tests.engines.kubernetes.test_inventory import GPU, held, pod
 from tests.engines.kubernetes.test_slices import DRIVER, device, slice_of

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.engines.kubernetes.mirror import Change
-from corral.engines.kubernetes.nudging import FIRST_SECONDS, LONGEST_SECONDS, Nudges, Stuck
-from corral.engines.kubernetes.objects import Pod
+from corral.engines.kubernetes.pods.nudge import FIRST_SECONDS, LONGEST_SECONDS, Nudges, Stuck
+from corral.engines.kubernetes.watch.object_copy import Change
+from corral.engines.kubernetes.watch.pod_structs import Pod
 
 TAKEN = {"phase": "Pending", "startTime": "2026-01-01T00:00:00Z"}
 READY = {"type": "PodReadyToStartContainers", "status": "True"}

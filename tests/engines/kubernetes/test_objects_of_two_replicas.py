@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from corral.engines.kubernetes.access import kubeconfig_access
-from corral.engines.kubernetes.documents import KubernetesDocuments
-from corral.engines.kubernetes.transport import Transport
+from corral.engines.kubernetes.api.access import kubeconfig_access
+from corral.engines.kubernetes.api.transport import Transport
+from corral.engines.kubernetes.objects.job_objects import KubernetesDocuments
 from corral.kernel.errors import Conflict
-from corral.model.objects import ObjectAddress, ObjectRef
-from corral.spec.objects import UnifiedJobKind
+from corral.model.kubernetes_objects import ObjectAddress, ObjectRef
+from corral.spec.job_objects import UnifiedJobKind
 from tests.engines.kubernetes.replicas import Census, Ender, Replica, Stream
 from tests.engines.kubernetes.test_objects_on_a_cluster import condition, document, served
 from tests.engines.kubernetes.test_testbed import until

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from corral.engines.kubernetes.places import Reached, check_place, gathered, reach
+from corral.engines.kubernetes.volumes.storage_places import Reached, check_place, gathered, reach
 from corral.kernel.errors import InvalidInput
 from corral.model.launch import RuntimePlan
 from tests.engines.kubernetes.engine_harness import Harness, launch

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from corral.engines.kubernetes.access import kubeconfig_access
-from corral.engines.kubernetes.sessions import LOST, PodSession, open_session
-from corral.engines.kubernetes.transport import Transport
+from corral.engines.kubernetes.api.access import kubeconfig_access
+from corral.engines.kubernetes.api.transport import Transport
+from corral.engines.kubernetes.pods.exec_session import LOST, PodSession, open_session
 from corral.kernel.ids import JobId, attempt_id
 from tests.engines.kubernetes.faulty_server import Answer, kubeconfig, serving
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.engines.kubernetes.beside import WORK, Beside
-from corral.engines.kubernetes.podparts import ClaimedDevice, Owner, PodParts, PodSettings, Toleration
-from corral.engines.kubernetes.pods import add_claims, pod_manifest, pod_name, secret_keys
-from corral.engines.kubernetes.templates import check_template, merged
-from corral.engines.kubernetes.volumes import claims_of
+from corral.engines.kubernetes.pods.manifest import add_claims, pod_manifest, pod_name, secret_keys
+from corral.engines.kubernetes.pods.manifest_inputs import ClaimedDevice, Owner, PodParts, PodSettings, Toleration
+from corral.engines.kubernetes.pods.sidecar import WORK, Beside
+from corral.engines.kubernetes.pods.template import check_template, merged
+from corral.engines.kubernetes.volumes.reachability import claims_of
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId
 from corral.model.inventory import Device

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.engines.kubernetes.belongings import registries_name
+from corral.engines.kubernetes.pods.owned_objects import registries_name
 from corral.kernel.ids import parse_attempt_id
 from corral.model.launch import REGISTRIES, SecretDelivery
 from tests.engines.kubernetes.engine_harness import Harness, launch

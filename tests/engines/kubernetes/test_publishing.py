@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from corral.devices.dra.known import known_devices, slice_contents
-from corral.engines.kubernetes.access import kubeconfig_access
-from corral.engines.kubernetes.publishing import CONTENT, Publisher
-from corral.engines.kubernetes.transport import Transport
+from corral.devices.dra.device_groups import known_devices, slice_contents
+from corral.engines.kubernetes.api.access import kubeconfig_access
+from corral.engines.kubernetes.api.transport import Transport
+from corral.engines.kubernetes.devices.slice_publisher import CONTENT, Publisher
 from corral.kernel.errors import Unavailable
-from corral.spec.described import load_devices
+from corral.spec.devices_document import load_devices
 from tests.engines.kubernetes.faulty_server import kubeconfig, raw, serving
 from tests.testbeds.kubernetes.controlplane import ControlPlane
 

@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from corral.engines.kubernetes.access import kubeconfig_access
-from corral.engines.kubernetes.objects import Pod
-from corral.engines.kubernetes.pods import pod_manifest
-from corral.engines.kubernetes.reflector import Reflector
-from corral.engines.kubernetes.refusals import Expired, refusal
-from corral.engines.kubernetes.resources import NODES, PODS, Call
-from corral.engines.kubernetes.source import Pace
-from corral.engines.kubernetes.transport import MERGE_PATCH, Transport
-from corral.engines.kubernetes.watching import Failed, Reader
+from corral.engines.kubernetes.api.access import kubeconfig_access
+from corral.engines.kubernetes.api.errors import Expired, refusal
+from corral.engines.kubernetes.api.resources import NODES, PODS, Call
+from corral.engines.kubernetes.api.transport import MERGE_PATCH, Transport
+from corral.engines.kubernetes.pods.manifest import pod_manifest
+from corral.engines.kubernetes.watch.decoder import Failed, Reader
+from corral.engines.kubernetes.watch.pod_structs import Pod
+from corral.engines.kubernetes.watch.reflector import Reflector
+from corral.engines.kubernetes.watch.watch_source import Pace
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound, Unavailable
 from tests.engines.kubernetes.test_pods import full
 from tests.testbeds.kubernetes import binaries

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.engines.kubernetes.objects import Pod
-from corral.engines.kubernetes.reflector import Reflector
-from corral.engines.kubernetes.resources import PODS
-from corral.engines.kubernetes.source import Pace
+from corral.engines.kubernetes.api.resources import PODS
+from corral.engines.kubernetes.watch.pod_structs import Pod
+from corral.engines.kubernetes.watch.reflector import Reflector
+from corral.engines.kubernetes.watch.watch_source import Pace
 from tests.engines.kubernetes.model_server import FAULTS, ModelServer
 from tests.engines.kubernetes.virtual_time import virtually
 from tests.examples import examples

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from corral.engines.kubernetes.source import Pace
+from corral.engines.kubernetes.watch.watch_source import Pace
 from corral.kernel.errors import Forbidden, TooManyRequests, Unavailable
 from tests.engines.kubernetes.model_server import ModelServer
 from tests.engines.kubernetes.test_reflector_rules import following
@@ -262,7 +262,7 @@ def test_it_is_said_once_of_each_object_that_it_cannot_be_read_until_it_can(capl
             await asyncio.sleep(1)
             assert said() == ["pods x/a", "pods x/b", "pods x/a"]
 
-    with caplog.at_level("WARNING", "corral.engines.kubernetes.reflector"):
+    with caplog.at_level("WARNING", "corral.engines.kubernetes.watch.reflector"):
         virtually(work())
 
 

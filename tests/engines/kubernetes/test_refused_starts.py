@@ -9,20 +9,20 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from corral.engines.kubernetes.belongings import Belongings
-from corral.engines.kubernetes.claiming import Claiming
+from corral.engines.kubernetes.api.resources import Call
+from corral.engines.kubernetes.api.transport import Transport
+from corral.engines.kubernetes.devices.claim_allocation import Claiming
 from corral.engines.kubernetes.engine import KubernetesEngine
-from corral.engines.kubernetes.launching import REFUSED_FOR_NOW, Launching
-from corral.engines.kubernetes.podcalls import PodCalls
-from corral.engines.kubernetes.pods import pod_name
-from corral.engines.kubernetes.resources import Call
-from corral.engines.kubernetes.runtimes import Runtimes
+from corral.engines.kubernetes.pods.calls import PodCalls
+from corral.engines.kubernetes.pods.creation import REFUSED_FOR_NOW, Launching
+from corral.engines.kubernetes.pods.manifest import pod_name
+from corral.engines.kubernetes.pods.owned_objects import Belongings
+from corral.engines.kubernetes.pods.runtime import Runtimes
 from corral.engines.kubernetes.settings import KubernetesSettings
-from corral.engines.kubernetes.transport import Transport
 from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId
 from corral.model.launch import RuntimePlan, TaskLaunch
-from corral.storage.logs import LogStore
+from corral.storage.log_files import LogStore
 from tests.engines.kubernetes.empty_cluster import EmptyCluster
 from tests.engines.kubernetes.virtual_time import virtually
 

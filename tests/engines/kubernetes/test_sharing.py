@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from corral.engines.kubernetes import sharing
-from corral.engines.kubernetes.mirror import Mirror
-from corral.engines.kubernetes.objects import Pod
+from corral.engines.kubernetes.watch import deduplication
+from corral.engines.kubernetes.watch.object_copy import Mirror
+from corral.engines.kubernetes.watch.pod_structs import Pod
 
 
 def pod(name: str, cpu: str = "4", message: str = "") -> Pod:
@@ -42,7 +42,7 @@ def test_free_text_is_not_kept_beyond_its_pod() -> None:
 
 
 def test_the_pool_does_not_grow_without_bound() -> None:
-    pool = sharing.Pool()
-    for number in range(3 * sharing.MOST_SHARED):
+    pool = deduplication.Pool()
+    for number in range(3 * deduplication.MOST_SHARED):
         pool.share(pod("a", cpu=str(number)))
-    assert len(pool._parts) <= sharing.MOST_SHARED + 3
+    assert len(pool._parts) <= deduplication.MOST_SHARED + 3

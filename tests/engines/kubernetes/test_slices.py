@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.devices.dra.known import known_devices, slice_contents
-from corral.engines.kubernetes.claims import ResourceSlice
-from corral.engines.kubernetes.slices import AWAY, Named, Slices
-from corral.spec.described import load_devices
+from corral.devices.dra.device_groups import known_devices, slice_contents
+from corral.engines.kubernetes.devices.resource_slices import AWAY, Named, Slices
+from corral.engines.kubernetes.devices.structs import ResourceSlice
+from corral.spec.devices_document import load_devices
 
 DRIVER = "npu.example.com"
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from corral.engines.kubernetes.beside import Beside
-from corral.engines.kubernetes.podparts import PodParts, PodSettings
-from corral.engines.kubernetes.pods import pod_manifest
-from corral.engines.kubernetes.runtimes import needs_runtime
-from corral.engines.kubernetes.storages import storage_volumes
-from corral.engines.kubernetes.volumes import claims_of
+from corral.engines.kubernetes.pods.manifest import pod_manifest
+from corral.engines.kubernetes.pods.manifest_inputs import PodParts, PodSettings
+from corral.engines.kubernetes.pods.runtime import needs_runtime
+from corral.engines.kubernetes.pods.sidecar import Beside
+from corral.engines.kubernetes.volumes.reachability import claims_of
+from corral.engines.kubernetes.volumes.storage_volumes import storage_volumes
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId
 from corral.model.launch import RuntimePlan, TaskLaunch

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from corral.engines.kubernetes.places import ANY_CLAIM
+from corral.engines.kubernetes.pods.template_policy import WORDS, check_rights
 from corral.engines.kubernetes.settings import settings_of
-from corral.engines.kubernetes.templatepolicy import WORDS, check_rights
+from corral.engines.kubernetes.volumes.storage_places import ANY_CLAIM
 from corral.kernel.errors import Forbidden, InvalidInput
 
 

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from corral.engines.kubernetes.claimbook import UNUSED_SECONDS, ClaimBook
-from corral.engines.kubernetes.claiming import Claiming
-from corral.engines.kubernetes.mirror import Change
-from corral.engines.kubernetes.podcalls import PodCalls
-from corral.engines.kubernetes.resources import Call
-from corral.engines.kubernetes.tending import Tending
+from corral.engines.kubernetes.api.resources import Call
+from corral.engines.kubernetes.devices.claim_allocation import Claiming
+from corral.engines.kubernetes.devices.claim_reconciler import Tending
+from corral.engines.kubernetes.devices.claim_state import UNUSED_SECONDS, ClaimBook
+from corral.engines.kubernetes.pods.calls import PodCalls
+from corral.engines.kubernetes.watch.object_copy import Change
 from corral.kernel.errors import Forbidden
 from tests.engines.kubernetes.test_claim_book import NAMESPACE, SERVER, claim, plan, pod
 from tests.engines.kubernetes.virtual_time import virtually

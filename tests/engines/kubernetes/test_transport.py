@@ -15,11 +15,11 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.engines.kubernetes.access import RENEW_SECONDS, Access, kubeconfig_access, service_account_access
-from corral.engines.kubernetes.refusals import Expired, Silent
-from corral.engines.kubernetes.resources import CLAIMS, NODES, PODS, Call
-from corral.engines.kubernetes.transport import Limits, Transport
-from corral.engines.kubernetes.waiting import retry_after
+from corral.engines.kubernetes.api.access import RENEW_SECONDS, Access, kubeconfig_access, service_account_access
+from corral.engines.kubernetes.api.backoff import retry_after
+from corral.engines.kubernetes.api.errors import Expired, Silent
+from corral.engines.kubernetes.api.resources import CLAIMS, NODES, PODS, Call
+from corral.engines.kubernetes.api.transport import Limits, Transport
 from corral.kernel.errors import (
     Conflict,
     CorralError,
@@ -582,7 +582,7 @@ def test_who_lacks_the_extra_is_told_what_to_install() -> None:
     code = (
         "import sys; sys.modules['aiohttp'] = None; import importlib.util as util; real = util.find_spec;"
         "util.find_spec = lambda name, *rest: None if name == 'aiohttp' else real(name, *rest);"
-        "from corral.engines.kubernetes.extra import require_extra; require_extra()"
+        "from corral.engines.kubernetes.api.optional_dependency import require_extra; require_extra()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert "The Kubernetes engine needs aiohttp: pip install 'corral[kubernetes]'." in done.stderr
@@ -592,7 +592,7 @@ def test_the_library_comes_without_its_models_and_leaves_a_full_import_possible(
     import subprocess
 
     code = (
-        "import sys; from corral.engines.kubernetes.library import library; library();"
+        "import sys; from corral.engines.kubernetes.api.client_library import library; library();"
         "assert not any(name.startswith('kubernetes_asyncio.client.models') for name in sys.modules);"
         "assert 'kubernetes_asyncio' not in sys.modules;"
         "from kubernetes_asyncio.client import CoreV1Api; from kubernetes_asyncio import config; config.load_kube_config"

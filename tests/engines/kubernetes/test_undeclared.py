@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corral.engines.kubernetes.undeclared import Undeclared
+from corral.engines.kubernetes.objects.undeclared_fields import Undeclared
 
 SAID = (
     "failed to create typed patch object (a/b; c/v1, Kind=D): errors: .status.retries: field not declared in schema "

@@ -6,11 +6,11 @@ import logging
 
 import pytest
 
-from corral.engines.kubernetes.mirror import Change
-from corral.engines.kubernetes.objects import Meta, Pod
-from corral.engines.kubernetes.pods import SERVER_LABEL, pod_name
+from corral.engines.kubernetes.pods.manifest import SERVER_LABEL, pod_name
 from corral.engines.kubernetes.settings import KubernetesSettings
-from corral.engines.kubernetes.view import ClusterView
+from corral.engines.kubernetes.watch.cluster_state import ClusterView
+from corral.engines.kubernetes.watch.object_copy import Change
+from corral.engines.kubernetes.watch.pod_structs import Meta, Pod
 from corral.kernel.ids import AttemptId
 from tests.engines.kubernetes.model_server import ModelServer
 from tests.engines.kubernetes.virtual_time import virtually

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.engines.kubernetes.volumes import RESERVED, SELECTED_NODE, Volume, Volumes, claims_of
+from corral.engines.kubernetes.volumes.reachability import RESERVED, SELECTED_NODE, Volume, Volumes, claims_of
 from corral.kernel.errors import Forbidden
-from corral.model.asks import gang_terms
 from corral.model.inventory import ELSEWHERE
 from corral.model.launch import Exited, RuntimePlan
+from corral.model.request_builder import gang_terms
 from corral.spec.job import UnifiedJob
 from tests.engines.kubernetes.engine_harness import Harness, launch, until
 from tests.testbeds.kubernetes.controlplane import ControlPlane

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from corral.engines.kubernetes.documents import Document, _plain
-from corral.engines.kubernetes.objects import Pod
-from corral.engines.kubernetes.watching import Added, Deleted, Reader, Unreadable
+from corral.engines.kubernetes.objects.job_objects import Document, _plain
+from corral.engines.kubernetes.watch.decoder import Added, Deleted, Reader, Unreadable
+from corral.engines.kubernetes.watch.pod_structs import Pod
 
 LIMIT = sys.getrecursionlimit()
 DEPTHS = [LIMIT + 1, 9_900]

@@ -1,0 +1,51 @@
+"""Exception handlers that give every refusal the API's error shape."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from corral.api.json_responses import Json, refusal
+from corral.api.openpai import errors as openpai
+from corral.kernel.errors import CorralError
+
+_CODES: Final = {404: "no-such-address", 405: "method-not-allowed", 415: "wrong-media-type"}
+
+
+def install(app: FastAPI) -> None:
+    """Install the handlers on `app`."""
+    app.add_exception_handler(CorralError, _on_corral_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(RequestValidationError, _on_invalid_parameter)
+
+
+async def _on_corral_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, CorralError)
+    return openpai.refusal(error) if openpai.is_openpai(request.url.path) else refusal(error)
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if openpai.is_openpai(request.url.path):
+        return openpai.on_http_exception(request, error)
+    code = _CODES.get(error.status_code, HTTPStatus(error.status_code).phrase.lower().replace(" ", "-"))
+    message = {
+        404: f"There is nothing at {request.url.path[:200]}; the API is described at /openapi.json.",
+        405: f"{request.url.path[:200]} does not take {request.method[:20]}; the API is described at /openapi.json.",
+    }.get(error.status_code, str(error.detail))
+    return Json({"code": code, "message": message}, status_code=error.status_code, headers=error.headers)
+
+
+async def _on_invalid_parameter(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first.get("loc", ())[1:]) or "the call"
+    if openpai.is_openpai(request.url.path):
+        return openpai.invalid_parameter(where[:100], str(first.get("msg", "it is malformed")))
+    message = f"The parameter {where[:100]} cannot be used: {first.get('msg', 'it is malformed')}."
+    return Json({"code": "invalid-parameter", "message": message}, status_code=422)

@@ -1,0 +1,143 @@
+"""The text of `corral get JOB`: placement, reasons for waiting, result, and next steps."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from corral.cli.output import age, devices_of, fields, paint, part_words, span, state, table
+
+if TYPE_CHECKING:
+    from corral.client.schema import JobDetail
+
+_SHOWN = 40
+
+
+def detail_text(job: JobDetail) -> str:
+    """Return a job's details as text that fits a screen."""
+    parts = [_head(job), _reasons(job), _exit(job), _placement(job), _receipts(job), _links(job)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _head(job: JobDetail) -> str:
+    tasks = job["tasks"]
+    counts = ", ".join(f"{tasks[kind]} {kind}" for kind in ("waiting", "running", "succeeded", "failed") if tasks[kind])
+    pairs: dict[str, object] = {
+        "Name": paint(job["name"], bold=True),
+        "Id": job["id"],
+        "State": state(job["state"]),
+        "User": job["user"],
+        "Queue": f"{job['queue']}, priority {job['priority']}",
+        "Type": job["jobType"],
+        "Tasks": f"{tasks['total']}" + (f" ({counts})" if counts else ""),
+        "Replicas": _replicas(job),
+        "Devices": devices_of(job, " of "),
+        "Submitted": f"{job['createdAt']} ({age(job['createdAt'])} ago)",
+        "Waited": _waited(job),
+        "Ran": age(job["startedAt"], job["endedAt"]),
+        "Checkpoint": _checkpoint(job),
+        "Attempt": f"{job['attempt']}, counted from 0 (corral attempts {job['id']})" if job["attempt"] else "",
+        "Retries": _retries(job),
+        "Depends on": ", ".join(job.get("dependsOn", ())),
+        "Tags": ", ".join(job["tags"]),
+        "Open it": f"corral forward {job['name']}"
+        if job["jobType"] == "notebook" and job["state"] == "running"
+        else "",
+    }
+    return fields(pairs)
+
+
+def _waited(job: JobDetail) -> str:
+    """Return the total time that the job has waited, without its runs between."""
+    waited, since = job.get("waitedSeconds", 0.0), job.get("waitingSince")
+    if since:
+        waited += max(0.0, time.time() - datetime.fromisoformat(since).timestamp())
+    return span(waited) if waited >= 1 else ""
+
+
+def _replicas(job: JobDetail) -> str:
+    """Return the replicas that the scheduler assigns to an elastic job now, by node, out of those requested."""
+    counted = job["document"]["spec"]["replicaSpec"]
+    if counted["minReplicas"] == counted["maxReplicas"]:
+        return ""
+    targets = counted["targetReplicas"]
+    where = ", ".join(f"{count} on {node}" for node, count in list(targets.items())[:5])
+    bounds = f"{sum(targets.values())} of {counted['replicas']}, at least {counted['minReplicas']}"
+    return bounds + (f" ({where}{', …' if len(targets) > 5 else ''})" if where else "")
+
+
+def _checkpoint(job: JobDetail) -> str:
+    """Return the time of the latest checkpoint, after which work would be lost."""
+    saved = job.get("checkpointedAt")
+    return f"{saved} ({age(saved)} ago)" if saved and job["state"] in ("running", "stopping") else ""
+
+
+def _retries(job: JobDetail) -> str:
+    if not job["retries"]:
+        return ""
+    left, of_tasks = job.get("retriesLeft"), job.get("taskRetries")
+    alone = f" ({of_tasks} of single tasks)" if of_tasks else ""
+    return f"{job['retries']}{alone}" + (f", {left} left for the job" if left is not None else "")
+
+
+def _reasons(job: JobDetail) -> str:
+    reasons = job.get("reasons")
+    word = {"stopping": "Yields:", "waiting": "Waiting:"}.get(job["state"], "Retries:")
+    because = paint(word, "yellow", bold=True)
+    if reasons:
+        lines = [f"{because} {reasons['binding']['message']}"]
+        lines += [f"  also: {other['message']}" for other in reasons["others"]]
+        if job["state"] == "waiting":
+            lines.append(f"  Who is ahead of it, and when it may start: corral explain {job['id']}")
+        if not reasons["possible"]:
+            lines.append("  it never starts as it is")
+        return "\n".join(lines)
+    waiting = job["waiting"]
+    return f"{because} {waiting['message']}" if waiting else ""
+
+
+def _exit(job: JobDetail) -> str:
+    end = job["exit"]
+    if end is None:
+        return ""
+    colour = "green" if end["class"] == "succeeded" else "red"
+    line = f"{paint('Ended:', colour, bold=True)} {end['phrase']} (exit code {end['code']}, {end['class']})"
+    if end["message"]:
+        line += "\n  " + end["message"].replace("\n", "\n  ")
+    if job["state"] == "failed":
+        line += f"\n  Read what it printed: corral logs {job['id']} --tail 50"
+    return line
+
+
+def _placement(job: JobDetail) -> str:
+    placed = job.get("placement", [])
+    if not placed:
+        return ""
+    rows = [
+        (
+            f"{task['role']}-{task['index']}",
+            task["state"],
+            "" if task.get("rank") is None else task["rank"],
+            task["node"],
+            ",".join(str(device) for device in task["devices"]) + part_words(task.get("share")),
+            task["host"],
+            " ".join(f"{name}={','.join(map(str, ports))}" for name, ports in task["ports"].items()),
+        )
+        for task in placed[:_SHOWN]
+    ]
+    text = table(("TASK", "STATE", "RANK", "NODE", "DEVICES", "HOST", "PORTS"), rows)
+    rest = job["tasks"]["total"] - len(rows)
+    notes = "".join(f"\nNote: {note}" for note in job.get("notes", ()))
+    return text + (f"\n… and {rest} more; corral get -o json shows them" if rest > 0 else "") + notes
+
+
+def _receipts(job: JobDetail) -> str:
+    from corral.cli.suspend_and_drain import receipts_table
+
+    found = job.get("receipts", [])
+    return f"{paint('Had to yield', bold=True)}\n{receipts_table(found)}" if found else ""
+
+
+def _links(job: JobDetail) -> str:
+    return fields({name: url for name, url in job.get("links", {}).items() if not url.startswith("/api/")})

@@ -1,0 +1,335 @@
+"""Control's API for front: HTTP on a private Unix socket, because front has neither engines nor nodes in memory.
+
+With replicas, fronts on other machines connect with mutual TLS, authenticated by the server's key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from socket import socket as Socket
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from corral.control.core.configuration import hived_configured, scheduler_policy
+from corral.control.guarantee_check import broken_by
+from corral.control.log_api import LogDoor
+from corral.control.loop import Control
+from corral.control.scheduler_views import Views
+from corral.engines.base import Engine, ExecSession, Listing
+from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
+from corral.kernel.ids import AttemptId, JobId
+from corral.model.configuration import configuration_of
+from corral.model.document_revisions import ConfigurationQuestion, GuaranteeFinding
+from corral.model.requests import GangRequest
+from corral.model.store_writes import IntentKind
+from corral.scheduler import GangQueued, could_ever_fit, explain
+from corral.scheduler.explain.outlook import outlook
+from corral.scheduler.views import ahead_of
+from corral.service.health import descriptor_shortages
+from corral.service.mutual_tls import Kin
+from corral.service.tls_acceptor import Acceptor, Gate, uvicorns_terms
+from corral.spec.configuration_file import load_document
+from corral.storage.log_sources import LogShelf
+
+_NORMAL_END = 1000
+_Cells = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+"""Rows or columns of a terminal."""
+_MISUNDERSTOOD = json.dumps(
+    {"error": {"code": "bad-frame", "message": 'A text frame is {"resize": [ROWS, COLUMNS]} or {"eof": true}.'}}
+)
+_MOST_BEFORE = 5
+"""Jobs ahead of another one that an explanation names at most."""
+_LONGEST_STOP = 3600.0
+"""Seconds that `corral down --stop-jobs` may wait for jobs to end."""
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers, and with a limit on TLS handshakes."""
+
+    async def startup(self, sockets: list[Socket] | None = None) -> None:
+        await super().startup([] if self.config.ssl else sockets)
+        if self.config.ssl:
+            gate = Gate()
+            terms = uvicorns_terms(self, gate.enter, gate.hand_on)
+            self.servers += [Acceptor(each, terms) for each in sockets or ()]  # type: ignore[misc]
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Beyond(NamedTuple):
+    """A listening socket on the network between replicas, with the certificates for mutual TLS."""
+
+    listener: Socket
+    kin: Kin
+
+
+class Door:
+    """Control's queries and exec sessions, for the server's own user and for processes with its key."""
+
+    def __init__(
+        self, control: Control, path: Path, beyond: Beyond | None = None, logs: LogShelf | None = None
+    ) -> None:
+        """`beyond` is the listener for fronts of other replicas; `logs` are this machine's and the archive's."""
+        self._logs = logs
+        self._control = control
+        self._path = path
+        self._beyond = beyond
+
+    async def serve(self) -> None:
+        """Serve until cancelled; the socket's file is replaced at every start."""
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._serve(uds=str(self._path)))
+            if self._beyond is not None:
+                kin = self._beyond.kin
+                files = {"ssl_certfile": kin.certificate, "ssl_keyfile": kin.key, "ssl_ca_certs": str(kin.authority)}
+                mutual = {**files, "ssl_cert_reqs": ssl.CERT_REQUIRED}
+                group.create_task(self._serve(self._beyond.listener, **mutual))
+
+    async def _serve(self, *listeners: Socket, **where: Any) -> None:
+        config = uvicorn.Config(
+            self._application(),
+            log_config=None,
+            lifespan="off",
+            access_log=False,
+            proxy_headers=False,
+            ws="websockets-sansio",
+            ws_per_message_deflate=False,
+            **where,
+        )
+        server = _Server(config)
+        try:
+            await server.serve(list(listeners) or None)
+        except asyncio.CancelledError:
+            server.should_exit = True
+            raise
+
+    def _application(self) -> Starlette:
+        routes = [
+            Route("/ping", self._ping),
+            Route("/explain/{job}", self._explain),
+            Route("/fit", self._fit, methods=["POST"]),
+            Route("/trial", self._trial, methods=["POST"]),
+            Route("/configuration/check", self._check_configuration, methods=["POST"]),
+            Route("/stop-all", self._stop_all, methods=["POST"]),
+            Route("/cluster/{kind:str}", self._listed),
+            Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
+            *Views(self._world_is_there).routes(),
+            *([LogDoor(self._logs).route()] if self._logs is not None else []),
+            WebSocketRoute("/exec/{attempt}", self._exec),
+            WebSocketRoute("/forward/{attempt}", self._forward),
+        ]
+        return Starlette(routes=routes, exception_handlers={CorralError: _refusal})
+
+    async def _ping(self, _: Request) -> Response:
+        reasons = [*self._control.troubles(), *descriptor_shortages("scheduler")]
+        return JSONResponse({"ready": self._control.ready.is_set(), "reasons": reasons})
+
+    async def _explain(self, request: Request) -> Response:
+        """Explain why a job waits, computed on the live state, with the first jobs before it and its outlook."""
+        control = await self._world_is_there()
+        job = control.world.jobs.get(JobId(request.path_params["job"]))
+        if job is None or not job.unplaced():
+            return JSONResponse(None)
+        cluster, queue, now = control.world.cluster, control.world.queue, control.clock.now()
+        reasons = explain(cluster, queue, control.policy, job.id, now)
+        if reasons is None:
+            return JSONResponse(None)
+        ahead = ahead_of(cluster.queues, queue, control.policy, now, job.id)
+        hopes = outlook(cluster, queue, control.policy, job.id, reasons, now, self._grace, job.says)
+        return JSONResponse(
+            {
+                **msgspec.to_builtins(control.world.reasons_in_names(reasons)),
+                "ahead": len(ahead),
+                "before": ahead[:_MOST_BEFORE],
+                "outlook": msgspec.to_builtins(hopes and control.world.outlook_in_names(hopes)),
+            }
+        )
+
+    def _grace(self, job_id: JobId) -> float:
+        """Seconds of grace that a job gets to end."""
+        job = self._control.world.jobs.get(job_id)
+        if job is None:
+            return 0.0
+        own = self._control.launch_policy.grace_of(job.view)
+        bounded = self._control.configured.grace(job.document.spec.queue, own)
+        return own if bounded is None else bounded
+
+    async def _fit(self, request: Request) -> Response:
+        """Whether a gang could ever run on the known nodes: null, or the reasons why not."""
+        control = await self._world_is_there()
+        reasons = could_ever_fit(control.world.cluster, await _gang_in(request))
+        return _json(reasons and control.world.reasons_in_names(reasons))
+
+    async def _trial(self, request: Request) -> Response:
+        """Why a gang would wait if queued now, found on a fork of the queue; `starts-now` when it would not."""
+        control = await self._world_is_there()
+        asked = await _gang_in(request)
+        queue = control.world.queue.fork()
+        queue.apply(GangQueued(asked))
+        reasons = explain(control.world.cluster, queue, control.policy, asked.job, control.clock.now())
+        return _json(reasons and control.world.reasons_in_names(reasons))
+
+    async def _check_configuration(self, request: Request) -> Response:
+        """The guarantees of running jobs that these documents would break if they replaced all current ones."""
+        control = await self._world_is_there()
+        try:
+            asked = msgspec.json.decode(await request.body(), type=ConfigurationQuestion)
+        except msgspec.DecodeError as error:
+            raise InvalidInput("bad-question", f"Control was asked in a way that it does not know: {error}.") from None
+        documents = [document for data in asked.documents for document in load_document(data)]
+        after = configuration_of(documents)
+        scheduler_policy(after.policy, control.policy)
+        hived_configured(after)
+        before = control.configured.now
+        cluster = control.world.cluster.fork(hived=False)
+        presenter, now = control.presenter, control.clock.now()
+
+        def think() -> list[GuaranteeFinding]:
+            machines = () if after.clusters == before.clusters else presenter.described(after.clusters)
+            return broken_by(cluster, before, after, now, machines)
+
+        return _json(await asyncio.to_thread(think))
+
+    async def _stop_all(self, request: Request) -> Response:
+        """Stop all live jobs and wait at most `wait` seconds until they have ended.
+
+        Returns the number of jobs that were `asked`, and the names of those that are `left`.
+        """
+        control = await self._world_is_there()
+        jobs = dict(control.world.jobs)
+        for job in jobs:
+            await control.store.intend(job, IntentKind.STOP, {}, actor="server", at=control.clock.now())
+        control.wake()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(float(request.query_params["wait"]), _LONGEST_STOP)):
+                while control.world.jobs.keys() & jobs.keys():
+                    await control.cycled()
+        left = sorted(f"{job.name} ({job_id})" for job_id, job in jobs.items() if job_id in control.world.jobs)
+        return JSONResponse({"asked": len(jobs), "left": left})
+
+    async def _listed(self, request: Request) -> Response:
+        """The cluster's own list of its nodes or pods; null when no engine has such lists."""
+        kind, namespace = request.path_params["kind"], request.query_params.get("namespace", "")
+        if kind not in ("nodes", "pods"):
+            raise NotFound("no-such-list", f"A cluster's nodes and pods can be listed, not its {kind[:50]}.")
+        for engine in self._control.engines.values():
+            if isinstance(engine, Listing):
+                return Response(await engine.listed_objects(kind, namespace), media_type="application/json")
+        return JSONResponse(None)
+
+    async def _scale_object(self, request: Request) -> Response:
+        """Set the replicas in the object that a job was made from; false when there is no such object."""
+        control = await self._world_is_there()
+        asked = await request.json()
+        job = JobId(request.path_params["job"])
+        return JSONResponse(await control.scale_object(job, int(asked["replicas"])))
+
+    async def _world_is_there(self) -> Control:
+        if not self._control.world_is_whole:
+            raise Unavailable("control-starting", "The server is starting; try again in a second.")
+        return self._control
+
+    async def _exec(self, socket: WebSocket) -> None:
+        query = socket.query_params
+
+        async def enter(engine: Engine, attempt: AttemptId) -> ExecSession:
+            return await engine.exec(attempt, query.getlist("cmd"), tty=query.get("tty") == "true")
+
+        await self._join(socket, enter)
+
+    async def _forward(self, socket: WebSocket) -> None:
+        port = int(socket.query_params.get("port", "0"))
+
+        async def reach(engine: Engine, attempt: AttemptId) -> ExecSession:
+            return await engine.connect(attempt, port)
+
+        await self._join(socket, reach)
+
+    async def _join(self, socket: WebSocket, opened: Callable[[Engine, AttemptId], Awaitable[ExecSession]]) -> None:
+        await socket.accept()
+        attempt = AttemptId(socket.path_params["attempt"])
+        try:
+            engine = self._control.engines[self._control.inventories.engine_of(attempt)]
+            session = await opened(engine, attempt)
+        except CorralError as error:
+            await socket.send_text(json.dumps({"error": {"code": error.code, "message": error.message}}))
+            await socket.close()
+            return
+        await _carry(socket, session)
+
+
+async def _carry(socket: WebSocket, session: ExecSession) -> None:
+    """Connect a WebSocket and an exec session until either ends: binary frames are data, text frames are JSON."""
+    reader = asyncio.create_task(_from_caller(socket, session))
+    try:
+        async for chunk in session.output():
+            await socket.send_bytes(chunk)
+        await socket.send_text(json.dumps({"exit": await session.exit_code()}))
+        await socket.close(_NORMAL_END)
+    except WebSocketDisconnect:
+        pass
+    finally:
+        reader.cancel()
+        await session.close()
+
+
+async def _from_caller(socket: WebSocket, session: ExecSession) -> None:
+    """Forward the caller's frames. A disconnect ends the session, even when the command takes no more input."""
+    while True:
+        message = await socket.receive()
+        if message["type"] == "websocket.disconnect":
+            await session.close()
+            return
+        with contextlib.suppress(Unavailable):
+            if message.get("bytes") is not None:
+                await session.send(message["bytes"])
+                continue
+            try:
+                asked = msgspec.json.decode(message.get("text") or "", type=_Asked)
+            except msgspec.DecodeError:
+                await socket.send_text(_MISUNDERSTOOD)
+                await session.close()
+                return
+            if asked.resize is not None:
+                await session.resize(*asked.resize)
+            elif asked.eof:
+                await session.send(b"")
+
+
+class _Asked(msgspec.Struct):
+    """The request in a caller's text frame."""
+
+    resize: tuple[_Cells, _Cells] | None = None
+    eof: bool = False
+
+
+async def _gang_in(request: Request) -> GangRequest:
+    try:
+        return msgspec.json.decode(await request.body(), type=GangRequest)
+    except msgspec.ValidationError as error:
+        raise NotFound("bad-question", str(error)) from None
+
+
+def _json(value: object) -> Response:
+    return Response(msgspec.json.encode(value), media_type="application/json")
+
+
+async def _refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, CorralError)
+    return JSONResponse({"code": error.code, "message": error.message}, status_code=error.status)

@@ -1,0 +1,306 @@
+"""Bring every event to its job through the launcher's rules, into memory and into the pending writes alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+
+import msgspec
+
+from corral import launcher, scheduler
+from corral.control.core.pending_writes import Draft
+from corral.control.core.receipts import Held, Receipts, Yielded
+from corral.control.core.world import Job, World
+from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
+from corral.launcher import InvalidTransition, LaunchPolicy, Step
+from corral.model.commands import ForgetTask, ReleasePlacement, RequestPlacement, StopTask
+from corral.model.events import (
+    Checkpointed,
+    DependencyFailed,
+    HoldReleased,
+    JobEvent,
+    Placed,
+    PlaceLost,
+    Preempted,
+    StartRefused,
+    SuspendRequested,
+    Unplaceable,
+)
+from corral.model.facts import GUARANTEE_LOST, Fact
+from corral.model.launch import Exited, Noted, Started
+from corral.model.placement import Placement, TaskPlacement
+from corral.model.plan import GangPlacement
+from corral.model.requests import GangRequest
+from corral.model.runs import TaskRun
+from corral.model.states import TaskState
+from corral.model.store_writes import AttemptWrite
+from corral.scheduler import GangQueued, GangWithdrawn, NominationLapsed, TasksReleased, gang_placed
+from corral.scheduler.events import TasksLeaving
+
+DEPENDENCY = "dependency"
+
+
+class Folder:
+    """Applies events to jobs, and their effects to the world and the draft."""
+
+    def __init__(self, world: World, policy: LaunchPolicy, receipts: Receipts) -> None:
+        self.world = world
+        self.policy = policy
+        self.draft = Draft()
+        self.receipts = receipts
+
+    def take_draft(self) -> Draft:
+        """The draft since the last call; starts a new one."""
+        draft, self.draft = self.draft, Draft()
+        return draft
+
+    def create(self, job: Job, now: float) -> None:
+        """Start a job that was accepted and never folded."""
+        self.world.jobs[job.id] = job
+        self.wait_for(job)
+        hold = DEPENDENCY if job.needs else ""
+        step = launcher.create(job.id, job.view, now, hold=hold, suspended=job.run.suspended)
+        if job.run.external:
+            step = msgspec.structs.replace(step, job=msgspec.structs.replace(step.job, external=True))
+        self._apply(job, step, now)
+
+    def wait_for(self, job: Job) -> None:
+        """Register the job as a dependent of the jobs that it waits for."""
+        for other in job.waits_for:
+            self.world.dependents.setdefault(other, set()).add(job.id)
+
+    def adopt(self, job: Job, now: float) -> None:
+        """Load a stored job: charge its held devices to the cluster, and queue its tasks without a placement."""
+        placed = [task for task in job.tasks.values() if task.placement is not None and task.holds]
+        if placed:
+            keys = [task.key for task in placed]
+            request = _asked(job, keys)
+            placements = tuple(task.placement for task in placed if task.placement is not None)
+            self.world.cluster.apply(gang_placed(request, Placement(placements), job.run.placed_at or now))
+            self._tell_saved(job)
+            self._leave(job, tuple(task.key for task in placed if task.state is TaskState.DELETION_PENDING))
+        if unplaced := job.unplaced():
+            self._queue(job, unplaced, grow=bool(placed))
+
+    def event(self, job: Job, event: JobEvent, now: float) -> None:
+        """Apply one event to a job."""
+        try:
+            step = launcher.step(job.view, job.run, job.tasks, event, now, self.policy)
+        except InvalidTransition as error:
+            self.draft.warn(
+                "an event that cannot be was dropped", job=job.id, message=error.message, story=str(error.details)
+            )
+            return
+        self._apply(job, step, now)
+
+    def checkpointed(self, job: Job, attempt: int, at: float, now: float) -> None:
+        """Record a checkpoint of a job and tell the scheduler, which prefers victims that lose less work."""
+        self.event(job, Checkpointed(attempt, at), now)
+        self._tell_saved(job)
+
+    def _tell_saved(self, job: Job) -> None:
+        if job.run.checkpointed_at is not None:
+            self.world.cluster.apply(scheduler.Checkpointed(job.id, job.run.attempt, job.run.checkpointed_at))
+
+    def have_yield(self, job: Job, event: Preempted | SuspendRequested, why: Yielded, now: float) -> None:
+        """Preempt or suspend a job or some of its tasks, with a receipt."""
+        before = Held.of(job)
+        self.event(job, event, now)
+        if why.back_at is not None and isinstance(event, Preempted):
+            why = msgspec.structs.replace(why, back_at=max(why.back_at, now + self._grace(job, event)))
+        self.receipts.write(self.draft, job, before, why, now)
+
+    def _grace(self, job: Job, event: Preempted) -> float:
+        """Seconds of grace of the preempted tasks: the job cannot return earlier."""
+        return self.policy.grace_of(job.view) if event.grace_seconds is None else event.grace_seconds
+
+    def engine_event(self, event: Started | Exited | StartRefused, now: float) -> None:
+        """Apply an engine's event to its job; attempts of unknown jobs are stopped or forgotten."""
+        key = parse_attempt_id(event.attempt)
+        job = self.world.jobs.get(key.job)
+        if job is not None:
+            self.event(job, event, now)
+        elif isinstance(event, Exited):
+            self.draft.outbox.append((key.job, ForgetTask(event.attempt)))
+        elif isinstance(event, Started):
+            self.draft.outbox.append((key.job, StopTask(event.attempt, 0.0)))
+
+    def place_lost(self, event: PlaceLost, now: float) -> None:
+        """Return a task that has not begun to the queue, because its node or device is gone."""
+        key = parse_attempt_id(event.attempt)
+        job = self.world.jobs.get(key.job)
+        task = job.tasks.get(key.task) if job is not None else None
+        if job is None or task is None or task.state is TaskState.RUNNING:
+            return
+        if job.run.attempt_of(task) == event.attempt:
+            self.event(job, Unplaceable((key.task,), event.message), now)
+
+    def noted(self, event: Noted, now: float) -> None:
+        """Record a message of the underlying system about an attempt, for users."""
+        key = parse_attempt_id(event.attempt)
+        if key.job in self.world.jobs:
+            often = f" ({event.times} times)" if event.times > 1 else ""
+            said = f"{key.task}: {event.reason}{often}: {event.message}"
+            data = {"reason": event.reason, "times": event.times}
+            self.tell(key.job, now, Fact("task.noted", said, key.role, key.index, event.attempt, data))
+
+    def ranked(self, found: GangPlacement) -> Placement:
+        """A placement with ranks that no other task of the job has."""
+        job = self.world.jobs[found.job]
+        taken = {task.placement.order for task in job.tasks.values() if task.placement}
+        free = (order for order in count() if order not in taken)  # so a task that is placed anew keeps its rank
+        tasks = tuple(msgspec.structs.replace(task, order=next(free)) for task in found.placement.tasks)
+        return msgspec.structs.replace(found.placement, tasks=tasks)
+
+    def placed(self, found: GangPlacement, placement: Placement, now: float) -> None:
+        """Tell a job its placement, which cluster and queue know already."""
+        job = self.world.jobs[found.job]
+        joins = len(self.world.cluster.holds(found.job)) > len(placement.tasks)
+        self.event(job, Placed(found.job_attempt, placement, joins), now)
+        job.reasons = None
+        self.lost_guarantee(placement.demoted, f"job {job.name} of the same virtual cluster comes first", now)
+
+    def lost_guarantee(self, jobs: Iterable[JobId], why: str, now: float) -> None:
+        """Tell jobs that they run on without their guarantee."""
+        for job in jobs:
+            if job in self.world.jobs:
+                hived = self.world.cluster.hived
+                data: dict[str, object] = {"preemptor": hived.preemptor(job)} if hived is not None else {}
+                self.tell(job, now, Fact(GUARANTEE_LOST, f"It runs on, but as a guest: {why}.", data=data))
+
+    def tell(self, job: JobId, now: float, fact: Fact, actor: str = "") -> None:
+        """Add a fact that did not come from a launcher rule."""
+        self.draft.tell(job, now, fact, actor)
+
+    def _apply(self, job: Job, step: Step, now: float) -> None:
+        before = job.run
+        job.run = step.job
+        self.draft.jobs.add(job.id)
+        self._apply_tasks(job, step.tasks)
+        for end in step.ended:
+            self._record_attempt(job, end.attempt, end.task)
+        for fact in step.facts:
+            self.draft.tell(job.id, now, fact)
+        leaving: list[TaskKey] = []
+        for command in step.commands:
+            match command:
+                case RequestPlacement(tasks=tasks, grow=grow):
+                    self._queue(job, tasks, grow=grow)
+                case ReleasePlacement(tasks=tasks):
+                    self._release(job, tasks, now)
+                case _:
+                    self.draft.outbox.append((job.id, command))
+                    if isinstance(command, StopTask):
+                        leaving.append(parse_attempt_id(command.attempt).task)
+        self._leave(job, tuple(key for key in leaving if key in job.tasks and job.tasks[key].holds))
+        if job.run.wake_at != before.wake_at:
+            self.world.set_timer(job.run.wake_at, job.id)
+        self.receipts.look(self.draft, job, now)
+        if (job.completed or job.run.suspended) and job.id in self.world.queue.nominated:
+            self.world.queue.apply(NominationLapsed(job.id))
+        if job.completed:
+            self._completed(job, now)
+
+    def _apply_tasks(self, job: Job, changed: Mapping[TaskKey, TaskRun | None]) -> None:
+        for key, task in changed.items():
+            self.draft.tasks[job.id, key] = task
+            before = job.tasks.get(key)
+            job.spread.change(before, task)
+            if before is None or task is None or before.placement is not task.placement or before.holds != task.holds:
+                self.world.gangs.forget(job.id)
+            job.retrying.change(key, task)
+            if task is None:
+                job.tasks.pop(key, None)
+                continue
+            job.tasks[key] = task
+            if task.placement is not None:
+                self._record_attempt(job, job.run.attempt_of(task), task)
+
+    def _record_attempt(self, job: Job, attempt: AttemptId, task: TaskRun) -> None:
+        completion, placement = task.completion, task.placement
+        self.draft.attempts[attempt] = AttemptWrite(
+            id=attempt,
+            node=placement.node if placement else "",
+            devices=placement.devices if placement else (),
+            started_at=task.started_at,
+            ended_at=task.ended_at,
+            code=completion.code if completion else None,
+            phrase=completion.phrase if completion else "",
+            exit_class=str(completion.exit_class) if completion else "",
+            diagnostics=completion.diagnostics if completion else "",
+            host=task.host,
+            ports=task.ports,
+            user=job.user,
+        )
+
+    def _queue(self, job: Job, tasks: Iterable[TaskKey], *, grow: bool) -> None:
+        running = job.placements() if grow else ()
+        for line in job.terms.lines(tasks):
+            self.world.queue.apply(GangQueued(_asked(job, line, running)))
+        self.world.plan_wanted = True
+
+    def take_turn(self, job: Job, turn: float) -> None:
+        """Set the turn of a waiting job in its queue; a higher turn comes first."""
+        job.run = msgspec.structs.replace(job.run, turn=turn)
+        self.draft.jobs.add(job.id)
+        if not job.run.hold and (unplaced := job.unplaced()):
+            self._queue(job, unplaced, grow=bool(job.placements()))
+
+    def edit(self, job: Job, text: str) -> None:
+        """Replace the document of a job that holds nothing; it keeps its waiting time.
+
+        In another queue its turn is reset, because a manager set it relative to the jobs of the old queue.
+        """
+        queue = job.terms.queue
+        job.reread(text)
+        job.reasons = None
+        self.world.gangs.forget(job.id)
+        if job.id in self.world.queue.nominated:
+            lapsed = NominationLapsed(job.id)
+            self.world.queue.apply(lapsed)
+            self.world.cluster.apply(lapsed)
+        self.draft.edited.add(job.id)
+        self.take_turn(job, job.run.turn if job.terms.queue == queue else 0.0)
+
+    def _release(self, job: Job, tasks: tuple[TaskKey, ...], now: float) -> None:
+        self.world.queue.apply(GangWithdrawn(job.id, tasks))
+        self.world.cluster.apply(TasksReleased(job.id, tasks, now))
+        self.world.plan_wanted = True
+
+    def _leave(self, job: Job, tasks: tuple[TaskKey, ...]) -> None:
+        """Tell the scheduler which devices will be free soon."""
+        if tasks:
+            self.world.cluster.apply(TasksLeaving(job.id, tasks))
+
+    def _completed(self, job: Job, now: float) -> None:
+        for waiting in self.world.dependents.pop(job.id, set()):
+            dependent = self.world.jobs.get(waiting)
+            if dependent is not None and not dependent.completed:
+                self.dependency_ended(dependent, job, now)
+
+    def dependency_ended(self, job: Job, other: Job, now: float) -> None:
+        """Tell a job that a job that it depends on has ended."""
+        succeeded = other.run.completion is not None and other.run.completion.succeeded
+        needs = [need for need in job.needs if need.job in (other.id, other.name)]
+        needs_success = any(need.condition == "succeeded" for need in needs)
+        job.waits_for -= {other.id}
+        if needs_success and not succeeded:
+            self.event(job, DependencyFailed(f"{other.name} did not succeed"), now)
+        elif not job.waits_for:
+            self.event(job, HoldReleased(), now)
+        else:
+            self.draft.jobs.add(job.id)  # its line names those that are left
+
+
+def _asked(job: Job, tasks: Iterable[TaskKey], running: Sequence[TaskPlacement] = ()) -> GangRequest:
+    """The scheduler's request for these tasks of a job, waiting or placed."""
+    return job.terms.request(
+        job.id,
+        job.run.attempt,
+        tasks,
+        user=job.account or job.user,
+        created_at=job.created_at,
+        groups=job.groups,
+        running=running,
+        turn=job.run.turn,
+    )

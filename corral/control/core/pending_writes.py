@@ -1,0 +1,76 @@
+"""The writes that one step of the core has gathered, the last state of each thing only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from corral.kernel.ids import AttemptId, JobId, TaskKey
+from corral.model.commands import EngineCommand
+from corral.model.facts import Fact
+from corral.model.queues import QueueUsage, UserUsage
+from corral.model.receipts import LedgerEntry, Receipt
+from corral.model.runs import TaskRun
+from corral.model.store_writes import AttemptWrite, ControlBatch, FactWrite, JobWrite, TaskWrite
+
+
+class Warning(NamedTuple):
+    """Something that should not have come up; the shell logs it."""
+
+    event: str
+    data: dict[str, Any]
+
+
+@dataclass
+class Draft:
+    """What the next commit will write; the core fills it while it folds and plans."""
+
+    cursor: int | None = None
+    jobs: set[JobId] = field(default_factory=set)
+    edited: set[JobId] = field(default_factory=set)
+    """Those of `jobs` whose documents have changed."""
+    tasks: dict[tuple[JobId, TaskKey], TaskRun | None] = field(default_factory=dict)
+    attempts: dict[AttemptId, AttemptWrite] = field(default_factory=dict)
+    facts: list[FactWrite] = field(default_factory=list)
+    outbox: list[tuple[JobId, EngineCommand]] = field(default_factory=list)
+    receipts: dict[str, Receipt] = field(default_factory=dict)
+    ledger: dict[tuple[str, str], LedgerEntry] = field(default_factory=dict)
+    usage: dict[str, QueueUsage | None] = field(default_factory=dict)
+    """The past usage of queues; None deletes it."""
+    user_usage: dict[tuple[str, str], UserUsage | None] = field(default_factory=dict)
+    """The past usage of users, by queue and user; None deletes it."""
+    removed: list[JobId] = field(default_factory=list)
+    warnings: list[Warning] = field(default_factory=list)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to store."""
+        told = self.jobs or self.tasks or self.facts or self.outbox or self.receipts
+        return self.cursor is None and not (told or self.ledger or self.usage or self.user_usage or self.removed)
+
+    def tell(self, job: JobId, at: float, fact: Fact, actor: str = "") -> None:
+        """Add a fact to the event log."""
+        self.facts.append(FactWrite(job, at, fact, actor))
+
+    def warn(self, event: str, **data: Any) -> None:
+        """Have the log say that something should not have come up."""
+        self.warnings.append(Warning(event, data))
+
+    def batch(self, jobs: tuple[JobWrite, ...]) -> ControlBatch:
+        """The draft as the store takes it, but for the epoch and the commands that were carried out."""
+        return ControlBatch(
+            epoch=0,
+            cursor=self.cursor,
+            jobs=jobs,
+            tasks=tuple(TaskWrite(job, key, run) for (job, key), run in self.tasks.items()),
+            attempts=tuple(self.attempts.values()),
+            facts=tuple(self.facts),
+            outbox_add=tuple(self.outbox),
+            receipts=tuple(self.receipts.values()),
+            ledger=tuple(self.ledger.values()),
+            usage=tuple(usage for usage in self.usage.values() if usage is not None),
+            usage_forgotten=tuple(queue for queue, usage in self.usage.items() if usage is None),
+            user_usage=tuple(usage for usage in self.user_usage.values() if usage is not None),
+            user_usage_forgotten=tuple(key for key, usage in self.user_usage.items() if usage is None),
+            removed_jobs=tuple(self.removed),
+        )

@@ -1,0 +1,62 @@
+"""Assign system uids to users, and open the secrets of jobs.
+
+On a server that runs as root, the tasks of each user run under a uid of their own, which never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from corral.control.core.world import Job
+from corral.kernel.errors import NotFound
+from corral.service.secret_box import Sealer
+from corral.store import Store
+
+FIRST_ALLOTTED: Final = 100_000
+"""The first assigned uid, above those of people and services."""
+
+
+class Accounts:
+    """The uid of a user's tasks, and the secrets of a job."""
+
+    def __init__(self, store: Store, sealer: Sealer, *, allot: bool) -> None:
+        """With `allot`, a user without a uid is assigned one; otherwise tasks run as the server's own account."""
+        self._store = store
+        self._sealer = sealer
+        self._allot = allot
+        self._uids: dict[str, int | None] = {}
+
+    def uid_of(self, user: str) -> int | None:
+        """The uid of a user for whom `ready` was awaited; None is the server's own.
+
+        Raises NotFound for a user who was never made ready.
+        """
+        if not self._allot:
+            return None
+        if user not in self._uids:
+            raise NotFound("unknown-account", f"It is not settled under which account tasks of {user} run.")
+        return self._uids[user]
+
+    async def ready(self, user: str) -> None:
+        """Assign or look up the uid of `user`. An account that is deleted and created again gets another one.
+
+        Raises NotFound when the account is gone.
+        """
+        if not self._allot:
+            return
+        account = await self._store.user(user)
+        if account is None:
+            raise NotFound("unknown-account", f"The account {user} is gone; its tasks cannot start.")
+        if account.uid is None:
+            account = await self._store.allot_uid(user, FIRST_ALLOTTED)
+        self._uids[user] = account.uid
+
+    async def secrets(self, job: Job) -> Mapping[str, str]:
+        """The decrypted secrets of a job, by name.
+
+        Raises Conflict when they were sealed with another key.
+        """
+        owner = f"job:{job.id}"
+        sealed = await self._store.secrets(owner)
+        return {name: self._sealer.open(owner, name, value) for name, value in sealed.items()}

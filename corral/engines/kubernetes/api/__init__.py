@@ -1,0 +1,1 @@
+"""Calls to the API server: access, transport, errors, retries and permissions."""

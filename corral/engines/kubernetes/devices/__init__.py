@@ -1,0 +1,1 @@
+"""Devices by Dynamic Resource Allocation: slices, claims and managed nodes."""

@@ -1,0 +1,1 @@
+"""Check a cluster before the first job."""

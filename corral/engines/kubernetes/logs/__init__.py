@@ -1,0 +1,1 @@
+"""Copy the logs of pods."""

@@ -1,0 +1,1 @@
+"""The cluster's objects that stand for jobs."""

@@ -1,0 +1,1 @@
+"""The pods of tasks, from their manifest to their exit code."""

@@ -1,0 +1,188 @@
+"""Create the pods of starting attempts and classify the API server's refusals.
+
+A create call may be repeated. An existing pod of the attempt's name with this server's label comes from an earlier try;
+with another label it belongs to somebody else. A temporary refusal (a quota, a permission, an unavailable webhook) ends
+the attempt as a conflict, which is retried later. A permanent one (an admission rule, a wrong field) is raised and ends
+the task. Once there is a pod, only temporary errors are raised, since the pod has to end first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from corral.engines.kubernetes.api.errors import WEBHOOK
+from corral.engines.kubernetes.api.resources import PODS, Call
+from corral.engines.kubernetes.devices.claim_allocation import Claiming
+from corral.engines.kubernetes.devices.managed_nodes import NOTHING, Given
+from corral.engines.kubernetes.pods.calls import POD, PodCalls, passing
+from corral.engines.kubernetes.pods.exit_codes import PodExit
+from corral.engines.kubernetes.pods.labels import MANAGED, attempt_of, labels_of, ports_for, resource_of
+from corral.engines.kubernetes.pods.manifest import SERVER_LABEL, add_claims, pod_manifest, pod_name
+from corral.engines.kubernetes.pods.manifest_inputs import ClaimedDevice, PodParts, PodSettings, Toleration
+from corral.engines.kubernetes.pods.owned_objects import Belongings, registries_name, secret_name
+from corral.engines.kubernetes.pods.runtime import Runtimes, needs_runtime
+from corral.engines.kubernetes.pods.template_policy import check_rights
+from corral.engines.kubernetes.pods.variables import task_variables
+from corral.engines.kubernetes.settings import KubernetesSettings
+from corral.engines.kubernetes.volumes.reachability import claims_of
+from corral.engines.kubernetes.volumes.volume_state import Mounting
+from corral.engines.kubernetes.watch.pod_structs import Pod
+from corral.kernel.errors import (
+    Conflict,
+    CorralError,
+    InvalidInput,
+    Unavailable,
+)
+from corral.kernel.ids import AttemptId, parse_attempt_id
+from corral.model.exits import START_FAILED
+from corral.model.launch import TaskLaunch
+
+REFUSED_FOR_NOW: Final = 251
+"""The exit table's code for a conflict over resources: retried after a growing wait."""
+_FOR_NOW: Final = frozenset(
+    {WEBHOOK, "kubernetes-quota", "kubernetes-forbidden", "kubernetes-not-found", "device-in-use"}
+)
+
+
+@dataclass(slots=True)
+class Begun:
+    """The result of a start: a pod, an end, or both when the pod is useless and has to end."""
+
+    pod: Pod | None = None
+    end: PodExit | None = None
+
+
+class Launching:
+    """Creates the pods of one server and the objects that they mount."""
+
+    def __init__(
+        self,
+        calls: PodCalls,
+        settings: KubernetesSettings,
+        claiming: Claiming,
+        runtimes: Runtimes,
+        belongings: Belongings,
+    ) -> None:
+        """`claiming` creates the claims of named devices, `belongings` the objects that pods mount."""
+        self._calls, self._claiming = calls, claiming
+        self._mounting = Mounting(calls, settings.namespace)
+        self._runtimes, self._belongings = runtimes, belongings
+        self._settings = settings
+        self._pod_settings = PodSettings(
+            server=settings.server,
+            namespace=settings.namespace,
+            default_image=settings.default_image,
+            image_pull_secrets=settings.image_pull_secrets,
+            service_account=settings.service_account,
+            storage_limit_bytes=settings.storage_limit_bytes,
+            tolerations=(Toleration(MANAGED, effect="NoSchedule"), Toleration("", effect="NoExecute")),
+        )
+
+    async def create(self, launch: TaskLaunch, node: str, given: Given = NOTHING, rdma: tuple[str, ...] = ()) -> Begun:
+        """Return the attempt's new or existing pod; the attempt's end if the cluster refuses it for now; or both.
+
+        `given` says how the node's named devices are given, `rdma` names the resources of its RDMA network.
+        Raises Unavailable when it is unknown whether the pod exists; InvalidInput, Forbidden and Conflict when it never
+        will.
+        """
+        manifest = self._manifest(launch, node, given, rdma)
+        gone = [each.id for each in launch.devices if not (resource_of(each.id) or given.has(each.id))]
+        if gone:
+            return _refused(f"device {gone[0]} of node {node} is not to be had by its name any more")
+        begun = Begun()
+        try:
+            if (mounted := claims_of(manifest)) and (why := await self._mounting.prepare(mounted, node)):
+                return _refused(why)
+            if launch.given_secrets:
+                await self._belongings.put_secrets(launch)
+            if launch.registries:
+                await self._belongings.put_registries(launch)
+            if needs_runtime(launch):
+                await self._belongings.give_runtime(launch)
+            await self._begin(begun, launch, node, given, manifest)
+            if needs_runtime(launch) and begun.pod is not None:
+                await self._belongings.own(begun.pod, launch.attempt)
+        except CorralError as error:
+            for_now, passes = error.code in _FOR_NOW, passing(error)
+            if not for_now and isinstance(passes, Unavailable):
+                raise passes from None
+            if needs_runtime(launch):
+                await self._belongings.drop(launch.attempt)
+            if not for_now and begun.pod is None:
+                raise passes from None
+            begun.end = PodExit(REFUSED_FOR_NOW if for_now else START_FAILED, error.message)
+        return begun
+
+    async def _begin(self, begun: Begun, launch: TaskLaunch, node: str, given: Given, manifest: dict[str, Any]) -> None:
+        async def post(claims: Sequence[ClaimedDevice]) -> Pod:
+            add_claims(manifest, claims)
+            begun.pod = await self._post(launch.attempt, manifest, strict=bool(launch.pod_template))
+            return begun.pod
+
+        named = [given.named[device.id] for device in launch.devices if device.id in given.named]
+        if named:
+            await self._claiming.start(launch, node, named, post)
+        else:
+            await post(())
+
+    async def _post(self, attempt: AttemptId, manifest: Mapping[str, Any], *, strict: bool) -> Pod:
+        namespace = self._settings.namespace
+        create = Call("create", PODS, namespace)
+        try:
+            return POD.decode(await self._calls.ask(create, manifest, repeatable=True, strict=strict))
+        except Conflict as error:
+            if error.code != "kubernetes-exists":
+                raise
+        pod = POD.decode(await self._calls.ask(Call("get", PODS, namespace, pod_name(attempt))))
+        if attempt_of(pod, self._settings.server) != attempt:
+            owner = pod.metadata.labels.get(SERVER_LABEL)
+            whose = f"another Corral server ({owner})" if owner else "somebody else"
+            message = f"There is a pod {pod_name(attempt)} in namespace {namespace} already, and it is {whose}'s."
+            raise Conflict("pod-name-taken", message)
+        return pod
+
+    def _manifest(self, launch: TaskLaunch, node: str, given: Given, rdma: tuple[str, ...]) -> dict[str, Any]:
+        _check(launch)
+        check_rights(launch.pod_template, self._settings.pod_templates, self._settings.storage_places)
+        if needs_runtime(launch):
+            self._runtimes.check(launch)
+        ports = ports_for(launch.ports, self._settings.first_port)
+        resources = {resource_of(device.id) for device in launch.devices} - {""}
+        if len(resources) > 1:
+            named = " and ".join(sorted(resources))
+            raise InvalidInput("devices-mixed", f"One task cannot have devices of {named} together on a shared node.")
+        parts = PodParts(
+            node=node,
+            secret=secret_name(parse_attempt_id(launch.attempt).job) if launch.given_secrets else "",
+            env=task_variables(launch, ports) | given.variables(launch.devices),
+            ports=ports,
+            device_resource=next(iter(resources), ""),
+            rdma=rdma if launch.rdma else (),
+            template=launch.pod_template,
+        )
+        if launch.registries:
+            opened = (registries_name(parse_attempt_id(launch.attempt).job), *launch.image_pull_secrets)
+            launch = msgspec.structs.replace(launch, image_pull_secrets=opened)
+        manifest = pod_manifest(launch, self._pod_settings, parts)
+        metadata = manifest["metadata"]
+        metadata["labels"] = {**launch.labels, **metadata["labels"], **labels_of(launch, ports)}
+        metadata["annotations"] = {**launch.annotations, **metadata["annotations"]}
+        manifest["spec"]["shareProcessNamespace"] = True  # otherwise a program with PID 1 ignores TERM
+        if needs_runtime(launch):
+            self._runtimes.wrap(manifest, launch)
+        return manifest
+
+
+def _refused(why: str) -> Begun:
+    return Begun(end=PodExit(REFUSED_FOR_NOW, why))
+
+
+def _check(launch: TaskLaunch) -> None:
+    """Raise InvalidInput if this engine cannot fulfil the task's request, before anything is written."""
+    if launch.share is not None and any(resource_of(device.id) for device in launch.devices):
+        message = "A part of a device cannot be had on a shared node: its device plugin gives whole ones."
+        raise InvalidInput("share-on-shared-node", message)

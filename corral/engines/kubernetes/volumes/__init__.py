@@ -1,0 +1,1 @@
+"""Volumes of pods: storages, and the nodes that reach a claim."""

@@ -1,0 +1,1 @@
+"""Local copies of the cluster's objects, kept by list and watch."""

@@ -1,0 +1,263 @@
+"""Build the scheduler's request from a job document and the tasks that need a placement."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from corral.kernel import units
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.inventory import ELSEWHERE
+from corral.model.placement import TaskPlacement
+from corral.model.requests import (
+    ALONE,
+    Company,
+    DeviceAsk,
+    Expression,
+    GangRequest,
+    NodeRules,
+    RoleAsk,
+    ShareAsk,
+    Toleration,
+    TopologyAsk,
+)
+from corral.spec import placement_rules as company
+from corral.spec.job import JobSpec, UnifiedJob
+from corral.spec.job_parts import Topology
+from corral.spec.placement_rules import MILLIONTHS, Share
+from corral.spec.role import Role
+
+NO_PORTS: Mapping[str, int] = MappingProxyType({})
+_CLAIM = "pvc://"
+
+
+class GangTerms(msgspec.Struct, frozen=True, weakref=True):
+    """The scheduling terms of a job document, for any subset of its tasks; equal terms are one object."""
+
+    queue: str
+    priority: int
+    roles: tuple[RoleAsk, ...]
+    """In the document's order, without indexes; `minimum` is the fewest tasks that the job can begin with."""
+    topology: TopologyAsk
+    network_rdma: str
+    tags: tuple[str, ...]
+    company: Company | None
+    max_duration_seconds: int
+    deadline_seconds: int
+    preemptible: bool
+    pinned_cell: str
+    lazy_preemption: bool
+    gang: bool = True
+    """Whether all tasks must start together."""
+
+    def lines(self, tasks: Iterable[TaskKey]) -> list[list[TaskKey]]:
+        """Group tasks into requests: all tasks of a gang, or else those of one affinity group or one role."""
+        groups = {role.role: role.role if role.affinity == ALONE else role.affinity for role in self.roles}
+        found: dict[str, list[TaskKey]] = {}
+        for key in tasks:
+            found.setdefault("" if self.gang else groups[key.role], []).append(key)
+        return list(found.values())
+
+    def request(
+        self,
+        job: JobId,
+        attempt: int,
+        tasks: Iterable[TaskKey],
+        *,
+        user: str,
+        created_at: float,
+        groups: tuple[str, ...] = (),
+        running: Sequence[TaskPlacement] = (),
+        turn: float = 0.0,
+    ) -> GangRequest:
+        """Build the request that places `tasks` of the job.
+
+        `running` are the placements that the gang holds already: the tasks join it, and only the number that the job
+        lacks to its minimum is mandatory.
+        """
+        indexes: dict[str, list[int]] = {}
+        for key in tasks:
+            indexes.setdefault(key.role, []).append(key.index)
+        held = Counter(placement.role for placement in running)
+        least = {role.role: role.minimum - held[role.role] for role in self.roles}
+        if not self.gang:  # without a gang one task is enough to begin, the others may follow
+            least = dict.fromkeys(least, 0) | {next(role.role for role in self.roles if role.role in indexes): 1}
+        asked = [role for role in self.roles if role.role in indexes]
+        pins = {role.pinned_cell for role in asked if role.devices.count or role.devices.ids}
+        pinned_cell = ""
+        if len(pins) < 2:  # one cell for all: it is a field of the gang, not of its roles
+            pinned_cell = next(iter(pins), self.pinned_cell)
+            asked = [msgspec.structs.replace(role, pinned_cell="") if role.pinned_cell else role for role in asked]
+        return GangRequest(
+            job=job,
+            job_attempt=attempt,
+            user=user,
+            queue=self.queue,
+            priority=self.priority,
+            submitted_at=created_at,
+            turn=turn,
+            roles=tuple(_for_tasks(role, tuple(sorted(indexes[role.role])), least[role.role]) for role in asked),
+            topology=self.topology,
+            network_rdma=self.network_rdma,
+            tags=self.tags,
+            company=self.company,
+            max_duration_seconds=self.max_duration_seconds,
+            deadline=created_at + self.deadline_seconds if self.deadline_seconds else 0.0,
+            groups=groups,
+            preemptible=self.preemptible,
+            pinned_cell=pinned_cell,
+            lazy_preemption=self.lazy_preemption,
+            beside=tuple(dict.fromkeys(placement.node for placement in running)),
+        )
+
+
+_KNOWN: WeakValueDictionary[bytes, GangTerms] = WeakValueDictionary()
+
+
+def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> GangTerms:
+    """The scheduling terms of a job document.
+
+    `ports` is the number of ports per role that the framework needs, besides the role's own.
+    """
+    spec, least, groups = document.spec, document.gang_size(), _affinities(document.spec)
+    terms = GangTerms(
+        queue=spec.queue,
+        priority=document.priority,
+        roles=tuple(
+            _role_ask(spec, role, least[role.name], ports.get(role.name, 0), groups[role.name]) for role in spec.roles
+        ),
+        topology=_topology(spec.topology, ""),
+        network_rdma=spec.network.rdma,
+        tags=tuple(sorted(set(spec.tags))),
+        company=_company(spec.sharing),
+        max_duration_seconds=spec.max_duration_seconds,
+        deadline_seconds=spec.deadline_seconds,
+        preemptible=spec.preemptible,
+        pinned_cell=spec.pinned_cell,
+        lazy_preemption=spec.lazy_preemption,
+        gang=spec.gang,
+    )
+    return _KNOWN.setdefault(msgspec.msgpack.encode(terms), terms)
+
+
+def _for_tasks(role: RoleAsk, indexes: tuple[int, ...], minimum: int) -> RoleAsk:
+    return msgspec.structs.replace(role, indexes=indexes, minimum=max(0, min(minimum, len(indexes))))
+
+
+def _affinities(spec: JobSpec) -> dict[str, str]:
+    """By role, the affinity group of its tasks; "" if the whole gang is one group.
+
+    Source: microsoft/pai, rest-server's hived validation. A gang is one group only if no role names a group; a task
+    without a group beside named groups is a group of its own. There the first task's cell type holds for the whole
+    gang; here each cell type is a group.
+    """
+    if not spec.gang or any(role.affinity_group for role in spec.roles):
+        return {role.name: f"/{role.affinity_group}" if role.affinity_group else ALONE for role in spec.roles}
+    kinds = {role.name: (role.resources.devices.model, role.pinned_cell or spec.pinned_cell) for role in spec.roles}
+    if len({kinds[role.name] for role in spec.roles if role.resources.devices.count}) < 2:
+        return {role.name: "" for role in spec.roles}
+    return {name: f"{model}@{cell}" for name, (model, cell) in kinds.items()}
+
+
+def _role_ask(spec: JobSpec, role: Role, minimum: int, ports: int, affinity: str) -> RoleAsk:
+    devices = role.resources.devices
+    spread = role.topology.spread if role.topology.spread.level else spec.topology.spread
+    return RoleAsk(
+        role=role.name,
+        indexes=(),
+        minimum=minimum,
+        cpu_millis=role.resources.cpu_millis,
+        memory_bytes=role.resources.memory_bytes,
+        shm_bytes=units.parse_memory(role.shm) if role.shm else 0,
+        devices=DeviceAsk(devices.count, devices.kind, devices.model, devices.named, share_ask(devices.share)),
+        topology=_topology(role.topology, spread.level, spread.max_skew),
+        node_selector=dict(role.node_selector),
+        resources=amounts_of(role, ports),
+        nodes=_within_reach(node_rules(spec.nodes, role.nodes), _volume_claims(spec, role)),
+        affinity=affinity,
+        pinned_cell=role.pinned_cell or spec.pinned_cell,
+    )
+
+
+def amounts_of(role: Role, ports: int = 0) -> dict[str, int]:
+    """Amounts of every resource except CPU, memory, shared memory and devices; `ports` are the framework's."""
+    found = {name: amount for name, amount in role.resources.other.items() if amount}
+    if disk := units.parse_memory(role.resources.disk):
+        found["disk"] = disk
+    if ports := ports + sum(port.count for port in role.ports):
+        found["ports"] = ports
+    return found
+
+
+def share_ask(share: Share) -> ShareAsk | None:
+    """The device fraction that a document requests; None for whole devices."""
+    if not share.asked:
+        return None
+    percent = MILLIONTHS // 100
+    return ShareAsk(
+        share.compute_percent * percent,
+        share.memory_percent * percent,
+        share.memory_bytes,
+        share.policy == "spread",
+    )
+
+
+def node_rules(*rules: company.NodeRules) -> NodeRules | None:
+    """Combine node rules; a node must be in every non-empty `include` list. None if the result has no rule."""
+    included = [each.include for each in rules if each.include]
+    named = [{company.node_name(name) for name in names} for names in included]
+    both = NodeRules(
+        tuple(Expression(e.key, e.operator, tuple(e.values)) for each in rules for e in each.expressions),
+        tuple(_toleration(t) for each in rules for t in each.tolerations),
+        tuple(sorted(name for name in included[-1] if all(company.node_name(name) in each for each in named)))
+        if included
+        else (),
+        tuple(sorted({name for each in rules for name in each.exclude})),
+    )
+    return None if both == NodeRules() else both
+
+
+def _within_reach(rules: NodeRules | None, claims: Iterable[str]) -> NodeRules | None:
+    """The rules, plus the exclusion of nodes whose labels say that they cannot reach one of these volume claims."""
+    reach = tuple(Expression(f"{ELSEWHERE}{claim}", "DoesNotExist") for claim in claims)
+    if not reach:
+        return rules
+    rules = rules or NodeRules()
+    return msgspec.structs.replace(rules, expressions=rules.expressions + reach)
+
+
+def _volume_claims(spec: JobSpec, role: Role) -> list[str]:
+    """The volume claims that a role mounts: by podTemplate, by the job's inputs and outputs, and by storage name."""
+    pod = role.kubernetes.pod_template.get("spec")
+    volumes = pod.get("volumes") if isinstance(pod, dict) else None
+    named = [
+        str(source.get("claimName", ""))
+        for volume in (volumes if isinstance(volumes, list) else ())
+        if isinstance(volume, dict) and isinstance(source := volume.get("persistentVolumeClaim"), dict)
+    ]
+    uris = [*(entry.uri for entry in spec.inputs), *(entry.uri for entry in spec.outputs)]
+    data = [uri for uri in uris if uri.startswith(_CLAIM)]
+    named += [use.name for use in spec.storages]
+    return sorted({*filter(None, named), *(uri.removeprefix(_CLAIM).partition("/")[0] for uri in data)})
+
+
+def _toleration(said: company.Toleration) -> Toleration:
+    return Toleration(said.key, said.operator, said.value, said.effect, said.toleration_seconds)
+
+
+def _company(sharing: company.Sharing) -> Company | None:
+    away = sharing.anti_affinity
+    if not (sharing.exclusive or sharing.one_task_per_node or away.tags):
+        return None
+    return Company(sharing.exclusive, sharing.one_task_per_node, tuple(sorted(set(away.tags))), away.level or "node")
+
+
+def _topology(topology: Topology, spread: str, max_skew: int = 0) -> TopologyAsk:
+    group = topology.group
+    return TopologyAsk(
+        topology.required, topology.preferred, group.size, group.required, spread, max_skew, topology.same_model
+    )  # fmt: skip

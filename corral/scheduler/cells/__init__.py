@@ -1,0 +1,1 @@
+"""Cells that virtual clusters own, and the placement of gangs in their owner's cells."""

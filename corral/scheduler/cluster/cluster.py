@@ -1,0 +1,471 @@
+"""The scheduler's model of all machines, updated from committed events and never rebuilt for a cycle."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Hashable, Mapping
+from hashlib import blake2b
+from typing import NamedTuple
+
+import msgspec
+
+from corral.kernel.errors import Conflict
+from corral.kernel.ids import JobId, TaskKey
+from corral.kernel.units import DEVICE
+from corral.model.inventory import Inventory, Node
+from corral.model.placement import Placement, TaskPlacement
+from corral.model.plan import CellsReserved, Reason
+from corral.scheduler.cells.ownership_registry import Ownership
+from corral.scheduler.cluster.allocation import CLOSED, Extra, Neighbour, Part, Take
+from corral.scheduler.cluster.device_count import held
+from corral.scheduler.cluster.device_layout import indexes
+from corral.scheduler.cluster.engine_index import EngineIndex
+from corral.scheduler.cluster.running_gang import Gangs, Running
+from corral.scheduler.cluster.topology_tree import Tree
+from corral.scheduler.events import (
+    FOREVER,
+    Checkpointed,
+    ClusterEvent,
+    EngineUnknown,
+    GangPlaced,
+    HivedConfigured,
+    NodesSeen,
+    NominationLapsed,
+    QueuesConfigured,
+    TasksLeaving,
+    TasksReleased,
+    TaskUse,
+    UsageRecalled,
+)
+from corral.scheduler.planners.hived.state_fold import Hived, HivedEvent
+from corral.scheduler.queues.queue_tree import BASE, QueueTree
+
+_MOST_RETURNED = 1024
+
+
+class Hold(NamedTuple):
+    """The resources that one task holds; of `devices`, those listed in `extra.shares` are held only in part."""
+
+    node: str
+    devices: int
+    cpu: int
+    memory: int
+    shm: int
+    tasks: int = 1
+    extra: Extra | None = None
+
+
+class Cluster:
+    """The held and free resources of every engine.
+
+    It changes only by `apply`. Planning tries gangs on it and undoes them: `digest` is the same before and after.
+    """
+
+    def __init__(self) -> None:
+        self.revision = 0
+        """Counts the applied events."""
+        self.gains = 0
+        """Counts the events that may let a refused gang fit; a refusal stays valid until it changes."""
+        self.machines = 0
+        """Counts those `gains` that changed machines or configuration."""
+        self.returned: list[tuple[str, int]] = []
+        """The last (engine, node position) pairs where resources were released."""
+        self.returns = 0
+        """Counts all entries that `returned` ever had."""
+        self.engines: dict[str, EngineIndex] = {}
+        """By engine name, sorted."""
+        self.queues = QueueTree()
+        """The queues with their configured amounts and current usage."""
+        self.gangs = Gangs()
+        """The running gangs."""
+        self.ownership = Ownership({}, {}, self.gangs)
+        """Which virtual cluster owns which cells."""
+        self.hived: Hived | None = None
+        """HiveD's own state of one engine; only under the preset `hived`."""
+        self.ends: list[tuple[float, JobId]] = []
+        """The jobs with a bounded end, soonest first."""
+        self._holds: dict[JobId, dict[TaskKey, Hold]] = {}
+        self._ends_at: dict[JobId, float] = {}
+        self._seen: dict[str, Inventory] = {}
+        self.refusals: dict[Hashable, list[Reason]] = {}
+        """By gang shape, why it does not fit here; a cache that only the `emptied` copies use."""
+        self._emptied: dict[tuple[bool, bool], Cluster] = {}
+
+    def apply(self, event: ClusterEvent) -> None:
+        """Fold one committed event.
+
+        Raises Conflict when a placement gives away a device that is held: the events do not belong together.
+        """
+        match event:
+            case NodesSeen(inventory=inventory):
+                if not self._see(inventory):
+                    return
+                self._emptied = {}
+                self.gains += 1
+                self.machines += 1
+            case EngineUnknown(engine=engine, reason=reason):
+                known = self.engines.get(engine)
+                if known is None or known.unknown:
+                    return
+                known.set_unknown(reason or "the engine does not answer")
+                self._emptied = {}
+                self.gains += 1
+                self.machines += 1
+            case GangPlaced():
+                self._place(event)
+            case TasksReleased():
+                kept = self._tell_hived(event)
+                if not self._release(event.job, event.tasks, event.at) and not kept:
+                    return
+                self.gains += 1
+            case TasksLeaving() | Checkpointed() | UsageRecalled():
+                if not self._hear(event):
+                    return
+            case QueuesConfigured(queues=queues):
+                self._configure(QueueTree(queues).following(self.queues))
+                self._own()
+                self._emptied = {}
+                self.gains += 1
+                self.machines += 1
+            case HivedConfigured():
+                self._follow_hived(event)
+                self.gains += 1
+                self.machines += 1
+            case CellsReserved() | NominationLapsed():
+                if not self._tell_hived(event):
+                    return
+                self.gains += 1
+        self.revision += 1
+
+    def _hear(self, event: TasksLeaving | Checkpointed | UsageRecalled) -> bool:
+        """Apply an event about running gangs or past usage; return whether it changed anything."""
+        if isinstance(event, UsageRecalled):
+            self.queues.recall(event.usages)
+            self.queues.users.recall(event.of_users)
+            return True
+        return self.gangs.hear(event)
+
+    def _tell_hived(self, event: HivedEvent) -> bool:
+        """Apply an event to HiveD's state; return whether it changed anything."""
+        return self.hived is not None and self.hived.apply(event)
+
+    def _follow_hived(self, event: HivedConfigured) -> None:
+        """Let HiveD decide from now on, about running gangs too; gangs it did not place are opportunistic to it."""
+        kept, self.hived = self.hived, None
+        if event.cluster is None:
+            return
+        if kept is not None and kept.engine == event.engine:
+            made = kept.reconfigured(event, event.at)
+        else:
+            made = Hived(event)
+            for gang in sorted(self.gangs.by_job.values(), key=lambda gang: (gang.placed_at, gang.job)):
+                made.apply(placed_again(gang, self._holds[gang.job]))
+        for inventory in self._seen.values():
+            made.apply(NodesSeen(inventory))
+        self.hived = made
+
+    def _own(self) -> None:
+        """Rebuild cell ownership and rebind guaranteed tasks.
+
+        A task in a cell that its queue no longer owns becomes a guest.
+        """
+        for engine in self.engines.values():
+            engine.forget_views()
+        self.ownership = Ownership(self.queues.specs, self.engines, self.gangs)
+
+    def holds(self, job: JobId) -> dict[TaskKey, Hold]:
+        """Return the holdings of a job by task; empty if it holds nothing."""
+        return self._holds.get(job, {})
+
+    def takes(self, job: JobId, *, without: Collection[TaskKey] = ()) -> list[tuple[EngineIndex, Take]]:
+        """Return a job's holdings, less some tasks, as (engine index, take) pairs; nodes that are gone are left out."""
+        holds = [hold for task, hold in self.holds(job).items() if task not in without]
+        found = [(self._engine_of(hold.node), hold) for hold in holds]
+        return [(at[0], _take(at[1], hold)) for at, hold in found if at is not None]
+
+    def holders(self) -> dict[str, dict[int, tuple[JobId, TaskKey]]]:
+        """Return for each node and device index the job and task that hold the device."""
+        out: dict[str, dict[int, tuple[JobId, TaskKey]]] = {}
+        for job, tasks in self._holds.items():
+            for task, hold in tasks.items():
+                for device in indexes(hold.devices):
+                    out.setdefault(hold.node, {})[device] = (job, task)
+        return out
+
+    def devices_of(self, placement: Placement) -> list[int]:
+        """Return the thousandths of a placement's devices: in total, then for each model that the queues name."""
+        total = [0] * (1 + len(self.queues.models))
+        for task in placement.tasks:
+            use = _hold(JobId(""), task, sum(1 << device for device in task.devices), TaskUse())
+            devices, _, _, *of_models = self._amounts(use)
+            total = [was + more for was, more in zip(total, (devices, *of_models), strict=True)]
+        return total
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Return every known node, by engine in topology order."""
+        return tuple(node for engine in self.engines.values() for node in engine.tree.nodes)
+
+    def fork(self, *, hived: bool = True) -> Cluster:
+        """Return an independent copy: events applied to one do not affect the other.
+
+        `hived=False` leaves out HiveD's state, the largest part, for questions that no plan answers.
+        """
+        twin = Cluster()
+        twin.revision, twin.gains, twin.machines = self.revision, self.gains, self.machines
+        twin.returned, twin.returns = self.returned[:], self.returns
+        twin.engines = {name: engine.copy() for name, engine in self.engines.items()}
+        twin.queues, twin.gangs = self.queues.copy(), self.gangs.copy()
+        twin._own()
+        twin.hived = self.hived.copy() if hived and self.hived is not None else None
+        twin.ends = self.ends[:]
+        twin._holds = {job: dict(tasks) for job, tasks in self._holds.items()}
+        twin._ends_at = dict(self._ends_at)
+        twin._seen = dict(self._seen)
+        return twin
+
+    def emptied(self, *, healed: bool, owned: bool = False) -> Cluster:
+        """Return the same machines with nothing running; with `healed`, all of them are healthy and known.
+
+        `owned` adds the cells that virtual clusters own. The copy is shared until the machines change: callers may try
+        and undo on it, but must apply no event.
+        """
+        twin = self._emptied.get((healed, owned))
+        if twin is None:
+            twin = self._emptied[healed, owned] = Cluster()
+            twin.engines = {name: engine.emptied(healed=healed) for name, engine in self.engines.items()}
+            twin.queues = QueueTree(self.queues.specs.values())
+            twin._measure(twin.queues)
+            if owned:
+                twin._own()
+        return twin
+
+    def digest(self) -> str:
+        """Return a hash of the whole state, independent of the order in which dictionaries were filled."""
+        state = (
+            self.revision,
+            self.gains,
+            [(name, self._seen[name], str(index.columns())) for name, index in self.engines.items()],
+            sorted((job, sorted(tasks.items())) for job, tasks in self._holds.items()),
+            self.ends,
+            self.queues.columns(),
+            [self.queues.past_use(node) for node in self.queues.decaying],
+            [*self.queues.users.usages()],
+            self.gangs.columns(),
+            str(self.ownership.columns()),
+            self.hived.digest() if self.hived is not None else "",
+        )
+        return blake2b(msgspec.json.encode(state, order="deterministic", enc_hook=str), digest_size=16).hexdigest()
+
+    def consistent(self) -> bool:
+        """Return whether all indexes equal a rebuild from inventories and holdings, for tests and audits."""
+        if self.hived is not None and not self.hived.algorithm.consistent():
+            return False
+        rebuilt = Cluster()
+        for inventory in self._seen.values():
+            rebuilt._index(inventory, self._holds)
+        for name, engine in self.engines.items():
+            if engine.unknown:
+                rebuilt.engines[name].set_unknown(engine.unknown)
+        rebuilt.gangs, rebuilt._holds = self.gangs.copy(), self._holds
+        rebuilt._configure(QueueTree(self.queues.specs.values()))
+        if rebuilt.queues.columns() != self.queues.columns() or rebuilt.gangs.columns() != self.gangs.columns():
+            return False
+        rebuilt._own()
+        if rebuilt.gangs.columns() != self.gangs.columns() or rebuilt.ownership.columns() != self.ownership.columns():
+            return False
+        kept = {name: engine.columns() for name, engine in self.engines.items()}
+        fresh = {name: engine.columns() for name, engine in rebuilt.engines.items()}
+        views = [view for engine in self.engines.values() for view in (engine, *engine.views)]
+        return kept == fresh and all(view.consistent() for view in views)
+
+    def _see(self, inventory: Inventory) -> bool:
+        known = self.engines.get(inventory.engine)
+        if known is not None and not known.unknown and self._seen[inventory.engine] == inventory:
+            return False
+        if known is None or not known.refresh(inventory):
+            self._index(inventory, self._holds)
+            self._own()
+        self._seen[inventory.engine] = inventory
+        self._tell_hived(NodesSeen(inventory))
+        was_cut = self.queues.cut
+        self._measure(self.queues)
+        if self.queues.models or self.queues.cut or was_cut:
+            self._configure(self.queues.cleared())
+        return True
+
+    def _configure(self, queues: QueueTree) -> None:
+        """Install new queues and recount the usage of every gang."""
+        self.queues = queues
+        self._measure(queues)
+        for gang in self.gangs.by_job.values():
+            gang.amounts = [0] * len(queues.names)
+            for task in list(gang.charges):
+                gang.charge(task, self._amounts(self._holds[gang.job][task]))
+            queues.charge(gang.queue, gang.user, gang.groups, gang.amounts)
+
+    def _amounts(self, hold: Hold) -> tuple[int, ...]:
+        """Return a task's holdings as a queue resource vector; devices of a node that is gone have no model."""
+        models = self.queues.models
+        shares = hold.extra.shares if hold.extra is not None else ()
+        if not (models or shares or self.queues.cut):
+            return (hold.devices.bit_count() * DEVICE, hold.cpu, hold.memory)
+        found = self._engine_of(hold.node)
+        known = found[0].tree.nodes[found[1]].devices if found else ()
+        devices, *of_models = held(known, hold.devices, shares, ("devices", *models))
+        return (devices, hold.cpu, hold.memory, *of_models)
+
+    def _measure(self, queues: QueueTree) -> None:
+        """Set the total capacity of the queues; slices count only as devices of their own model."""
+        queues.trees = tuple(engine.tree for engine in self.engines.values())
+        queues.cut = any(tree.rivals for tree in queues.trees)
+        nodes = [node for tree in queues.trees for node in tree.nodes]
+        devices = sum(len(node.devices) for node in nodes)
+        if queues.cut:
+            devices -= sum(device.parent >= 0 for node in nodes for device in node.devices)
+        queues.total = [
+            devices * DEVICE,
+            sum(node.cpu_millis for node in nodes),
+            sum(node.memory_bytes for node in nodes),
+        ]
+        for name in queues.names[len(BASE) :]:
+            model = name.removeprefix("devices/")
+            queues.total.append(DEVICE * sum(device.model == model for node in nodes for device in node.devices))
+
+    def _index(self, inventory: Inventory, holds: dict[JobId, dict[TaskKey, Hold]]) -> None:
+        """Build the index of an engine; holdings on a node that disappeared count again when it comes back."""
+        index = EngineIndex(Tree(inventory))
+        for tasks in holds.values():
+            for hold in tasks.values():
+                at = index.tree.position.get(hold.node)
+                if at is not None:
+                    index.add(_take(at, hold))
+        self.engines[inventory.engine] = index
+        self.engines = dict(sorted(self.engines.items()))
+
+    def _place(self, event: GangPlaced) -> None:
+        self._tell_hived(event)
+        tasks = self._holds.setdefault(event.job, {})
+        gang = self.gangs.by_job.get(event.job)
+        if gang is None:
+            gang = Running(event, len(self.queues.names))
+            self.gangs.add(gang)
+        else:
+            gang.join(event.request)
+            self.gangs.grown(gang)
+        before = gang.amounts[:]
+        nothing = TaskUse()
+        for placed in event.placement.tasks:
+            use = event.uses.get(placed.role, nothing)
+            mask = sum(1 << device for device in placed.devices)
+            index = self._engine_of(placed.node)
+            hold = _hold(event.job, placed, mask, use)
+            key = placed.key
+            if tasks.get(key) == hold:
+                continue
+            take = _take(index[1], hold) if index is not None else None
+            if key in tasks or (index is not None and take is not None and not index[0].may_add(take)):
+                raise Conflict(
+                    "device-held-twice",
+                    f"{event.job} {key} was given what is held on {placed.node}; rebuild the index from the store.",
+                )
+            tasks[key] = hold
+            gang.charge(key, self._amounts(hold))
+            if placed.cells and self.ownership.hold(gang, key, placed.cells):
+                gang.cells[key] = placed.cells
+            if index is not None and take is not None:
+                index[0].add(take)
+        more = [now - was for now, was in zip(gang.amounts, before, strict=True)]
+        self.queues.remember(gang.queue, gang.user, event.placed_at)
+        self.queues.charge(gang.queue, gang.user, gang.groups, more)
+        if event.ends_at < self._ends_at.get(event.job, FOREVER):
+            self._forget_end(event.job)
+            self._ends_at[event.job] = event.ends_at
+            insort(self.ends, (event.ends_at, event.job))
+
+    def _release(self, job: JobId, keys: tuple[TaskKey, ...], at: float) -> bool:
+        tasks = self._holds.get(job)
+        if tasks is None:
+            return False
+        gang = self.gangs.by_job[job]
+        released = [(key, tasks.pop(key)) for key in keys if key in tasks]
+        if not released:
+            return False
+        self.queues.remember(gang.queue, gang.user, at)
+        for key, hold in released:
+            self.ownership.release(gang, key)
+            self.queues.charge(gang.queue, gang.user, gang.groups, gang.discharge(key), -1)
+            index = self._engine_of(hold.node)
+            if index is not None:
+                index[0].remove(_take(index[1], hold))
+                self._returned(index[0].tree.engine, index[1])
+        self.gangs.released(gang)
+        if not tasks:
+            del self._holds[job]
+            self._forget_end(job)
+        return True
+
+    def returned_since(self, count: int) -> set[tuple[str, int]] | None:
+        """Return where resources were released after `returns` was `count`; None if the record begins later."""
+        new = self.returns - count
+        return set(self.returned[len(self.returned) - new :]) if new <= len(self.returned) else None
+
+    def _returned(self, engine: str, at: int) -> None:
+        self.returned.append((engine, at))
+        self.returns += 1
+        if len(self.returned) > 2 * _MOST_RETURNED:
+            del self.returned[:_MOST_RETURNED]
+
+    def _forget_end(self, job: JobId) -> None:
+        ends_at = self._ends_at.pop(job, None)
+        if ends_at is not None:
+            del self.ends[bisect_left(self.ends, (ends_at, job))]
+
+    def _engine_of(self, node: str) -> tuple[EngineIndex, int] | None:
+        """Return the engine index and position of a node; node ids are `engine/node`."""
+        for index in self.engines.values():
+            at = index.tree.position.get(node)
+            if at is not None:
+                return index, at
+        return None
+
+
+def take_of(job: JobId, placed: TaskPlacement, at: int, use: TaskUse) -> Take:
+    """Return the take of a task on the node at a position."""
+    return _take(at, _hold(job, placed, sum(1 << device for device in placed.devices), use))
+
+
+def placed_again(gang: Running, holds: Mapping[TaskKey, Hold]) -> GangPlaced:
+    """Return a placement event that describes a gang's current holdings.
+
+    Tasks that hold device shares are left out.
+    """
+    tasks = tuple(
+        TaskPlacement(task.role, task.index, hold.node, tuple(indexes(hold.devices)), cells=gang.cells.get(task, ()))
+        for task, hold in sorted(holds.items())
+        if not (hold.extra and hold.extra.shares)
+    )
+    return GangPlaced(
+        gang.job,
+        gang.attempt,
+        Placement(tasks),
+        queue=gang.queue,
+        priority=gang.priority,
+        placed_at=gang.placed_at,
+        request=gang.request,
+    )
+
+
+def _hold(job: JobId, placed: TaskPlacement, mask: int, use: TaskUse) -> Hold:
+    """Return the holdings of a placed task."""
+    if placed.share is None and not (use.amounts or use.exclusive or use.tags or use.averse):
+        return Hold(placed.node, mask, use.cpu_millis, use.memory_bytes, use.shm_bytes)
+    tasks = 1 + CLOSED if use.exclusive else 1
+    parts = tuple(Part(device, placed.share.compute, placed.share.memory) for device in placed.devices if placed.share)
+    near = (Neighbour(job, use.tags, use.averse, use.averse_level),) if use.tags or use.averse else ()
+    extra = Extra(use.amounts, parts, near) if use.amounts or parts or near else None
+    return Hold(placed.node, mask, use.cpu_millis, use.memory_bytes, use.shm_bytes, tasks, extra)
+
+
+def _take(at: int, hold: Hold) -> Take:
+    whole = 0 if hold.extra is not None and hold.extra.shares else hold.devices
+    return Take(at, whole, hold.tasks, hold.cpu, hold.memory, hold.shm, hold.extra)

@@ -1,0 +1,305 @@
+"""The free resources of one engine in flat columns, so that trying a gang and undoing it are a few exact writes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from corral.model.inventory import Inventory, Node
+from corral.scheduler.cluster.allocation import Extra, Neighbours, Take, named_columns
+from corral.scheduler.cluster.device_fraction import Shared, ShareSlots
+from corral.scheduler.cluster.device_layout import indexes
+from corral.scheduler.cluster.shape_slots import Slots
+from corral.scheduler.cluster.topology_tree import Tree
+from corral.scheduler.placement.engine_request import Ask
+from corral.scheduler.placement.shape import TaskShape
+
+if TYPE_CHECKING:
+    from corral.scheduler.cluster.masked_index import View
+
+_MOST_SLOTS = 512
+"""The most shapes followed at once; beyond it the least recently used one is dropped."""
+
+
+class EngineIndex:
+    """The free resources of one engine by node position, and the room that each shape in use finds in them.
+
+    `free` are masks of devices that can be given whole now. `held` are masks of devices in use, healthy or not, also
+    those used only in part.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        nodes = tree.nodes
+        self.usable = bytearray(node.ready for node in nodes)
+        self.offered = [_healthy(node) for node in nodes]
+        self.free = [mask if node.ready else 0 for node, mask in zip(nodes, self.offered, strict=True)]
+        self.held = [0] * len(nodes)
+        self.cpu = [node.cpu_millis for node in nodes]
+        self.memory = [node.memory_bytes for node in nodes]
+        self.shm = [node.shm_bytes for node in nodes]
+        self.tasks = [node.max_tasks for node in nodes]
+        """The remaining tasks that each node takes; far below 0 where a job has the node to itself."""
+        self.more = named_columns(nodes)
+        """The remaining amount of every other resource, by name."""
+        self.shared = Shared()
+        """The devices that are given in parts."""
+        self.neighbours = Neighbours()
+        """The jobs that have anti-affinity rules or tags."""
+        self.unknown = ""
+        """Why the engine's cells are unknown; empty while it answers."""
+        self.journal: list[int] = []
+        """The node positions that changed, for `Slots` to follow."""
+        self.changes = 0
+        """Counts all changes; the journal holds the most recent ones."""
+        self.asks: dict[Hashable, Ask] = {}
+        """Requests translated for this engine, by shape; a cache."""
+        self.views: list[View] = []
+        """The views that owners of cells search."""
+        self.seen_by: list[list[View]] = [[] for _ in nodes]
+        """For each node position, the views that see any of its devices; they follow every change there."""
+        self._trail: list[tuple[Take, bool]] = []
+        self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
+
+    def slots(self, shape: TaskShape, size: int = 1, depth: int = 0) -> Slots:
+        """Return the up-to-date room for blocks of `size` tasks of a shape."""
+        key = (shape, size, depth)
+        found = self._slots.pop(key, None)
+        if found is None:
+            while len(self._slots) >= _MOST_SLOTS:
+                del self._slots[next(iter(self._slots))]
+            found = kind_of_slots(shape)(self, shape, size, depth)
+        self._slots[key] = found
+        return found.sync(self)
+
+    def room_at(self, shape: TaskShape, at: int) -> int:
+        """Return how many tasks of a shape fit on one node, without updating the other nodes."""
+        found = self._slots.get((shape, 1, 0))
+        return (found or self.slots(shape)).measure(self, at)
+
+    def take(self, take: Take) -> None:
+        """Hold a take; it can be undone with `undo`."""
+        self._trail.append((take, True))
+        self.add(take)
+
+    def lift(self, take: Take) -> None:
+        """Release a take; it can be undone with `undo`."""
+        self._trail.append((take, False))
+        self.remove(take)
+
+    def taken(self, mark: int) -> list[Take]:
+        """Return the takes held since the mark."""
+        return [take for take, added in self._trail[mark:] if added]
+
+    def mark(self) -> int:
+        """Return a point to `undo` to."""
+        return len(self._trail)
+
+    def undo(self, mark: int) -> None:
+        """Undo every `take` and `lift` since the mark."""
+        while len(self._trail) > mark:
+            take, added = self._trail.pop()
+            if added:
+                self.remove(take)
+            else:
+                self.add(take)
+
+    def add(self, take: Take) -> None:
+        """Hold a take, without a record for `undo`."""
+        at = take.at
+        self.held[at] |= take.devices
+        self.free[at] &= ~take.devices
+        self.cpu[at] -= take.cpu
+        self.memory[at] -= take.memory
+        self.shm[at] -= take.shm
+        self.tasks[at] -= take.tasks
+        if take.extra is not None:
+            self._add_extra(at, take.extra)
+        if at in self.tree.rivals:
+            self.free[at] = self._free(at)
+        self._changed(at)
+
+    def remove(self, take: Take) -> None:
+        """Release a take, without a record for `undo`."""
+        at = take.at
+        self.held[at] &= ~take.devices
+        if self.usable[at]:
+            self.free[at] |= take.devices & self.offered[at]
+        self.cpu[at] += take.cpu
+        self.memory[at] += take.memory
+        self.shm[at] += take.shm
+        self.tasks[at] += take.tasks
+        if take.extra is not None:
+            self._remove_extra(at, take.extra)
+        if at in self.tree.rivals:
+            self.free[at] = self._free(at)
+        self._changed(at)
+
+    def may_add(self, take: Take) -> bool:
+        """Return whether the take's whole devices are unused and its device parts have room."""
+        at = take.at
+        if self.held[at] & take.devices:
+            return False
+        shared = self.shared.at.get(at, {})
+        return take.extra is None or all(
+            self.shared.room(at, part) and (part.device in shared or not self.held[at] >> part.device & 1)
+            for part in take.extra.shares
+        )
+
+    def short(self, at: int, wanted: Extra | None, returned: Extra | None) -> Extra | None:
+        """Return the free part of the extra resources wanted on a node, less those returned there."""
+        if wanted is None:
+            return None
+        back = dict(returned.amounts) if returned else {}
+        amounts = tuple(
+            (name, max(0, min(self.more[name][at], amount - back.get(name, 0))))
+            for name, amount in wanted.amounts
+            if name in self.more
+        )
+        mark, parts = self.mark(), []
+        for part in wanted.shares:
+            take = Take(at, 0, 0, 0, 0, 0, Extra(shares=(part,)))
+            if self.usable[at] and self.shareable(at) >> part.device & 1 and self.may_add(take):
+                self.take(take)
+                parts.append(part)
+        self.undo(mark)
+        return Extra(amounts, tuple(parts))
+
+    def _add_extra(self, at: int, extra: Extra) -> None:
+        for name, amount in extra.amounts:
+            if name in self.more:
+                self.more[name][at] -= amount
+        for near in extra.near:
+            self.neighbours.add(at, near)
+        for part in extra.shares:
+            self.shared.add(at, part)
+            self.held[at] |= 1 << part.device
+            self.free[at] &= ~(1 << part.device)
+
+    def _remove_extra(self, at: int, extra: Extra) -> None:
+        for name, amount in extra.amounts:
+            if name in self.more:
+                self.more[name][at] += amount
+        for near in extra.near:
+            self.neighbours.remove(at, near)
+        for part in extra.shares:
+            if self.shared.remove(at, part):
+                self.held[at] &= ~(1 << part.device)
+        self.free[at] = self._free(at)
+
+    def _free(self, at: int) -> int:
+        """Return the healthy devices of a node that are unused, as are their slices and their parent device."""
+        if not self.usable[at]:
+            return 0
+        free = self.offered[at] & ~self.held[at]
+        rivals = self.tree.rivals.get(at)
+        if rivals:
+            for device in indexes(self.held[at]):
+                free &= ~rivals.get(device, 0)
+        return free
+
+    def shareable(self, at: int) -> int:
+        """Return the devices of a node that may be given in parts, as far as they have room."""
+        return self.free[at] | (self.offered[at] & self.held[at])
+
+    def refresh(self, inventory: Inventory) -> bool:
+        """Apply health changes of the nodes; False if more than their health changed."""
+        tree = self.tree.refreshed(inventory)
+        if tree is None:
+            return False
+        self.asks.clear()
+        was_unknown, self.unknown, old, self.tree = self.unknown, "", self.tree, tree
+        for view in self.views:
+            view.share()
+        for at, node in enumerate(tree.nodes):
+            if was_unknown or node != old.nodes[at]:
+                self.usable[at] = node.ready
+                self.offered[at] = _healthy(node)
+                self.free[at] = self._free(at)
+                self._changed(at)
+        return True
+
+    def forget_views(self) -> None:
+        """Detach all views."""
+        self.views = []
+        self.seen_by = [[] for _ in self.free]
+
+    def set_unknown(self, reason: str) -> None:
+        """Give out nothing until the engine's nodes are seen again."""
+        self.unknown = reason
+        self.usable = bytearray(len(self.usable))
+        self.free = [0] * len(self.free)
+        self.journal.clear()
+        self.changes += 1
+        for view in self.views:
+            view.set_unknown(reason)
+            view.share()
+
+    def _changed(self, at: int) -> None:
+        free = self.free[at]
+        for view in self.seen_by[at]:
+            view.free[at] = free & view.allowed[at]
+            view.note(at)
+        self.note(at)
+
+    def note(self, at: int) -> None:
+        """Record a changed node for `Slots` to update."""
+        journal = self.journal
+        journal.append(at)
+        self.changes += 1
+        if len(journal) > 8192 and len(journal) > 2 * (most := 4096 + 4 * len(self.free)):
+            del journal[:most]
+
+    def columns(self) -> tuple[object, ...]:
+        """Return the whole state of the engine, for hashing and comparing."""
+        return (
+            bytes(self.usable), self.offered, self.free, self.held,
+            self.cpu, self.memory, self.shm, self.tasks, self.unknown,
+            sorted(self.more.items()), self.shared.listed(), self.neighbours.listed(),
+        )  # fmt: skip
+
+    def consistent(self) -> bool:
+        """Return whether every cached room equals a recount."""
+        return all(
+            found.sync(self).same_as(kind_of_slots(shape)(self, shape, size, depth))
+            for (shape, size, depth), found in self._slots.items()
+        )
+
+    def emptied(self, *, healed: bool) -> EngineIndex:
+        """Return the same machines with nothing running; with `healed`, all of them are healthy and known."""
+        twin = EngineIndex(self.tree)
+        if healed:
+            twin.usable = bytearray(b"\1" * len(self.usable))
+            twin.offered = [sum(1 << device.index for device in node.devices) for node in self.tree.nodes]
+            twin.free = twin.offered[:]
+        elif self.unknown:
+            twin.set_unknown(self.unknown)
+        return twin
+
+    def copy(self) -> EngineIndex:
+        """Return an independent copy that shares immutable parts."""
+        twin = object.__new__(EngineIndex)
+        twin.tree, twin.unknown, twin.changes = self.tree, self.unknown, self.changes
+        twin.usable, twin.offered = self.usable[:], self.offered[:]
+        twin.free, twin.held, twin.cpu = self.free[:], self.held[:], self.cpu[:]
+        twin.memory, twin.shm, twin.tasks = self.memory[:], self.shm[:], self.tasks[:]
+        twin.more = {name: column[:] for name, column in self.more.items()}
+        twin.shared, twin.neighbours = self.shared.copy(), self.neighbours.copy()
+        twin.views, twin.seen_by = [], [[] for _ in self.free]
+        twin.asks = dict(self.asks)
+        twin.journal, twin._trail = self.journal[:], self._trail[:]
+        twin._slots = {key: slots.copy() for key, slots in self._slots.items()}
+        return twin
+
+
+def kind_of_slots(shape: TaskShape) -> type[Slots]:
+    """Return the class that tracks the room for a shape."""
+    return Slots if shape.share is None else ShareSlots
+
+
+def _healthy(node: Node) -> int:
+    """Return the devices that may be given; slices of an unhealthy device may not."""
+    sick = {device.index for device in node.devices if not device.healthy}
+    if not sick:
+        return sum(1 << device.index for device in node.devices)
+    return sum(1 << device.index for device in node.devices if device.index not in sick and device.parent not in sick)

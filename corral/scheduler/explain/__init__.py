@@ -1,0 +1,1 @@
+"""Explain why a gang waits, when it starts, and which smallest change would start it now."""

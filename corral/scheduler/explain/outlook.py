@@ -1,0 +1,36 @@
+"""Answer when a waiting job is likely to start and which change would start it now, in bounded work."""
+
+from __future__ import annotations
+
+from corral.kernel.ids import JobId
+from corral.model.plan import Reasons
+from corral.model.start_estimates import Outlook
+from corral.scheduler.cluster.cluster import Cluster
+from corral.scheduler.explain.smallest_change import Said, as_it_is, smallest_changes
+from corral.scheduler.explain.start_estimate import estimate
+from corral.scheduler.forecast import Graces, at_once
+from corral.scheduler.policy import Policy
+from corral.scheduler.queues.waiting_queue import Queue
+
+
+def outlook(
+    cluster: Cluster,
+    queue: Queue,
+    policy: Policy,
+    job: JobId,
+    reasons: Reasons,
+    now: float,
+    graces: Graces = at_once,
+    said: Said = as_it_is,
+) -> Outlook | None:
+    """Return the estimated start of a waiting job and the smallest changes that would start it now.
+
+    None if it does not wait. A job that starts now needs no change, so none is reported. `reasons` are the current
+    result of `explain`. `cluster` and `queue` are left bit for bit as they are.
+    """
+    found = estimate(cluster, queue, policy, job, reasons, now, graces)
+    if found is None:
+        return None
+    if found.at is not None and found.at <= now:
+        return Outlook(found)
+    return Outlook(found, smallest_changes(cluster, queue, policy, job, reasons, now, said))

@@ -1,0 +1,179 @@
+"""Explain which placement rule besides room keeps a gang waiting, with figures.
+
+The rules are node selection, device shares, exclusive nodes, one task per node, anti-affinity, same model and spread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from corral.kernel.units import counted, format_memory
+from corral.model.inventory import Node
+from corral.model.plan import Reason
+from corral.model.requests import Company, Expression, GangRequest
+from corral.scheduler.cluster.engine_index import EngineIndex
+from corral.scheduler.cluster.topology_level import spoken
+from corral.scheduler.placement.engine_request import Ask, Part
+from corral.scheduler.placement.model_choice import variants
+from corral.scheduler.placement.node_fit import refusal
+from corral.scheduler.placement.node_sharing import Limits, View, limited
+from corral.scheduler.placement.shape import ShareShape, TaskShape
+
+_PERCENT = 10_000
+_NAMED = 4
+
+
+def not_welcome(index: EngineIndex, shape: TaskShape, who: str) -> Reason | None:
+    """Return the reason why no node takes a task of a shape even when empty; None if some node does."""
+    nodes = index.tree.nodes
+    codes = Counter(refusal(node, shape) for node in nodes)
+    if codes[""]:
+        return None
+    counts = {"nodes": len(nodes), "labels": codes["node-selector"], "names": codes["node-names"]}
+    counts["tainted"] = codes["tainted"]
+    for code in ("tainted", "node-names", "node-selector"):
+        if codes[code]:
+            return Reason(code, f"{who}{_WORDS[code](nodes, shape)}", counts)
+    return None
+
+
+def _no_labels(nodes: tuple[Node, ...], shape: TaskShape) -> str:
+    wanted = [f"{name}={value}" for name, value in shape.selector]
+    wanted += [_said(each) for each in (shape.where.expressions if shape.where else ())]
+    return f"No node has the labels {', '.join(wanted)}."
+
+
+def _no_names(nodes: tuple[Node, ...], shape: TaskShape) -> str:
+    rules = shape.where
+    names = ", ".join(rules.include[:_NAMED]) if rules else ""
+    if rules and rules.include:
+        return f"No node that it may be on is among those it includes ({names}), less those it excludes."
+    return "Every node that it may be on is excluded by name."
+
+
+def _tainted(nodes: tuple[Node, ...], shape: TaskShape) -> str:
+    refused = [node for node in nodes if refusal(node, shape) == "tainted"]
+    taints = {f"{taint.key}={taint.value}:{taint.effect}" for node in refused for taint in node.taints}
+    more = "…" if len(taints) > _NAMED else ""
+    named = ", ".join(sorted(taints)[:_NAMED])
+    return f"{counted(len(refused), 'node')} would do but for taints it does not tolerate ({named}{more})."
+
+
+_WORDS = {"tainted": _tainted, "node-names": _no_names, "node-selector": _no_labels}
+
+
+def _said(each: Expression) -> str:
+    return f"{each.key} {each.operator} {', '.join(each.values)}".strip()
+
+
+def no_share(share: ShareShape, count: int, room: int, where: str, who: str) -> Reason:
+    """Return the reason that too few devices have a large enough part left."""
+    wanted = [f"{share.compute / _PERCENT:g} % of the computing power"] if share.compute else []
+    if share.memory_bytes:
+        wanted.append(f"{format_memory(share.memory_bytes)} of the memory")
+    elif share.memory:
+        wanted.append(f"{share.memory / _PERCENT:g} % of the memory")
+    asked = f"{who}Needs {' and '.join(wanted)} of a device for {counted(count, 'task')}"
+    message = f"{asked}; there is so much left for {room}{where}."
+    return Reason("no-device-share", message, {"needed": count, "free": room})
+
+
+def no_amount(name: str, count: int, room: int, where: str, who: str) -> Reason:
+    """Return the reason that a resource counted by name is short."""
+    code = f"not-enough-{name}" if name in ("ports", "disk") else "not-enough-resource"
+    word = {"disk": "disk space"}.get(name, name)
+    message = f"{who}Needs {word} for {counted(count, 'task')}; there is enough for {room}{where}."
+    return Reason(code, message, {"needed": count, "free": room})
+
+
+def in_company(index: EngineIndex, ask: Ask, request: GangRequest) -> Reason | None:
+    """Return the rule across nodes that keeps the gang waiting although each role has room by itself, or None."""
+    if ask.plain and not limited(index, ask):
+        return None
+    for reason in (*_rules(index, ask, request), *_models(index, ask, request), *_spread(index, ask, request)):
+        return reason
+    if not limited(index, ask):
+        return None
+    return Reason("company", "Each of its wishes about other tasks can be met, but not all of them together.")
+
+
+def _rules(index: EngineIndex, ask: Ask, request: GangRequest) -> Iterator[Reason]:
+    company, near = ask.company, [index.tree.position[node] for node in request.beside if node in index.tree.position]
+    alone: list[tuple[Company, tuple[str, ...]]] = []
+    if company.exclusive:
+        alone.append((Company(exclusive=True), ()))
+    if company.one_per_node:
+        alone.append((Company(one_per_node=True), ()))
+    if company.averse or (ask.tags and index.neighbours.averse):
+        alone.append((Company(averse=company.averse, averse_level=company.averse_level), ask.tags))
+    for rule, tags in alone:
+        limits = Limits(index, ask._replace(company=rule, tags=tags), request.job, near, [])
+        for part in ask.parts:
+            count, room = request.roles[part.role].minimum, _best(index, ask, part, limits)
+            if room < count:
+                yield _rule(index, ask, rule, count, room, int((limits.caps() > 0).sum()))
+                break
+    if company.one_per_node:
+        needed = sum(request.roles[part.role].minimum for part in ask.parts)
+        if needed > len(index.tree.nodes):
+            yield _rule(index, ask, Company(one_per_node=True), needed, len(index.tree.nodes), len(index.tree.nodes))
+
+
+def _best(index: EngineIndex, ask: Ask, part: Part, limits: Limits) -> int:
+    """Return the most tasks of a role that one cell of its scope holds under these limits."""
+    depth = min(max(ask.required, part.required), index.tree.node_depth)
+    return int(View(index.slots(part.shape), limits).totals[depth].max())
+
+
+def _rule(index: EngineIndex, ask: Ask, rule: Company, count: int, room: int, nodes: int) -> Reason:
+    total = len(index.tree.nodes)
+    counts = {"needed": count, "free": room, "nodes": total, "allowed": nodes}
+    if rule.exclusive:
+        empty = f"{nodes} of {total} are empty, with room for {room} of {counted(count, 'task')}"
+        message = f"Wants its nodes for itself: {empty}."
+        return Reason("exclusive-nodes", message, counts)
+    if rule.one_per_node:
+        message = f"Wants one task on a node: {room} nodes have room for one, and it has {counted(count, 'task')}."
+        return Reason("one-task-per-node", message, counts)
+    level = spoken(index.tree.levels[ask.averse_depth])
+    apart = (
+        f"keeps away, by {level}, from jobs tagged {', '.join(rule.averse)}"
+        if rule.averse
+        else "is kept away by others"
+    )
+    message = f"It {apart}: {nodes} of {total} nodes are left, with room for {room} of {counted(count, 'task')}."
+    return Reason("anti-affinity", message, counts)
+
+
+def _models(index: EngineIndex, ask: Ask, request: GangRequest) -> Iterator[Reason]:
+    if not ask.same_model and not any(part.same_model for part in ask.parts):
+        return
+    best, named = -1, ""
+    for variant in variants(index, ask):
+        rooms = []
+        for part in variant.parts:
+            depth = min(max(ask.required, part.required), index.tree.node_depth)
+            count = request.roles[part.role].minimum
+            rooms.append(min(count, int(index.slots(part.shape).totals[depth].max())))
+        if sum(rooms) > best:
+            best, named = sum(rooms), next((part.shape.model for part in variant.parts if part.shape.devices), "")
+    needed = sum(role.minimum for role in request.roles)
+    if best < needed:
+        message = (
+            f"Wants devices of one model: the best, {named}, has room for {max(best, 0)} of {counted(needed, 'task')}."
+        )
+        yield Reason("same-model", message, {"needed": needed, "free": max(best, 0)})
+
+
+def _spread(index: EngineIndex, ask: Ask, request: GangRequest) -> Iterator[Reason]:
+    for part in ask.parts:
+        if part.spread and part.max_skew:
+            level = spoken(index.tree.levels[part.spread])
+            totals = index.slots(part.shape).totals[part.spread]
+            count = request.roles[part.role].minimum
+            message = (
+                f"Wants {counted(count, 'task')} spread over {level}s with no more than {part.max_skew} between them; "
+                f"{int((totals > 0).sum())} of {len(totals)} {level}s have room, the fullest for {int(totals.max())}."
+            )
+            yield Reason("spread", message, {"needed": count, "cells": len(totals), "open": int((totals > 0).sum())})

@@ -1,0 +1,135 @@
+"""Try a waiting gang with a changed request on the real planner.
+
+Every try leaves the cluster bit for bit as it was and runs on a fork of the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from typing import NamedTuple
+
+from corral.kernel.ids import JobId
+from corral.model.plan import Plan
+from corral.model.requests import GangRequest
+from corral.scheduler.backfill import Reservation
+from corral.scheduler.cells.owned_placement import place_best
+from corral.scheduler.cluster.cluster import Cluster
+from corral.scheduler.events import GangQueued
+from corral.scheduler.placement.trial import Trial
+from corral.scheduler.planners.builtin.planner import ALIKE, Memory, plan
+from corral.scheduler.policy import Policy
+from corral.scheduler.queues.gang_resources import asked
+from corral.scheduler.queues.waiting_queue import Entry, Queue
+
+_TRY_COST = 4096
+"""The most waiting groups and known ends examined by all tries of one question together."""
+_FITS_COST = 32_768
+"""The most nodes examined by all checks for room of one question together."""
+_MOST_TRIES = 32
+_MOST_FITS = 512
+
+
+class Bound(NamedTuple):
+    """A bound of a queue on one resource: the kind of bound, the index of the resource, and the amount."""
+
+    queue: str
+    kind: str
+    """`limit`, `borrowing`, `user_limit` or `group_limit`."""
+    at: int
+    most: float
+
+
+class Stage:
+    """Tries changed requests of one waiting gang, as often as their cost allows."""
+
+    def __init__(self, cluster: Cluster, queue: Queue, policy: Policy, entry: Entry, now: float) -> None:
+        self.cluster = cluster
+        self.policy = policy
+        self.request = entry.request
+        self.now = now
+        self._queue = queue.fork(most=ALIKE, job=entry.request.job)
+        nodes = sum(len(index.tree.nodes) for index in cluster.engines.values())
+        self.tries = max(2, min(_MOST_TRIES, _TRY_COST // (1 + len(queue.groups) + len(cluster.ends))))
+        """The number of whole cycles that may still be tried."""
+        self.looks = max(16, min(_MOST_FITS, _FITS_COST // (1 + nodes)))
+        """The number of checks for room that may still be made."""
+
+    @property
+    def head(self) -> Reservation | None:
+        """Return the reservation of the head of the queue, or None if there is none or this gang is the head."""
+        memory = self._queue.memory
+        found = memory.reservation if isinstance(memory, Memory) else None
+        return found if found is not None and found.job != self.request.job else None
+
+    def fits(self, request: GangRequest, bound: Bound | None = None) -> bool:
+        """Return whether it has room and no bound against it, beside the head's place: necessary but not sufficient."""
+        self.looks -= 1
+        trial, head, queues = Trial(self.cluster), self.head, self.cluster.queues
+        with self._bounded_by(bound), trial.supposing():
+            if queues.refusal(request.queue, request.user, request.groups, asked(request, queues)):
+                return False
+            if head is not None and not head.lets_pass(request, self.now):
+                head.hold(self.cluster)
+            try:
+                return place_best(trial, request) is not None
+            finally:
+                if head is not None:
+                    head.forget()
+
+    def tried(self, request: GangRequest, bound: Bound | None = None) -> Plan:
+        """Return the next plan for this request of the gang, with this bound in force."""
+        self.tries -= 1
+        queue = self._queue
+        verdicts = [(group, group.verdict) for group in queue.groups.values()]
+        memory, told = copy(queue.memory), [(group, group.told) for group in queue.groups.values()]
+        queue.apply(GangQueued(request))
+        try:
+            with self._bounded_by(bound):
+                return plan(self.cluster, queue, self.policy, self.now)
+        finally:
+            queue.apply(GangQueued(self.request))
+            queue.memory, queue.expected = memory, set()
+            for group, verdict in verdicts:
+                group.verdict = verdict
+            for group, reasons in told:
+                group.told = reasons
+
+    def starts(self, request: GangRequest, bound: Bound | None = None) -> Plan | None:
+        """Return the next plan if it places the gang with this request; else None."""
+        found = self.tried(request, bound)
+        return found if any(placed.job == self.job for placed in found.placements) else None
+
+    @property
+    def job(self) -> JobId:
+        """Return the gang's job."""
+        return self.request.job
+
+    @contextmanager
+    def _bounded_by(self, bound: Bound | None) -> Iterator[None]:
+        """Put another bound in force for the block."""
+        if bound is None:
+            yield
+            return
+        vector: list[float] = getattr(self.cluster.queues.find(bound.queue), bound.kind)
+        kept = vector[bound.at]
+        vector[bound.at] = bound.most
+        try:
+            yield
+        finally:
+            vector[bound.at] = kept
+
+
+def first_that_fits(stage: Stage, requests: Sequence[GangRequest]) -> int | None:
+    """Return the index of the first request that has room, or None if the last has none.
+
+    Each request must ask less than the one before.
+    """
+    if not requests or stage.looks <= 0 or not stage.fits(requests[-1]):
+        return None
+    low, high = -1, len(requests) - 1
+    while high - low > 1 and stage.looks > 0:
+        middle = (low + high) // 2
+        low, high = (low, middle) if stage.fits(requests[middle]) else (middle, high)
+    return high

@@ -1,0 +1,364 @@
+"""Generate relaxations of a gang's request, to find the smallest change that would let it start.
+
+Each series (`Ladder`) relaxes one requirement further with every step, so that if one step fits, all later ones do.
+`size` is the cost of a relaxation: sharing and topology are cheap, amounts cost the fraction of the gang that they
+remove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec import structs
+
+from corral.kernel.units import counted, format_cpu, format_memory
+from corral.model.inventory import ELSEWHERE
+from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, RoleAsk, ShareAsk, TopologyAsk
+from corral.model.start_estimates import Change, Written
+from corral.scheduler.cluster.topology_level import spoken
+from corral.scheduler.placement.shape import RDMA_LABEL
+
+_GRAIN = 32
+"""The number of steps in which an amount is reduced to nothing."""
+_PERCENT, _STEP = 10_000, 5
+"""Millionths of a device per percent, and the step in percent by which device parts are reduced."""
+_MEBI, _GIBI = 2**20, 2**30
+
+
+class Wish(NamedTuple):
+    """A relaxation: the request with one requirement weakened."""
+
+    size: float
+    change: Change
+    request: GangRequest
+
+
+Ladder = Sequence[Wish]
+
+
+def ladders(request: GangRequest, levels: Sequence[str]) -> Iterator[Ladder]:
+    """Yield every series of relaxations of a gang; `levels` are the machines' levels from engine down to device."""
+    yield from _closeness(request, levels)
+    yield from _company(request)
+    yield from _nodes(request)
+    for role in request.roles:
+        yield from _devices(request, role)
+        yield _tasks(request, role)
+    if request.pinned_cell:
+        change = Change("pinnedCell", request.pinned_cell, "", _sentence("anywhere, not only in that pinned cell"))
+        yield [Wish(0.2, change, structs.replace(request, pinned_cell=""))]
+    if request.network_rdma == "required":
+        change = Change("network", "rdma", "preferred", _sentence("without a network with RDMA"))
+        yield [Wish(0.2, change, structs.replace(request, network_rdma="preferred"))]
+
+
+def amounts(request: GangRequest) -> Iterator[Ladder]:
+    """Yield the series that reduce resources other than devices."""
+    for role in request.roles:
+        whole = {"cpu": role.cpu_millis, "memory": role.memory_bytes, "shm": role.shm_bytes, **role.resources}
+        for name, amount in whole.items():
+            if amount and name != "ports":
+                yield _amount(request, role, name, amount)
+
+
+def _sentence(condition: str) -> str:
+    return f"It would start now {condition}."
+
+
+def _of(request: GangRequest, role: RoleAsk) -> str:
+    return f" of role {role.role}" if len(request.roles) > 1 else ""
+
+
+def _for(request: GangRequest, role: RoleAsk) -> str:
+    return f" for the tasks of role {role.role}" if len(request.roles) > 1 else ""
+
+
+def _with_role(request: GangRequest, role: RoleAsk, **fields: object) -> GangRequest:
+    lesser = structs.replace(role, **fields)
+    return structs.replace(request, roles=tuple(lesser if each is role else each for each in request.roles))
+
+
+# -- amounts ----------------------------------------------------------------------------------------------------------
+
+
+def _part(request: GangRequest, role: RoleAsk) -> float:
+    """Return the role's fraction of the gang's devices, or of its tasks if it needs no devices."""
+    weights = [each.minimum * max(each.devices.count, len(each.devices.ids), 0) for each in request.roles]
+    if not any(weights):
+        weights = [each.minimum for each in request.roles]
+    return weights[request.roles.index(role)] / max(1, sum(weights))
+
+
+def _tasks(request: GangRequest, role: RoleAsk) -> Ladder:
+    part, elastic = _part(request, role), role.minimum < len(role.indexes)
+    path = f"roles.{role.role}.replicas.min" if elastic else f"roles.{role.role}.replicas"
+    rungs: list[Wish] = []
+    if role.indexes != tuple(range(len(role.indexes))):
+        return rungs  # some of its tasks have ended already
+    step = max(1, role.minimum // _GRAIN)
+    for count in dict.fromkeys(
+        (*range((role.minimum - 1) // step * step, 0, -step), *([1] if role.minimum > 1 else []))
+    ):
+        tasks = f"{'at least ' if elastic else ''}{counted(count, 'task')}"
+        words = f"with {tasks}{_of(request, role)} instead of {role.minimum}"
+        fields: dict[str, object] = {"minimum": count}
+        if not elastic:
+            fields["indexes"] = role.indexes[:count]
+        change = Change(path, role.minimum, count, _sentence(words))
+        rungs.append(Wish(part * (1 - count / role.minimum), change, _with_role(request, role, **fields)))
+    return rungs
+
+
+def _devices(request: GangRequest, role: RoleAsk) -> Iterator[Ladder]:
+    ask, part = role.devices, _part(request, role)
+    path = f"roles.{role.role}.resources.devices"
+
+    def wish(size: float, field: str, before: Written, after: Written, words: str, lesser: DeviceAsk) -> Wish:
+        name = f"{path}.{field}" if field else path
+        change = Change(name, before, after, _sentence(words + _for(request, role)))
+        return Wish(size, change, _with_role(request, role, devices=lesser))
+
+    if ask.ids:
+        count = len(ask.ids)
+        words = f"with any {counted(count, 'device')} of a node instead of {', '.join(ask.ids)}"
+        yield [wish(0.2, "", ",".join(ask.ids), count, words, DeviceAsk(count))]
+        return
+    if ask.model:
+        words = f"with devices of any model, not only {ask.model}"
+        yield [wish(0.2, "model", ask.model, "", words, structs.replace(ask, model=""))]
+    if ask.kind:
+        words = f"with devices of any kind, not only {ask.kind}"
+        yield [wish(0.25, "kind", ask.kind, "", words, structs.replace(ask, kind=""))]
+    if ask.share is not None:
+        yield _share(request, role, ask.share)
+    else:
+        field = "" if ask == DeviceAsk(ask.count) else "count"
+        yield [
+            wish(
+                part * (1 - count / ask.count),
+                field,
+                ask.count,
+                count,
+                f"with {counted(count, 'device')} a task instead of {ask.count}",
+                structs.replace(ask, count=count),
+            )
+            for count in range(ask.count - 1, 0, -1)
+        ]
+
+
+def _share(request: GangRequest, role: RoleAsk, share: ShareAsk) -> Ladder:
+    """Return reductions of a device part, if it is given as only compute or only a fraction of memory."""
+    said = [name for name in ("compute", "memory", "memory_bytes") if getattr(share, name)]
+    if said not in (["compute"], ["memory"]):
+        return []
+    name, part = said[0], _part(request, role)
+    percent: int = getattr(share, name) // _PERCENT
+    path = f"roles.{role.role}.resources.devices.share.{name}Percent"
+    rungs = []
+    for less in range((percent - 1) // _STEP * _STEP, 0, -_STEP):
+        words = f"with {less} % of a device for each task{_of(request, role)} instead of {percent} %"
+        lesser = structs.replace(role.devices, share=structs.replace(share, **{name: less * _PERCENT}))
+        change = Change(path, percent, less, _sentence(words))
+        rungs.append(Wish(part * (1 - less / percent), change, _with_role(request, role, devices=lesser)))
+    return rungs
+
+
+def _amount(request: GangRequest, role: RoleAsk, name: str, amount: int) -> Ladder:
+    """Return reductions of a resource in steps of round amounts."""
+    column = {"cpu": "cpu_millis", "memory": "memory_bytes", "shm": "shm_bytes"}.get(name)
+    home = "" if name == "shm" else "resources." if column or name == "disk" else "resources.other."
+    path = f"roles.{role.role}.{home}{name}"
+    step = max(_unit(name, amount), amount // _GRAIN)
+    step -= step % _unit(name, amount)
+    rungs = []
+    for lesser in range((amount - 1) // step * step, 0, -step):
+        before, after = _written(name, amount), _written(name, lesser)
+        words = f"with {after} {_noun(name)} a task instead of {before}{_for(request, role)}"
+        change = Change(path, before, after, _sentence(words))
+        fields: dict[str, object] = {column: lesser} if column else {"resources": role.resources | {name: lesser}}
+        rungs.append(Wish(0.3 * (1 - lesser / amount), change, _with_role(request, role, **fields)))
+    return rungs
+
+
+def _unit(name: str, amount: int) -> int:
+    if name == "cpu":
+        return 1000 if amount > 2000 else 100
+    if name in ("memory", "shm", "disk"):
+        return _GIBI if amount > 2 * _GIBI else _MEBI  # 1Mi is the least that a job file may state
+    return 1
+
+
+def _written(name: str, amount: int) -> Written:
+    if name == "cpu":
+        return format_cpu(amount)
+    return format_memory(amount) if name in ("memory", "shm", "disk") else amount
+
+
+def _noun(name: str) -> str:
+    named = {"cpu": "processors", "memory": "of memory", "shm": "of shared memory", "disk": "of disk space"}
+    return named.get(name, f"of {name}")
+
+
+# -- topology ---------------------------------------------------------------------------------------------------------
+
+
+def _closeness(request: GangRequest, levels: Sequence[str]) -> Iterator[Ladder]:
+    def of_job(lesser: TopologyAsk) -> GangRequest:
+        return structs.replace(request, topology=lesser)
+
+    yield from _topology(request.topology, "topology", "", levels, of_job)
+    skews = {(role.topology.spread_level, role.topology.max_skew) for role in request.roles}
+    if len(request.roles) > 1 == len(skews) and all(role.topology.max_skew for role in request.roles):
+        yield [_unbounded_skew(request, request.roles, "topology", "")]
+    for role in request.roles:
+
+        def of_role(lesser: TopologyAsk, role: RoleAsk = role) -> GangRequest:
+            return _with_role(request, role, topology=lesser)
+
+        whose = _for(request, role)
+        path = f"roles.{role.role}.topology"
+        yield from _topology(role.topology, path, whose, levels, of_role)
+        if role.topology.max_skew:
+            yield [_unbounded_skew(request, [role], path, whose)]
+
+
+def _unbounded_skew(request: GangRequest, concerned: Sequence[RoleAsk], path: str, whose: str) -> Wish:
+    roles = tuple(
+        structs.replace(role, topology=structs.replace(role.topology, max_skew=0)) if role in concerned else role
+        for role in request.roles
+    )
+    words = _sentence(f"with as even a spread as there is room for{whose}, whatever the skew")
+    change = Change(f"{path}.spread.maxSkew", concerned[0].topology.max_skew, "", words)
+    return Wish(0.1, change, structs.replace(request, roles=roles))
+
+
+def _topology(
+    ask: TopologyAsk, path: str, whose: str, levels: Sequence[str], made: Callable[[TopologyAsk], GangRequest]
+) -> Iterator[Ladder]:
+    yield [
+        Wish(0.1 + 0.02 * rung, Change(f"{path}.required", ask.required, wider, words), made(lesser))
+        for rung, (wider, words, lesser) in enumerate(_wider(ask, "required", whose, levels))
+    ]
+    if ask.group_size > 1:
+        yield [
+            Wish(0.1 + 0.02 * rung, _regrouped(ask, path, wider, words), made(lesser))
+            for rung, (wider, words, lesser) in enumerate(_wider(ask, "group_required", whose, levels))
+        ]
+    if ask.same_model:
+        words = _sentence(f"with devices of more than one model{whose}")
+        yield [Wish(0.15, Change(f"{path}.sameModel", "true", "", words), made(structs.replace(ask, same_model=False)))]
+
+
+def _regrouped(ask: TopologyAsk, path: str, wider: str, words: str) -> Change:
+    """Return the change of a block's level; a block that may be anywhere is dropped with its size."""
+    if not wider:
+        return Change(f"{path}.group", f"{ask.group_size} in one {ask.group_required}", "", words)
+    return Change(f"{path}.group.required", ask.group_required, wider, words)
+
+
+def _wider(ask: TopologyAsk, field: str, whose: str, levels: Sequence[str]) -> Iterator[tuple[str, str, TopologyAsk]]:
+    """Yield each wider level than the required one, anywhere last, as text and as a request."""
+    level: str = getattr(ask, field)
+    what = f"each block of {ask.group_size} tasks" if field == "group_required" else "all of it"
+    if not level:
+        return
+    at = levels.index(level) if level in levels else 1
+    for wider in (*reversed(levels[1:at]), ""):
+        where = f"only inside one {spoken(wider)}" if wider else "anywhere"
+        words = f"if {what} might be {where}{whose}, not only inside one {spoken(level)}"
+        lesser = structs.replace(ask, **{field: wider})
+        if not wider and field == "group_required":
+            lesser = structs.replace(lesser, group_size=0)
+        yield wider, _sentence(words), lesser
+
+
+# -- nodes and sharing ------------------------------------------------------------------------------------------------
+
+
+def _company(request: GangRequest) -> Iterator[Ladder]:
+    company = request.company
+    if company is None:
+        return
+
+    def wish(size: float, field: str, before: str, words: str, lesser: Company) -> Ladder:
+        made = structs.replace(request, company=None if lesser == Company() else lesser)
+        return [Wish(size, Change(f"sharing.{field}", before, "", _sentence(words)), made)]
+
+    if company.exclusive:
+        yield wish(
+            0.2, "exclusive", "true", "on nodes that other jobs use too", structs.replace(company, exclusive=False)
+        )
+    if company.one_per_node:
+        lesser = structs.replace(company, one_per_node=False)
+        yield wish(0.2, "oneTaskPerNode", "true", "with more than one task on a node", lesser)
+    if company.averse:
+        tags = ", ".join(company.averse)
+        lesser = structs.replace(company, averse=(), averse_level="node")
+        yield wish(0.2, "antiAffinity.tags", tags, f"beside jobs that carry the tags {tags}", lesser)
+
+
+def _nodes(request: GangRequest) -> Iterator[Ladder]:
+    """Yield relaxations without single node labels, per role or for roles that share one, then without node rules."""
+    labels = dict.fromkeys(item for role in request.roles for item in role.node_selector.items() if item != RDMA_LABEL)
+    for key, value in labels:
+        concerned = [role for role in request.roles if role.node_selector.get(key) == value]
+        if len(concerned) == len(request.roles) > 1:
+            yield _without_label(request, concerned, key, value)
+        else:
+            for role in concerned:
+                yield _without_label(request, [role], key, value)
+    yield from _rules(request)
+
+
+def _without_label(request: GangRequest, concerned: Sequence[RoleAsk], key: str, value: str) -> Ladder:
+    kept = [
+        structs.replace(role, node_selector={name: text for name, text in role.node_selector.items() if name != key})
+        if role in concerned
+        else role
+        for role in request.roles
+    ]
+    one = len(concerned) == 1
+    words = _sentence(f"on nodes without the label {key}={value}{_for(request, concerned[0]) if one else ''}")
+    path = f"roles.{concerned[0].role}." if one else ""
+    return [
+        Wish(0.2, Change(f"{path}nodeSelector.{key}", value, "", words), structs.replace(request, roles=tuple(kept)))
+    ]
+
+
+def _rules(request: GangRequest) -> Iterator[Ladder]:
+    """Yield a relaxation without the only kind of node rule, or without all kinds and their tolerations."""
+    ruled = [_binding_rules(role.nodes) for role in request.roles]
+    named = sorted({field for fields in ruled for field in fields})
+    if not named:
+        return
+    roles = []
+    for role in request.roles:
+        rules = role.nodes
+        if rules is not None:
+            out_of_reach = tuple(each for each in rules.expressions if each.key.startswith(ELSEWHERE))
+            kept = rules.tolerations if len(named) == 1 else ()
+            rules = NodeRules(expressions=out_of_reach, tolerations=kept)
+        roles.append(structs.replace(role, nodes=rules if rules != NodeRules() else None))
+    field = f"nodes.{named[0]}" if len(named) == 1 else "nodes"
+    words = _sentence("on nodes that its rules for nodes leave out")
+    change = Change(f"{_path(request, map(bool, ruled))}{field}", "rules", "", words)
+    yield [Wish(0.25, change, structs.replace(request, roles=tuple(roles)))]
+
+
+def _binding_rules(rules: NodeRules | None) -> list[str]:
+    """Return the job file fields that exclude nodes, without the internal rule for unreachable volumes."""
+    if rules is None:
+        return []
+    said = any(not each.key.startswith(ELSEWHERE) for each in rules.expressions)
+    return [
+        *(["expressions"] if said else []),
+        *(["include"] if rules.include else []),
+        *(["exclude"] if rules.exclude else []),
+    ]
+
+
+def _path(request: GangRequest, concerned: Iterable[bool]) -> str:
+    """Return the path of a field that some roles have: inside the role if there is only one, else at the top."""
+    named = [role.role for role, has in zip(request.roles, concerned, strict=True) if has]
+    return f"roles.{named[0]}." if len(named) == 1 else ""

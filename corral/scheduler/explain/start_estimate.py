@@ -1,0 +1,263 @@
+"""Estimate when a waiting job starts, and state the assumptions behind the estimate.
+
+With few jobs the scheduler is simulated forward (`Future`). With many, only known facts are used: the head's
+reservation (`backfill`) or the known ends of running jobs. No estimate is given where it would take too long to
+compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from corral.kernel.ids import JobId
+from corral.kernel.units import counted
+from corral.model.plan import Reasons
+from corral.model.start_estimates import Basis, Estimate
+from corral.scheduler.backfill import Reservation
+from corral.scheduler.cells.owned_placement import place_best
+from corral.scheduler.cluster.cluster import Cluster
+from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.events import FOREVER
+from corral.scheduler.forecast import Future, Graces, at_once
+from corral.scheduler.placement.trial import Trial
+from corral.scheduler.planners.builtin.cycle import BEHIND
+from corral.scheduler.planners.builtin.planner import Memory
+from corral.scheduler.policy import Policy
+from corral.scheduler.queues.waiting_queue import Entry, Queue
+
+MOST_WAITING = 512
+"""The most waiting gangs for which the future is simulated."""
+MOST_RUNNING = 2048
+"""The most running gangs for which the future is simulated."""
+_LOOKS_COST = 131_072
+_FEWEST_LOOKS, _MOST_LOOKS = 640, 8192
+"""Bounds on the waiting shapes examined over all cycles of a simulation; larger clusters get fewer."""
+_MOST_ENDS = 64
+_MOST_ENDLESS = 512
+_MOST_NAMED = 3
+_IF = "if what runs takes as long as its maxDuration allows"
+
+
+def estimate(
+    cluster: Cluster,
+    queue: Queue,
+    policy: Policy,
+    job: JobId,
+    reasons: Reasons,
+    now: float,
+    graces: Graces = at_once,
+) -> Estimate | None:
+    """Return when a waiting job is likely to start and the assumptions; None if it does not wait.
+
+    `reasons` are why it waits; `graces` gives the grace period of an evicted job in seconds. Nothing is changed.
+    """
+    entry = queue.first(job)
+    if entry is None:
+        return None
+    code = reasons.binding.code
+    if code == "starts-now":
+        return Estimate(Basis.NOW, "There is room: it starts with the next cycle.", now)
+    if not reasons.possible:
+        return Estimate(Basis.NEVER, f"It never starts as it is: {_never(code)}.")
+    if policy.hived and cluster.hived is not None:
+        said = (
+            "HiveD's algorithm decides here; it knows no durations and is not played forward. No change is looked for."
+        )
+        return Estimate(Basis.NOT_ESTIMATED, said)
+    if not any(role.minimum for role in entry.request.roles):
+        said = "It runs; tasks by which a job may grow come after everybody who waits to start."
+        return Estimate(Basis.NOT_ESTIMATED, said)
+    if code in ("bad-hardware", "cordoned", "engine-unknown"):
+        return Estimate(Basis.UNKNOWN, "Nobody knows when the machines that it needs are open and well again.")
+    if len(queue) <= MOST_WAITING and len(cluster.gangs.by_job) <= MOST_RUNNING:
+        found = _played(Future(cluster, queue, policy, now, graces), job, now)
+        if found.basis is not Basis.NOT_BEFORE or _head(queue) != job:
+            return found
+    return _certain(cluster, queue, entry, now)
+
+
+def _never(code: str) -> str:
+    """Say which bound or machine limit keeps a gang from ever starting."""
+    if code == "queue-limit":
+        return "a limit allows less than it needs; ask for less, use another queue, or have the limit raised"
+    if code == "no-nodes":
+        return "there are no machines yet"
+    return "even empty, the machines cannot hold what it asks for; ask for something else, or have machines added"
+
+
+def _played(future: Future, job: JobId, now: float) -> Estimate:
+    """Simulate cycles until one starts the job, within the bound on the work."""
+    first = _head(future.queue) in (None, job)
+    nodes = sum(len(index.tree.nodes) for index in future.cluster.engines.values())
+    looks, begun = max(_FEWEST_LOOKS, min(_MOST_LOOKS, _LOOKS_COST // (1 + nodes))), False
+    while looks > 0:
+        looks -= 1 + len(future.queue.groups)
+        found = future.cycle()
+        if any(placed.job == job for placed in found.placements):
+            return _starts(future, first=first, now=now)
+        if not begun:
+            begun, first = True, _head(future.queue) == job
+        if not found.placements and not found.evictions and not future.advance():
+            return _endless(future, job)
+    message = f"It still waits then, {_IF}; so much happens before that nobody looked further ahead."
+    return Estimate(Basis.NOT_BEFORE, message, future.now)
+
+
+def _starts(future: Future, *, first: bool, now: float) -> Estimate:
+    if future.now <= now:
+        return Estimate(Basis.EXPECTED, "It starts as soon as the next cycles have placed those before it.", now)
+    named = _named(future.ended)
+    whose = f"when {named} {'have' if len(future.ended) > 1 else 'has'} ended" if named else "when protections end"
+    if first:
+        message = f"It is the first that waits, and starts {whose}, {_IF}; sooner if that ends sooner."
+        return Estimate(Basis.AT_LATEST, message, future.now, future.ended)
+    message = f"The scheduler, played forward, starts it {whose}, {_IF} and nobody else comes."
+    return Estimate(Basis.EXPECTED, message, future.now, future.ended)
+
+
+def _certain(cluster: Cluster, queue: Queue, entry: Entry, now: float) -> Estimate:
+    """Estimate the start of one gang among many from known ends alone."""
+    memory = queue.memory
+    head = memory.reservation if isinstance(memory, Memory) and memory.cluster is cluster else None
+    if head is not None and head.job == entry.request.job:
+        return _of_head(cluster, head)
+    many = f"{counted(len(queue), 'job')} wait and {len(cluster.gangs.by_job)} run: too many to play the future"
+    found = _alone(cluster, entry, now)
+    if found is None:
+        message = (
+            f"Not estimated: {many}, and even if it were the first, no end that is known makes room for it, unless others "
+            "yield."
+        )
+        return Estimate(Basis.NOT_ESTIMATED, message)
+    at, after = found
+    if at <= now:
+        return Estimate(Basis.NOT_ESTIMATED, f"Not estimated: {many}.")
+    ended = f"{_named(after)} {'have' if len(after) > 1 else 'has'} ended"
+    message = f"Even if it were the first it would wait until {ended}, {_IF} and nobody yields to it; {many}."
+    return Estimate(Basis.NOT_BEFORE, message, at, after)
+
+
+def _of_head(cluster: Cluster, head: Reservation) -> Estimate:
+    if head.start >= FOREVER:
+        holders = _holding(cluster, head)
+        named = _named(holders)
+        who = f"{named}, in its place," if named else "what holds its place"
+        verb = "have" if len(holders) > 1 else "has"
+        return Estimate(Basis.UNKNOWN, f"Unknown: {who} {verb} no maxDuration.", after=holders)
+    last = tuple(job for at, job in cluster.ends if at == head.start)
+    message = f"It is the first that waits, and starts when {_named(last) or 'what is in its place'} has ended, {_IF}."
+    return Estimate(Basis.AT_LATEST, message, head.start, last)
+
+
+def _holding(cluster: Cluster, head: Reservation) -> tuple[JobId, ...]:
+    """Return the jobs without a known end on the nodes of the head's reserved place."""
+    ending = {job for _, job in cluster.ends}
+    nodes = {cluster.engines[need.engine].tree.nodes[need.wanted.at].name for need in head.needs}
+    return tuple(
+        job
+        for job in sorted(cluster.gangs.by_job)
+        if job not in ending and any(hold.node in nodes for hold in cluster.holds(job).values())
+    )
+
+
+def _alone(cluster: Cluster, entry: Entry, now: float) -> tuple[float, tuple[JobId, ...]] | None:
+    """Return when the gang would fit if it were first, and the last job that must end before.
+
+    None if the next known ends do not make room.
+    """
+    ends, trial = cluster.ends[:_MOST_ENDS], Trial(cluster)
+    found = _shortest([[job] for _, job in ends], trial, entry)
+    if found is None:
+        return None
+    if not found:
+        return now, ()
+    return max(now, ends[found - 1][0]), (ends[found - 1][1],)
+
+
+def _shortest(gone: Sequence[Sequence[JobId]], trial: Trial, entry: Entry) -> int | None:
+    """Return how many of the first entries must end for the gang to fit; None if all of them are not enough."""
+
+    def fits(count: int) -> bool:
+        with trial.supposing():
+            for jobs in gone[:count]:
+                for job in jobs:
+                    for index, take in trial.cluster.takes(job):
+                        index.lift(take)
+            return place_best(trial, entry.request, entry.shape) is not None
+
+    low, high = -1, len(gone)
+    if not fits(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def _endless(future: Future, job: JobId) -> Estimate:
+    """Report that no further event is known, and name the jobs without a known end that are in the way."""
+    cluster, queue = future.cluster, future.queue
+    entry = queue.first(job)
+    assert entry is not None
+    who, head = "it", _head(queue)
+    if entry.told is not None and entry.told.binding.code == BEHIND and head is not None:
+        first = queue.first(head)
+        if first is not None and head != job:
+            entry, who = first, f"it is behind job {head}, which"
+    culprits = _culprits(cluster, entry)
+    if culprits:
+        come = "come before it and " if future.started.issuperset(culprits) else ""
+        verb = f"{come}have" if len(culprits) > 1 else f"{come.replace('come', 'comes')}has"
+        message = f"Unknown: {who} waits for {_named(culprits)}, which {verb} no maxDuration."
+        return Estimate(Basis.UNKNOWN, message, after=culprits)
+    return Estimate(Basis.UNKNOWN, "Unknown: no end that is known makes room for it.")
+
+
+def _culprits(cluster: Cluster, entry: Entry) -> tuple[JobId, ...]:
+    """Return jobs without a known end, oldest first, until their ends make room for the gang."""
+    ending = {job for _, job in cluster.ends}
+    request = entry.request
+    endless = [gang for gang in cluster.gangs.by_job.values() if gang.job not in ending and gang.job != request.job]
+    if entry.told is not None and entry.told.binding.code.endswith("-limit"):
+        user = entry.told.binding.code == "user-limit"
+        endless = [gang for gang in endless if gang.user == request.user or not user]
+        return tuple(gang.job for gang in sorted(endless, key=_oldest) if gang.queue == request.queue)
+    endless = sorted(endless, key=_oldest)[:_MOST_ENDLESS]
+    trial = Trial(cluster)
+    shortest = _shortest([[gang.job] for gang in endless], trial, entry)
+    if not shortest:
+        return ()
+    return tuple(_needed([gang.job for gang in endless[:shortest]], trial, entry))
+
+
+def _needed(jobs: list[JobId], trial: Trial, entry: Entry) -> Iterator[JobId]:
+    """Yield those of the jobs that share a node with the place that the gang would get."""
+    with trial.supposing():
+        for job in jobs:
+            for index, take in trial.cluster.takes(job):
+                index.lift(take)
+        takes = trial.takes(entry.request, place_best) or []
+    nodes = {index.tree.nodes[take.at].name for index, take in takes}
+    for job in jobs:
+        if any(hold.node in nodes for hold in trial.cluster.holds(job).values()):
+            yield job
+
+
+def _oldest(gang: Running) -> tuple[float, JobId]:
+    return gang.placed_at, gang.job
+
+
+def _head(queue: Queue) -> JobId | None:
+    """Return the job at the head of the queue, according to the last cycle."""
+    memory = queue.memory
+    return memory.reservation.job if isinstance(memory, Memory) and memory.reservation is not None else None
+
+
+def _named(jobs: Sequence[JobId]) -> str:
+    """Name some jobs: `job a`, `jobs a and b`, `jobs a, b and 3 others`."""
+    if not jobs:
+        return ""
+    rest = len(jobs) - _MOST_NAMED
+    named = [*jobs[:_MOST_NAMED]] + ([counted(rest, "other")] if rest > 0 else [])
+    listed = " and ".join(filter(None, (", ".join(named[:-1]), named[-1])))
+    return f"{'jobs' if len(jobs) > 1 else 'job'} {listed}"

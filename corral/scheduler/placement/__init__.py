@@ -1,0 +1,1 @@
+"""Find a place for a gang: whole or not at all, in the narrowest cell that fits."""

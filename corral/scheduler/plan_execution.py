@@ -1,0 +1,63 @@
+"""Apply a plan to a cluster and a queue in one fixed order.
+
+Control, the forecast (`Future`), benchmarks, pictures and tests all use it.
+"""
+
+from __future__ import annotations
+
+from corral.kernel.ids import TaskKey
+from corral.model.placement import Placement
+from corral.model.plan import Eviction, GangPlacement, Plan
+from corral.model.requests import GangRequest
+from corral.scheduler.cluster.cluster import Cluster
+from corral.scheduler.events import GangNominated, GangPlaced, NominationLapsed, TasksLeaving, gang_placed
+from corral.scheduler.queues.waiting_queue import Queue
+
+
+class Steps:
+    """Hooks for each part of a plan beside its events; callers override the ones they need."""
+
+    def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:
+        """Return the placement to commit; called before cluster and queue know of it."""
+        return found.placement
+
+    def placed(self, found: GangPlacement, event: GangPlaced) -> None:
+        """Called after cluster and queue have applied a placement."""
+
+    def evict(self, cluster: Cluster, eviction: Eviction) -> None:
+        """Tell a gang, or some of its tasks, to end; the default only marks them as leaving."""
+        cluster.apply(TasksLeaving(eviction.job, told_to_end(cluster, eviction)))
+
+
+def told_to_end(cluster: Cluster, eviction: Eviction) -> tuple[TaskKey, ...]:
+    """Return the tasks that an eviction ends: those it names, or all tasks that hold resources."""
+    return eviction.tasks or tuple(cluster.holds(eviction.job))
+
+
+def carry_out(cluster: Cluster, queue: Queue, plan: Plan, now: float, steps: Steps | None = None) -> None:
+    """Commit a plan to cluster and queue at `now` (seconds since 1970).
+
+    The order is: placements, reserved cells, evictions with their nominations, then lapsed nominations.
+    """
+    steps = steps or Steps()
+    for found in plan.placements:
+        request = request_of(queue, found)
+        event = gang_placed(request, steps.before_placing(request, found), now)
+        cluster.apply(event)
+        queue.apply(event)
+        steps.placed(found, event)
+    for reserved in plan.reserved:
+        cluster.apply(reserved)
+    for eviction in plan.evictions:
+        steps.evict(cluster, eviction)
+        if eviction.by is not None:
+            queue.apply(GangNominated(eviction.by))
+    for job in plan.lapsed:
+        queue.apply(NominationLapsed(job))
+        cluster.apply(NominationLapsed(job))
+
+
+def request_of(queue: Queue, found: GangPlacement) -> GangRequest:
+    """Return the request that a placement answers; it matters when a job's gang and growth both wait."""
+    keys = {task.key for task in found.placement.tasks}
+    return next(each for each in queue.waiting(found.job) if not keys.isdisjoint(each.tasks))

@@ -1,0 +1,1 @@
+"""The planners: each turns cluster, queue and policy into a plan."""

@@ -1,0 +1,1 @@
+"""The built-in planner: order, quotas, backfill, preemption and consolidation."""

@@ -1,0 +1,525 @@
+"""One scheduling cycle: each waiting gang gets a place, victims that make room for it, or the reason why it waits."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import overload
+
+from corral.kernel.ids import JobId
+from corral.kernel.units import counted
+from corral.model.placement import Placement
+from corral.model.plan import Eviction, GangPlacement, Reason, Reasons, Rule
+from corral.model.requests import GangRequest
+from corral.scheduler.backfill import Reservation, reserve
+from corral.scheduler.cells.owned_placement import owner_of, place_best, place_owned
+from corral.scheduler.explain.shortage import why_not
+from corral.scheduler.placement.bulk import place_alike
+from corral.scheduler.placement.room_check import has_room
+from corral.scheduler.placement.shape import gang_shape
+from corral.scheduler.placement.trial import Placer, Trial
+from corral.scheduler.policy import OrderKey, Policy
+from corral.scheduler.preemption.consolidation import Moves
+from corral.scheduler.preemption.return_estimate import Returns
+from corral.scheduler.preemption.rules import Victim
+from corral.scheduler.preemption.victim_search import Preemption
+from corral.scheduler.queues.gang_resources import asked, placed_amounts, with_extra
+from corral.scheduler.queues.queue_order import Line
+from corral.scheduler.queues.queue_tree import Refusal
+from corral.scheduler.queues.waiting_queue import Entry, Group, Queue
+
+BEHIND = "behind-head"
+"""The reason code of a gang that would fit, but would delay the head of the queue."""
+YIELDING = "others-yield"
+"""The reason code of a gang that starts as soon as the evicted gangs have ended."""
+_RANKS_PER_KEY = 8
+"""The cost of one `Queue.ahead` call, in entries of the table that `Queue.ranks` builds."""
+_REFRESHED = 8
+"""The most gangs of a shape that get new figures per cycle, or the reason that they may not take free room.
+
+A change of the binding constraint goes to all of them.
+"""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The cached refusal of a shape; it holds until usable resources are released or the reservation changes."""
+
+    reasons: Reasons
+    against: Reservation | None
+    """The reservation that it was tried against; None if it does not fit even without one."""
+    gains: int
+    """The value of `Cluster.gains` when it was tried."""
+    fleeting: bool = False
+    """Whether places were kept for other gangs when it was tried; then it holds for that cycle only."""
+
+
+class Run(Sequence[GangRequest]):
+    """The gangs of a group from index `first` up to, but not including, `end`; they may be placed together."""
+
+    def __init__(self, group: Group, first: int, end: int) -> None:
+        self._group = group
+        self._first = first
+        self._end = end
+
+    def __len__(self) -> int:
+        return self._end - self._first
+
+    @overload
+    def __getitem__(self, at: int) -> GangRequest: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[GangRequest]: ...
+
+    def __getitem__(self, at: int | slice) -> GangRequest | list[GangRequest]:
+        keys, entries = self._group.keys, self._group.entries
+        if isinstance(at, slice):
+            start, stop, step = at.indices(len(self))
+            return [entries[key].request for key in keys[self._first + start : self._first + stop : step]]
+        return entries[keys[self._first + at]].request
+
+
+class Cycle:
+    """One pass over the queue: nominated gangs first, then all others in order, opportunistic ones and growth last."""
+
+    def __init__(
+        self,
+        trial: Trial,
+        queue: Queue,
+        policy: Policy,
+        last: Reservation | None,
+        now: float,
+    ) -> None:
+        self.trial = trial
+        self.queue = queue
+        self.policy = policy
+        self.now = now
+        self.placed: list[GangPlacement] = []
+        self.evictions: list[Eviction] = []
+        self.reasons: dict[str, Reasons] = {}
+        self.reservation: Reservation | None = None
+        """The reservation of the head: the first gang in order that waits and could run on the working machines."""
+        self.lapsed: set[JobId] = set()
+        """The nominated gangs that lost their nomination because others came first."""
+        self._queues = trial.cluster.queues
+        self._last = last
+        self._charged: list[tuple[GangRequest, Sequence[int]]] = []
+        self._done: set[OrderKey] = set()
+        self._line: Line | None = None
+        hungry = frozenset(group.queue for group in queue.groups.values())
+        self._preemption = Preemption(trial, hungry, now)
+        self._returns = Returns(self._preemption, now)
+
+    @property
+    def again(self) -> float:
+        """When a victim protected by its minimum run time becomes available; infinite if there is none."""
+        return self._preemption.rules.again if self.policy.preemption else inf
+
+    def run(self) -> None:
+        """Run the cycle and fill `placed`, `evictions` and `reasons`."""
+        self._nominees()
+        groups = list(self.queue.groups.values())
+        starting = [group for group in groups if group.starts]
+        if self.policy.fair:
+            self._follow([group for group in starting if group.priority >= 0])
+            self._follow([group for group in starting if group.priority < 0])
+        else:
+            self._follow(starting)
+        self._follow([group for group in groups if not group.starts])
+        self._move()
+
+    def close(self) -> None:
+        """Undo the charges to the queues; the trial is undone by its owner."""
+        for request, amounts in self._charged:
+            self._queues.charge(request.queue, request.user, request.groups, amounts, -1)
+        for reservation in (self.reservation, *self._preemption.places):
+            if reservation is not None:
+                reservation.forget()
+
+    def _nominees(self) -> None:
+        """Give the nominated gangs their places before all others, owners in their own cells first.
+
+        A stronger waiting gang of the same queue may take such a place instead.
+        """
+        found = [entry for job in self.queue.nominated if (entry := self.queue.first(job)) is not None]
+        entries = sorted(found, key=lambda entry: entry.key)
+        for place in (place_owned, place_best):
+            for entry in entries:
+                if entry.key not in self._done and self._could_claim(entry.request, place):
+                    for stronger in self._stronger(entry):
+                        self._claim(stronger, place)
+                    self._claim(entry, place)
+        self.lapsed = {entry.request.job for entry in entries if entry.key not in self._done}
+
+    def _could_claim(self, request: GangRequest, place: Placer) -> bool:
+        allowed = self._allowed(request)
+        if isinstance(allowed, Reasons):
+            return self._preemption.could_leave(_least(request), place)
+        with self.trial.supposing():
+            fits = place(self.trial, allowed) is not None
+        return fits or self._preemption.could_leave(allowed, place)
+
+    def _claim(self, entry: Entry, place: Placer) -> None:
+        """Place a gang, or keep for it the place that leaving gangs will free."""
+        if entry.key in self._done:
+            return
+        allowed, marks = self._allowed(entry.request), self.trial.marks()
+        if isinstance(allowed, Reasons):
+            allowed, placement = _least(entry.request), None
+        else:
+            placement = place(self.trial, allowed)
+        if placement is not None:
+            self.trial.started(allowed, marks, self.now)
+            self._take([entry.request], [placement])
+            self._done.add(entry.key)
+        elif self._preemption.leaving_place(allowed, asked(allowed, self._queues), place):
+            self._tell_one(entry, self._yielding_reasons())
+            self._done.add(entry.key)
+
+    def _stronger(self, entry: Entry) -> list[Entry]:
+        """Return the first gang of each group of the same queue with a higher priority, in order.
+
+        A gang that needs more than the nominated one is left out if it would take the queue beyond its fair share. The
+        queue would have to give that room back at once, in an endless loop.
+        """
+        found = [
+            group.entries[group.keys[0]]
+            for group in self.queue.groups.values()
+            if group.starts and group.queue == entry.request.queue and group.priority > entry.request.priority
+        ]
+        own, ask = self._queues.find(entry.request.queue), asked(entry.request, self._queues)
+
+        def may(request: GangRequest) -> bool:
+            needs = asked(request, self._queues)
+            no_more = all(more <= amount for more, amount in zip(needs, ask, strict=True))
+            return no_more or self._preemption.fairness.entitled(own, None, needs)
+
+        waiting = [other for other in found if other.key not in self._done and may(other.request)]
+        return sorted(waiting, key=lambda other: other.key)
+
+    def _follow(self, groups: list[Group]) -> None:
+        if not groups:
+            return
+        line = self._line = Line(groups, self._queues, self.now, self.policy)
+        while (following := line.pop()) is not None:
+            at, first, other = following
+            group = groups[at]
+            if group.keys[first] in self._done:
+                step = 1
+            else:
+                step = self._look(group, first, Run(group, first, self._end(line, at, first, other)))
+            if step and first + step < len(group.keys):
+                line.push(at, first + step)
+
+    def _end(self, line: Line, at: int, first: int, other: OrderKey | None) -> int:
+        """Return the index up to which gangs of a group may be placed before another group is next."""
+        group = line.groups[at]
+        if line.crowded(at, first) or not self._queues.plain:
+            return first + 1
+        end = len(group.keys) if other is None else bisect_left(group.keys, other, first)
+        for key in self._done:
+            place = bisect_left(group.keys, key, first, end)
+            if place < end and group.keys[place] == key:
+                end = place
+        return end
+
+    def _look(self, group: Group, first: int, run: Run) -> int:
+        """Place the first gangs of a run or record why they wait.
+
+        Returns the number of gangs handled, or 0 if all remaining gangs of the group wait.
+        """
+        found = self._place(group, run)
+        if isinstance(found, Reasons):
+            if found.binding.code == YIELDING:
+                self._tell_one(group.entries[group.keys[first]], found)
+                return 1 + self._more_room(group, first, run[1:])
+            self._tell(group, first, found)
+            return 0
+        self._take(run[: len(found)], found)
+        return len(found)
+
+    def _take(self, requests: Sequence[GangRequest], placements: Sequence[Placement]) -> None:
+        """Record gangs of one group as placed and charge their queue."""
+        self.placed += [
+            GangPlacement(request.job, request.job_attempt, placement)
+            for request, placement in zip(requests, placements, strict=True)
+        ]
+        first = requests[0]
+        amounts = placed_amounts(self.trial.cluster, first, placements)
+        self._queues.charge(first.queue, first.user, first.groups, amounts)
+        self._charged.append((first, amounts))
+        self._preemption.fairness.charged()
+        if self._line is not None:
+            self._line.charged(first.queue, first.user)
+
+    def _place(self, group: Group, run: Sequence[GangRequest]) -> Sequence[Placement] | Reasons:
+        """Place some gangs of a run, at least the first, or return why the first one waits."""
+        known, request = group.verdict, self._allowed(run[0])
+        if isinstance(request, Reasons):
+            return self._make_room(_least(run[0]), request) or request
+        shape = _shape(group, run[0], request)
+        if request is not run[0]:
+            run = [request]
+        if isinstance(known, Verdict) and (known.against is None or known.against is self.reservation):
+            if made := self._make_room(request, known.reasons):
+                return made
+            self._maybe_head(request, known.reasons)
+            return known.reasons
+        if self.reservation is not None and not self.policy.backfill:
+            return self._behind("it waits its turn")
+        group.verdict = None
+        if self.reservation is not None:
+            return self._past(self.reservation, group, shape, run)
+        found = self._try(shape, run)
+        if found:
+            return found
+        reasons = why_not(self.trial, request, group.shape)
+        group.verdict = self._verdict(reasons, None)
+        if made := self._make_room(request, reasons):
+            return made
+        self._maybe_head(request, reasons)
+        return reasons
+
+    def _allowed(self, request: GangRequest) -> GangRequest | Reasons:
+        """Return the gang with as many tasks as the queue and user bounds allow, or why they allow none."""
+        if self._queues.plain or (owner_of(self.trial, request) and self._fits_in_cells(request)):
+            return request
+        never = self._queues.never(request.queue, asked(request, self._queues), request.groups)
+        if never:
+            return Reasons(Reason(*never), possible=False)
+        extra = sum(len(role.indexes) - role.minimum for role in request.roles)
+        if not extra:
+            refused = self._refusal(request)
+            return Reasons(Reason(*refused)) if refused else request
+        low, high = -1, extra
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (low, middle - 1) if self._refusal(with_extra(request, middle)) else (middle, high)
+        if low < 0 or (low == 0 and not _starts(request)):
+            refused = self._refusal(with_extra(request, low + 1))
+            return Reasons(Reason(*refused)) if refused else request
+        return request if low == extra else with_extra(request, low)
+
+    def _refusal(self, request: GangRequest) -> Refusal | None:
+        ask = asked(request, self._queues, every=True)
+        refused = self._queues.refusal(request.queue, request.user, request.groups, ask)
+        return refused or self._preemption.refused(request, ask)
+
+    def _fits_in_cells(self, request: GangRequest) -> bool:
+        """Return whether its owner's cells have room for it.
+
+        The head's reserved place in them counts as free only if the gang ends before the head starts.
+        """
+        if self.reservation is not None:
+            if self.reservation.lets_pass(request, self.now):
+                self.reservation.lift()
+            else:
+                self.reservation.hold(self.trial.cluster)
+        with self.trial.supposing():
+            return place_owned(self.trial, request) is not None
+
+    def _try(self, shape: Hashable, requests: Sequence[GangRequest]) -> Sequence[Placement]:
+        """Place the first gangs of a run; empty if the first one does not fit."""
+        request = requests[0]
+        owned = owner_of(self.trial, request)
+        if not owned and has_room(self.trial, request, shape) is False:
+            return ()
+        found = [] if owned else place_alike(self.trial, requests, shape, self.now)
+        if found:
+            return found
+        marks = self.trial.marks()
+        placement = place_best(self.trial, request, shape) if owned else self.trial.place(request, shape)
+        if placement is None:
+            return ()
+        self.trial.started(request, marks, self.now)
+        return (placement,)
+
+    def _verdict(self, reasons: Reasons, against: Reservation | None) -> Verdict:
+        return Verdict(reasons, against, self.trial.cluster.gains, fleeting=bool(self._preemption.places))
+
+    def _past(
+        self, reservation: Reservation, group: Group, shape: Hashable, run: Sequence[GangRequest]
+    ) -> Sequence[Placement] | Reasons:
+        """Place a gang behind the head beside its reserved place, or anywhere if it ends before the head starts."""
+        request = run[0]
+        reservation.lift()
+        if not self._fits(request, shape):
+            reasons = why_not(self.trial, request, group.shape)
+            group.verdict = self._verdict(reasons, None)
+            reservation.hold(self.trial.cluster)
+            return self._make_room(request, reasons) or reasons
+        reservation.hold(self.trial.cluster)
+        passes = reservation.lets_pass(request, self.now)
+        found = () if passes and owner_of(self.trial, request) else self._try(shape, run)
+        if not found and passes:
+            reservation.lift()
+            found = self._try(shape, [request])
+        if found:
+            return found
+        reasons = self._behind("there is room for it, but starting it would make that one wait longer")
+        group.verdict = self._verdict(reasons, reservation)
+        return self._make_room(request, reasons) or reasons
+
+    def _fits(self, request: GangRequest, shape: Hashable) -> bool:
+        plainly = has_room(self.trial, request, shape)
+        if plainly is not None:
+            return plainly
+        with self.trial.supposing():
+            return place_best(self.trial, request, shape) is not None
+
+    def _make_room(self, request: GangRequest, reasons: Reasons) -> Reasons | None:
+        """Evict others for a gang that does not fit, or wait for those already leaving; None if neither applies."""
+        if not self.policy.preemption or not reasons.possible or self._preemption.plainly_nobody(request):
+            return None
+        if not _starts(request):
+            return None
+        ask = asked(request, self._queues)
+        if not self._preemption.might(request, ask):
+            return None
+        if self.reservation is not None:
+            self.reservation.hold(self.trial.cluster)
+        if not self._preemption.leaving_place(request, ask):
+            victims = self._preemption.find(request, ask)
+            if not victims:
+                return None
+            self.evictions += self._evictions(victims, request)
+        return self._yielding_reasons()
+
+    def _more_room(self, group: Group, first: int, rest: Sequence[GangRequest]) -> int:
+        """Evict others for the following gangs of the same shape while there are victims.
+
+        Returns the number of gangs for which room is made.
+        """
+        with self._preemption.future():
+            for count, request in enumerate(rest):
+                made = self._make_room(request, self._yielding_reasons())
+                if made is None:
+                    return count
+                self._tell_one(group.entries[group.keys[first + 1 + count]], made)
+        return len(rest)
+
+    def _yielding_reasons(self) -> Reasons:
+        count = len(self.trial.cluster.gangs.leaving | {eviction.job for eviction in self.evictions})
+        message = f"{counted(count, 'job')} told to yield; this one starts in the room that they leave."
+        return Reasons(Reason(YIELDING, message, {"jobs": count}))
+
+    def _evictions(self, victims: Sequence[Victim], request: GangRequest) -> Iterator[Eviction]:
+        """Yield one eviction for each victim gang: all of it, or only the tasks that it can spare."""
+        by_gang: dict[JobId, list[Victim]] = {}
+        for victim in victims:
+            by_gang.setdefault(victim.gang.job, []).append(victim)
+        for of_gang in by_gang.values():
+            whole = next((victim for victim in of_gang if victim.rule is not Rule.SHRINK), None)
+            victim, gang = whole or of_gang[0], of_gang[0].gang
+            spared = () if whole else tuple(sorted(task for each in of_gang for task in each.tasks))
+            yield Eviction(
+                job=gang.job,
+                job_attempt=gang.attempt,
+                rule=victim.rule,
+                message=_message(victim, request),
+                tasks=spared,
+                by=request.job,
+                by_queue=request.queue,
+                cost_device_seconds=victim.cost if whole else gang.cost_of(spared, self.now),
+                back_at=self._returns.back_at(gang, spared, victim.rule, request),
+            )
+
+    def _move(self) -> None:
+        """Move running gangs where the gain exceeds the cost: for the head, and for the growth of elastic gangs."""
+        moves = Moves(self._preemption, self.policy, self.now)
+        head = self.queue.first(self.reservation.job) if self.reservation is not None else None
+        if head is not None and self.reservation is not None and self.policy.consolidation:
+            self.reservation.lift()
+            victims = moves.for_head(head.request, self.reservation.start, asked(head.request, self._queues))
+            if victims:
+                self.evictions += self._evictions(victims, head.request)
+                self._tell_one(head, self._yielding_reasons())
+        if self.policy.move_seconds and not self.placed and not self.evictions:
+            found = moves.for_growth(self.queue)
+            if found is not None:
+                self.evictions += self._evictions([found[0]], found[1])
+
+    def _maybe_head(self, request: GangRequest, reasons: Reasons) -> None:
+        """Give the first waiting gang a reservation, reusing an equal one from the last cycle.
+
+        Optional growth (every minimum is 0) gets no reservation.
+        """
+        if self.reservation is not None or not reasons.possible or not any(role.minimum for role in request.roles):
+            return
+        found = reserve(self.trial, request, self.now)
+        if found is not None and found == self._last:
+            found = self._last
+        self.reservation = found
+
+    def _behind(self, why: str) -> Reasons:
+        head = self.reservation.job if self.reservation else ""
+        return Reasons(Reason(BEHIND, f"Behind job {head}, the first that waits: {why}."))
+
+    def _tell(self, group: Group, first: int, reasons: Reasons) -> None:
+        """Store the reasons with the gangs of a group that do not have them yet."""
+        if reasons is group.told and not group.fresh:
+            return
+        if group.told is not None and _much_the_same(group.told.binding.code, reasons.binding.code):
+            keys = group.keys[first : first + _REFRESHED]
+            keys += sorted(key for key in group.fresh if key > keys[-1])
+        else:
+            keys = group.keys[first:]
+        many = len(keys) * _RANKS_PER_KEY > len(self.queue)
+        ahead = self.queue.ranks() if many else None
+        for key in keys:
+            if key not in self._done:
+                self._tell_one(group.entries[key], reasons, ahead)
+        group.told = reasons
+        group.fresh.difference_update(keys)
+
+    def _tell_one(self, entry: Entry, reasons: Reasons, ahead: Mapping[OrderKey, int] | None = None) -> None:
+        told = entry.told
+        if told is None or told.binding != reasons.binding or told.possible != reasons.possible:
+            place = ahead[entry.key] if ahead else self.queue.ahead(entry.key, entry.request.user)
+            entry.told = Reasons(reasons.binding, reasons.others, place, reasons.possible)
+            self.reasons[entry.request.job] = entry.told
+
+
+def _shape(group: Group, request: GangRequest, allowed: GangRequest) -> Hashable:
+    return group.shape if allowed is request else gang_shape(allowed)
+
+
+def _least(request: GangRequest) -> GangRequest:
+    """Return the gang reduced to its minimum."""
+    extra = any(role.minimum < len(role.indexes) for role in request.roles)
+    return with_extra(request, 0) if extra and _starts(request) else request
+
+
+def _starts(request: GangRequest) -> bool:
+    """Return whether the gang has a minimum; growth of a running gang has none."""
+    return any(role.minimum for role in request.roles)
+
+
+def _much_the_same(old: str, new: str) -> bool:
+    """Return whether only the first gangs of a shape need the new reasons.
+
+    A momentarily free place is for the first of them, if for any.
+    """
+    return old == new or BEHIND in (old, new) or YIELDING in (old, new)
+
+
+def _message(victim: Victim, request: GangRequest) -> str:
+    """Return the message for the owner of an evicted gang."""
+    by = f"job {request.job} of {request.user or 'somebody'}"
+    match victim.rule:
+        case Rule.OPPORTUNISTIC:
+            return f"It ran with priority {victim.gang.priority}, while nobody else wanted its devices; now {by} does."
+        case Rule.GUARANTEE:
+            return f"It was a guest in cells that queue {request.queue} owns, and {by} needs them."
+        case Rule.SHRINK:
+            return f"It has more tasks than it needs, and {by} starts in the room of those that it gives up."
+        case Rule.CONSOLIDATION:
+            return f"It moves to where there is room for it too, so that {by} fits."
+        case Rule.GROW:
+            return "It starts anew from its checkpoint where it gets more tasks."
+        case Rule.RECLAIM:
+            return f"Queue {request.queue} takes back its part for {by}: queue {victim.gang.queue} holds more than its own."
+        case _:
+            return f"J{by[1:]} has priority {request.priority}, this one {victim.gang.priority}."

@@ -1,0 +1,112 @@
+"""Move running gangs where that helps: to consolidate room for the head, or to let an elastic gang grow.
+
+A move is a checkpoint and a restart. It is proposed only if it gains more device-seconds than it loses, and if every
+moved gang has a place to go to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from math import inf
+
+from corral.kernel.units import DEVICE
+from corral.model.plan import Rule
+from corral.model.requests import GangRequest
+from corral.scheduler.cluster.running_gang import Running, joined
+from corral.scheduler.placement.room_check import has_room
+from corral.scheduler.placement.shape import TaskShape, covers, gang_shape, task_shape
+from corral.scheduler.policy import Policy
+from corral.scheduler.preemption.rules import Victim, in_order
+from corral.scheduler.preemption.victim_search import Preemption
+from corral.scheduler.queues.waiting_queue import Queue
+
+HORIZON = 3600.0
+"""The most seconds ahead for which a gain counts, also when its duration is unknown."""
+_WORTHWHILE = 1.25
+"""The smallest growth factor that justifies moving an elastic gang."""
+_MOST_MOVERS = 256
+_SINGLE = TaskShape(1, "", "", (), 0, 0, 0, ())
+
+
+class Moves:
+    """Looks for moves at the end of a cycle."""
+
+    def __init__(self, preemption: Preemption, policy: Policy, now: float) -> None:
+        self._preemption = preemption
+        self._policy = policy
+        self._now = now
+        self._cluster = preemption.trial.cluster
+        self._helpful: dict[Hashable, bool] = {}
+
+    def for_head(self, request: GangRequest, start: float, ask: Sequence[int]) -> tuple[Victim, ...]:
+        """Return gangs to move elsewhere so that the head fits now; empty if waiting until `start` is better."""
+        free = self._free_devices()
+        if free * DEVICE < ask[0] or not ask[0]:
+            return ()
+        gain = ask[0] / DEVICE * min(HORIZON, start - self._now if start < inf else HORIZON)
+        head = self._only_room(request)
+        movers = [
+            victim
+            for gang in self._cluster.gangs.by_job.values()
+            if gang.request is not None and 2 * gang.amounts[0] <= ask[0]
+            if gang.cost(self._now) < gain and self._may_help(gang, gang.request, head)
+            if (victim := self._preemption.rules.whole(gang, Rule.CONSOLIDATION)) is not None
+        ]
+        chosen = self._preemption.choose(request, in_order(movers)[:_MOST_MOVERS])
+        if not chosen or sum(victim.cost for victim in chosen) >= gain:
+            return ()
+        if not self._preemption.finds_room_again(request, chosen):
+            return ()
+        self._preemption.settle(request, ask, chosen)
+        return chosen
+
+    def _only_room(self, request: GangRequest) -> TaskShape | None:
+        """Return the task shape of the head if that many single-task places, anywhere, are all it needs; else None."""
+        trial = self._preemption.trial
+        engines = [index for index in self._cluster.engines.values() if index.tree.nodes]
+        if len(engines) != 1 or has_room(trial, request, shape := gang_shape(request)) is None:
+            return None
+        ask = trial.ask(request, engines[0], shape)
+        return ask.parts[0].shape if not (ask.required or ask.parts[0].required) else None
+
+    def _makes_room(self, request: GangRequest, head: TaskShape | None) -> bool:
+        """Return whether a gang may free more places of the head's shape than it takes elsewhere."""
+        return head is None or not all(covers(task_shape(role), head) for role in request.roles)
+
+    def _may_help(self, gang: Running, request: GangRequest, head: TaskShape | None) -> bool:
+        """Return whether a second gang of this shape would fit and its move could help the head; cached per shape.
+
+        Where room cannot be told from the totals, it is assumed.
+        """
+        shape = gang.shape
+        if shape is None:
+            shape = gang.shape = gang_shape(request)
+        if shape not in self._helpful:
+            helps = self._makes_room(request, head) and has_room(self._preemption.trial, request, shape) is not False
+            self._helpful[shape] = helps
+        return self._helpful[shape]
+
+    def _free_devices(self) -> int:
+        """Return the number of free devices, from the cached room for tasks of one device."""
+        return sum(
+            int(index.slots(_SINGLE).totals[0][0]) for index in self._cluster.engines.values() if index.tree.nodes
+        )
+
+    def for_growth(self, queue: Queue) -> tuple[Victim, GangRequest] | None:
+        """Return an elastic gang that gains tasks by restarting elsewhere, with its full request; one per cycle."""
+        for group in queue.groups.values():
+            for entry in group.entries.values() if not group.starts else ():
+                gang = self._cluster.gangs.by_job.get(entry.request.job)
+                move = self._preemption.rules.whole(gang, Rule.GROW) if gang is not None else None
+                if gang is None or gang.request is None or move is None:
+                    continue
+                if self._now < gang.placed_at + self._policy.move_seconds:
+                    self._preemption.rules.look_again(gang.placed_at + self._policy.move_seconds)
+                    continue
+                request = joined(gang.request, entry.request) or gang.request
+                held = len(gang.charges)
+                more = self._preemption.tasks_without(request, [move])
+                gain = (more - held) * gang.amounts[0] / DEVICE / held * HORIZON
+                if more >= _WORTHWHILE * held and gain > move.cost:
+                    return move, request
+        return None

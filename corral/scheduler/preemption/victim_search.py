@@ -1,0 +1,305 @@
+"""Find the fewest and cheapest victims that make room for a gang.
+
+The search runs in an assumed future: all terminating gangs have ended, and the places kept for others are taken. The
+shortest prefix of the ranked victims that makes room there is found by doubling and bisection with the real search.
+Victims that turn out not to be in the way are then spared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.plan import Rule
+from corral.model.requests import GangRequest
+from corral.scheduler.backfill import Ending, Reservation, reservation_of
+from corral.scheduler.cells.cell_ownership import Cell
+from corral.scheduler.cells.owned_placement import owner_of, place_best, place_owned
+from corral.scheduler.placement.room_check import has_room
+from corral.scheduler.placement.shape import gang_shape
+from corral.scheduler.placement.trial import Placer, Trial
+from corral.scheduler.preemption.rules import Rules, Victim, in_order
+from corral.scheduler.queues.fair_share import Fairness, Holder
+from corral.scheduler.queues.gang_resources import asked
+from corral.scheduler.queues.queue_tree import Refusal
+
+_MOST_LET_OFF = 24
+"""The most victims that are checked one by one for being needed; above it only those elsewhere are spared."""
+_ALL_FIRST = 64
+"""The most victims for which it is first checked whether all of them suffice; usually they do not."""
+
+
+class Preemption:
+    """Finds victims in one cycle."""
+
+    def __init__(self, trial: Trial, hungry: frozenset[str], now: float) -> None:
+        self.trial = trial
+        self.now = now
+        self.fairness = Fairness(trial.cluster, hungry)
+        self.rules = Rules(trial.cluster, self.fairness, now)
+        self.places: list[Reservation] = []
+        """The places kept for gangs once the evicted ones have ended; no other gang may count on them."""
+        self.kept: set[JobId] = set()
+        """The gangs for which these places are kept."""
+        self._bounds: dict[JobId, float] = {}
+        """When those of them with a bounded duration would end."""
+        self._ahead = False
+        self._fresh: list[tuple[Reservation, str, list[tuple[str, Cell]]]] = []
+
+    @contextmanager
+    def future(self) -> Iterator[None]:
+        """Switch the trial to the assumed future for the block.
+
+        Places found in the block are held afterwards, as far as they are free.
+        """
+        if self._ahead:
+            yield
+            return
+        with self.trial.supposing():
+            for place in self.places:
+                place.suppose_lifted()
+            self.trial.lift_leaving()
+            self.trial.lift(self.rules.told)
+            for place in self.places:
+                place.occupy(self.trial.cluster)
+            self._ahead = True
+            try:
+                yield
+            finally:
+                self._ahead = False
+        for place, owner, bound in self._fresh:
+            place.hold(self.trial.cluster)
+            for engine, cell in bound:
+                self.trial.cluster.ownership.cells[engine].bind(cell, owner)
+            self.places.append(place)
+        self._fresh.clear()
+
+    @property
+    def idle(self) -> bool:
+        """Return whether no gang is terminating, so that the future equals the present."""
+        return not self.trial.cluster.gangs.leaving and not self.rules.told
+
+    def could_leave(self, request: GangRequest, place: Placer) -> bool:
+        """Return whether the gang fits once all terminating gangs have ended."""
+        if self.idle:
+            return False
+        with self.future():
+            return self._fits_without(request, (), place)
+
+    def leaving_place(self, request: GangRequest, ask: Sequence[int], place: Placer = place_best) -> bool:
+        """Return whether the gang fits once all terminating gangs have ended; if so, that place is kept for it."""
+        if self.idle:
+            return False
+        with self.future():
+            return self._keep(request, ask, place)
+
+    def plainly_nobody(self, request: GangRequest) -> bool:
+        """Return whether it is clear, without looking at queues, that this gang has no victims."""
+        return self.rules.nobody(request) and request.job not in self.kept and not self.trial.cluster.ownership.cells
+
+    def might(self, request: GangRequest, ask: Sequence[int]) -> bool:
+        """Return whether some gang may be asked to yield to this one, or has been."""
+        owner = owner_of(self.trial, request)
+        return (
+            request.job in self.kept
+            or (bool(owner) and next(self.rules.guests(request, owner), None) is not None)
+            or self.rules.anyone(request, ask)
+        )
+
+    def find(self, request: GangRequest, ask: Sequence[int]) -> tuple[Victim, ...]:
+        """Return the fewest and cheapest victims that make room for the gang; empty if there are none.
+
+        The victims are recorded as told to yield, and the freed place is kept for the gang for the rest of the cycle.
+        """
+        owner = owner_of(self.trial, request)
+        if owner:
+            guests = in_order(self.rules.guests(request, owner))
+            chosen = self.choose(request, guests, place_owned)
+            if chosen:
+                return self.settle(request, ask, chosen, place_owned)
+        chosen = self.choose(request, self.rules.ranked(request, ask))
+        return self.settle(request, ask, chosen) if chosen else ()
+
+    def choose(self, request: GangRequest, victims: Sequence[Victim], place: Placer = place_best) -> tuple[Victim, ...]:
+        """Return the fewest and first of these victims that make room for the gang; empty if all of them do not."""
+        with self.future():
+            count = self._shortest(request, victims, place)
+            return () if count is None else tuple(self._needed(request, victims[:count], place))
+
+    def settle(
+        self, request: GangRequest, ask: Sequence[int], chosen: Sequence[Victim], place: Placer = place_best
+    ) -> tuple[Victim, ...]:
+        """Record that these victims yield, and keep the freed place for the gang for the rest of the cycle."""
+        with self.future():
+            self.trial.lift(_tasks(chosen))
+            self.rules.tell(chosen)
+            self._keep(request, ask, place)
+        return tuple(chosen)
+
+    def finds_room_again(self, request: GangRequest, chosen: Sequence[Victim]) -> bool:
+        """Return whether all victims would fit elsewhere once the gang has its place."""
+        wanted = [request, *(victim.gang.request for victim in chosen if victim.gang.request is not None)]
+        with self.future(), self.trial.supposing():
+            self.trial.lift(_tasks(chosen))
+            return len(wanted) == len(chosen) + 1 and all(place_best(self.trial, each) for each in wanted)
+
+    def tasks_without(self, request: GangRequest, chosen: Sequence[Victim]) -> int:
+        """Return how many tasks of a gang would have a place without these victims."""
+        with self.future(), self.trial.supposing():
+            self.trial.lift(_tasks(chosen))
+            placement = place_best(self.trial, request)
+            return len(placement.tasks) if placement else 0
+
+    def _keep(self, request: GangRequest, ask: Sequence[int], place: Placer) -> bool:
+        """Take the gang's place in the future, and record it for the present."""
+        if self._bounded(request, (), place):
+            return False
+        cells = self.trial.cluster.ownership.cells
+        marks = {engine: of_engine.mark() for engine, of_engine in cells.items()}
+        takes = self.trial.takes(request, place)
+        if takes is None:
+            return False
+        bound = [(engine, cell) for engine, mark in marks.items() for cell in cells[engine].since(mark)]
+        self._fresh.append((reservation_of(request.job, self.now, takes), owner_of(self.trial, request), bound))
+        self.fairness.move(_holder(request), ask, 1)
+        self.kept.add(request.job)
+        if request.max_duration_seconds:
+            self._bounds[request.job] = self.now + request.max_duration_seconds
+        return True
+
+    def endings(self) -> list[tuple[float, list[Ending]]]:
+        """Return the known ends of the bounded gangs for which places are kept."""
+        engines = self.trial.cluster.engines
+        places = [*self.places, *(fresh[0] for fresh in self._fresh)]
+        return [
+            (self._bounds[place.job], [(engines[need.engine], need.wanted) for need in place.needs])
+            for place in places
+            if place.job in self._bounds
+        ]
+
+    def _shortest(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> int | None:
+        """Return how many of the first victims suffice; None if all of them do not."""
+        if self._bounded(request, victims, place):
+            return None
+        if place is place_best and has_room(self.trial, request, gang_shape(request)) is not None:
+            return self._first_with_room(request, victims)
+        if 1 < len(victims) <= _ALL_FIRST and not self._fits_without(request, victims, place):
+            return None
+        low, high = 0, min(1, len(victims))
+        while high and not self._fits_without(request, victims[:high], place):
+            if high == len(victims):
+                return None
+            low, high = high, min(len(victims), high * 2)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._fits_without(request, victims[:middle], place):
+                high = middle
+            else:
+                low = middle
+        return high or None
+
+    def _first_with_room(self, request: GangRequest, victims: Sequence[Victim]) -> int | None:
+        """Return the same where totals tell the room, by ending the victims one by one."""
+        shape, gone = gang_shape(request), dict[JobId, set[TaskKey]]()
+        with self.trial.supposing():
+            for count, victim in enumerate(victims, 1):
+                known = gone.setdefault(victim.gang.job, set())
+                self.trial.lift({victim.gang.job: set(victim.tasks) - known})
+                known.update(victim.tasks)
+                if has_room(self.trial, request, shape) and not self._bounded(request, victims[:count], place_best):
+                    return count
+        return None
+
+    def refused(self, request: GangRequest, ask: Sequence[int]) -> Refusal | None:
+        """Return the bound that other gangs will have used up by the time the gang starts; None if there is none."""
+        if not self.fairness.changing or request.job in self.kept:
+            return None
+        return self.fairness.refusal(_holder(request), ask, ())
+
+    def _bounded(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> bool:
+        """Return whether a bound forbids the gang to start even without these victims; own cells have no bounds."""
+        queues = self.trial.cluster.queues
+        if queues.plain or place is place_owned or request.job in self.kept:
+            return False
+        gangs = {victim.gang.job: victim.gang for victim in victims}
+        less = [
+            (gangs[job].holder, gangs[job].charges[task]) for job, tasks in _tasks(victims).items() for task in tasks
+        ]
+        return self.fairness.refusal(_holder(request), asked(request, queues), less) is not None
+
+    def _fits_without(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> bool:
+        if self._bounded(request, victims, place):
+            return False
+        with self.trial.supposing():
+            self.trial.lift(_tasks(victims))
+            return self._room(request, gang_shape(request), place)
+
+    def _needed(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> list[Victim]:
+        """Return the victims in the way of the place found without any of them, sparing the costliest if possible."""
+        with self.trial.supposing():
+            self.trial.lift(_tasks(victims))
+            takes = self.trial.takes(request, place) or []
+        nodes = {(index.tree.engine, take.at) for index, take in takes}
+        chosen = [victim for victim in victims if victim.clears or nodes & self._nodes(victim)]
+        if len(chosen) < len(victims) and not self._fits_without(request, chosen, place):
+            chosen = list(victims)
+        return self._without_the_dearest(request, chosen, place) if len(chosen) <= _MOST_LET_OFF else chosen
+
+    def _without_the_dearest(self, request: GangRequest, chosen: list[Victim], place: Placer) -> list[Victim]:
+        """Spare victims one by one, costliest first, as long as the gang still fits."""
+        shape, left = gang_shape(request), list(chosen)
+        with self.trial.supposing():
+            self.trial.lift(_tasks(chosen))
+            for victim in sorted(chosen, key=Victim.key, reverse=True) if len(chosen) > 1 else ():
+                back = self.trial.holds(_only(victim, [other for other in left if other is not victim]))
+                for index, take in back:
+                    index.take(take)
+                if len(left) > 1 and self._may_stay(victim, left, request, place) and self._room(request, shape, place):
+                    left.remove(victim)
+                else:
+                    for index, take in back:
+                        index.lift(take)
+        return left
+
+    def _may_stay(self, victim: Victim, chosen: Sequence[Victim], request: GangRequest, place: Placer) -> bool:
+        """Return whether the other victims satisfy the bounds, and may be asked without this one."""
+        if not victim.clears and self.trial.cluster.queues.plain:
+            return True
+        rest = [other for other in chosen if other is not victim]
+        needed = victim.clears and any(other.rule is Rule.RECLAIM for other in rest)
+        return not needed and not self._bounded(request, rest, place)
+
+    def _room(self, request: GangRequest, shape: Hashable, place: Placer) -> bool:
+        """Return whether the gang fits in the current state of the trial."""
+        plainly = has_room(self.trial, request, shape) if place is place_best else None
+        return self._fits(request, place) if plainly is None else plainly
+
+    def _fits(self, request: GangRequest, place: Placer) -> bool:
+        with self.trial.supposing():
+            return place(self.trial, request) is not None
+
+    def _nodes(self, victim: Victim) -> set[tuple[str, int]]:
+        others = victim.gang.charges.keys() - set(victim.tasks)
+        takes = self.trial.cluster.takes(victim.gang.job, without=others)
+        return {(index.tree.engine, take.at) for index, take in takes}
+
+
+def _holder(request: GangRequest) -> Holder:
+    return (request.queue, request.user, request.groups)
+
+
+def _only(victim: Victim, others: Iterable[Victim]) -> dict[JobId, set[TaskKey]]:
+    """Return the victim's tasks that belong to none of the others.
+
+    A gang may be a victim for one task and also as a whole.
+    """
+    job = victim.gang.job
+    return {job: set(victim.tasks).difference(*(other.tasks for other in others if other.gang.job == job))}
+
+
+def _tasks(victims: Iterable[Victim]) -> dict[JobId, set[TaskKey]]:
+    out: dict[JobId, set[TaskKey]] = {}
+    for victim in victims:
+        out.setdefault(victim.gang.job, set()).update(victim.tasks)
+    return out

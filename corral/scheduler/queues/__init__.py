@@ -1,0 +1,1 @@
+"""The tree of queues with quotas and usage, the waiting gangs, and their order."""

@@ -1,0 +1,126 @@
+"""The order in which a cycle handles waiting gangs, updated with every gang that starts.
+
+Queues and their users share fairly under a fair policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+from corral.scheduler.policy import OrderKey, Policy, rank
+from corral.scheduler.queues.queue_tree import QueueNode, QueueTree
+from corral.scheduler.queues.waiting_queue import Group
+
+Item = tuple[OrderKey, float, OrderKey, int, int]
+"""Rank of a group's next gang, its user's usage, the gang's key, the group's number, the gang's index in the group."""
+
+
+class Line:
+    """The groups still to be handled in a cycle, next one first.
+
+    Under a fair policy, the queue with the lowest standing is next (`QueueTree.standing`), from the top of the tree
+    down. Within it, the first gang in order is next, and users of equal gangs take turns (`QueueTree.user_standing`).
+    Under other policies the order alone decides.
+    """
+
+    def __init__(self, groups: Iterable[Group], queues: QueueTree, now: float, policy: Policy) -> None:
+        self.groups = list(groups)
+        self._queues = queues
+        self._now = now
+        self._heaps: dict[str, list[Item]] = {}
+        self._below: dict[str, int] = {}
+        """For each queue, the number of groups left in it and the queues below it."""
+        self._standings: dict[str, tuple[int, float]] = {}
+        self._uses: dict[tuple[str, str], float] = {}
+        """The usage of each user, by queue and user."""
+        self._rivals: dict[tuple[str, OrderKey], dict[str, int]] = {}
+        """For each queue and rank, the number of groups left of each user."""
+        names = {group.queue for group in self.groups}
+        self._fair = policy.fair and len(names) > 1
+        self._by_user = policy.fair and policy.fair_users and len({group.user for group in self.groups}) > 1
+        for at in range(len(self.groups)):
+            self.push(at, 0)
+
+    def _queue(self, at: int) -> str:
+        return self.groups[at].queue if self._fair else ""
+
+    def push(self, at: int, first: int) -> None:
+        """Add a group with its next gang at index `first`."""
+        name, group = self._queue(at), self.groups[at]
+        key = group.keys[first]
+        heappush(self._heaps.setdefault(name, []), (rank(key), self._use(group), key, at, first))
+        self._count(name, 1)
+        self._meet(name, key, group.user, 1)
+
+    def pop(self) -> tuple[int, int, OrderKey | None] | None:
+        """Return the next group, the index of its next gang, and the key of the next gang of any other group."""
+        name = self._next() if self._fair else ""
+        heap = self._heaps.get(name)
+        if not heap:
+            return None
+        while True:
+            level, use, key, at, first = heappop(heap)
+            now = self._use(self.groups[at])
+            if now == use:
+                break
+            heappush(heap, (level, now, key, at, first))
+        self._count(name, -1)
+        self._meet(name, key, self.groups[at].user, -1)
+        return at, first, heap[0][2] if heap else None
+
+    def crowded(self, at: int, first: int) -> bool:
+        """Return whether another queue or user may come first as soon as one gang of the group is placed."""
+        if self._fair and any(self._heaps.values()):
+            return True
+        if not self._by_user:
+            return False
+        group = self.groups[at]
+        rivals = self._rivals.get((self._queue(at), rank(group.keys[first])), {})
+        return len(rivals) > (group.user in rivals)
+
+    def charged(self, queue: str, user: str) -> None:
+        """Drop cached standings after a user's usage in a queue changed."""
+        self._uses.pop((queue, user), None)
+        if self._fair:
+            for node in self._queues.find(queue).chain():
+                self._standings.pop(node.name, None)
+
+    def _use(self, group: Group) -> float:
+        if not self._by_user:
+            return 0.0
+        key = (group.queue, group.user)
+        found = self._uses.get(key)
+        if found is None:
+            found = self._uses[key] = self._queues.user_standing(*key, self._now)
+        return found
+
+    def _meet(self, name: str, key: OrderKey, user: str, more: int) -> None:
+        """Add `more` to the count of a user's groups of that rank."""
+        if not self._by_user:
+            return
+        rivals = self._rivals.setdefault((name, rank(key)), {})
+        rivals[user] = rivals.get(user, 0) + more
+        if not rivals[user]:
+            del rivals[user]
+
+    def _next(self) -> str:
+        node = self._queues.root
+        while True:
+            if node.parent is not None and self._heaps.get(node.name):
+                return node.name
+            waiting = [child for child in node.children if self._below.get(child.name)]
+            if not waiting:
+                return node.name
+            node = waiting[0] if len(waiting) == 1 else min(waiting, key=self._standing)
+
+    def _standing(self, node: QueueNode) -> tuple[tuple[int, float], str]:
+        found = self._standings.get(node.name)
+        if found is None:
+            found = self._standings[node.name] = self._queues.standing(node, self._now)
+        return (found, node.name)
+
+    def _count(self, name: str, more: int) -> None:
+        if self._fair:
+            for node in self._queues.find(name).chain():
+                self._below[node.name] = self._below.get(node.name, 0) + more

@@ -1,0 +1,329 @@
+"""The waiting gangs, kept in order and grouped by shape, so that a cycle's cost follows changes, not queue length."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Hashable, Iterable
+from copy import copy
+from hashlib import blake2b
+
+import msgspec
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.plan import Reasons
+from corral.model.requests import GangRequest
+from corral.scheduler.events import (
+    GangNominated,
+    GangPlaced,
+    GangQueued,
+    GangWithdrawn,
+    NominationLapsed,
+    QueueEvent,
+    QueuesConfigured,
+)
+from corral.scheduler.placement.shape import gang_shape
+from corral.scheduler.policy import Order, OrderKey, PriorityOrder, rank
+from corral.scheduler.queues.queue_tree import limiting
+
+
+class Entry:
+    """One waiting gang, and its last reported reasons."""
+
+    __slots__ = ("alike", "group", "key", "request", "shape", "told")
+
+    def __init__(self, request: GangRequest, key: OrderKey, *, limited: bool, by_user: bool) -> None:
+        self.request = request
+        self.key = key
+        self.shape = gang_shape(request)
+        person = (request.user, request.groups) if limited else None
+        self.alike = (request.queue, person, request.priority, request.preemptible, self.shape)
+        """Equal for gangs that every rule except user turns treats alike."""
+        self.group = (request.user if by_user else "", self.alike)
+        """Equal for gangs that every rule treats alike."""
+        self.told: Reasons | None = None
+
+    def copy(self) -> Entry:
+        """Return an independent copy."""
+        twin = object.__new__(Entry)
+        twin.request, twin.key, twin.shape, twin.alike, twin.group, twin.told = (
+            self.request, self.key, self.shape, self.alike, self.group, self.told,
+        )  # fmt: skip
+        return twin
+
+
+class Finding:
+    """The last cycle's result for gangs that differ at most by user; owned by planning.
+
+    It is dropped with the last of its groups.
+    """
+
+    __slots__ = ("groups", "verdict")
+
+    def __init__(self, verdict: object = None) -> None:
+        self.verdict = verdict
+        self.groups = 0
+        """The number of groups that share it."""
+
+
+class Group:
+    """The waiting gangs of one shape that every rule treats alike, in order."""
+
+    __slots__ = ("entries", "finding", "fresh", "keys", "priority", "queue", "shape", "starts", "told", "user")
+
+    def __init__(self, request: GangRequest, shape: Hashable, user: str, finding: Finding) -> None:
+        self.shape = shape
+        self.queue = request.queue
+        self.user = user
+        """Their user, where users take turns."""
+        self.priority = request.priority
+        self.starts = any(role.minimum for role in request.roles)
+        """Whether they have a minimum; growth of running gangs has none."""
+        self.keys: list[OrderKey] = []
+        self.entries: dict[OrderKey, Entry] = {}
+        self.fresh: set[OrderKey] = set()
+        """The gangs for which no reasons were reported yet."""
+        self.told: Reasons | None = None
+        """The reasons last reported for them."""
+        self.finding = finding
+        """Shared with the groups of other users."""
+
+    @property
+    def verdict(self) -> object:
+        """Return the last cycle's result for them."""
+        return self.finding.verdict
+
+    @verdict.setter
+    def verdict(self, found: object) -> None:
+        self.finding.verdict = found
+
+    def copy(self, keys: list[OrderKey], finding: Finding) -> Group:
+        """Return an independent copy with copies of these entries."""
+        twin = object.__new__(Group)
+        twin.shape, twin.queue, twin.user = self.shape, self.queue, self.user
+        twin.priority, twin.starts = self.priority, self.starts
+        twin.keys, twin.told, twin.finding = keys, self.told, finding
+        twin.entries = {key: self.entries[key].copy() for key in keys}
+        twin.fresh = self.fresh & twin.entries.keys()
+        return twin
+
+
+class Queue:
+    """The waiting gangs of all jobs; changed only by `apply`, except for caches that planning keeps here."""
+
+    def __init__(self) -> None:
+        self.revision = 0
+        """Counts the applied events."""
+        self.groups: dict[Hashable, Group] = {}
+        self.memory: object = None
+        """The planning cache between cycles; owned by planning."""
+        self.expected: set[JobId] = set()
+        """The jobs placed by the last plan for which no placement event has arrived yet."""
+        self.nominated: set[JobId] = set()
+        """The jobs for which other gangs are terminating."""
+        self._order: Order = PriorityOrder()
+        self._by_user = True
+        self._findings: dict[Hashable, Finding] = {}
+        self._line: list[OrderKey] = []
+        self._jobs: dict[JobId, list[Entry]] = {}
+        self._turns: dict[OrderKey, dict[str, list[OrderKey]]] | None = None
+        """The waiting keys in order, by rank and user; None until `ahead` or `ranks` needs them."""
+        self._ranks: dict[OrderKey, int] = {}
+        self._ranked = -1
+        self._counted = 0
+        """The cost so far of counting gangs ahead one by one; above the cost of a full table, the table is built."""
+        self._limited: frozenset[str] = frozenset()
+        """The queues with a limit per user or group."""
+
+    def apply(self, event: QueueEvent) -> None:
+        """Fold one committed event; a placed gang leaves the queue even if it got fewer tasks than requested."""
+        match event:
+            case GangQueued(request=request):
+                self._insert(request)
+            case GangWithdrawn(job=job, tasks=tasks):
+                self._withdraw(job, frozenset(tasks))
+            case GangNominated(job=job):
+                self.nominated.add(job)
+            case NominationLapsed(job=job):
+                self.nominated.discard(job)
+            case GangPlaced(job=job):
+                self.expected.discard(job)
+                self.nominated.discard(job)
+                placed = {task.key for task in event.placement.tasks}
+                for entry in [*self._jobs.get(job, ())]:
+                    if not placed.isdisjoint(entry.request.tasks):
+                        self._remove(entry)
+            case QueuesConfigured(queues=queues):
+                self._limited = limiting(queues)
+                self._rearrange()
+        self.revision += 1
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def waiting(self, job: JobId) -> tuple[GangRequest, ...]:
+        """Return the waiting gangs of a job."""
+        return tuple(entry.request for entry in self._jobs.get(job, ()))
+
+    def position(self, job: JobId) -> int | None:
+        """Return how many gangs are ahead of the first one of a job; None if it does not wait."""
+        first = self.first(job)
+        return None if first is None else self.ahead(first.key, first.request.user)
+
+    def first(self, job: JobId) -> Entry | None:
+        """Return the gang of a job that is first in order."""
+        return min(self._jobs.get(job, ()), key=lambda entry: entry.key, default=None)
+
+    def ahead(self, key: OrderKey, user: str = "") -> int:
+        """Return how many gangs are ahead of this one.
+
+        Users take turns among equal gangs, counted as if each user started from zero now.
+        """
+        users = self._by_turns().get(rank(key), {}) if self._by_user else {}
+        if len(users) < 2:
+            return bisect_left(self._line, key)
+        self._counted += len(users)
+        if self._ranked == self.revision or self._counted > len(self._line):
+            return self.ranks()[key]
+        turn = bisect_left(users[user], key)
+        before = sum(min(turn, len(keys)) + (turn < len(keys) and keys[turn] < key) for keys in users.values())
+        return bisect_left(self._line, rank(key)) + before
+
+    def ranks(self) -> dict[OrderKey, int]:
+        """Return for each waiting gang how many are ahead, as `ahead` counts them."""
+        if self._ranked != self.revision:
+            line: Iterable[OrderKey] = self._line
+            if self._by_user:
+                lists = [(level, keys) for level, users in self._by_turns().items() for keys in users.values()]
+                turns = ((level, turn, key) for level, keys in lists for turn, key in enumerate(keys))
+                line = (key for _, _, key in sorted(turns))
+            self._ranks, self._ranked = {key: ahead for ahead, key in enumerate(line)}, self.revision
+            self._counted = 0
+        return self._ranks
+
+    def arrange(self, order: Order, *, by_user: bool = True) -> None:
+        """Keep the queue in this order from now on; `by_user` makes separate groups for each user."""
+        if order != self._order or by_user != self._by_user:
+            self._order, self._by_user = order, by_user
+            self._rearrange()
+
+    def _rearrange(self) -> None:
+        requests = [entry.request for entries in self._jobs.values() for entry in entries]
+        self.memory, self._ranked = None, -1
+        self.groups, self._line, self._jobs, self._turns = {}, [], {}, None
+        self._findings = {}
+        for request in requests:
+            self._insert(request)
+
+    def fork(self, *, most: int | None = None, job: JobId | None = None) -> Queue:
+        """Return an independent copy, including the planning cache; events applied to one do not affect the other.
+
+        With `most`, it keeps of equal gangs only the first `most`, all of `job`, and all nominated ones.
+        """
+        twin = Queue()
+        twin._order, twin._limited, twin._by_user = self._order, self._limited, self._by_user
+        named = {*self.nominated, *((job,) if job is not None else ())}
+        kept = sorted(entry.key for each in named for entry in self._jobs.get(each, ()))
+        for name, group in self.groups.items():
+            keys = group.keys[:most]
+            keys += [key for key in kept if key in group.entries and key > keys[-1]]
+            alike = group.entries[keys[0]].alike
+            finding = twin._findings.setdefault(alike, Finding(group.verdict))
+            finding.groups += 1
+            other = twin.groups[name] = group.copy(keys, finding)
+            for entry in other.entries.values():
+                twin._jobs.setdefault(entry.request.job, []).append(entry)
+        twin._line = sorted(key for group in twin.groups.values() for key in group.keys)
+        twin.revision, twin.nominated, twin.expected = self.revision, set(self.nominated), set(self.expected)
+        twin.memory = copy(self.memory)
+        return twin
+
+    def digest(self) -> str:
+        """Return a hash of all waiting gangs, independent of their order of arrival."""
+        waiting = sorted((entry.key, entry.request) for entries in self._jobs.values() for entry in entries)
+        state = (self.revision, waiting, sorted(self.nominated))
+        return blake2b(msgspec.json.encode(state, order="deterministic"), digest_size=16).hexdigest()
+
+    def _insert(self, request: GangRequest) -> None:
+        first = next(((role.role, role.indexes[0]) for role in request.roles if role.indexes), None)
+        if first is None:
+            return
+        for entry in [*self._jobs.get(request.job, ())]:
+            if not set(entry.request.tasks).isdisjoint(request.tasks):
+                self._remove(entry)
+        key = (-request.turn, *self._order.key(request), request.job, first)
+        entry = Entry(request, key, limited=request.queue in self._limited, by_user=self._by_user)
+        self._jobs.setdefault(request.job, []).append(entry)
+        group = self.groups.get(entry.group)
+        if group is None:
+            finding = self._findings.setdefault(entry.alike, Finding())
+            finding.groups += 1
+            group = self.groups[entry.group] = Group(request, entry.shape, entry.group[0], finding)
+        insort(group.keys, entry.key)
+        group.entries[entry.key] = entry
+        group.fresh.add(entry.key)
+        insort(self._line, entry.key)
+        if self._turns is not None:
+            insort(self._turns.setdefault(rank(key), {}).setdefault(request.user, []), key)
+
+    def _remove(self, entry: Entry) -> None:
+        entries = self._jobs[entry.request.job]
+        entries.remove(entry)
+        if not entries:
+            del self._jobs[entry.request.job]
+        group = self.groups[entry.group]
+        del group.keys[bisect_left(group.keys, entry.key)]
+        del group.entries[entry.key]
+        group.fresh.discard(entry.key)
+        if not group.keys:
+            del self.groups[entry.group]
+            group.finding.groups -= 1
+            if not group.finding.groups:
+                del self._findings[entry.alike]
+        del self._line[bisect_left(self._line, entry.key)]
+        if self._turns is not None:
+            _end_turn(self._turns, entry)
+
+    def _by_turns(self) -> dict[OrderKey, dict[str, list[OrderKey]]]:
+        if self._turns is None:
+            turns: dict[OrderKey, dict[str, list[OrderKey]]] = {}
+            for group in self.groups.values():
+                first, last = rank(group.keys[0]), rank(group.keys[-1])
+                for level, keys in (
+                    ((first, group.keys),) if first == last else ((rank(key), [key]) for key in group.keys)
+                ):
+                    turns.setdefault(level, {}).setdefault(group.user, []).extend(keys)
+            for users in turns.values():
+                for keys in users.values():
+                    keys.sort()
+            self._turns = turns
+        return self._turns
+
+    def _withdraw(self, job: JobId, tasks: frozenset[TaskKey]) -> None:
+        for entry in [*self._jobs.get(job, ())]:
+            if tasks.isdisjoint(entry.request.tasks):
+                continue
+            self._remove(entry)
+            rest = _without(entry.request, tasks)
+            if rest.roles:
+                self._insert(rest)
+
+
+def _end_turn(turns: dict[OrderKey, dict[str, list[OrderKey]]], entry: Entry) -> None:
+    users = turns[rank(entry.key)]
+    keys = users[entry.request.user]
+    del keys[bisect_left(keys, entry.key)]
+    if not keys:
+        del users[entry.request.user]
+    if not users:
+        del turns[rank(entry.key)]
+
+
+def _without(request: GangRequest, tasks: frozenset[TaskKey]) -> GangRequest:
+    """Return the gang without some tasks; a role that was not elastic stays so."""
+    roles = []
+    for role in request.roles:
+        left = tuple(index for index in role.indexes if TaskKey(role.role, index) not in tasks)
+        if left:
+            minimum = len(left) if role.minimum == len(role.indexes) else min(role.minimum, len(left))
+            roles.append(msgspec.structs.replace(role, indexes=left, minimum=minimum))
+    return msgspec.structs.replace(request, roles=tuple(roles))

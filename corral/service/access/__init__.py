@@ -1,0 +1,1 @@
+"""Access rules, the messages of refusals, and the limits on priorities."""

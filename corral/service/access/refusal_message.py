@@ -1,0 +1,84 @@
+"""The message for a refused action: caller, action, resource, and the rule that refused it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from corral.service.access.rules import Resource, meaning_of
+from corral.service.actor import Actor
+
+_VERBS: Final = {
+    "job.list": "list jobs",
+    "job.read": "look at {}",
+    "job.validate": "check a job file",
+    "job.submit": "submit jobs to {}",
+    "job.stop": "stop {}",
+    "job.restart": "restart {}",
+    "job.scale": "scale {}",
+    "job.delete": "remove {}",
+    "job.exec": "enter the tasks of {}",
+    "job.logs": "read the log of {}",
+    "job.environment": "read the environment of {}",
+    "job.explain": "ask why {} waits",
+    "job.suspend": "suspend {}",
+    "job.resume": "resume {}",
+    "job.tag": "change the tags of {}",
+    "job.edit": "edit {}",
+    "job.order": "put {} elsewhere in line",
+    "queue.limit": "limit what members hold in {}",
+    "runtime.peers": "ask for the tasks of {}",
+    "runtime.report": "report on {}",
+    "runtime.checkpoint": "report a checkpoint of {}",
+    "runtime.code": "fetch the code of {}",
+    "cluster.read": "look at the cluster",
+    "cluster.inspect": "read the cluster's own lists",
+    "queue.read": "look at queues",
+    "code.put": "upload code",
+    "code.read": "read this code",
+    "event.read": "follow events",
+    "document.read": "look at {}",
+    "document.apply": "change {}",
+    "document.rollback": "roll back {}",
+    "document.delete": "delete {}",
+    "user.glance": "list the names of accounts",
+    "user.list": "list accounts",
+    "user.read": "look at {}",
+    "user.create": "make accounts",
+    "user.change": "change {}",
+    "user.delete": "delete {}",
+    "user.link": "make sign-in links for {}",
+    "user.password": "change the password of {}",
+    "user.profile": "change the profile of {}",
+    "group.read": "look at groups",
+    "group.list": "list groups",
+    "group.change": "change groups",
+    "token.list": "list tokens",
+    "token.create": "make tokens",
+    "token.revoke": "revoke this token",
+    "secret.list": "list secrets",
+    "secret.put": "store secrets",
+    "secret.delete": "forget secrets",
+    "audit.read": "read the audit log",
+    "node.cordon": "cordon {}",
+    "node.uncordon": "uncordon {}",
+    "node.drain": "drain {}",
+    "storage.use": "use {}",
+    "openpai.logs": "read this log",
+    "openpai.import": "import what OpenPAI exported",
+}
+"""Words for each action; `{}` is its resource."""
+_KINDS: Final = {"user": "the account", "document": "the document", "group": "the group"}
+
+
+def refusal(actor: Actor, action: str, resource: Resource, rule: str) -> str:
+    """One sentence with the caller, the action, the resource, the reason and the name of the rule."""
+    who = "A running job" if actor.kind == "job" else actor.user
+    whose = (
+        f" of {resource.owner}" if resource.kind == "job" and resource.owner and resource.owner != actor.user else ""
+    )
+    name = resource.title or resource.name or resource.queue
+    kind = _KINDS.get(resource.kind, f"the {resource.kind}")
+    thing = f"{kind} {name}{whose}" if name else f"{resource.kind}s"
+    verb = _VERBS.get(action, f"do {action} to {{}}").format(thing)
+    meaning = meaning_of(rule).rstrip(".")
+    return f"{who} may not {verb}: {meaning[:1].lower()}{meaning[1:]} (rule {rule})."

@@ -1,0 +1,1 @@
+"""Submit, read, change and stop jobs."""

@@ -1,0 +1,1 @@
+"""Find and read the logs of tasks."""

@@ -1,0 +1,1 @@
+"""Nodes, queues and cells as people see them, and operations on nodes."""

@@ -1,0 +1,1 @@
+"""OpenPAI's view of jobs, accounts and clusters, for its clients."""

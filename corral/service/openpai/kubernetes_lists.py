@@ -1,0 +1,238 @@
+"""Nodes and pods for OpenPAI's administrators as Kubernetes lists them, and alerts.
+
+Where tasks do not run on Kubernetes, the lists are built in the same shape. Alerts have the shape of Prometheus'
+Alertmanager and the names of OpenPAI's own rules; they are built from stored data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from corral.kernel.errors import Unavailable
+from corral.model.cordons import Cordon
+from corral.model.inventory import Node
+from corral.model.records import NEVER_RAN, JobFilter, JobSummary, rfc3339
+from corral.service.access.rules import Resource
+from corral.service.actor import Actor
+from corral.service.base import ServiceBase
+from corral.store.cluster_views import HolderRow, NodeRow
+
+PENDING_SECONDS: Final = 1800.0
+"""Seconds that a job waits before the alert PaiJobPending is raised."""
+NAMESPACE: Final = "default"
+"""The namespace in which OpenPAI has the pods of jobs."""
+_GPU: Final = {"gpu": "nvidia.com/gpu", "npu": "huawei.com/npu"}
+_MOST_ALERTS: Final = 1000
+_PHASES: Final = {"running": "Running", "deletion-pending": "Running"}
+
+
+class OpenPaiClusterLists(ServiceBase):
+    """Nodes and pods as Kubernetes lists them, and alerts."""
+
+    async def kubernetes_nodes(self, actor: Actor) -> dict[str, Any]:
+        """A NodeList: Kubernetes' own where tasks run on it, else one of Corral's machines.
+
+        Raises Forbidden for anybody but administrators.
+        """
+        await self.check(actor, "cluster.inspect", Resource("cluster", "nodes"))
+        own = await self._listed_by_engine("nodes")
+        if own is not None:
+            return own
+        cordons = await self.store.cordons()
+        return _list("NodeList", [_node(row, cordons.get(row.node.name)) for row in await self.store.nodes()])
+
+    async def kubernetes_pods(self, actor: Actor, namespace: str = "") -> dict[str, Any]:
+        """A PodList: Kubernetes' own where tasks run on it, else one of Corral's placed tasks.
+
+        Raises Forbidden for anybody but administrators.
+        """
+        await self.check(actor, "cluster.inspect", Resource("cluster", "pods"))
+        own = await self._listed_by_engine("pods", namespace)
+        if own is not None:
+            return own
+        if namespace not in ("", NAMESPACE):
+            return _list("PodList", [])
+        nodes = {row.node.name: row.node for row in await self.store.nodes()}
+        return _list("PodList", [_pod(holder, nodes) for holder in await self.store.holders()])
+
+    async def alerts(self, actor: Actor) -> list[dict[str, Any]]:
+        """The present alerts: all for administrators, else those about the actor's own jobs."""
+        await self.check(actor, "job.list", Resource("job"))
+        users = () if actor.is_admin else (actor.user,)
+        waiting = await self.store.list_jobs(
+            JobFilter(phases=("waiting",), users=users, order="oldest"), limit=_MOST_ALERTS
+        )
+        found = [alert for job in waiting.items if (alert := self._pending(job)) is not None]
+        begun = await self.store.list_jobs(
+            JobFilter(phases=("starting", "running"), users=users, order="oldest"), limit=_MOST_ALERTS
+        )
+        found += [
+            _never_ran(job) for job in (*waiting.items, *begun.items) if job.waiting and job.waiting.code == NEVER_RAN
+        ]
+        if actor.is_admin:
+            for row in await self.store.nodes():
+                found += _of_node(row)
+        return found
+
+    async def _listed_by_engine(self, kind: str, namespace: str = "") -> dict[str, Any] | None:
+        """The engine's own list; None when it has none, or control does not answer."""
+        asked = f"?{urlencode({'namespace': namespace})}" if namespace else ""
+        try:
+            found = await self.door.ask(f"/cluster/{kind}{asked}")
+        except Unavailable:
+            return None
+        return found if isinstance(found, dict) else None
+
+    def _pending(self, job: JobSummary) -> dict[str, Any] | None:
+        since = datetime.fromisoformat(job.created_at).timestamp()
+        if self.clock.now() - since < PENDING_SECONDS:
+            return None
+        labels = {"job_name": f"{job.user}~{job.name}", "username": job.user, "virtual_cluster": job.queue}
+        why = f" {job.waiting.message}" if job.waiting else ""
+        said = f"Job {job.user}~{job.name} has been pending for more than 30 minutes.{why}"
+        return _alert("PaiJobPending", "warn", labels, said, since + PENDING_SECONDS)
+
+
+def _never_ran(job: JobSummary) -> dict[str, Any]:
+    labels = {"job_name": f"{job.user}~{job.name}", "username": job.user, "virtual_cluster": job.queue}
+    said = f"Job {job.user}~{job.name}: {job.waiting.message if job.waiting else ''}"
+    return _alert("CorralTaskNeverRan", "error", labels, said, datetime.fromisoformat(job.created_at).timestamp())
+
+
+def _list(kind: str, items: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": ""}, "items": items}
+
+
+def _node(row: NodeRow, cordon: Cordon | None) -> dict[str, Any]:
+    node, name, seen = row.node, _plain(row.node.name), rfc3339(row.seen_at)
+    amounts = {"cpu": _cpu(node.cpu_millis), "memory": f"{node.memory_bytes // 1024}Ki", "pods": str(node.max_tasks)}
+    whole = Counter(device.kind for device in node.devices if device.parent < 0)
+    good = Counter(device.kind for device in node.devices if device.parent < 0 and device.healthy)
+    spec: dict[str, Any] = {"unschedulable": True} if cordon is not None else {}
+    if node.taints:
+        spec["taints"] = [msgspec.to_builtins(taint) for taint in node.taints]
+    ready = {
+        "type": "Ready",
+        "status": "True" if node.ready else "False",
+        "reason": "CorralReady" if node.ready else "CorralNotReady",
+        "message": node.ready_reason,
+        "lastHeartbeatTime": seen,
+        "lastTransitionTime": seen,
+    }
+    return {
+        "metadata": {
+            "name": name,
+            "uid": _uid("node", node.name),
+            "labels": {"kubernetes.io/hostname": name, "pai-worker": "true", **node.labels},
+            "annotations": {},
+            "creationTimestamp": seen,
+        },
+        "spec": spec,
+        "status": {
+            "capacity": amounts | {_resource(kind): str(count) for kind, count in whole.items()},
+            "allocatable": amounts | {_resource(kind): str(good[kind]) for kind in whole},
+            "conditions": [ready],
+            "addresses": [{"type": "InternalIP", "address": name}, {"type": "Hostname", "address": name}],
+            "nodeInfo": {"kubeletVersion": "", "osImage": "", "containerRuntimeVersion": ""},
+        },
+    }
+
+
+def _pod(holder: HolderRow, nodes: Mapping[str, Node]) -> dict[str, Any]:
+    task, place = holder.task, holder.task.placement
+    document = msgspec.json.decode(holder.doc).get("spec", {})
+    role: dict[str, Any] = next((each for each in document.get("roles", ()) if each.get("name") == task.role), {})
+    resources = role.get("resources", {})
+    amounts = {"cpu": str(resources.get("cpu") or "0"), "memory": str(resources.get("memory") or "0")}
+    node = nodes.get(place.node) if place is not None else None
+    kinds = Counter(device.kind for device in node.devices if device.index in place.devices) if node and place else {}
+    amounts |= {_resource(kind): str(count) for kind, count in kinds.items()}
+    name = f"{holder.job}-{task.role}-{task.index}"
+    started = {} if task.started_at is None else {"startTime": rfc3339(task.started_at)}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": NAMESPACE,
+            "uid": _uid("pod", f"{name}.{task.attempt}"),
+            "labels": {
+                "type": "kube-launcher-task",
+                "jobName": holder.name,
+                "userName": holder.user,
+                "virtualCluster": holder.queue,
+                "FC_TASKROLE_NAME": task.role,
+                "FC_TASK_INDEX": str(task.index),
+            },
+            "annotations": {},
+            "creationTimestamp": rfc3339(task.created_at),
+        },
+        "spec": {
+            "nodeName": _plain(place.node) if place is not None else "",
+            "containers": [
+                {"name": "app", "image": role.get("image", ""), "resources": {"requests": amounts, "limits": amounts}}
+            ],
+        },
+        "status": {
+            "phase": _PHASES.get(str(task.state), "Pending"),
+            "hostIP": task.host,
+            "podIP": task.host,
+            "conditions": [],
+            "containerStatuses": [],
+            **started,
+        },
+    }
+
+
+def _of_node(row: NodeRow) -> Iterator[dict[str, Any]]:
+    node, name = row.node, _plain(row.node.name)
+    labels = {"node_name": name, "instance": name}
+    if not node.ready:
+        said = f"Node {name} is not ready: {node.ready_reason or 'no reason is known'}."
+        yield _alert("NodeNotReady", "fatal", labels, said, row.seen_at)
+    for mismatch in node.mismatches:
+        said = f"Node {name} reports other {mismatch.what} than configured: {mismatch.reported}, not {mismatch.configured}."
+        yield _alert("NodeGpuCountChanged", "error", labels, said, row.seen_at)
+    for device in node.devices:
+        if not device.healthy:
+            more = labels | {"minor_number": str(device.index)}
+            said = f"Device {device.index} of node {name} is unhealthy: {device.health_reason or 'no reason is known'}."
+            yield _alert("NvidiaSmiDoubleEccError", "fatal", more, said, row.seen_at)
+
+
+def _alert(name: str, severity: str, labels: Mapping[str, str], summary: str, since: float) -> dict[str, Any]:
+    told = {"alertname": name, "severity": severity, **labels}
+    return {
+        "labels": told,
+        "annotations": {"summary": summary},
+        "startsAt": rfc3339(since),
+        "endsAt": "0001-01-01T00:00:00Z",
+        "generatorURL": "",
+        "status": {"state": "active", "silencedBy": [], "inhibitedBy": []},
+        "receivers": [],
+        "fingerprint": hashlib.sha256(msgspec.json.encode(sorted(told.items()))).hexdigest()[:16],
+    }
+
+
+def _plain(name: str) -> str:
+    """A machine's name without the name of its engine."""
+    return name.partition("/")[2] or name
+
+
+def _cpu(millis: int) -> str:
+    return f"{millis}m" if millis % 1000 else str(millis // 1000)
+
+
+def _resource(kind: str) -> str:
+    return _GPU.get(kind, f"corral.dev/{kind}")
+
+
+def _uid(kind: str, name: str) -> str:
+    """A UID that is the same for one object in every list, as in Kubernetes."""
+    told = hashlib.sha256(f"{kind}:{name}".encode()).hexdigest()
+    return f"{told[:8]}-{told[8:12]}-{told[12:16]}-{told[16:20]}-{told[20:32]}"

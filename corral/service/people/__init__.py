@@ -1,0 +1,1 @@
+"""Accounts, groups, credentials and sessions."""

@@ -1,0 +1,1 @@
+"""The storages that users may use, and their files."""

@@ -1,0 +1,1 @@
+"""HiveD's configuration: read, validate, import and export."""
