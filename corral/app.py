@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from corral.api.rate_limits import CallLimits
     from corral.api.stream_limits import StreamCaps
     from corral.control.bridge import Bridge
-    from corral.control.control_api import Beyond
+    from corral.control.control_api import ReplicaListener
     from corral.control.loop import Control
     from corral.control.mail_notices import Notices
     from corral.control.system_accounts import Accounts
@@ -269,7 +269,7 @@ def _stream_caps(settings: Settings) -> StreamCaps:
 
 
 async def _control(settings: Settings) -> None:
-    from corral.control.control_api import Door
+    from corral.control.control_api import ControlApi
     from corral.control.initial_configuration import seed
     from corral.control.lease import Leadership
     from corral.control.loop import Control
@@ -334,7 +334,7 @@ async def _control(settings: Settings) -> None:
         api_certificate=_own_certificate(settings),
     )
     shelf = LogShelf(logs_of, archiver.archive if archiver else None)
-    door = Door(control, settings.run_folder / "control.sock", _beyond(settings, key), shelf)
+    door = ControlApi(control, settings.run_folder / "control.sock", _replica_listener(settings, key), shelf)
     keeping = Housekeeping(control, archiver or logs_of, code, retention_seconds=settings.retention_days * 86_400)
     try:
         await leadership.settle()
@@ -422,14 +422,14 @@ def _archiver(logs_of: LogStore, place: RemoteFolder | None, lease_left: Callabl
     return LogArchiver(logs_of, LogArchive(place.below("logs")), leads=lambda: lease_left() > 0)
 
 
-def _beyond(settings: Settings, key: bytes) -> Beyond | None:
+def _replica_listener(settings: Settings, key: bytes) -> ReplicaListener | None:
     """Where control answers the fronts of other replicas; None without replicas."""
     if not settings.control_address:
         return None
-    from corral.control.control_api import Beyond
+    from corral.control.control_api import ReplicaListener
     from corral.service.mutual_tls import make_kin
 
-    return Beyond(listen(*settings.control_endpoint), make_kin(key, settings.run_folder, "control"))
+    return ReplicaListener(listen(*settings.control_endpoint), make_kin(key, settings.run_folder, "control"))
 
 
 def _own_certificate(settings: Settings) -> str:

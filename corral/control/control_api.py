@@ -23,8 +23,8 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from corral.control.core.configuration import hived_configured, scheduler_policy
-from corral.control.guarantee_check import broken_by
-from corral.control.log_api import LogDoor
+from corral.control.guarantee_check import broken_guarantees
+from corral.control.log_api import LogApi
 from corral.control.loop import Control
 from corral.control.scheduler_views import Views
 from corral.engines.base import Engine, ExecSession, Listing
@@ -70,24 +70,28 @@ class _Server(uvicorn.Server):
         yield
 
 
-class Beyond(NamedTuple):
+class ReplicaListener(NamedTuple):
     """A listening socket on the network between replicas, with the certificates for mutual TLS."""
 
     listener: Socket
     kin: Kin
 
 
-class Door:
+class ControlApi:
     """Control's queries and exec sessions, for the server's own user and for processes with its key."""
 
     def __init__(
-        self, control: Control, path: Path, beyond: Beyond | None = None, logs: LogShelf | None = None
+        self,
+        control: Control,
+        path: Path,
+        replica_listener: ReplicaListener | None = None,
+        logs: LogShelf | None = None,
     ) -> None:
-        """`beyond` is the listener for fronts of other replicas; `logs` are this machine's and the archive's."""
+        """`replica_listener` is the listener for fronts of other replicas; `logs` are this machine's and the archive's."""
         self._logs = logs
         self._control = control
         self._path = path
-        self._beyond = beyond
+        self._replica_listener = replica_listener
 
     async def serve(self) -> None:
         """Serve until cancelled; the socket's file is replaced at every start."""
@@ -95,11 +99,11 @@ class Door:
             self._path.unlink()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._serve(uds=str(self._path)))
-            if self._beyond is not None:
-                kin = self._beyond.kin
+            if self._replica_listener is not None:
+                kin = self._replica_listener.kin
                 files = {"ssl_certfile": kin.certificate, "ssl_keyfile": kin.key, "ssl_ca_certs": str(kin.authority)}
                 mutual = {**files, "ssl_cert_reqs": ssl.CERT_REQUIRED}
-                group.create_task(self._serve(self._beyond.listener, **mutual))
+                group.create_task(self._serve(self._replica_listener.listener, **mutual))
 
     async def _serve(self, *listeners: Socket, **where: Any) -> None:
         config = uvicorn.Config(
@@ -130,7 +134,7 @@ class Door:
             Route("/cluster/{kind:str}", self._listed),
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
             *Views(self._world_is_there).routes(),
-            *([LogDoor(self._logs).route()] if self._logs is not None else []),
+            *([LogApi(self._logs).route()] if self._logs is not None else []),
             WebSocketRoute("/exec/{attempt}", self._exec),
             WebSocketRoute("/forward/{attempt}", self._forward),
         ]
@@ -151,7 +155,7 @@ class Door:
         if reasons is None:
             return JSONResponse(None)
         ahead = ahead_of(cluster.queues, queue, control.policy, now, job.id)
-        hopes = outlook(cluster, queue, control.policy, job.id, reasons, now, self._grace, job.says)
+        hopes = outlook(cluster, queue, control.policy, job.id, reasons, now, self._grace, job.as_file_change)
         return JSONResponse(
             {
                 **msgspec.to_builtins(control.world.reasons_in_names(reasons)),
@@ -202,7 +206,7 @@ class Door:
 
         def think() -> list[GuaranteeFinding]:
             machines = () if after.clusters == before.clusters else presenter.described(after.clusters)
-            return broken_by(cluster, before, after, now, machines)
+            return broken_guarantees(cluster, before, after, now, machines)
 
         return _json(await asyncio.to_thread(think))
 

@@ -18,7 +18,7 @@ MOST_SECONDS: Final = 5.0
 """Seconds that one request may wait for more bytes."""
 
 
-class LogDoor:
+class LogApi:
     """One endpoint: the bytes of a log from an offset on, once there are any."""
 
     def __init__(self, shelf: LogShelf) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.core.receipts import Held
+from corral.control.core.receipts import HeldDevices
 from corral.kernel.ids import AttemptId, JobId, TaskKey, attempt_id
 from corral.model.receipts import Receipt
 from corral.model.store_writes import IntentKind, JobRecord
@@ -118,7 +118,7 @@ async def test_tasks_that_are_given_up_cost_the_work_that_is_not_saved(house: Ho
 
 def test_the_cost_of_a_task_counts_from_its_start_or_the_checkpoint_after_it() -> None:
     tasks = {TaskKey("a", 0): (2000, 10.0), TaskKey("a", 1): (500, 70.0), TaskKey("a", 2): (1000, None)}
-    assert [Held(0, saved_at, tasks).cost(tasks, 100.0) for saved_at in (0.0, 60.0, 90.0, 101.0)] == [
+    assert [HeldDevices(0, saved_at, tasks).cost(tasks, 100.0) for saved_at in (0.0, 60.0, 90.0, 101.0)] == [
         195.0,
         95.0,
         25.0,

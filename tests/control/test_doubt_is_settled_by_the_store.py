@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from corral.control.control_api import Door
+from corral.control.control_api import ControlApi
 from corral.control.lease import LEASE_SECONDS, Leadership
 from corral.control.loop import Control
 from corral.kernel.errors import CorralError, Unavailable
@@ -259,7 +259,7 @@ async def test_a_control_without_a_store_to_lead_in_says_so_only_once_it_may(hou
 
 async def test_nothing_is_answered_from_a_world_that_is_being_read_again(house: House) -> None:
     control = await house.begin()
-    door = Asked(Door(control, house.folder / "unused.sock"))
+    door = Asked(ControlApi(control, house.folder / "unused.sock"))
     job = await house.submit(short("before", replicas=1, devices=1))
     await house.until(job, "running")
     assert await door.ask("/overview/line") is not None

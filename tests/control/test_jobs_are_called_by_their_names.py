@@ -11,7 +11,7 @@ import httpx2
 import msgspec
 import pytest_asyncio
 
-from corral.control.control_api import Door
+from corral.control.control_api import ControlApi
 from corral.kernel.ids import JobId
 from corral.model.cordons import Cordon, Drain
 from corral.model.store_writes import IntentKind
@@ -26,7 +26,7 @@ RAW_ID = re.compile(r"\b[0-9][0-9a-z]{12}\b")
 class Asked:
     """Control's API without the socket."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: ControlApi) -> None:
         transport = httpx2.ASGITransport(app=door._application())
         self._client = httpx2.AsyncClient(transport=transport, base_url="http://control")
 
@@ -47,7 +47,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 @pytest_asyncio.fixture
 async def service(house: House, tmp_path: Path) -> Service:
     await house.begin()
-    door = Asked(Door(house.control, tmp_path / "unused.sock"))
+    door = Asked(ControlApi(house.control, tmp_path / "unused.sock"))
     return Service(house.store, key=b"k" * 32, clock=house.clock, door=door)
 
 

@@ -13,7 +13,7 @@ import pytest_asyncio
 from starlette.applications import Starlette
 
 from corral.api.log_reader import follow_source
-from corral.control.log_api import LogDoor
+from corral.control.log_api import LogApi
 from corral.kernel.errors import NotFound, Unavailable
 from corral.kernel.ids import JobId, attempt_id
 from corral.model.accounts import User
@@ -68,7 +68,7 @@ class Tasks:
 
 async def of_the_leader(disk: LogStore, path: str) -> tuple[Mapping[str, str], bytes]:
     """The leader machine's answer to another machine that asks for one of its logs."""
-    transport = httpx2.ASGITransport(app=Starlette(routes=[LogDoor(LogShelf(disk)).route()]))
+    transport = httpx2.ASGITransport(app=Starlette(routes=[LogApi(LogShelf(disk)).route()]))
     async with httpx2.AsyncClient(transport=transport, base_url="http://control") as client:
         answer = await client.get(path)
         return answer.headers, answer.content

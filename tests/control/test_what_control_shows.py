@@ -12,7 +12,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from corral.control.control_api import Door
+from corral.control.control_api import ControlApi
 from corral.control.core.world import World
 from corral.control.loop import Control
 from corral.control.scheduler_views import Views
@@ -29,7 +29,7 @@ ROOT = Actor("root", role="admin", token_id="t-root")
 class Asked:
     """Control's API without the socket."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: ControlApi) -> None:
         transport = httpx2.ASGITransport(app=door._application())
         self._client = httpx2.AsyncClient(transport=transport, base_url="http://control")
 
@@ -53,7 +53,7 @@ async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 @pytest_asyncio.fixture
 async def service(house: House, tmp_path: Path) -> Service:
     await house.begin()
-    door = Asked(Door(house.control, tmp_path / "unused.sock"))
+    door = Asked(ControlApi(house.control, tmp_path / "unused.sock"))
     return Service(house.store, key=b"k" * 32, clock=house.clock, door=door)
 
 
