@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from corral.storage.code_archives import BlobStore
     from corral.storage.log_archiver import LogArchiver
     from corral.storage.log_files import LogStore
-    from corral.storage.log_sources import LogShelf
+    from corral.storage.log_sources import LogSources
     from corral.storage.remote_folder import RemoteFolder
     from corral.store import Store
 
@@ -282,7 +282,7 @@ async def _control(settings: Settings) -> None:
     from corral.scheduler import find_policy
     from corral.service.secret_box import Sealer
     from corral.storage.log_files import LogStore
-    from corral.storage.log_sources import LogShelf
+    from corral.storage.log_sources import LogSources
     from corral.store import open_store
     from corral.store.cluster_views import CONTAINER_RUNTIME
     from corral.systemclock import SystemClock
@@ -333,8 +333,8 @@ async def _control(settings: Settings) -> None:
         storage=control.storage,
         api_certificate=_own_certificate(settings),
     )
-    shelf = LogShelf(logs_of, archiver.archive if archiver else None)
-    door = ControlApi(control, settings.run_folder / "control.sock", _replica_listener(settings, key), shelf)
+    log_sources = LogSources(logs_of, archiver.archive if archiver else None)
+    door = ControlApi(control, settings.run_folder / "control.sock", _replica_listener(settings, key), log_sources)
     keeping = Housekeeping(control, archiver or logs_of, code, retention_seconds=settings.retention_days * 86_400)
     try:
         await leadership.settle()
@@ -400,16 +400,16 @@ def _code_in(settings: Settings, place: RemoteFolder | None) -> BlobStore:
 
 def _logs_for_readers(
     settings: Settings, place: RemoteFolder | None, door: ControlSocket | LeadersDoor
-) -> SharedLogs | LogShelf:
+) -> SharedLogs | LogSources:
     """The log source of front; with replicas, growing logs are on the leader's machine."""
     from corral.service.logs.log_source import SharedLogs
     from corral.storage.log_archive import LogArchive
     from corral.storage.log_files import LogStore
-    from corral.storage.log_sources import LogShelf
+    from corral.storage.log_sources import LogSources
 
     here = LogStore(settings.data_folder / "blobs" / "logs")
     archive = LogArchive(place.below("logs")) if place else None
-    return SharedLogs(here, archive, door.pull) if settings.control_address else LogShelf(here, archive)
+    return SharedLogs(here, archive, door.pull) if settings.control_address else LogSources(here, archive)
 
 
 def _archiver(logs_of: LogStore, place: RemoteFolder | None, lease_left: Callable[[], float]) -> LogArchiver | None:

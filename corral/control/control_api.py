@@ -41,7 +41,7 @@ from corral.service.health import descriptor_shortages
 from corral.service.mutual_tls import Kin
 from corral.service.tls_acceptor import Acceptor, Gate, uvicorns_terms
 from corral.spec.configuration_file import load_document
-from corral.storage.log_sources import LogShelf
+from corral.storage.log_sources import LogSources
 
 _NORMAL_END = 1000
 _Cells = Annotated[int, msgspec.Meta(ge=0, le=65535)]
@@ -85,7 +85,7 @@ class ControlApi:
         control: Control,
         path: Path,
         replica_listener: ReplicaListener | None = None,
-        logs: LogShelf | None = None,
+        logs: LogSources | None = None,
     ) -> None:
         """`replica_listener` is the listener for fronts of other replicas; `logs` are this machine's and the archive's."""
         self._logs = logs
@@ -218,7 +218,7 @@ class ControlApi:
         control = await self._world_is_there()
         jobs = dict(control.world.jobs)
         for job in jobs:
-            await control.store.intend(job, IntentKind.STOP, {}, actor="server", at=control.clock.now())
+            await control.store.add_intent(job, IntentKind.STOP, {}, actor="server", at=control.clock.now())
         control.wake()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(float(request.query_params["wait"]), _LONGEST_STOP)):

@@ -26,7 +26,7 @@ from corral.service.secret_box import Sealer
 from corral.service.stream_expiry import OpenStreams
 from corral.storage.code_archives import BlobStore
 from corral.store import Store
-from corral.workers.pool import PastLimits, Workers
+from corral.workers.pool import LimitExceeded, Workers
 
 log = structlog.get_logger()
 Answer = TypeVar("Answer")
@@ -162,7 +162,7 @@ class ServiceBase:
             return function(*arguments)
         try:
             return await self.workers.call(function, *arguments)
-        except PastLimits as error:
+        except LimitExceeded as error:
             raise InvalidInput("too-much-work", f"This is more than the server works on at once: {error}.") from None
 
     def behind(self, work: Any) -> None:

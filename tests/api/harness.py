@@ -23,7 +23,7 @@ from corral.service.service import Service
 from corral.settings import Settings
 from corral.storage.code_archives import BlobStore
 from corral.storage.log_files import LogStore
-from corral.storage.log_sources import LogShelf
+from corral.storage.log_sources import LogSources
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
 
@@ -85,7 +85,7 @@ class Server:
             key=secrets.token_bytes(32),
             clock=self.clock,
             blobs=self.blobs,
-            logs=LogShelf(self.logs),
+            logs=LogSources(self.logs),
             code_limit=CODE_LIMIT,
         )
         self.app = create_app(

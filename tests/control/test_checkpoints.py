@@ -78,7 +78,7 @@ async def test_a_word_that_came_while_nobody_led_counts_and_one_that_comes_late_
     async with house.patience():
         while (record := await house.until(job, "running")).run.checkpointed_at != at:
             await house.store.wakeup.wait(0.05)
-    await house.store.intend(job, IntentKind.RESTART, {}, actor="ada", at=house.clock.now())
+    await house.store.add_intent(job, IntentKind.RESTART, {}, actor="ada", at=house.clock.now())
     async with house.patience():
         while (record := await house.until(job, "running")).run.attempt == 0:
             await house.store.wakeup.wait(0.05)
@@ -97,7 +97,7 @@ async def test_a_receipt_says_when_it_is_likely_back_or_that_nobody_knows(house:
     await house.until(urgent, "running")
     receipt = await receipt_of(house, low)
     assert receipt.back_at is not None and receipt.back_at == pytest.approx(receipt.at + 600, abs=1)
-    await house.store.intend(urgent, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
+    await house.store.add_intent(urgent, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
     await house.until(low, "running")
     await running(house, "endless", devices=4, priority=100)
     receipt = await receipt_of(house, low)

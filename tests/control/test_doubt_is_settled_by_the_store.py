@@ -129,7 +129,7 @@ async def test_an_engine_that_raises_at_a_start_fails_the_task_and_at_a_stop_is_
     job = await house.submit(short("good"))
     await house.until(job, "running")
     faults += ["stop", "forget"]
-    await house.store.intend(job, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
+    await house.store.add_intent(job, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
     assert (await house.until(job, *ENDED_PHASES)).phase == "stopped"
     async with asyncio.timeout(120):
         while house.engine.ended or faults:
@@ -220,7 +220,7 @@ async def test_a_control_that_was_deposed_ends_without_another_write(house: Hous
     usurper = await house._store("control")
     lease = await usurper.lead(Leadership(usurper)._holder, takeover=lambda holder: True)
     assert lease is not None
-    await house.store.intend(job, IntentKind.STOP, {}, actor="ada", at=1.0)
+    await house.store.add_intent(job, IntentKind.STOP, {}, actor="ada", at=1.0)
     assert house._running is not None
     with pytest.raises(BaseExceptionGroup) as caught:
         async with asyncio.timeout(120):

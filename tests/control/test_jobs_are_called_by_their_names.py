@@ -102,7 +102,7 @@ async def test_who_waits_behind_another_reads_its_name_everywhere(house: House, 
 async def test_a_suspended_job_is_told_by_whom_as_they_are_called(house: House, service: Service) -> None:
     job = await house.submit(short("pauses", devices=1), user="ada")
     await house.until(job, "running")
-    await house.store.intend(job, IntentKind.SUSPEND, {}, actor="ada", at=house.clock.now())
+    await house.store.add_intent(job, IntentKind.SUSPEND, {}, actor="ada", at=house.clock.now())
     assert await receipt_of(house, job) == "The job was suspended by ada."
     kinds = {event.kind: event.message for event in await house.store.events(0, 500, job)}
     assert kinds["job.suspended"] == "the job was suspended by ada"

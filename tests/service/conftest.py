@@ -17,7 +17,7 @@ from corral.service.actor import Actor
 from corral.service.service import Service
 from corral.storage.code_archives import BlobStore
 from corral.storage.log_files import LogStore
-from corral.storage.log_sources import LogShelf
+from corral.storage.log_sources import LogSources
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
 
@@ -70,7 +70,7 @@ async def service(
 ) -> AsyncIterator[Service]:
     blobs = BlobStore(tmp_path / "code")
     blobs.open()
-    made = Service(store, key=KEY, clock=clock, door=door, blobs=blobs, logs=LogShelf(logs))
+    made = Service(store, key=KEY, clock=clock, door=door, blobs=blobs, logs=LogSources(logs))
     for name, role in (("ann", "user"), ("bob", "user"), ("root", "admin")):
         await store.add_user(User(name, role, created_at=START))
     yield made

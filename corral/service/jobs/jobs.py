@@ -314,10 +314,10 @@ class Jobs(ServiceBase):
                     "job-live",
                     f"Job {record.name} is not over; stop it first, or ask for both (`corral rm --stop`, stop=true).",
                 )
-            await self.store.intend(record.id, IntentKind.STOP, {}, actor=actor.user, at=self.clock.now())
+            await self.store.add_intent(record.id, IntentKind.STOP, {}, actor=actor.user, at=self.clock.now())
             await self._await_end(record)
         line = self.line(actor, "job.delete", job_resource(record), decision, name=record.name)
-        await self.store.intend(record.id, IntentKind.DELETE, actor=actor.user, at=self.clock.now(), audit=line)
+        await self.store.add_intent(record.id, IntentKind.DELETE, actor=actor.user, at=self.clock.now(), audit=line)
 
     async def _await_end(self, record: JobRecord) -> None:
         deadline = self.clock.now() + _STOP_SECONDS
@@ -332,7 +332,7 @@ class Jobs(ServiceBase):
         self, actor: Actor, record: JobRecord, action: str, kind: IntentKind, data: dict[str, Any], decision: Any
     ) -> JobDetail:
         line = self.line(actor, action, job_resource(record), decision, **data)
-        await self.store.intend(record.id, kind, data, actor=actor.user, at=self.clock.now(), audit=line)
+        await self.store.add_intent(record.id, kind, data, actor=actor.user, at=self.clock.now(), audit=line)
         return await self._detail(actor, record)
 
     async def events_after(self, seq: int, limit: int = 500) -> list[EventRecord]:
