@@ -25,8 +25,8 @@ from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailabl
 from corral.kernel.garbage import Slack
 from corral.model.store_writes import Holder
 from corral.service.health import raise_descriptor_limit
-from corral.service.mutual_tls import NAME, Kin
-from corral.service.tls_acceptor import Acceptor, Entered, uvicorns_terms
+from corral.service.mutual_tls import NAME, TlsFiles
+from corral.service.tls_acceptor import Acceptor, Admission, acceptor_settings
 from corral.settings import Settings
 from corral.supervisor import LISTEN_FD, listen
 
@@ -35,7 +35,7 @@ _CONNECT_SECONDS: Final = 2.0
 """Seconds to connect to the leader; a lost machine never answers, and another control leads soon."""
 _KNOWN_SECONDS: Final = 1.0
 """Seconds for which the leader's address is cached."""
-_KIN: Final = {"sni_hostname": NAME}
+_TLS_NAME: Final = {"sni_hostname": NAME}
 _T = TypeVar("_T")
 MAX_FRAME: Final = 1024 * 1024
 _TRIM_TICKS: Final = 150
@@ -83,8 +83,8 @@ class Server(uvicorn.Server):
         """Start to serve."""
         await super().startup([] if self.config.ssl else sockets)
         if self.config.ssl:
-            terms = uvicorns_terms(self, self._door.let_in, _hand_on, self._door.bounds.header_seconds)
-            self.servers += [Acceptor(each, terms) for each in sockets or ()]  # type: ignore[misc]
+            settings = acceptor_settings(self, self._door.let_in, _hand_on, self._door.bounds.header_seconds)
+            self.servers += [Acceptor(each, settings) for each in sockets or ()]  # type: ignore[misc]
         self.ready.set()
 
     async def on_tick(self, counter: int) -> bool:
@@ -113,7 +113,7 @@ class Server(uvicorn.Server):
             raise
 
 
-def _hand_on(protocol: asyncio.Protocol, place: Entered) -> None:
+def _hand_on(protocol: asyncio.Protocol, place: Admission) -> None:
     assert isinstance(protocol, BoundedHttp) and isinstance(place, Place)
     protocol.take(place)
 
@@ -127,7 +127,7 @@ class ControlSocket:
             transport=httpx2.AsyncHTTPTransport(uds=str(path)), base_url="http://control", timeout=_ASK_SECONDS
         )
 
-    async def ask(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None) -> Any:
         """Send a GET (or, with a body, a POST) to control; its JSON answer.
 
         Raises Unavailable if no control answers, CorralError if it refuses.
@@ -161,31 +161,31 @@ class ControlSocket:
         await self._client.aclose()
 
 
-class LeadersDoor:
+class LeaderClient:
     """A client for the leading one of several controls, at the address in the leadership row."""
 
-    def __init__(self, leader: Callable[[], Awaitable[Holder | None]], kin: Kin) -> None:
+    def __init__(self, leader: Callable[[], Awaitable[Holder | None]], tls_files: TlsFiles) -> None:
         self._leader = leader
-        self._context: ssl.SSLContext = kin.of_client()
+        self._context: ssl.SSLContext = tls_files.client_context()
         self._client = httpx2.AsyncClient(
             verify=self._context, timeout=httpx2.Timeout(_ASK_SECONDS, connect=_CONNECT_SECONDS), trust_env=False
         )
         self._address = ""
         self._known_until = 0.0
 
-    async def ask(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None) -> Any:
         """Send a GET (or, with a body, a POST) to the leader; its JSON answer.
 
         It is sent again if another control leads. Raises Unavailable if no leader answers, CorralError if it refuses.
         """
-        return await self._reach(lambda address: _ask(self._client, f"{address}{path}", body, extensions=_KIN))
+        return await self._reach(lambda address: _ask(self._client, f"{address}{path}", body, extensions=_TLS_NAME))
 
     async def pull(self, path: str) -> tuple[Mapping[str, str], bytes]:
         """Send a GET to the leader; the headers and the body of its answer.
 
         It is sent again if another control leads. Raises Unavailable if no leader answers, CorralError if it refuses.
         """
-        return await self._reach(lambda address: _pull(self._client, f"{address}{path}", extensions=_KIN))
+        return await self._reach(lambda address: _pull(self._client, f"{address}{path}", extensions=_TLS_NAME))
 
     async def connect(self, path: str) -> ClientConnection:
         """Open a WebSocket to the leader at `path`.

@@ -17,7 +17,7 @@ from corral.api.connection_limits import WAIT_SECONDS, signed_in
 from corral.api.rate_limits import Counting
 from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.service.actor import Actor
-from corral.service.base import LIGHT
+from corral.service.base import INLINE_BYTES
 
 if TYPE_CHECKING:
     from corral.service.service import Service
@@ -80,7 +80,7 @@ async def check_room(connection: HTTPConnection) -> None:
     down.
     """
     length = connection.headers.get("content-length", "")
-    if not length.isdigit() or int(length) <= LIGHT:
+    if not length.isdigit() or int(length) <= INLINE_BYTES:
         return
     try:
         service_of(connection).workers.check_room()

@@ -38,8 +38,8 @@ from corral.scheduler import GangQueued, could_ever_fit, explain
 from corral.scheduler.explain.outlook import outlook
 from corral.scheduler.views import ahead_of
 from corral.service.health import descriptor_shortages
-from corral.service.mutual_tls import Kin
-from corral.service.tls_acceptor import Acceptor, Gate, uvicorns_terms
+from corral.service.mutual_tls import TlsFiles
+from corral.service.tls_acceptor import Acceptor, HandshakeLimit, acceptor_settings
 from corral.spec.configuration_file import load_document
 from corral.storage.log_sources import LogSources
 
@@ -61,9 +61,9 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[Socket] | None = None) -> None:
         await super().startup([] if self.config.ssl else sockets)
         if self.config.ssl:
-            gate = Gate()
-            terms = uvicorns_terms(self, gate.enter, gate.hand_on)
-            self.servers += [Acceptor(each, terms) for each in sockets or ()]  # type: ignore[misc]
+            limit = HandshakeLimit()
+            settings = acceptor_settings(self, limit.enter, limit.hand_on)
+            self.servers += [Acceptor(each, settings) for each in sockets or ()]  # type: ignore[misc]
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -74,7 +74,7 @@ class ReplicaListener(NamedTuple):
     """A listening socket on the network between replicas, with the certificates for mutual TLS."""
 
     listener: Socket
-    kin: Kin
+    tls_files: TlsFiles
 
 
 class ControlApi:
@@ -100,8 +100,12 @@ class ControlApi:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._serve(uds=str(self._path)))
             if self._replica_listener is not None:
-                kin = self._replica_listener.kin
-                files = {"ssl_certfile": kin.certificate, "ssl_keyfile": kin.key, "ssl_ca_certs": str(kin.authority)}
+                tls_files = self._replica_listener.tls_files
+                files = {
+                    "ssl_certfile": tls_files.certificate,
+                    "ssl_keyfile": tls_files.key,
+                    "ssl_ca_certs": str(tls_files.authority),
+                }
                 mutual = {**files, "ssl_cert_reqs": ssl.CERT_REQUIRED}
                 group.create_task(self._serve(self._replica_listener.listener, **mutual))
 

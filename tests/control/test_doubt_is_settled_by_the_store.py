@@ -259,10 +259,10 @@ async def test_a_control_without_a_store_to_lead_in_says_so_only_once_it_may(hou
 
 async def test_nothing_is_answered_from_a_world_that_is_being_read_again(house: House) -> None:
     control = await house.begin()
-    door = Asked(ControlApi(control, house.folder / "unused.sock"))
+    control_client = Asked(ControlApi(control, house.folder / "unused.sock"))
     job = await house.submit(short("before", replicas=1, devices=1))
     await house.until(job, "running")
-    assert await door.ask("/overview/line") is not None
+    assert await control_client.request("/overview/line") is not None
     load, reading, go_on = house.control_store.load_live, asyncio.Event(), asyncio.Event()
 
     async def slow() -> list[LiveJob]:
@@ -276,8 +276,8 @@ async def test_nothing_is_answered_from_a_world_that_is_being_read_again(house: 
     async with house.patience():
         await reading.wait()
     with pytest.raises(CorralError) as refused:
-        await door.ask("/overview/line")
+        await control_client.request("/overview/line")
     assert refused.value.code == "control-starting"
     go_on.set()
     await house.until(after, "running")
-    assert await door.ask("/overview/line") is not None
+    assert await control_client.request("/overview/line") is not None

@@ -26,11 +26,11 @@ RAW_ID = re.compile(r"\b[0-9][0-9a-z]{12}\b")
 class Asked:
     """Control's API without the socket."""
 
-    def __init__(self, door: ControlApi) -> None:
-        transport = httpx2.ASGITransport(app=door._application())
+    def __init__(self, api: ControlApi) -> None:
+        transport = httpx2.ASGITransport(app=api._application())
         self._client = httpx2.AsyncClient(transport=transport, base_url="http://control")
 
-    async def ask(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None) -> Any:
         if body is None:
             return (await self._client.get(path)).json()
         return (await self._client.post(path, content=msgspec.json.encode(body))).json()
@@ -47,8 +47,8 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 @pytest_asyncio.fixture
 async def service(house: House, tmp_path: Path) -> Service:
     await house.begin()
-    door = Asked(ControlApi(house.control, tmp_path / "unused.sock"))
-    return Service(house.store, key=b"k" * 32, clock=house.clock, door=door)
+    control_client = Asked(ControlApi(house.control, tmp_path / "unused.sock"))
+    return Service(house.store, key=b"k" * 32, clock=house.clock, control=control_client)
 
 
 def well_said(*messages: str) -> None:

@@ -56,8 +56,8 @@ async def configured(house: House, text: str) -> Service:
     changes = [DocumentChange(*identity(each), canonical(each)) for each in load_document(text)]
     await house.store.put_documents(changes, actor="root", at=1.0)
     await house.begin()
-    door = Asked(ControlApi(house.control, house.folder / "unused.sock"))
-    return Service(house.store, key=b"k" * 32, clock=house.clock, door=door)
+    control_client = Asked(ControlApi(house.control, house.folder / "unused.sock"))
+    return Service(house.store, key=b"k" * 32, clock=house.clock, control=control_client)
 
 
 def job(name: str, devices: object = 0.5, replicas: int = 1, **more: Any) -> str:

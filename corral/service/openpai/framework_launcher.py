@@ -22,7 +22,7 @@ from corral.model.states import TaskState
 from corral.model.store_writes import IntentKind
 from corral.service.access.rules import Decision, Resource
 from corral.service.actor import Actor
-from corral.service.base import LIGHT, job_resource, weight
+from corral.service.base import INLINE_BYTES, job_resource, json_size
 from corral.service.jobs.submission import Submitting
 from corral.service.machines.suspend_and_drain import Yielding
 from corral.service.openpai.background_removal import Removing
@@ -66,7 +66,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         Raises SpecError, Forbidden, TooManyTasks, Conflict while another launch of it is under way.
         """
         _check_name(name)
-        wanted = await self.aside(len(body) <= LIGHT, descriptors.read_descriptor, body)
+        wanted = await self.run_in_worker(len(body) <= INLINE_BYTES, descriptors.read_descriptor, body)
         self._launching = self._launching or asyncio.Lock()
         async with self._launching:
             known = await self.store.key_value(FRAMEWORK, name)
@@ -355,7 +355,9 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         nodes = (await self._configuration(CLUSTER))["nodes"]
         sorts = {node: said["gpuType"] for node, said in nodes.items() if said["gpuType"]}
         cluster = Cluster(self.openpai_fs_uri, address, sorts)
-        document = await self.aside(weight(wanted) <= LIGHT, launcher_job, name, wanted, owner.user, cluster)
+        document = await self.run_in_worker(
+            json_size(wanted) <= INLINE_BYTES, launcher_job, name, wanted, owner.user, cluster
+        )
         key = hashlib.sha256(f"{name}\0{launching}".encode()).hexdigest()
         submitted = await self.submit(
             owner,
