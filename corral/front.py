@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 
 from corral.api.client_addresses import networks
-from corral.api.connection_limits import Door, DoorBounds, Place
+from corral.api.connection_limits import ConnectionCounter, ConnectionLimits, Place
 from corral.api.http_protocol import BoundedHttp, Configuration, sweep
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.garbage import Slack
@@ -43,13 +43,13 @@ _OTHER_DESCRIPTORS: Final = 200
 """File descriptors for uses other than connections: the store, logs being read, control's socket."""
 
 
-def configuration(application: ASGIApp, settings: Settings, bounds: DoorBounds | None = None) -> Configuration:
+def configuration(application: ASGIApp, settings: Settings, bounds: ConnectionLimits | None = None) -> Configuration:
     """Build uvicorn's configuration; the settings override fields of `bounds`.
 
     Raises InvalidInput if a setting is not usable.
     """
     proxies = networks(each.strip() for each in settings.trusted_proxies.split(",") if each.strip())
-    bounds = (bounds or DoorBounds())._replace(
+    bounds = (bounds or ConnectionLimits())._replace(
         connections=max(16, min(settings.connections, raise_descriptor_limit() - _OTHER_DESCRIPTORS)),
         strangers_per_address=settings.strangers_per_address,
         connections_per_user=settings.connections_per_user,
@@ -57,7 +57,7 @@ def configuration(application: ASGIApp, settings: Settings, bounds: DoorBounds |
     )
     return Configuration(
         application,
-        Door(bounds, proxies),
+        ConnectionCounter(bounds, proxies),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -76,14 +76,16 @@ class Server(uvicorn.Server):
     def __init__(self, config: Configuration) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
-        self._door = config.door
+        self._connections = config.counter
         self._slack = Slack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to serve."""
         await super().startup([] if self.config.ssl else sockets)
         if self.config.ssl:
-            settings = acceptor_settings(self, self._door.let_in, _hand_on, self._door.bounds.header_seconds)
+            settings = acceptor_settings(
+                self, self._connections.let_in, _hand_on, self._connections.bounds.header_seconds
+            )
             self.servers += [Acceptor(each, settings) for each in sockets or ()]  # type: ignore[misc]
         self.ready.set()
 
@@ -92,7 +94,7 @@ class Server(uvicorn.Server):
         if counter % 10 == 0:
             now = asyncio.get_running_loop().time()
             sweep(self.server_state, now)
-            self._door.tell(now)
+            self._connections.tell(now)
         if counter % _TRIM_TICKS == 0:
             self._slack.look()
         return await super().on_tick(counter)

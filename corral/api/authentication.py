@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from corral.api.connection_limits import WAIT_SECONDS, signed_in
-from corral.api.rate_limits import Counting
+from corral.api.rate_limits import ApiCallLimits
 from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.service.actor import Actor
 from corral.service.base import INLINE_BYTES
@@ -66,7 +66,7 @@ async def current_actor(connection: HTTPConnection) -> Actor:
     await signed_in(connection, actor)
     await check_room(connection)
     if actor.kind != "job":
-        calls: Counting = connection.app.state.calls
+        calls: ApiCallLimits = connection.app.state.calls
         limit = calls.take(actor.user, connection.scope.get("method", ""), connection.scope["path"])
         if limit is not None:
             return msgspec.structs.replace(actor, submits=limit)

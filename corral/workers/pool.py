@@ -67,7 +67,7 @@ class Worker:
     async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], limits: Limits) -> Any:
         """Return the function's answer, or raise its exception.
 
-        Raises PastLimits when the process ended before it answered, or when the answer is too long.
+        Raises LimitExceeded when the process ended before it answered, or when the answer is too long.
         """
         said, heard = self._process.stdin, self._process.stdout
         assert said is not None and heard is not None
@@ -139,7 +139,7 @@ class Workers:
     async def call(self, function: Callable[..., Answer], *arguments: Any, limits: Limits = USUAL) -> Answer:
         """Call a module-level function in a process with these limits; cancelling the caller kills the process.
 
-        Raises the function's exception, PastLimits, Unavailable `no-worker`, and the exceptions of `check_room`.
+        Raises the function's exception, LimitExceeded, Unavailable `no-worker`, and the exceptions of `check_room`.
         """
         self.check_room()
         caller = CALLER.get()

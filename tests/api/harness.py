@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from fastapi import FastAPI
 
 from corral.api import create_app
-from corral.api.connection_limits import Door, DoorBounds
+from corral.api.connection_limits import ConnectionCounter, ConnectionLimits
 from corral.client import Client
 from corral.front import ControlSocket, configuration
 from corral.front import Server as Front
@@ -47,8 +47,8 @@ class Server:
         self.url = ""
         self.settings: dict[str, Any] = {}
         """Settings that `prepare` may change."""
-        self.bounds = DoorBounds()
-        self.door: Door
+        self.bounds = ConnectionLimits()
+        self.counter: ConnectionCounter
 
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run a coroutine on the server's loop and wait for its result."""
@@ -118,7 +118,7 @@ def serving(
         prepare(server)
         settings = Settings(data_folder=folder, **server.settings)
         config = configuration(server.app, settings, server.bounds)
-        server.door = config.door
+        server.counter = config.counter
         running = Front(config)
 
         def stop() -> None:
