@@ -19,8 +19,8 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import response_schema_conformance
 
 from tests.api.harness import Server, serving
+from tests.api.idle_scheduler import IdleScheduler
 from tests.api.openpai_description import load, operations
-from tests.api.scheduler_door import IdleScheduler
 
 REFUSALS: Final = {400, 401, 403, 404, 409, 413, 429}
 """Statuses that OpenPAI answers to bad calls, even where the description does not list them."""

@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
 from corral.api import create_app
 from corral.kernel.clock import VirtualClock
 from tests.api.harness import Server, serving
-from tests.api.scheduler_door import IdleScheduler
+from tests.api.idle_scheduler import IdleScheduler
 
 STREAMS = "/api/v3/events"
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
