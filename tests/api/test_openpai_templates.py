@@ -118,8 +118,8 @@ def test_lists_and_searches_read_no_template_whole(server: Server, ann: Pai, mon
     async def whole(*_: Any) -> None:
         raise AssertionError("a template was read")
 
-    monkeypatch.setattr(server.store, "kept_of", whole)
-    monkeypatch.setattr(server.store, "kept", whole)
+    monkeypatch.setattr(server.store, "key_values", whole)
+    monkeypatch.setattr(server.store, "key_value", whole)
     for words in ("échelle", "50%_DONE", "light échelle"):
         found = ann.get(f"/api/v2/template?query={quote(words)}")["items"]
         assert [each["name"] for each in found] == ["light"], words
