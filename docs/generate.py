@@ -136,6 +136,7 @@ def architecture() -> dict[str, str]:
         "job-machine": f"```mermaid\n{diagram(JOB_MACHINE)}```\n",
         "task-machine": f"```mermaid\n{diagram(TASK_MACHINE)}```\n",
         "rooms": rooms(),
+        "folders": folders(),
     }
     text = (DOCS / "architecture.md").read_text()
     return {"architecture.md": BLOCK.sub(lambda found: found[1] + blocks[found["name"]] + found[3], text)}
@@ -204,6 +205,20 @@ def rooms() -> str:
             found = re.match(r'"""(.+?)(?:"""|\n)', source.read_text())
             assert found, f"{source} does not open with a sentence"
             lines.append(f"| {number} | `{room}` | {_cell(_sentence(found[1]))} |")
+    return "\n".join(lines) + "\n"
+
+
+def folders() -> str:
+    """Every folder inside a room with the first line of its docstring, by room and path."""
+    package = DOCS.parent / "corral"
+    lines = ["| folder | what it is for |", "|---|---|"]
+    for source in sorted(package.glob("*/**/__init__.py")):
+        name = source.parent.relative_to(package).as_posix()
+        if "/" not in name:
+            continue
+        found = re.match(r'"""(.+?)(?:"""|\n)', source.read_text())
+        assert found, f"{source} does not open with a sentence"
+        lines.append(f"| `{name}/` | {_cell(_sentence(found[1]))} |")
     return "\n".join(lines) + "\n"
 
 
