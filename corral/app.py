@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from corral.api.rate_limits import CallLimits
     from corral.api.stream_limits import StreamCaps
     from corral.control.bridge import Bridge
-    from corral.control.control_api import Beyond
+    from corral.control.control_api import ReplicaListener
     from corral.control.loop import Control
     from corral.control.mail_notices import Notices
     from corral.control.system_accounts import Accounts
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from corral.engines.kubernetes.settings import KubernetesSettings
     from corral.engines.local.device_monitor import DeviceMonitor
     from corral.engines.local.engine import LocalEngine
-    from corral.front import ControlSocket, LeadersDoor
+    from corral.front import ControlSocket, LeaderClient
     from corral.model.inventory import Inventory
     from corral.model.store_writes import Holder
     from corral.service.jobs.account_limits import Allowance
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from corral.storage.code_archives import BlobStore
     from corral.storage.log_archiver import LogArchiver
     from corral.storage.log_files import LogStore
-    from corral.storage.log_sources import LogShelf
+    from corral.storage.log_sources import LogSources
     from corral.storage.remote_folder import RemoteFolder
     from corral.store import Store
 
@@ -96,10 +96,10 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
 
 async def _front(settings: Settings) -> None:
     from corral.api import create_app
-    from corral.front import ControlSocket, LeadersDoor, Server, configuration, listener_of, portal_folder
+    from corral.front import ControlSocket, LeaderClient, Server, configuration, listener_of, portal_folder
     from corral.kernel.garbage import map_large_blocks
     from corral.service.health_events import HealthWatch
-    from corral.service.mutual_tls import make_kin
+    from corral.service.mutual_tls import write_tls_files
     from corral.service.service import Service
     from corral.store import open_store
     from corral.systemclock import SystemClock
@@ -112,18 +112,18 @@ async def _front(settings: Settings) -> None:
     blobs = _code_in(settings, place)
     blobs.open()
     key = await _key(settings, store)
-    door: ControlSocket | LeadersDoor
+    control_client: ControlSocket | LeaderClient
     if settings.control_address:
-        door = LeadersDoor(store.leader, make_kin(key, settings.run_folder, "front"))
+        control_client = LeaderClient(store.leader, write_tls_files(key, settings.run_folder, "front"))
     else:
-        door = ControlSocket(settings.run_folder / "control.sock")
+        control_client = ControlSocket(settings.run_folder / "control.sock")
     service = Service(
         store,
         key=key,
         clock=clock,
-        door=door,
+        control=control_client,
         blobs=blobs,
-        logs=_logs_for_readers(settings, place, door),
+        logs=_logs_for_readers(settings, place, control_client),
         token_days=settings.token_days,
         fresh_minutes=settings.fresh_sign_in_minutes,
         code_limit=settings.code_limit_bytes,
@@ -137,7 +137,7 @@ async def _front(settings: Settings) -> None:
         service,
         clock=clock,
         portal_folder=portal_folder(),
-        connect=door.connect,
+        connect=control_client.connect,
         code_limit=settings.code_limit_bytes,
         secure=settings.scheme == "https",
         web=_web(settings, service),
@@ -154,7 +154,7 @@ async def _front(settings: Settings) -> None:
         await until_told(server.serve_on(listener), health.run(), told)
     finally:
         await service.close()
-        await door.close()
+        await control_client.close()
         await store.close()
 
 
@@ -191,7 +191,7 @@ def _web(settings: Settings, service: Service) -> WebSettings:
     if settings.oidc_issuer:
         from corral.service.openid import OpenId
 
-        openid = OpenId(openid_settings(settings), service.sealer, service.clock)
+        openid = OpenId(openid_settings(settings), service.secret_box, service.clock)
     return WebSettings(
         public_url=settings.public_url or settings.advertise,
         oidc=openid,
@@ -269,7 +269,7 @@ def _stream_caps(settings: Settings) -> StreamCaps:
 
 
 async def _control(settings: Settings) -> None:
-    from corral.control.control_api import Door
+    from corral.control.control_api import ControlApi
     from corral.control.initial_configuration import seed
     from corral.control.lease import Leadership
     from corral.control.loop import Control
@@ -280,9 +280,9 @@ async def _control(settings: Settings) -> None:
     from corral.engines.local.device_monitor import DeviceMonitor
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
-    from corral.service.secret_box import Sealer
+    from corral.service.secret_box import SecretBox
     from corral.storage.log_files import LogStore
-    from corral.storage.log_sources import LogShelf
+    from corral.storage.log_sources import LogSources
     from corral.store import open_store
     from corral.store.cluster_views import CONTAINER_RUNTIME
     from corral.systemclock import SystemClock
@@ -293,7 +293,7 @@ async def _control(settings: Settings) -> None:
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="control")
     key = await _key(settings, store)
     local = settings.engine == "local"
-    accounts = Accounts(store, Sealer(key), allot=local and os.getuid() == 0 and not settings.trust_users)
+    accounts = Accounts(store, SecretBox(key), allot=local and os.getuid() == 0 and not settings.trust_users)
     logs_of = LogStore(settings.data_folder / "blobs" / "logs")
     leadership = Leadership(store, address=settings.leader_address, settle=_engine_settler(settings, store))
     archiver = _archiver(logs_of, place, leadership.left)
@@ -336,8 +336,10 @@ async def _control(settings: Settings) -> None:
         storage=control.storage,
         api_certificate=_own_certificate(settings),
     )
-    shelf = LogShelf(logs_of, archiver.archive if archiver else None)
-    door = Door(control, settings.run_folder / "control.sock", _beyond(settings, key), shelf)
+    log_sources = LogSources(logs_of, archiver.archive if archiver else None)
+    control_api = ControlApi(
+        control, settings.run_folder / "control.sock", _replica_listener(settings, key), log_sources
+    )
     keeping = Housekeeping(control, archiver or logs_of, code, retention_seconds=settings.retention_days * 86_400)
     try:
         await leadership.settle()
@@ -359,7 +361,7 @@ async def _control(settings: Settings) -> None:
             beside.append(notices.run())
         if (bridge := await _bridge(settings, control, key, code)) is not None:
             beside.append(bridge.run())
-        await until_told(control.run(), door.serve(), keeping.run(), *beside, told)
+        await until_told(control.run(), control_api.serve(), keeping.run(), *beside, told)
     finally:
         await control.close()
         await store.close()
@@ -402,17 +404,17 @@ def _code_in(settings: Settings, place: RemoteFolder | None) -> BlobStore:
 
 
 def _logs_for_readers(
-    settings: Settings, place: RemoteFolder | None, door: ControlSocket | LeadersDoor
-) -> SharedLogs | LogShelf:
+    settings: Settings, place: RemoteFolder | None, control_client: ControlSocket | LeaderClient
+) -> SharedLogs | LogSources:
     """The log source of front; with replicas, growing logs are on the leader's machine."""
     from corral.service.logs.log_source import SharedLogs
     from corral.storage.log_archive import LogArchive
     from corral.storage.log_files import LogStore
-    from corral.storage.log_sources import LogShelf
+    from corral.storage.log_sources import LogSources
 
     here = LogStore(settings.data_folder / "blobs" / "logs")
     archive = LogArchive(place.below("logs")) if place else None
-    return SharedLogs(here, archive, door.pull) if settings.control_address else LogShelf(here, archive)
+    return SharedLogs(here, archive, control_client.pull) if settings.control_address else LogSources(here, archive)
 
 
 def _archiver(logs_of: LogStore, place: RemoteFolder | None, lease_left: Callable[[], float]) -> LogArchiver | None:
@@ -425,14 +427,14 @@ def _archiver(logs_of: LogStore, place: RemoteFolder | None, lease_left: Callabl
     return LogArchiver(logs_of, LogArchive(place.below("logs")), leads=lambda: lease_left() > 0)
 
 
-def _beyond(settings: Settings, key: bytes) -> Beyond | None:
+def _replica_listener(settings: Settings, key: bytes) -> ReplicaListener | None:
     """Where control answers the fronts of other replicas; None without replicas."""
     if not settings.control_address:
         return None
-    from corral.control.control_api import Beyond
-    from corral.service.mutual_tls import make_kin
+    from corral.control.control_api import ReplicaListener
+    from corral.service.mutual_tls import write_tls_files
 
-    return Beyond(listen(*settings.control_endpoint), make_kin(key, settings.run_folder, "control"))
+    return ReplicaListener(listen(*settings.control_endpoint), write_tls_files(key, settings.run_folder, "control"))
 
 
 def _own_certificate(settings: Settings) -> str:

@@ -19,14 +19,14 @@ from starlette.types import ASGIApp
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 
 from corral.api.client_addresses import networks
-from corral.api.connection_limits import Door, DoorBounds, Place
+from corral.api.connection_limits import ConnectionCounter, ConnectionLimits, Place
 from corral.api.http_protocol import BoundedHttp, Configuration, sweep
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.garbage import Slack
 from corral.model.store_writes import Holder
 from corral.service.health import raise_descriptor_limit
-from corral.service.mutual_tls import NAME, Kin
-from corral.service.tls_acceptor import Acceptor, Entered, uvicorns_terms
+from corral.service.mutual_tls import NAME, TlsFiles
+from corral.service.tls_acceptor import Acceptor, Admission, acceptor_settings
 from corral.settings import Settings
 from corral.supervisor import LISTEN_FD, listen
 
@@ -35,7 +35,7 @@ _CONNECT_SECONDS: Final = 2.0
 """Seconds to connect to the leader; a lost machine never answers, and another control leads soon."""
 _KNOWN_SECONDS: Final = 1.0
 """Seconds for which the leader's address is cached."""
-_KIN: Final = {"sni_hostname": NAME}
+_TLS_NAME: Final = {"sni_hostname": NAME}
 _T = TypeVar("_T")
 MAX_FRAME: Final = 1024 * 1024
 _TRIM_TICKS: Final = 150
@@ -43,13 +43,13 @@ _OTHER_DESCRIPTORS: Final = 200
 """File descriptors for uses other than connections: the store, logs being read, control's socket."""
 
 
-def configuration(application: ASGIApp, settings: Settings, bounds: DoorBounds | None = None) -> Configuration:
+def configuration(application: ASGIApp, settings: Settings, bounds: ConnectionLimits | None = None) -> Configuration:
     """Build uvicorn's configuration; the settings override fields of `bounds`.
 
     Raises InvalidInput if a setting is not usable.
     """
     proxies = networks(each.strip() for each in settings.trusted_proxies.split(",") if each.strip())
-    bounds = (bounds or DoorBounds())._replace(
+    bounds = (bounds or ConnectionLimits())._replace(
         connections=max(16, min(settings.connections, raise_descriptor_limit() - _OTHER_DESCRIPTORS)),
         strangers_per_address=settings.strangers_per_address,
         connections_per_user=settings.connections_per_user,
@@ -57,7 +57,7 @@ def configuration(application: ASGIApp, settings: Settings, bounds: DoorBounds |
     )
     return Configuration(
         application,
-        Door(bounds, proxies),
+        ConnectionCounter(bounds, proxies),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -76,15 +76,17 @@ class Server(uvicorn.Server):
     def __init__(self, config: Configuration) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
-        self._door = config.door
+        self._connections = config.counter
         self._slack = Slack()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to serve."""
         await super().startup([] if self.config.ssl else sockets)
         if self.config.ssl:
-            terms = uvicorns_terms(self, self._door.let_in, _hand_on, self._door.bounds.header_seconds)
-            self.servers += [Acceptor(each, terms) for each in sockets or ()]  # type: ignore[misc]
+            settings = acceptor_settings(
+                self, self._connections.let_in, _hand_on, self._connections.bounds.header_seconds
+            )
+            self.servers += [Acceptor(each, settings) for each in sockets or ()]  # type: ignore[misc]
         self.ready.set()
 
     async def on_tick(self, counter: int) -> bool:
@@ -92,7 +94,7 @@ class Server(uvicorn.Server):
         if counter % 10 == 0:
             now = asyncio.get_running_loop().time()
             sweep(self.server_state, now)
-            self._door.tell(now)
+            self._connections.tell(now)
         if counter % _TRIM_TICKS == 0:
             self._slack.look()
         return await super().on_tick(counter)
@@ -113,7 +115,7 @@ class Server(uvicorn.Server):
             raise
 
 
-def _hand_on(protocol: asyncio.Protocol, place: Entered) -> None:
+def _hand_on(protocol: asyncio.Protocol, place: Admission) -> None:
     assert isinstance(protocol, BoundedHttp) and isinstance(place, Place)
     protocol.take(place)
 
@@ -127,7 +129,7 @@ class ControlSocket:
             transport=httpx2.AsyncHTTPTransport(uds=str(path)), base_url="http://control", timeout=_ASK_SECONDS
         )
 
-    async def ask(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None) -> Any:
         """Send a GET (or, with a body, a POST) to control; its JSON answer.
 
         Raises Unavailable if no control answers, CorralError if it refuses.
@@ -161,31 +163,31 @@ class ControlSocket:
         await self._client.aclose()
 
 
-class LeadersDoor:
+class LeaderClient:
     """A client for the leading one of several controls, at the address in the leadership row."""
 
-    def __init__(self, leader: Callable[[], Awaitable[Holder | None]], kin: Kin) -> None:
+    def __init__(self, leader: Callable[[], Awaitable[Holder | None]], tls_files: TlsFiles) -> None:
         self._leader = leader
-        self._context: ssl.SSLContext = kin.of_client()
+        self._context: ssl.SSLContext = tls_files.client_context()
         self._client = httpx2.AsyncClient(
             verify=self._context, timeout=httpx2.Timeout(_ASK_SECONDS, connect=_CONNECT_SECONDS), trust_env=False
         )
         self._address = ""
         self._known_until = 0.0
 
-    async def ask(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None) -> Any:
         """Send a GET (or, with a body, a POST) to the leader; its JSON answer.
 
         It is sent again if another control leads. Raises Unavailable if no leader answers, CorralError if it refuses.
         """
-        return await self._reach(lambda address: _ask(self._client, f"{address}{path}", body, extensions=_KIN))
+        return await self._reach(lambda address: _ask(self._client, f"{address}{path}", body, extensions=_TLS_NAME))
 
     async def pull(self, path: str) -> tuple[Mapping[str, str], bytes]:
         """Send a GET to the leader; the headers and the body of its answer.
 
         It is sent again if another control leads. Raises Unavailable if no leader answers, CorralError if it refuses.
         """
-        return await self._reach(lambda address: _pull(self._client, f"{address}{path}", extensions=_KIN))
+        return await self._reach(lambda address: _pull(self._client, f"{address}{path}", extensions=_TLS_NAME))
 
     async def connect(self, path: str) -> ClientConnection:
         """Open a WebSocket to the leader at `path`.

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Request
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
 from corral.api.parameters import After, Limit, MaxPriority, Name
-from corral.api.password_attempts import guess
-from corral.api.rate_limits import Counting
+from corral.api.password_attempts import counted_attempt
+from corral.api.rate_limits import ApiCallLimits
 from corral.model.accounts import AuditRecord
 from corral.model.records import Page
 from corral.model.views import AccountUse, LoginLink, NewToken, SecretView, TokenView, UserChanged, UserView
@@ -105,7 +105,7 @@ async def get_user(request: Request, actor: Caller, name: Name) -> Json:
 @router.get("/users/{name}/use", responses=answers(AccountUse))
 async def use_of_user(request: Request, actor: Caller, name: Name) -> Json:
     """Return how much of its limits an account uses: jobs waiting and running, and data kept."""
-    calls: Counting = request.app.state.calls
+    calls: ApiCallLimits = request.app.state.calls
     return Json(await service_of(request).use_of(actor, name, calls.submits))
 
 
@@ -115,7 +115,7 @@ async def change_user(request: Request, actor: Caller, name: Name) -> Json:
     asked: UserChange = read_json(await request.body(), UserChange)
     check_email(asked.email or "")
     guessing = name == actor.user and asked.password is not None and bool(asked.old_password)
-    async with guess(request, actor.user, "wrong-old-password") if guessing else contextlib.nullcontext():
+    async with counted_attempt(request, actor.user, "wrong-old-password") if guessing else contextlib.nullcontext():
         changed = await service_of(request).change_user(
             actor,
             name,

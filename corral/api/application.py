@@ -32,14 +32,14 @@ from corral.api import (
     storages,
     suspend_and_drain,
 )
-from corral.api.fast_path import Express
+from corral.api.fast_path import FastPath
 from corral.api.json_responses import Json, answers, refused_with, schema_of
 from corral.api.openapi import describe
 from corral.api.openpai import oidc as openpai_oidc
 from corral.api.openpai.cors import ANY, Cors
 from corral.api.openpai.gateway_paths import Pylon
 from corral.api.portal import Portal
-from corral.api.rate_limits import MINUTE, REPORTS_A_MINUTE, CallLimit, CallLimits, Counting, FailureLimit
+from corral.api.rate_limits import MINUTE, REPORTS_A_MINUTE, ApiCallLimits, CallLimit, CallLimits, FailureLimit
 from corral.api.request_guard import Guard
 from corral.api.stream_limits import StreamCaps, Streams
 from corral.kernel.errors import NotFound
@@ -124,12 +124,12 @@ def create_app(
     app.state.streams = Streams(caps or StreamCaps())
     app.state.login_limit = FailureLimit()
     app.state.reports = CallLimit(REPORTS_A_MINUTE, MINUTE)
-    app.state.calls = Counting((limits or CallLimits()).corral)
-    app.state.openpai_calls = Counting((limits or CallLimits()).openpai, api="openpai")
+    app.state.calls = ApiCallLimits((limits or CallLimits()).corral)
+    app.state.openpai_calls = ApiCallLimits((limits or CallLimits()).openpai, api="openpai")
     for name, value in (web or WebSettings())._asdict().items():
         setattr(app.state, name, value)
     app.state.oidc_onward = {openpai_oidc.MODE: openpai_oidc.go_on}
-    app.add_middleware(Express)
+    app.add_middleware(FastPath)
     app.add_middleware(Guard, code_limit=code_limit, secure=secure, folder=getattr(service, "folder", None))
     app.add_middleware(Cors, origins=app.state.openpai_origins)
     app.add_middleware(Pylon)

@@ -14,10 +14,10 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from corral.api.connection_limits import WAIT_SECONDS, signed_in
-from corral.api.rate_limits import Counting
+from corral.api.rate_limits import ApiCallLimits
 from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.service.actor import Actor
-from corral.service.base import LIGHT
+from corral.service.base import INLINE_BYTES
 
 if TYPE_CHECKING:
     from corral.service.service import Service
@@ -66,7 +66,7 @@ async def current_actor(connection: HTTPConnection) -> Actor:
     await signed_in(connection, actor)
     await check_room(connection)
     if actor.kind != "job":
-        calls: Counting = connection.app.state.calls
+        calls: ApiCallLimits = connection.app.state.calls
         limit = calls.take(actor.user, connection.scope.get("method", ""), connection.scope["path"])
         if limit is not None:
             return msgspec.structs.replace(actor, submits=limit)
@@ -80,7 +80,7 @@ async def check_room(connection: HTTPConnection) -> None:
     down.
     """
     length = connection.headers.get("content-length", "")
-    if not length.isdigit() or int(length) <= LIGHT:
+    if not length.isdigit() or int(length) <= INLINE_BYTES:
         return
     try:
         service_of(connection).workers.check_room()

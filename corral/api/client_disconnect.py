@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 Answer = TypeVar("Answer")
 
 
-async def unless_left(
+async def cancel_on_disconnect(
     request: Request, work: Coroutine[Any, Any, Answer], received: asyncio.Event | None = None
 ) -> Answer:
     """Return the result of `work`; cancel it when the client disconnects.

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Header, Path, Request
 from starlette.requests import ClientDisconnect
 
 from corral.api.authentication import Caller, service_of
-from corral.api.client_disconnect import unless_left
+from corral.api.client_disconnect import cancel_on_disconnect
 from corral.api.json_responses import Json, answers
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.model.views import Uploaded
@@ -56,7 +56,7 @@ async def put_code(request: Request, actor: Caller, content_digest: ContentDiges
 
     try:
         work = service_of(request).put_code(actor, chunks(), declared=size, digest=digest)
-        return Json(await unless_left(request, work, received))
+        return Json(await cancel_on_disconnect(request, work, received))
     except ClientDisconnect:
         raise InvalidInput("upload-broken", "The upload ended early; send it again.") from None
 

@@ -28,7 +28,7 @@ that in a flood of them most are turned away before any of their data is read.""
 _log = logging.getLogger("corral.api")
 
 
-class DoorBounds(NamedTuple):
+class ConnectionLimits(NamedTuple):
     """Bounds on the connections, and on the data that one connection may send before its caller is authenticated."""
 
     connections: int = 4096
@@ -58,15 +58,15 @@ class DoorBounds(NamedTuple):
 class Place:
     """One counted connection; `state` makes it known to the application."""
 
-    def __init__(self, door: Door, address: str, *, shared: bool) -> None:
-        self._door = door
+    def __init__(self, counter: ConnectionCounter, address: str, *, shared: bool) -> None:
+        self._counter = counter
         self._address = address
         """The address that the connection counts under; "" after a sign-in on it, or where addresses do not count."""
         self._shared = shared
         """Whether a trusted proxy sends calls of many users over it."""
         self._caller = ""
         self._left = False
-        self.last_words = b""
+        self.closing_message = b""
         """The bytes that end the response under way when its reader is too slow."""
 
     def state(self) -> dict[str, Place]:
@@ -81,8 +81,8 @@ class Place:
         if self._left:
             return  # the connection ended while its call was being authenticated
         if caller != self._caller and not self._shared:
-            self._door.admit(caller)
-            self._door.dismiss(self._caller)
+            self._counter.admit(caller)
+            self._counter.dismiss(self._caller)
             self._caller = caller
         self._forget_stranger()
 
@@ -90,18 +90,18 @@ class Place:
         """Stop counting the connection, which has ended."""
         self._left = True
         self._forget_stranger()
-        self._door.dismiss(self._caller)
-        self._door.count -= 1
+        self._counter.dismiss(self._caller)
+        self._counter.count -= 1
 
     def _forget_stranger(self) -> None:
-        self._door.forget_stranger(self._address)
+        self._counter.forget_stranger(self._address)
         self._address = ""
 
 
-class Pace:
+class ReadSpeed:
     """How fast a client reads the data sent to it."""
 
-    def __init__(self, bounds: DoorBounds) -> None:
+    def __init__(self, bounds: ConnectionLimits) -> None:
         self._bounds = bounds
         self._since = 0.0
         self._left = 0
@@ -119,10 +119,10 @@ class Pace:
         return slow
 
 
-class Door:
+class ConnectionCounter:
     """Counts connections, and refuses those beyond the bounds."""
 
-    def __init__(self, bounds: DoorBounds, proxies: Sequence[Network] = ()) -> None:
+    def __init__(self, bounds: ConnectionLimits, proxies: Sequence[Network] = ()) -> None:
         self.bounds = bounds
         self.count = 0
         self._proxies = proxies
@@ -193,17 +193,17 @@ class Door:
 
 
 @contextlib.contextmanager
-def last_words(scope: Scope, words: bytes) -> Iterator[None]:
-    """Within the block, end the response with `words` if its reader is too slow."""
+def closing_message(scope: Scope, message: bytes) -> Iterator[None]:
+    """Within the block, end the response with `message` if its reader is too slow."""
     place = scope.get("state", {}).get(_STATE)
     if not isinstance(place, Place):
         yield
         return
-    place.last_words = words
+    place.closing_message = message
     try:
         yield
     finally:
-        place.last_words = b""
+        place.closing_message = b""
 
 
 async def signed_in(connection: HTTPConnection, actor: Actor) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Header, Path, Query, Request
 
 from corral.api.authentication import Caller, service_of
-from corral.api.client_disconnect import unless_left
+from corral.api.client_disconnect import cancel_on_disconnect
 from corral.api.json_responses import Json, answers, json_body, read_json
 from corral.api.parameters import After, Limit
 from corral.kernel.errors import InvalidInput
@@ -103,7 +103,7 @@ async def apply_documents(request: Request, actor: Caller, how: Change) -> Json:
 async def compare_documents(request: Request, actor: Caller) -> Json:
     """Return the lines that applying a file would change, without checks against running jobs."""
     work = service_of(request).compare_documents(actor, await request.body())
-    return Json(await unless_left(request, work))
+    return Json(await cancel_on_disconnect(request, work))
 
 
 @router.get("/documents/{kind}/{name}", responses=answers(DocumentView))

@@ -21,7 +21,7 @@ _JOB: Final = re.compile(r"/api/v3/jobs/([A-Za-z0-9._-][A-Za-z0-9._~-]{0,199})")
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-class Express:
+class FastPath:
     """Answers plain submits and plain gets of one job; passes everything else on to `app`."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -18,7 +18,7 @@ import msgspec
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from corral.api.connection_limits import Door, DoorBounds, Pace, Place
+from corral.api.connection_limits import ConnectionCounter, ConnectionLimits, Place, ReadSpeed
 from corral.api.request_guard import without_tokens
 from corral.api.websocket_protocol import WEB_SOCKETS, BoundedSocket
 
@@ -31,11 +31,11 @@ _log = logging.getLogger("corral.api")
 
 
 class Configuration(uvicorn.Config):
-    """uvicorn's configuration, with the `Door` that counts its connections."""
+    """uvicorn's configuration, with the `ConnectionCounter` that counts its connections."""
 
-    def __init__(self, application: Any, door: Door, **terms: Any) -> None:
+    def __init__(self, application: Any, counter: ConnectionCounter, **terms: Any) -> None:
         super().__init__(application, http=BoundedHttp, ws=BoundedWebSocket, **WEB_SOCKETS, **terms)
-        self.door = door
+        self.counter = counter
 
 
 class _Phase(enum.Enum):
@@ -69,7 +69,7 @@ class _Closing:
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """An HTTP connection that enforces the door's bounds."""
+    """An HTTP connection that enforces the bounds."""
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class BoundedHttp(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._door: Door = cast(Configuration, config).door
-        self._bounds: DoorBounds = self._door.bounds
+        self._counter: ConnectionCounter = cast(Configuration, config).counter
+        self._bounds: ConnectionLimits = self._counter.bounds
         self._place: Place | None = None
         self._closing = _Closing(self._bounds.closing_seconds)
-        self._pace = Pace(self._bounds)
+        self._read_speed = ReadSpeed(self._bounds)
         self._phase = _Phase.IDLE
         self._since = 0.0
         """Loop time at which the phase began, or at which the server last did not wait for the client."""
@@ -100,7 +100,7 @@ class BoundedHttp(HttpToolsProtocol):
         """Count the connection, or refuse it."""
         super().connection_made(transport)
         self._since = self.loop.time()
-        entered = self._place or self._door.enter(self.client[0] if self.client else "")
+        entered = self._place or self._counter.enter(self.client[0] if self.client else "")
         if isinstance(entered, Place):
             self._place = entered
             self.app_state = {**self.app_state, **entered.state()}
@@ -189,7 +189,7 @@ class BoundedHttp(HttpToolsProtocol):
         """Refuse or close the connection if its client takes too long."""
         if self._closing.sweep(self.transport, now):
             return
-        if self._pace.is_too_slow(self.flow.write_paused, self.transport.get_write_buffer_size(), now):
+        if self._read_speed.is_too_slow(self.flow.write_paused, self.transport.get_write_buffer_size(), now):
             self._cut()
             return
         bounds, waited = self._bounds, now - self._since
@@ -215,7 +215,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def _cut(self) -> None:
         """Cut the response to a client that reads too slowly, and wake the tasks that wait to send to it."""
-        cycle, words = self.cycle, self._place.last_words if self._place is not None else b""
+        cycle, words = self.cycle, self._place.closing_message if self._place is not None else b""
         _log.warning("cut a reader of %s who took too little", without_tokens(self.scope["path"]))
         if words and cycle.chunked_encoding:
             self.transport.write(b"%x\r\n%b\r\n" % (len(words), words))  # no last chunk: the response is incomplete
@@ -277,7 +277,7 @@ class BoundedWebSocket(BoundedSocket):
         super().__init__(config, server_state, app_state)
         self._place = place
         self._closing = closing
-        self._pace = Pace(cast(Configuration, config).door.bounds)
+        self._read_speed = ReadSpeed(cast(Configuration, config).counter.bounds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop counting the connection."""
@@ -288,7 +288,7 @@ class BoundedWebSocket(BoundedSocket):
         """Cut the connection if its client reads too slowly, or does not read the remaining data while it closes."""
         if self._closing.sweep(self.transport, now):
             return
-        if self._pace.is_too_slow(not self.writable.is_set(), self.transport.get_write_buffer_size(), now):
+        if self._read_speed.is_too_slow(not self.writable.is_set(), self.transport.get_write_buffer_size(), now):
             _log.warning("cut a reader of %s who took too little", without_tokens(self.scope["path"]))
             self.conn.fail(1013, TOO_SLOW)
             self.transport.write(b"".join(self.conn.data_to_send()))

@@ -10,7 +10,7 @@ import msgspec
 from fastapi import APIRouter, Header, Query, Request
 
 from corral.api.authentication import Caller, service_of
-from corral.api.client_disconnect import unless_left
+from corral.api.client_disconnect import cancel_on_disconnect
 from corral.api.json_responses import Json, answers, json_body, read_json
 from corral.api.parameters import After, Index, Limit, Ref, Role, parameters, seconds
 from corral.kernel.errors import InvalidInput
@@ -138,7 +138,7 @@ async def validate(request: Request, actor: Caller, set_: Set = [], source: From
     """Return all problems of a job file, with lines and columns, or its canonical form."""
     body, given = await request.body(), parameters(set_)
     work = service_of(request).validate(actor, body, filename="the job file", parameters=given, source=source)
-    return Json(await unless_left(request, work))
+    return Json(await cancel_on_disconnect(request, work))
 
 
 @router.get("/jobs", responses=answers(Page[JobSummary]))

@@ -13,7 +13,7 @@ from corral.kernel.errors import CorralError
 
 
 @contextlib.asynccontextmanager
-async def guess(connection: HTTPConnection, user: str, *codes: str) -> AsyncIterator[None]:
+async def counted_attempt(connection: HTTPConnection, user: str, *codes: str) -> AsyncIterator[None]:
     """Check a password, or a sign-in link ("" as the user), in the block; count 401 and `codes` as wrong guesses.
 
     Raises TooManyRequests when the account or the address has used up its failures.

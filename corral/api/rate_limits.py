@@ -157,7 +157,7 @@ class CallLimit:
             self._seen.popitem(last=False)
 
 
-class Counting:
+class ApiCallLimits:
     """The limits of one API (`corral` or `openpai`), per kind of call.
 
     The store counts submissions, because all fronts share it. Calls and lists are counted in this process.

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 
 from corral.api.authentication import Caller, clear_session, service_of, set_session
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
-from corral.api.password_attempts import guess
+from corral.api.password_attempts import counted_attempt
 from corral.kernel.errors import InvalidInput
 from corral.model.views import Me, SignedIn, VersionView
 
@@ -44,7 +44,7 @@ async def login(request: Request) -> Json:
     if bool(asked.link) == bool(asked.user):
         raise InvalidInput("invalid-login", "Send either the link, or user and password.")
     service = service_of(request)
-    async with guess(request, asked.user):
+    async with counted_attempt(request, asked.user):
         if asked.link:
             signed = await service.sign_in_link(asked.link)
         else:

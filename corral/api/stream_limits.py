@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from corral.api.authentication import Caller
 from corral.api.client_addresses import address_key
-from corral.api.connection_limits import last_words
+from corral.api.connection_limits import closing_message
 from corral.kernel.errors import TooManyRequests, Unavailable
 
 Kind = Literal["events", "logs", "exec", "forward"]
@@ -79,7 +79,7 @@ class EndingResponse(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream."""
-        with last_words(scope, self._cut):
+        with closing_message(scope, self._cut):
             await super().__call__(scope, receive, send)
 
 

@@ -23,8 +23,8 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from corral.control.core.configuration import hived_configured, scheduler_policy
-from corral.control.guarantee_check import broken_by
-from corral.control.log_api import LogDoor
+from corral.control.guarantee_check import broken_guarantees
+from corral.control.log_api import LogApi
 from corral.control.loop import Control
 from corral.control.scheduler_views import Views
 from corral.engines.base import Engine, ExecSession, ObjectListing
@@ -38,10 +38,10 @@ from corral.scheduler import GangQueued, could_ever_fit, explain
 from corral.scheduler.explain.outlook import outlook
 from corral.scheduler.views import ahead_of
 from corral.service.health import descriptor_shortages
-from corral.service.mutual_tls import Kin
-from corral.service.tls_acceptor import Acceptor, Gate, uvicorns_terms
+from corral.service.mutual_tls import TlsFiles
+from corral.service.tls_acceptor import Acceptor, HandshakeLimit, acceptor_settings
 from corral.spec.configuration_file import load_document
-from corral.storage.log_sources import LogShelf
+from corral.storage.log_sources import LogSources
 
 _NORMAL_END = 1000
 _Cells = Annotated[int, msgspec.Meta(ge=0, le=65535)]
@@ -61,33 +61,37 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[Socket] | None = None) -> None:
         await super().startup([] if self.config.ssl else sockets)
         if self.config.ssl:
-            gate = Gate()
-            terms = uvicorns_terms(self, gate.enter, gate.hand_on)
-            self.servers += [Acceptor(each, terms) for each in sockets or ()]  # type: ignore[misc]
+            limit = HandshakeLimit()
+            settings = acceptor_settings(self, limit.enter, limit.hand_on)
+            self.servers += [Acceptor(each, settings) for each in sockets or ()]  # type: ignore[misc]
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
 
-class Beyond(NamedTuple):
+class ReplicaListener(NamedTuple):
     """A listening socket on the network between replicas, with the certificates for mutual TLS."""
 
     listener: Socket
-    kin: Kin
+    tls_files: TlsFiles
 
 
-class Door:
+class ControlApi:
     """Control's queries and exec sessions, for the server's own user and for processes with its key."""
 
     def __init__(
-        self, control: Control, path: Path, beyond: Beyond | None = None, logs: LogShelf | None = None
+        self,
+        control: Control,
+        path: Path,
+        replica_listener: ReplicaListener | None = None,
+        logs: LogSources | None = None,
     ) -> None:
-        """`beyond` is the listener for fronts of other replicas; `logs` are this machine's and the archive's."""
+        """`replica_listener` is the listener for fronts of other replicas; `logs` are this machine's and the archive's."""
         self._logs = logs
         self._control = control
         self._path = path
-        self._beyond = beyond
+        self._replica_listener = replica_listener
 
     async def serve(self) -> None:
         """Serve until cancelled; the socket's file is replaced at every start."""
@@ -95,11 +99,15 @@ class Door:
             self._path.unlink()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._serve(uds=str(self._path)))
-            if self._beyond is not None:
-                kin = self._beyond.kin
-                files = {"ssl_certfile": kin.certificate, "ssl_keyfile": kin.key, "ssl_ca_certs": str(kin.authority)}
+            if self._replica_listener is not None:
+                tls_files = self._replica_listener.tls_files
+                files = {
+                    "ssl_certfile": tls_files.certificate,
+                    "ssl_keyfile": tls_files.key,
+                    "ssl_ca_certs": str(tls_files.authority),
+                }
                 mutual = {**files, "ssl_cert_reqs": ssl.CERT_REQUIRED}
-                group.create_task(self._serve(self._beyond.listener, **mutual))
+                group.create_task(self._serve(self._replica_listener.listener, **mutual))
 
     async def _serve(self, *listeners: Socket, **where: Any) -> None:
         config = uvicorn.Config(
@@ -130,7 +138,7 @@ class Door:
             Route("/cluster/{kind:str}", self._listed),
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
             *Views(self._world_is_there).routes(),
-            *([LogDoor(self._logs).route()] if self._logs is not None else []),
+            *([LogApi(self._logs).route()] if self._logs is not None else []),
             WebSocketRoute("/exec/{attempt}", self._exec),
             WebSocketRoute("/forward/{attempt}", self._forward),
         ]
@@ -151,7 +159,7 @@ class Door:
         if reasons is None:
             return JSONResponse(None)
         ahead = ahead_of(cluster.queues, queue, control.policy, now, job.id)
-        hopes = outlook(cluster, queue, control.policy, job.id, reasons, now, self._grace, job.says)
+        hopes = outlook(cluster, queue, control.policy, job.id, reasons, now, self._grace, job.as_file_change)
         return JSONResponse(
             {
                 **msgspec.to_builtins(control.world.reasons_in_names(reasons)),
@@ -202,7 +210,7 @@ class Door:
 
         def think() -> list[GuaranteeFinding]:
             machines = () if after.clusters == before.clusters else presenter.described(after.clusters)
-            return broken_by(cluster, before, after, now, machines)
+            return broken_guarantees(cluster, before, after, now, machines)
 
         return _json(await asyncio.to_thread(think))
 
@@ -214,7 +222,7 @@ class Door:
         control = await self._world_is_there()
         jobs = dict(control.world.jobs)
         for job in jobs:
-            await control.store.intend(job, IntentKind.STOP, {}, actor="server", at=control.clock.now())
+            await control.store.add_intent(job, IntentKind.STOP, {}, actor="server", at=control.clock.now())
         control.wake()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(min(float(request.query_params["wait"]), _LONGEST_STOP)):

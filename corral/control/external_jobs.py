@@ -28,7 +28,7 @@ _LEAVING: Final = frozenset({TaskState.DELETION_PENDING})
 _GIVEN_UP: Final = "its controller has given the place up"
 
 
-class ExternalWord(msgspec.Struct, frozen=True, rename="camel"):
+class ControllerReport(msgspec.Struct, frozen=True, rename="camel"):
     """A controller's report in the status of an object; None stands for a controller that has never reported."""
 
     observed_generation: int = 0
@@ -95,43 +95,43 @@ class ExternalTasks:
             self.look(parse_attempt_id(attempt).job)
 
 
-def said(status: Mapping[str, Any]) -> ExternalWord | None:
+def controller_report(status: Mapping[str, Any]) -> ControllerReport | None:
     """The controller's report in an object's status; None when there is none or it is invalid."""
     try:
-        return msgspec.convert(status["external"], ExternalWord) if status.get("external") else None
+        return msgspec.convert(status["external"], ControllerReport) if status.get("external") else None
     except msgspec.ValidationError:
         return None
 
 
-def happened(job: Job, word: ExternalWord | None, *, caught_up: bool, now: float) -> list[EngineEvent]:
+def engine_events(job: Job, report: ControllerReport | None, *, caught_up: bool, now: float) -> list[EngineEvent]:
     """The engine events that follow for a job's tasks; `caught_up`: the controller has seen the current targets.
 
     A controller that has never reported has started nothing, so tasks that should end have ended.
     """
-    if word is None:
+    if report is None:
         return [_exited(job, task, now, _GIVEN_UP) for task in _tasks(job, _LEAVING)]
-    if word.attempt == job.run.attempt and word.outcome:
-        return list(_ended(job, word, now))
+    if report.attempt == job.run.attempt and report.outcome:
+        return list(_ended(job, report, now))
     if not caught_up:
         return []
-    return [*_begun(job, word, now), *_left(job, word, now)]
+    return [*_begun(job, report, now), *_left(job, report, now)]
 
 
-def _ended(job: Job, word: ExternalWord, now: float) -> Iterator[EngineEvent]:
-    code = 0 if word.outcome == "succeeded" else word.exit_code or 1
+def _ended(job: Job, report: ControllerReport, now: float) -> Iterator[EngineEvent]:
+    code = 0 if report.outcome == "succeeded" else report.exit_code or 1
     for task in _tasks(job, _LEAVING | {TaskState.PREPARING, TaskState.RUNNING}):
-        yield Exited(job.run.attempt_of(task), now, code, reason=word.message[:1000])
+        yield Exited(job.run.attempt_of(task), now, code, reason=report.message[:1000])
 
 
-def _begun(job: Job, word: ExternalWord, now: float) -> Iterator[EngineEvent]:
+def _begun(job: Job, report: ControllerReport, now: float) -> Iterator[EngineEvent]:
     """Start tasks while the controller has replicas on their node that running tasks do not account for.
 
     Tasks of roles other than the counted one start at once.
     """
-    if word.attempt != job.run.attempt:
+    if report.attempt != job.run.attempt:
         return
-    counted = job.spread.counted
-    room = Counter(word.replicas)
+    counted = job.tasks_by_node.counted
+    room = Counter(report.replicas)
     for task in _tasks(job, frozenset({TaskState.RUNNING})):
         room[_node(task)] -= task.role == counted
     for task in _tasks(job, frozenset({TaskState.PREPARING})):
@@ -141,10 +141,10 @@ def _begun(job: Job, word: ExternalWord, now: float) -> Iterator[EngineEvent]:
             yield Started(job.run.attempt_of(task), now, host=_node(task).rpartition("/")[2])
 
 
-def _left(job: Job, word: ExternalWord, now: float) -> Iterator[EngineEvent]:
+def _left(job: Job, report: ControllerReport, now: float) -> Iterator[EngineEvent]:
     """End leaving tasks on nodes where the controller has no more replicas than the target."""
     for task in _tasks(job, _LEAVING):
-        if word.replicas.get(_node(task), 0) <= job.spread.targets.get(_node(task), 0):
+        if report.replicas.get(_node(task), 0) <= job.tasks_by_node.targets.get(_node(task), 0):
             yield _exited(job, task, now, _GIVEN_UP)
 
 

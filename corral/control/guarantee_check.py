@@ -19,7 +19,7 @@ from corral.scheduler.queues.queue_tree import counted, shown
 from corral.spec.queue_amounts import spoken_amount
 
 
-def broken_by(
+def broken_guarantees(
     cluster: Cluster, before: Configuration, after: Configuration, now: float, machines: Sequence[Inventory] = ()
 ) -> list[GuaranteeFinding]:
     """The guarantees that a change would break, each with the needed and the available amount.

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId
-from corral.storage.log_sources import Log, LogShelf
+from corral.storage.log_sources import Log, LogSources
 
 MOST_BYTES: Final = 1 << 20
 """Bytes of one response at most."""
@@ -18,11 +18,11 @@ MOST_SECONDS: Final = 5.0
 """Seconds that one request may wait for more bytes."""
 
 
-class LogDoor:
+class LogApi:
     """One endpoint: the bytes of a log from an offset on, once there are any."""
 
-    def __init__(self, shelf: LogShelf) -> None:
-        self._shelf = shelf
+    def __init__(self, sources: LogSources) -> None:
+        self._sources = sources
 
     def route(self) -> Route:
         """The route `/logs/ATTEMPT/STREAM?offset=&limit=&wait=&tail=`."""
@@ -32,7 +32,7 @@ class LogDoor:
         """The bytes; headers give their offset, the log's size, whether it exists, and whether it is complete."""
         attempt, stream = AttemptId(request.path_params["attempt"]), request.path_params["stream"]
         offset, limit, tail = (_number(request, name) for name in ("offset", "limit", "tail"))
-        source: Log = await self._shelf.source(attempt, stream)
+        source: Log = await self._sources.source(attempt, stream)
         try:
             if tail is not None:
                 offset, limit = await source.tail(tail), 0

@@ -10,7 +10,7 @@ from typing import Final
 
 from corral.control.core.world import Job
 from corral.kernel.errors import NotFound
-from corral.service.secret_box import Sealer
+from corral.service.secret_box import SecretBox
 from corral.store import Store
 
 FIRST_ALLOTTED: Final = 100_000
@@ -20,10 +20,10 @@ FIRST_ALLOTTED: Final = 100_000
 class Accounts:
     """The uid of a user's tasks, and the secrets of a job."""
 
-    def __init__(self, store: Store, sealer: Sealer, *, allot: bool) -> None:
+    def __init__(self, store: Store, secret_box: SecretBox, *, allot: bool) -> None:
         """With `allot`, a user without a uid is assigned one; otherwise tasks run as the server's own account."""
         self._store = store
-        self._sealer = sealer
+        self._secret_box = secret_box
         self._allot = allot
         self._uids: dict[str, int | None] = {}
 
@@ -59,4 +59,4 @@ class Accounts:
         """
         owner = f"job:{job.id}"
         sealed = await self._store.secrets(owner)
-        return {name: self._sealer.open(owner, name, value) for name, value in sealed.items()}
+        return {name: self._secret_box.open(owner, name, value) for name, value in sealed.items()}

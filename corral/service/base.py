@@ -22,22 +22,22 @@ from corral.service.access.rules import OWN_JOB, Decision, Resource, decide
 from corral.service.actor import Actor
 from corral.service.jobs.account_limits import UNBOUNDED, Allowance
 from corral.service.logs.log_source import Logs
-from corral.service.secret_box import Sealer
+from corral.service.secret_box import SecretBox
 from corral.service.stream_expiry import OpenStreams
 from corral.storage.code_archives import BlobStore
 from corral.store import Store
-from corral.workers.pool import PastLimits, Workers
+from corral.workers.pool import LimitExceeded, Workers
 
 log = structlog.get_logger()
 Answer = TypeVar("Answer")
-LIGHT: Final = 16 * 1024
+INLINE_BYTES: Final = 16 * 1024
 """Largest document, in bytes, that front handles itself; handing it to a worker would take longer."""
 
 
-class ControlDoor(Protocol):
+class ControlClient(Protocol):
     """Client of control, for questions that only control can answer."""
 
-    async def ask(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None) -> Any:
         """Return control's JSON answer to a GET of `path`, or to a POST if there is a body.
 
         Raises Unavailable when no control answers.
@@ -48,7 +48,7 @@ class ControlDoor(Protocol):
 class NoControl:
     """Client for a server without control; every question fails."""
 
-    async def ask(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None) -> Any:
         """Refuse the question.
 
         Raises Unavailable `no-control`.
@@ -65,7 +65,7 @@ class ServiceBase:
         *,
         key: bytes,
         clock: Clock,
-        door: ControlDoor | None = None,
+        control: ControlClient | None = None,
         blobs: BlobStore | None = None,
         logs: Logs | None = None,
         token_days: float = 90.0,
@@ -80,8 +80,8 @@ class ServiceBase:
         """`folder` is the data folder, whose disk is checked for free space; None checks no disk."""
         self.store = store
         self.clock = clock
-        self.sealer = Sealer(key)
-        self.door: ControlDoor = door or NoControl()
+        self.secret_box = SecretBox(key)
+        self.control: ControlClient = control or NoControl()
         self.blobs = blobs
         self.logs = logs
         self.key = key
@@ -152,20 +152,20 @@ class ServiceBase:
         record = await self.find(actor, ref)
         return record, await self.check(actor, action, job_resource(record))
 
-    async def aside(self, light: bool, function: Callable[..., Answer], *arguments: Any) -> Answer:
-        """Call a module-level function: in this process if the work is `light`, else in a worker.
+    async def run_in_worker(self, inline: bool, function: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Call a module-level function: in this process if the work is `inline`, else in a worker.
 
         Raises the function's exception, InvalidInput `too-much-work` beyond a worker's limits, and the exceptions of
         `Workers.check_room`.
         """
-        if light:
+        if inline:
             return function(*arguments)
         try:
             return await self.workers.call(function, *arguments)
-        except PastLimits as error:
+        except LimitExceeded as error:
             raise InvalidInput("too-much-work", f"This is more than the server works on at once: {error}.") from None
 
-    def behind(self, work: Any) -> None:
+    def run_in_background(self, work: Any) -> None:
         """Run `work` in the background, after the answer; a CorralError is logged."""
         task = asyncio.create_task(_logged(work))
         self._background.add(task)
@@ -178,7 +178,7 @@ class ServiceBase:
         await self.workers.close()
 
 
-def weight(document: Any) -> int:
+def json_size(document: Any) -> int:
     """The size of a document in bytes, as JSON."""
     return len(msgspec.json.encode(document))
 

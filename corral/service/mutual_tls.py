@@ -21,22 +21,23 @@ if TYPE_CHECKING:
 NAME: Final = "control.corral.internal"
 """Name of every control in its certificate, whatever its address."""
 _PURPOSE: Final = "kin"
+"""Must not change: processes of other versions derive the same authority from it."""
 _BEGIN, _END = datetime(2020, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 """Certificates practically never expire, because clocks may be wrong; changing the key invalidates them."""
 
 
-class Kin(NamedTuple):
+class TlsFiles(NamedTuple):
     """The files of one process: its certificate, its private key, and the authority that both sides trust."""
 
     certificate: Path
     key: Path
     authority: Path
 
-    def of_client(self) -> ssl.SSLContext:
+    def client_context(self) -> ssl.SSLContext:
         """TLS context for calls to control, which must prove that it has the same key."""
         return self._trusting(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
-    def of_server(self) -> ssl.SSLContext:
+    def server_context(self) -> ssl.SSLContext:
         """TLS context for control, which answers only clients that prove they have the same key."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = ssl.CERT_REQUIRED
@@ -49,31 +50,31 @@ class Kin(NamedTuple):
         return context
 
 
-def make_kin(key: bytes, folder: Path, role: str) -> Kin:
+def write_tls_files(key: bytes, folder: Path, role: str) -> TlsFiles:
     """Write the files of the process `role` into its private folder; `key` is the server's."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    elder = Ed25519PrivateKey.from_private_bytes(derive_key(key, _PURPOSE))
+    authority_key = Ed25519PrivateKey.from_private_bytes(derive_key(key, _PURPOSE))
     own = Ed25519PrivateKey.generate()
-    files = Kin(*(folder / f"{role}.{what}.pem" for what in ("certificate", "key", "authority")))
+    files = TlsFiles(*(folder / f"{role}.{what}.pem" for what in ("certificate", "key", "authority")))
     pem = serialization.Encoding.PEM
     plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    _write(files.certificate, _certificate(own, elder).public_bytes(pem))
+    _write(files.certificate, _certificate(own, authority_key).public_bytes(pem))
     _write(files.key, own.private_bytes(pem, *plain))
-    _write(files.authority, _certificate(elder, elder).public_bytes(pem))
+    _write(files.authority, _certificate(authority_key, authority_key).public_bytes(pem))
     return files
 
 
-def _certificate(whose: Ed25519PrivateKey, elder: Ed25519PrivateKey) -> x509.Certificate:
-    """A certificate for the key `whose`, signed by the authority's key `elder`; self-signed if both are the same."""
+def _certificate(whose: Ed25519PrivateKey, authority_key: Ed25519PrivateKey) -> x509.Certificate:
+    """A certificate for the key `whose`, signed by `authority_key`; self-signed if both are the same."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
     def called(name: str) -> x509.Name:
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
-    authority = whose is elder
+    authority = whose is authority_key
     known = x509.SubjectKeyIdentifier.from_public_key
     built = (
         x509.CertificateBuilder()
@@ -87,10 +88,10 @@ def _certificate(whose: Ed25519PrivateKey, elder: Ed25519PrivateKey) -> x509.Cer
         .add_extension(known(whose.public_key()), critical=False)
     )
     if not authority:
-        issuer = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(known(elder.public_key()))
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(known(authority_key.public_key()))
         built = built.add_extension(issuer, critical=False)
         built = built.add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
-    return built.sign(elder, None)
+    return built.sign(authority_key, None)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -28,7 +28,7 @@ _VERSION: Final = "s1"
 _NONCE: Final = 12
 
 
-class Sealer:
+class SecretBox:
     """Seals and opens with one key; during a rotation it also opens with others."""
 
     def __init__(self, key: bytes, *others: bytes) -> None:
@@ -68,8 +68,10 @@ async def rotate_key(store: Store, key_file: Path) -> int:
     the rotation is interrupted, calling this again finishes it. The server must not run meanwhile.
     """
     old, new = await asyncio.to_thread(_two_keys, key_file)
-    sealer = Sealer(new, old)
-    count = await store.reseal(lambda owner, name, sealed: sealer.seal(owner, name, sealer.open(owner, name, sealed)))
+    secret_box = SecretBox(new, old)
+    count = await store.reseal(
+        lambda owner, name, sealed: secret_box.seal(owner, name, secret_box.open(owner, name, sealed))
+    )
     await asyncio.to_thread(_coming(key_file).replace, key_file)
     return count
 

@@ -25,7 +25,7 @@ from corral.service.openpai.logs import OpenPaiLogs
 from corral.service.openpai.templates import OpenPaiTemplates
 from corral.service.openpai.v1 import OpenPaiV1
 from corral.service.openpai.virtual_clusters import OpenPaiClusters
-from corral.service.task_access import Inside
+from corral.service.task_access import TaskAccess
 
 _LOOK_SECONDS: Final = 1.0
 """Seconds for which a readiness answer is reused, because it is asked for without a token."""
@@ -45,7 +45,7 @@ class Service(
     Managing,
     Machines,
     Overview,
-    Inside,
+    TaskAccess,
     OpenPaiAccounts,
 ):
     """All operations of a caller."""
@@ -95,11 +95,11 @@ class Service(
 
     async def _ask_control(self) -> list[str]:
         """The problems that control reports, or the fact that it does not answer."""
-        if isinstance(self.door, NoControl):
+        if isinstance(self.control, NoControl):
             return []
         try:
             async with asyncio.timeout(_PATIENCE):
-                said = await self.door.ask("/ping")
+                said = await self.control.request("/ping")
         except TimeoutError:
             return [f"The scheduler has not answered for {_PATIENCE:.0f} s: jobs are taken, and none begins or ends."]
         except CorralError as error:

@@ -46,7 +46,7 @@ _LOOK_SECONDS: Final = 1.0
 """Longest wait, in seconds, for bytes of a missing log before it is looked up again."""
 
 
-class Inside(ServiceBase):
+class TaskAccess(ServiceBase):
     """Peers, reports, logs, exec, ports and code of tasks."""
 
     async def peers(self, actor: Actor, *, attempt: str = "") -> PeersView:

@@ -22,7 +22,7 @@ _MOST_OF_ADDRESS: Final = 64
 _log = logging.getLogger(__name__)
 
 
-class Entered(Protocol):
+class Admission(Protocol):
     """An admitted connection."""
 
     def leave(self) -> None:
@@ -30,13 +30,13 @@ class Entered(Protocol):
         ...
 
 
-Enter = Callable[[str], Entered | None]
+Enter = Callable[[str], Admission | None]
 """Admits a connection from an address; None refuses it."""
-HandOn = Callable[[asyncio.Protocol, Entered], None]
+HandOn = Callable[[asyncio.Protocol, Admission], None]
 """Called when the handshake is over; from then on the connection's protocol must release the place."""
 
 
-class Gate:
+class HandshakeLimit:
     """Limits handshakes under way, in all and per address; established connections are not counted."""
 
     def __init__(self, most: int = _MOST, most_of_address: int = _MOST_OF_ADDRESS) -> None:
@@ -44,7 +44,7 @@ class Gate:
         self._most, self._most_of_address = most, most_of_address
         self._addresses: Counter[str] = Counter()
 
-    def enter(self, host: str) -> Entered | None:
+    def enter(self, host: str) -> Admission | None:
         """Take a place for a handshake with `host`; None when there are too many."""
         if self.count >= self._most or self._addresses[host] >= self._most_of_address:
             return None
@@ -53,9 +53,9 @@ class Gate:
         return _Passage(self, host)
 
     @staticmethod
-    def hand_on(_: asyncio.Protocol, passage: Entered) -> None:
+    def hand_on(_: asyncio.Protocol, admission: Admission) -> None:
         """Release the place of a finished handshake."""
-        passage.leave()
+        admission.leave()
 
     def forget(self, host: str) -> None:
         """Count one handshake with `host` less."""
@@ -66,14 +66,14 @@ class Gate:
 
 
 class _Passage:
-    def __init__(self, gate: Gate, host: str) -> None:
-        self._gate, self._host = gate, host
+    def __init__(self, limit: HandshakeLimit, host: str) -> None:
+        self._limit, self._host = limit, host
 
     def leave(self) -> None:
-        self._gate.forget(self._host)
+        self._limit.forget(self._host)
 
 
-class Terms(NamedTuple):
+class AcceptorSettings(NamedTuple):
     """The settings of an acceptor: TLS, protocol, admission, timeout and backlog."""
 
     context: ssl.SSLContext
@@ -85,7 +85,7 @@ class Terms(NamedTuple):
     backlog: int = 2048
 
 
-def uvicorns_terms(server: Any, enter: Enter, hand_on: HandOn, seconds: float = 20.0) -> Terms:
+def acceptor_settings(server: Any, enter: Enter, hand_on: HandOn, seconds: float = 20.0) -> AcceptorSettings:
     """The settings of a uvicorn server that has TLS and was started without sockets."""
     config = server.config
 
@@ -95,19 +95,19 @@ def uvicorns_terms(server: Any, enter: Enter, hand_on: HandOn, seconds: float = 
         )
         return made
 
-    return Terms(config.ssl, protocol, enter, hand_on, seconds, config.backlog)
+    return AcceptorSettings(config.ssl, protocol, enter, hand_on, seconds, config.backlog)
 
 
 class Acceptor:
     """Accepts the connections of one listening socket; uvicorn uses it like an asyncio server."""
 
-    def __init__(self, listener: socket.socket, terms: Terms) -> None:
-        self._listener, self._terms = listener, terms
+    def __init__(self, listener: socket.socket, settings: AcceptorSettings) -> None:
+        self._listener, self._settings = listener, settings
         self._loop = asyncio.get_running_loop()
         self._under_way: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
         listener.setblocking(False)
-        listener.listen(terms.backlog)
+        listener.listen(settings.backlog)
         self._begin()
 
     def close(self) -> None:
@@ -136,26 +136,26 @@ class Acceptor:
                 self._loop.remove_reader(self._listener.fileno())
                 self._pause = self._loop.call_later(_PAUSE_SECONDS, self._begin)
                 return
-            entered = self._terms.enter(address[0])
-            if entered is None:
+            admission = self._settings.enter(address[0])
+            if admission is None:
                 connection.close()
                 continue
-            task = self._loop.create_task(self._shake(connection, entered))
+            task = self._loop.create_task(self._shake(connection, admission))
             self._under_way.add(task)
             task.add_done_callback(self._under_way.discard)
 
-    async def _shake(self, connection: socket.socket, entered: Entered) -> None:
+    async def _shake(self, connection: socket.socket, admission: Admission) -> None:
         """Complete the handshake of a connection."""
-        terms, handed_on = self._terms, False
+        settings, handed_on = self._settings, False
 
         def protocol() -> asyncio.Protocol:
-            made = terms.protocol()
+            made = settings.protocol()
             begin = made.connection_made
 
             def connection_made(transport: asyncio.BaseTransport) -> None:
                 nonlocal handed_on
                 handed_on = True
-                terms.hand_on(made, entered)
+                settings.hand_on(made, admission)
                 begin(transport)
 
             made.connection_made = connection_made  # type: ignore[method-assign]
@@ -164,11 +164,11 @@ class Acceptor:
         try:
             connection.setblocking(False)
             await self._loop.connect_accepted_socket(
-                protocol, connection, ssl=terms.context, ssl_handshake_timeout=terms.seconds
+                protocol, connection, ssl=settings.context, ssl_handshake_timeout=settings.seconds
             )
         except (OSError, ssl.SSLError):
             return  # no TLS, a timeout, or a client that left: there is nobody to report it to
         finally:
             if not handed_on:
-                entered.leave()
+                admission.leave()
                 connection.close()

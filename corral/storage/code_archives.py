@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput, NotFound, TooLarge, Unavailable
 from corral.runtime.unpack import Limits, UnsafeArchive, check
+from corral.workers.pool import LimitExceeded, Workers
 from corral.workers.pool import Limits as WorkerLimits
-from corral.workers.pool import PastLimits, Workers
 
 if TYPE_CHECKING:
     from corral.storage.remote_folder import RemoteFolder  # its library is loaded only where there is a remote folder
@@ -77,7 +77,7 @@ class BlobStore:
                 await self._remote.put(_name(stored.digest), part)
             os.replace(part, self.path(stored.digest))
             return stored
-        except PastLimits as error:
+        except LimitExceeded as error:
             raise _refused(f"to check it is too much work: {error}") from None
         except OSError as error:
             message = f"The archive could not be stored: {error.strerror}."

@@ -42,7 +42,7 @@ class Log(Protocol):
         ...
 
 
-class LogShelf:
+class LogSources:
     """The logs of this machine and, when there is one, of the archive."""
 
     def __init__(self, store: LogStore, archive: LogArchive | None = None) -> None:

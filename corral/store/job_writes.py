@@ -120,7 +120,7 @@ class JobWrites(Database):
         """Count the waiting and running tasks of a user's live jobs."""
         return await self.read(lambda connection: open_tasks(connection.execute, user))
 
-    async def intend(
+    async def add_intent(
         self,
         job: JobId,
         kind: IntentKind,

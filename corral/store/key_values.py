@@ -16,8 +16,8 @@ from corral.store.database import Database, rows
 from corral.store.rows import clean
 from corral.store.writer import Transaction
 
-_kept = tables.openpai_kept
-MOST_KEPT: Final = 100_000
+_records = tables.openpai_kept
+MAX_RECORDS: Final = 100_000
 """Records of one kind at most; a list shows no more."""
 
 
@@ -25,7 +25,7 @@ BESIDE: Final = ("tasks", "deleteOnParentDeleted", "stopOnParentStopped", "line"
 """Names of the short texts that may accompany a record."""
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeyValue(msgspec.Struct, frozen=True):
     """One stored record; `body` is its JSON text."""
 
     kind: str
@@ -38,25 +38,25 @@ class Kept(msgspec.Struct, frozen=True):
     """Short texts by name, readable without the body. A change replaces all of them."""
 
 
-Change = Callable[[Kept | None], Kept | None]
+Change = Callable[[KeyValue | None], KeyValue | None]
 """Maps the stored record (None: none) to the new one (None: delete). Runs in the transaction; may raise to refuse."""
 
 
-class KeptThings(Database):
+class KeyValues(Database):
     """Records of OpenPAI's clients."""
 
-    async def kept(self, kind: str, name: str) -> Kept | None:
+    async def key_value(self, kind: str, name: str) -> KeyValue | None:
         """One record; None when it does not exist."""
-        query = select(_kept).where(_kept.c.kind == kind, _kept.c.name == clean(name))
+        query = select(_records).where(_records.c.kind == kind, _records.c.name == clean(name))
         found = await self.read(lambda connection: rows(connection, query))
-        return _thing(found[0]) if found else None
+        return _key_value(found[0]) if found else None
 
-    async def kept_of(self, kind: str, owner: str = "") -> list[Kept]:
+    async def key_values(self, kind: str, owner: str = "") -> list[KeyValue]:
         """All records of one kind by name, or only those of one owner."""
-        query = select(_kept).where(_kept.c.kind == kind).order_by(_kept.c.name).limit(MOST_KEPT)
+        query = select(_records).where(_records.c.kind == kind).order_by(_records.c.name).limit(MAX_RECORDS)
         if owner:
-            query = query.where(_kept.c.owner == clean(owner))
-        return [_thing(row) for row in await self.read(lambda connection: rows(connection, query))]
+            query = query.where(_records.c.owner == clean(owner))
+        return [_key_value(row) for row in await self.read(lambda connection: rows(connection, query))]
 
     async def beside(
         self, kind: str, part: str, *, text: str | None = None, words: tuple[str, ...] = (), words_in: str = ""
@@ -65,53 +65,57 @@ class KeptThings(Database):
 
         With `words`, only records whose other short text, `words_in`, contains each word.
         """
-        query = select(_kept.c.name, _kept.c.body).where(_kept.c.kind == _part(kind, part)).order_by(_kept.c.name)
+        query = (
+            select(_records.c.name, _records.c.body)
+            .where(_records.c.kind == _part(kind, part))
+            .order_by(_records.c.name)
+        )
         if text is not None:
-            query = query.where(_kept.c.body == clean(text))
+            query = query.where(_records.c.body == clean(text))
         if words:
-            other = _kept.alias()
+            other = _records.alias()
             has = (other.c.body.contains(clean(word), autoescape=True) for word in words)
             query = query.where(
-                _kept.c.name.in_(select(other.c.name).where(other.c.kind == _part(kind, words_in), *has))
+                _records.c.name.in_(select(other.c.name).where(other.c.kind == _part(kind, words_in), *has))
             )
         return [
-            (row[0], row[1]) for row in await self.read(lambda connection: rows(connection, query.limit(MOST_KEPT)))
+            (row[0], row[1]) for row in await self.read(lambda connection: rows(connection, query.limit(MAX_RECORDS)))
         ]
 
     async def sum_beside(self, kind: str, part: str, *, but: str) -> int:
         """The sum of a short text over all records of one kind except `but`; the texts are whole numbers."""
-        total = func.coalesce(func.sum(cast(_kept.c.body, BigInteger)), 0)
-        query = select(total).where(_kept.c.kind == _part(kind, part), _kept.c.name != clean(but))
+        total = func.coalesce(func.sum(cast(_records.c.body, BigInteger)), 0)
+        query = select(total).where(_records.c.kind == _part(kind, part), _records.c.name != clean(but))
         return await self.read(lambda connection: int(connection.execute(query).scalar_one()))
 
-    async def keep(
+    async def change_key_value(
         self,
         kind: str,
         name: str,
         change: Change,
         *,
-        most: int = MOST_KEPT,
-        most_of_owner: int = MOST_KEPT,
+        most: int = MAX_RECORDS,
+        most_of_owner: int = MAX_RECORDS,
         audit: AuditWrite | None = None,
-    ) -> Kept | None:
+    ) -> KeyValue | None:
         """Change one record atomically; returns the new record.
 
         Raises the errors of `change`, Conflict when the kind or its owner has too many records; nothing is changed
         then.
         """
 
-        def run(transaction: Transaction) -> Kept | None:
-            where = (_kept.c.kind == kind, _kept.c.name == clean(name))
-            row = transaction.read(select(_kept).where(*where)).first()
-            known = None if row is None else _thing(row)
+        def run(transaction: Transaction) -> KeyValue | None:
+            where = (_records.c.kind == kind, _records.c.name == clean(name))
+            row = transaction.read(select(_records).where(*where)).first()
+            known = None if row is None else _key_value(row)
             wanted = change(known)
             if wanted is None:
-                transaction.write(delete(_kept).where(*where))
+                transaction.write(delete(_records).where(*where))
             elif known is None:
                 _check_room(transaction, wanted, most, most_of_owner)
-                transaction.write(insert(_kept), _row(wanted))
+                transaction.write(insert(_records), _row(wanted))
             else:
-                transaction.write(update(_kept).where(*where).values(**_row(wanted)))
+                transaction.write(update(_records).where(*where).values(**_row(wanted)))
             _write_beside(transaction, kind, name, wanted)
             write_audit(transaction, audit)
             return wanted
@@ -119,9 +123,9 @@ class KeptThings(Database):
         return await self.write(run)
 
 
-def _check_room(transaction: Transaction, wanted: Kept, most: int, most_of_owner: int) -> None:
-    there = select(_kept.c.name).where(_kept.c.kind == wanted.kind)
-    own = there.where(_kept.c.owner == clean(wanted.owner))
+def _check_room(transaction: Transaction, wanted: KeyValue, most: int, most_of_owner: int) -> None:
+    there = select(_records.c.name).where(_records.c.kind == wanted.kind)
+    own = there.where(_records.c.owner == clean(wanted.owner))
     for query, number, whose in ((there, most, "There are"), (own, most_of_owner, "You have")):
         if transaction.read(query.offset(number - 1).limit(1)).first() is not None:
             raise Conflict("too-many-kept", f"{whose} {number} of these already, and no more are taken.")
@@ -131,24 +135,26 @@ def _part(kind: str, part: str) -> str:
     return f"{kind}:{part}"
 
 
-def _write_beside(transaction: Transaction, kind: str, name: str, wanted: Kept | None) -> None:
-    parts = _kept.c.kind.in_([_part(kind, part) for part in BESIDE])
-    transaction.write(delete(_kept).where(parts, _kept.c.name == clean(name)))
+def _write_beside(transaction: Transaction, kind: str, name: str, wanted: KeyValue | None) -> None:
+    parts = _records.c.kind.in_([_part(kind, part) for part in BESIDE])
+    transaction.write(delete(_records).where(parts, _records.c.name == clean(name)))
     if wanted is not None:
         for part, text in wanted.beside.items():
-            transaction.write(insert(_kept), _row(msgspec.structs.replace(wanted, kind=_part(kind, part), body=text)))
+            transaction.write(
+                insert(_records), _row(msgspec.structs.replace(wanted, kind=_part(kind, part), body=text))
+            )
 
 
-def _row(kept: Kept) -> dict[str, object]:
+def _row(key_value: KeyValue) -> dict[str, object]:
     return {
-        "kind": kept.kind,
-        "name": clean(kept.name),
-        "owner": clean(kept.owner),
-        "body": clean(kept.body),
-        "created_at": kept.created_at,
-        "changed_at": kept.changed_at,
+        "kind": key_value.kind,
+        "name": clean(key_value.name),
+        "owner": clean(key_value.owner),
+        "body": clean(key_value.body),
+        "created_at": key_value.created_at,
+        "changed_at": key_value.changed_at,
     }
 
 
-def _thing(row: object) -> Kept:
-    return Kept(**{name: getattr(row, name) for name in Kept.__struct_fields__ if name != "beside"})
+def _key_value(row: object) -> KeyValue:
+    return KeyValue(**{name: getattr(row, name) for name in KeyValue.__struct_fields__ if name != "beside"})

@@ -32,7 +32,7 @@ _USER_USAGE: Final = msgspec.json.Decoder(UserUsage)
 _CORDON: Final = msgspec.json.Decoder(Cordon)
 
 
-class Yields(Database):
+class PreemptionRecords(Database):
     """Receipts, ledgers, past usage and cordons."""
 
     async def receipts(

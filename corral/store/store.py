@@ -24,12 +24,12 @@ from corral.store.documents import DocumentStore
 from corral.store.groups import Groups
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
-from corral.store.key_values import KeptThings
+from corral.store.key_values import KeyValues
 from corral.store.leadership import Leadership
 from corral.store.object_links import Objects
 from corral.store.openid_identities import Identities
 from corral.store.openpai_views import OpenPaiViews
-from corral.store.preemption_records import Yields
+from corral.store.preemption_records import PreemptionRecords
 from corral.store.retention import INCREMENTAL, Retention
 from corral.store.schema import bring_up
 from corral.store.server_events import ServerEvents
@@ -51,13 +51,13 @@ class Store(
     Leadership,
     Groups,
     Identities,
-    KeptThings,
+    KeyValues,
     ClusterViews,
     DocumentStore,
     Audit,
     Retention,
     Backups,
-    Yields,
+    PreemptionRecords,
     Objects,
     OpenPaiViews,
     ServerEvents,

@@ -8,7 +8,7 @@ import resource
 import sys
 from typing import Any, BinaryIO, Final
 
-from corral.workers.pool import LENGTH, Limits, PastLimits
+from corral.workers.pool import LENGTH, LimitExceeded, Limits
 
 _POLITE: Final = 15
 """Niceness that a worker adds to its own, so that the server's processes run first."""
@@ -31,7 +31,7 @@ def _outcome(function: Any, arguments: tuple[Any, ...], limits: Limits) -> tuple
     try:
         return True, function(*arguments)
     except MemoryError:
-        return False, PastLimits("it takes too much memory")
+        return False, LimitExceeded("it takes too much memory")
     except Exception as error:
         return False, error
 

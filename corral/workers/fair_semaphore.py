@@ -6,15 +6,15 @@ import asyncio
 from collections import OrderedDict, deque
 
 
-class Turns:
+class FairSemaphore:
     """Gives out a fixed number of places, round robin over callers and first come, first served within each."""
 
     def __init__(self, places: int) -> None:
         self._free = places
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
-    async def enter(self, caller: str) -> None:
-        """Take a place as soon as one is free; `leave` must follow."""
+    async def acquire(self, caller: str) -> None:
+        """Take a place as soon as one is free; `release` must follow."""
         if self._free and not self._waiting:
             self._free -= 1
             return
@@ -24,12 +24,12 @@ class Turns:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.leave()  # the place was given at the moment of the cancellation
+                self.release()  # the place was given at the moment of the cancellation
             else:
                 self._forget(caller, turn)
             raise
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Give the place to the oldest request of the next waiting caller."""
         while self._waiting:
             caller, turns = self._waiting.popitem(last=False)

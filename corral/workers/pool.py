@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from typing import Any, Final, NamedTuple, TypeVar
 
 from corral.kernel.errors import TooManyRequests, Unavailable
-from corral.workers.fair_semaphore import Turns
+from corral.workers.fair_semaphore import FairSemaphore
 
 Answer = TypeVar("Answer")
 LENGTH: Final = 8
@@ -38,7 +38,7 @@ class Limits(NamedTuple):
 USUAL: Final = Limits()
 
 
-class PastLimits(Exception):
+class LimitExceeded(Exception):
     """The call exceeded its limit of memory, processor time or answer size; the message says which."""
 
 
@@ -67,7 +67,7 @@ class Worker:
     async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], limits: Limits) -> Any:
         """Return the function's answer, or raise its exception.
 
-        Raises PastLimits when the process ended before it answered, or when the answer is too long.
+        Raises LimitExceeded when the process ended before it answered, or when the answer is too long.
         """
         said, heard = self._process.stdin, self._process.stdout
         assert said is not None and heard is not None
@@ -77,12 +77,12 @@ class Worker:
             await said.drain()
             size = int.from_bytes(await heard.readexactly(LENGTH), "big")
             if size > _MOST_ANSWER:
-                raise PastLimits("its answer is too long")
+                raise LimitExceeded("its answer is too long")
             good, answer = pickle.loads(await heard.readexactly(size))  # noqa: S301 (our own process wrote it)
         except (asyncio.IncompleteReadError, ConnectionError):
             await self.end()
             why = f"it took more than {limits.cpu_seconds} seconds of processor time, or too much memory"
-            raise PastLimits(why) from None
+            raise LimitExceeded(why) from None
         if not good:
             raise answer
         return answer
@@ -113,7 +113,7 @@ class Workers:
     """
 
     def __init__(self, size: int = 2, waiting: int = 16) -> None:
-        self._turns = Turns(size)
+        self._turns = FairSemaphore(size)
         self._most = size + waiting
         self._most_of_one = max(1, self._most // 2)
         self._inside: Counter[str] = Counter()
@@ -139,17 +139,17 @@ class Workers:
     async def call(self, function: Callable[..., Answer], *arguments: Any, limits: Limits = USUAL) -> Answer:
         """Call a module-level function in a process with these limits; cancelling the caller kills the process.
 
-        Raises the function's exception, PastLimits, Unavailable `no-worker`, and the exceptions of `check_room`.
+        Raises the function's exception, LimitExceeded, Unavailable `no-worker`, and the exceptions of `check_room`.
         """
         self.check_room()
         caller = CALLER.get()
         self._inside[caller] += 1
         try:
-            await self._turns.enter(caller)
+            await self._turns.acquire(caller)
             try:
                 return await self._call(function, arguments, limits)  # type: ignore[no-any-return]
             finally:
-                self._turns.leave()
+                self._turns.release()
         finally:
             self._inside -= Counter([caller])
 
@@ -164,7 +164,7 @@ class Workers:
             answer = await worker.call(function, arguments, limits)
             answered = True
             return answer
-        except PastLimits:
+        except LimitExceeded:
             raise
         except asyncio.CancelledError:
             raise

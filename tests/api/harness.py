@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from fastapi import FastAPI
 
 from corral.api import create_app
-from corral.api.connection_limits import Door, DoorBounds
+from corral.api.connection_limits import ConnectionCounter, ConnectionLimits
 from corral.client import Client
 from corral.front import ControlSocket, configuration
 from corral.front import Server as Front
@@ -23,7 +23,7 @@ from corral.service.service import Service
 from corral.settings import Settings
 from corral.storage.code_archives import BlobStore
 from corral.storage.log_files import LogStore
-from corral.storage.log_sources import LogShelf
+from corral.storage.log_sources import LogSources
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
 
@@ -47,8 +47,8 @@ class Server:
         self.url = ""
         self.settings: dict[str, Any] = {}
         """Settings that `prepare` may change."""
-        self.bounds = DoorBounds()
-        self.door: Door
+        self.bounds = ConnectionLimits()
+        self.counter: ConnectionCounter
 
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run a coroutine on the server's loop and wait for its result."""
@@ -85,7 +85,7 @@ class Server:
             key=secrets.token_bytes(32),
             clock=self.clock,
             blobs=self.blobs,
-            logs=LogShelf(self.logs),
+            logs=LogSources(self.logs),
             code_limit=CODE_LIMIT,
         )
         self.app = create_app(
@@ -118,7 +118,7 @@ def serving(
         prepare(server)
         settings = Settings(data_folder=folder, **server.settings)
         config = configuration(server.app, settings, server.bounds)
-        server.door = config.door
+        server.counter = config.counter
         running = Front(config)
 
         def stop() -> None:

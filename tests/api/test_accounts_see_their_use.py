@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from corral.api.rate_limits import Calls, Counting
+from corral.api.rate_limits import ApiCallLimits, Calls
 from corral.service.jobs.account_limits import Allowance
 from tests.api.harness import Server, serving
 from tests.api.openpai_caller import signed_in
@@ -13,7 +13,7 @@ from tests.api.test_jobs_are_submitted_and_read import job
 
 def test_tasks_submissions_and_code_are_shown_with_their_limits_and_refused_above_them(tmp_path: Path) -> None:
     def bounded(server: Server) -> None:
-        server.app.state.calls = Counting(Calls(0, 0, 2))
+        server.app.state.calls = ApiCallLimits(Calls(0, 0, 2))
         server.service.allowance = Allowance(tasks=4, log_bytes=5, folder_bytes=6)
 
     with serving(tmp_path, bounded) as server:

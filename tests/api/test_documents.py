@@ -13,16 +13,16 @@ from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from tests.api.harness import Server
 
 
-class AgreeingDoor:
+class AgreeingControl:
     """A control that finds no broken guarantee."""
 
-    async def ask(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None) -> Any:
         return []
 
 
 @pytest.fixture(autouse=True)
 def control(server: Server) -> None:
-    server.service.door = AgreeingDoor()
+    server.service.control = AgreeingControl()
 
 
 @pytest.fixture

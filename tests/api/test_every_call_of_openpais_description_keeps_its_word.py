@@ -19,8 +19,8 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import response_schema_conformance
 
 from tests.api.harness import Server, serving
+from tests.api.idle_scheduler import IdleScheduler
 from tests.api.openpai_description import load, operations
-from tests.api.scheduler_door import IdleScheduler
 
 REFUSALS: Final = {400, 401, 403, 404, 409, 413, 429}
 """Statuses that OpenPAI answers to bad calls, even where the description does not list them."""
@@ -30,7 +30,7 @@ REFUSALS: Final = {400, 401, 403, 404, 409, 413, 429}
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, str]]:
     """A server without limits, and an administrator's token."""
     with serving(tmp_path_factory.mktemp("openpai")) as server:
-        server.service.door = IdleScheduler(server.clock)
+        server.service.control = IdleScheduler(server.clock)
         yield server, server.token("root")
 
 

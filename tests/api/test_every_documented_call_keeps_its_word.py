@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
 from corral.api import create_app
 from corral.kernel.clock import VirtualClock
 from tests.api.harness import Server, serving
-from tests.api.scheduler_door import IdleScheduler
+from tests.api.idle_scheduler import IdleScheduler
 
 STREAMS = "/api/v3/events"
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -35,7 +35,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, str]]:
     """A server with some data, and an administrator's token."""
     with serving(tmp_path_factory.mktemp("schema")) as server:
-        server.service.door = IdleScheduler(server.clock)
+        server.service.control = IdleScheduler(server.clock)
         with server.client("root") as client:
             client.submit('{"name": "a-job", "framework": "shell", "roles": {"worker": {"command": "true"}}}')
             yield server, client.token

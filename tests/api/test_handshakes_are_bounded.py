@@ -55,8 +55,8 @@ def secured(server: Server) -> Iterator[ssl.SSLSocket]:
 def counted(server: Server, places: int) -> None:
     """Wait until `places` connections are counted."""
     until = time.monotonic() + PATIENCE
-    while server.door.count < places:
-        assert time.monotonic() < until, f"{server.door.count} connections have places"
+    while server.counter.count < places:
+        assert time.monotonic() < until, f"{server.counter.count} connections have places"
         time.sleep(0.01)
 
 
@@ -112,7 +112,7 @@ def test_connections_that_never_shake_hands_count_as_strangers_and_end(server: S
         counted(server, STRANGERS)
         one_too_many = open_.enter_context(connected(server))
         assert answer(one_too_many) == b""
-        assert server.door.count <= STRANGERS
+        assert server.counter.count <= STRANGERS
         for each in silent:
             assert answer(each) == b""
     nobody_there(server)

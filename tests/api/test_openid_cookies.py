@@ -14,7 +14,7 @@ from corral.kernel.errors import InvalidInput
 from corral.service.openid import OpenId
 from corral.service.openid.provider import Metadata, Provider
 from corral.service.openid.settings import OpenIdSettings
-from corral.service.secret_box import Sealer
+from corral.service.secret_box import SecretBox
 
 ISSUER = "https://id.example"
 LONGEST = 4096
@@ -29,7 +29,7 @@ class Known:
 
 
 def request() -> Request:
-    known = OpenId(OpenIdSettings(ISSUER, "corral"), Sealer(b"k" * 32), VirtualClock(1.0), cast(Provider, Known()))
+    known = OpenId(OpenIdSettings(ISSUER, "corral"), SecretBox(b"k" * 32), VirtualClock(1.0), cast(Provider, Known()))
     url = "https://corral.example/api/v2/authn/oidc/return"
     state = SimpleNamespace(oidc=known, oidc_redirect_url=url, public_url="", secure=True)
     return cast(Request, SimpleNamespace(app=SimpleNamespace(state=state)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.api.rate_limits import CallLimit, CallLimits, Calls, Counting
+from corral.api.rate_limits import ApiCallLimits, CallLimit, CallLimits, Calls
 from corral.kernel.errors import TooManyRequests
 from corral.model.store_writes import SubmitLimit
 from corral.settings import Settings
@@ -26,7 +26,7 @@ class Steady:
         return self.now
 
 
-def refused(counting: Counting, user: str, method: str, path: str) -> bool:
+def refused(counting: ApiCallLimits, user: str, method: str, path: str) -> bool:
     try:
         counting.take(user, method, path)
     except TooManyRequests as error:
@@ -50,7 +50,7 @@ def test_a_user_has_so_many_calls_in_a_window_and_others_have_theirs() -> None:
 
 
 def test_no_limit_is_no_limit() -> None:
-    counting = Counting(Calls(), Steady())
+    counting = ApiCallLimits(Calls(), Steady())
     assert not any(refused(counting, "ann", "GET", "/api/v3/jobs") for _ in range(2000))
 
 
@@ -67,7 +67,7 @@ def test_no_limit_is_no_limit() -> None:
 )
 def test_openpais_calls_have_the_values_of_its_services(method: str, path: str, most: int, seconds: float) -> None:
     clock = Steady()
-    counting = Counting(CallLimits().openpai, clock)
+    counting = ApiCallLimits(CallLimits().openpai, clock)
     assert [refused(counting, "ann", method, path) for _ in range(most + 1)] == [False] * most + [True]
     assert not refused(counting, "bob", method, path)
     clock.now += seconds
@@ -85,10 +85,10 @@ def test_openpais_calls_have_the_values_of_its_services(method: str, path: str, 
     ],
 )
 def test_submissions_are_told_from_other_calls_and_left_to_the_store_to_count(method: str, path: str) -> None:
-    counting = Counting(Calls(0, 0, 3), api="openpai")
+    counting = ApiCallLimits(Calls(0, 0, 3), api="openpai")
     assert [counting.take("ann", method, path) for _ in range(5)] == [SubmitLimit("openpai", 3)] * 5
     assert counting.take("ann", "GET", path) is counting.take("ann", "PUT", "/api/v2/jobs/ann~x/executionType") is None
-    assert Counting(Calls(5, 0, 0)).take("ann", method, path) is None
+    assert ApiCallLimits(Calls(5, 0, 0)).take("ann", method, path) is None
 
 
 def test_the_settings_say_what_openpai_had_and_leave_our_own_api_alone() -> None:
@@ -100,8 +100,8 @@ def test_the_settings_say_what_openpai_had_and_leave_our_own_api_alone() -> None
 
 def test_too_many_calls_are_refused_by_the_server(tmp_path: Path) -> None:
     def limited(server: Server) -> None:
-        server.app.state.openpai_calls = Counting(Calls(5), Steady())
-        server.app.state.calls = Counting(Calls(7, 2, 0), Steady())
+        server.app.state.openpai_calls = ApiCallLimits(Calls(5), Steady())
+        server.app.state.calls = ApiCallLimits(Calls(7, 2, 0), Steady())
 
     with serving(tmp_path, limited) as server:
         ann, bob = signed_in(server, "ann"), signed_in(server, "bob")

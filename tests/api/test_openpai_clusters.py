@@ -17,13 +17,13 @@ GIGABYTE = 1024**3
 SORTS = {"capacity", "usedCapacity", "maxCapacity", "resourcesUsed", "resourcesGuaranteed", "resourcesTotal"}
 
 
-class Door:
+class FakeControl:
     """A control that finds no broken guarantee, with an engine whose list the test sets."""
 
     def __init__(self) -> None:
         self.listed: dict[str, Any] = {}
 
-    async def ask(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None) -> Any:
         return self.listed.get(path, None if path.startswith("/cluster/") else [])
 
 
@@ -35,9 +35,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(autouse=True)
-def door(server: Server) -> Door:
-    made = Door()
-    server.service.door = made
+def fake_control(server: Server) -> FakeControl:
+    made = FakeControl()
+    server.service.control = made
     return made
 
 
@@ -261,14 +261,16 @@ def test_a_virtual_cluster_of_pinned_cells_is_changed_as_a_document(server: Serv
     assert told == (403, "ReadOnlyVcError", "Dedicated vc is read-only, can't be removed by rest-api")
 
 
-def test_a_virtual_cluster_of_whole_machines_is_given_others(server: Server, root: httpx2.Client, door: Door) -> None:
+def test_a_virtual_cluster_of_whole_machines_is_given_others(
+    server: Server, root: httpx2.Client, fake_control: FakeControl
+) -> None:
     text = "kind: Queue\nname: owner\ncells: [{level: numa, count: 1}]\n"
     httpx2.post(f"{server.url}/api/v3/documents", content=text, headers=root.headers, trust_env=False)
     assert root.put("/virtual-clusters/owner", json={"vcCapacity": 50}).status_code == 201
     document = httpx2.get(f"{server.url}/api/v3/documents/queue/owner", headers=root.headers, trust_env=False).json()
     assert document["document"]["cells"] == [{"level": "node", "model": "K80"}]
     standing = {"name": "owner", "ownedDevices": 4, "cells": []}
-    door.listed = {"/overview/queues": [{"name": "default"}, standing]}
+    fake_control.listed = {"/overview/queues": [{"name": "default"}, standing]}
     told = root.get("/virtual-clusters/owner").json()
     assert (told["capacity"], told["maxCapacity"], told["dedicated"]) == (50, 50, False)
     assert told["resourcesTotal"] == {"cpu": 10, "vCores": 10, "memory": 102400, "gpu": 4, "GPUs": 4}
@@ -324,12 +326,12 @@ def test_machines_are_listed_as_kubernetes_nodes(root: httpx2.Client) -> None:
     assert root.get("/kubernetes/pods?namespace=kube-system").json()["items"] == []
 
 
-def test_where_tasks_run_on_kubernetes_its_own_lists_are_told(root: httpx2.Client, door: Door) -> None:
-    door.listed = {
+def test_where_tasks_run_on_kubernetes_its_own_lists_are_told(root: httpx2.Client, fake_control: FakeControl) -> None:
+    fake_control.listed = {
         "/cluster/nodes": {"kind": "NodeList", "items": [{"metadata": {"name": "real"}}]},
         "/cluster/pods?namespace=jobs": {"kind": "PodList", "items": []},
     }
-    assert root.get("/kubernetes/nodes").json() == door.listed["/cluster/nodes"]
+    assert root.get("/kubernetes/nodes").json() == fake_control.listed["/cluster/nodes"]
     assert root.get("/kubernetes/pods?namespace=jobs").json() == {"kind": "PodList", "items": []}
 
 

@@ -15,7 +15,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from corral.api.connection_limits import DoorBounds, Pace
+from corral.api.connection_limits import ConnectionLimits, ReadSpeed
 from corral.api.http_protocol import TOO_SLOW
 from corral.api.log_reader import LogSource
 from corral.api.stream_limits import StreamCaps, Streams
@@ -201,24 +201,24 @@ def test_readers_of_nothing_cost_little_memory(tmp_path: Path, monkeypatch: pyte
         for _ in range(readers):
             connection = open_.enter_context(reading(server, alice, f"/jobs/{made['id']}/logs?follow=true"))
             assert b" 200 " in connection.recv(100)
-        until(lambda: server.door.count >= readers, "not all are there")
+        until(lambda: server.counter.count >= readers, "not all are there")
         assert settled() - before < readers * MIB
 
 
 def test_a_slow_reader_who_takes_something_is_let_be() -> None:
-    pace = Pace(DoorBounds(reading_seconds=60.0, reading_bytes=1000))
+    speed = ReadSpeed(ConnectionLimits(reading_seconds=60.0, reading_bytes=1000))
     left = 100_000
     for now in range(1, 1000):
         left -= 20
-        assert not pace.is_too_slow(True, left, float(now))
-    assert not pace.is_too_slow(False, 0, 1000.0)
-    assert not any(pace.is_too_slow(True, 100_000, float(now)) for now in range(1001, 1061))
-    assert pace.is_too_slow(True, 99_500, 1062.0)
+        assert not speed.is_too_slow(True, left, float(now))
+    assert not speed.is_too_slow(False, 0, 1000.0)
+    assert not any(speed.is_too_slow(True, 100_000, float(now)) for now in range(1001, 1061))
+    assert speed.is_too_slow(True, 99_500, 1062.0)
 
 
 def test_a_command_whose_output_nobody_reads_is_cut(entered: Server, caplog: pytest.LogCaptureFixture) -> None:
     entered.app.state.streams = streams = Streams(StreamCaps())
-    entered.door.bounds = entered.door.bounds._replace(reading_seconds=1.0, closing_seconds=1.0)
+    entered.counter.bounds = entered.counter.bounds._replace(reading_seconds=1.0, closing_seconds=1.0)
     with Client(entered.url, entered.token("alice")) as alice:
         alice.submit(job("unheard"))
         address = f"ws{entered.url.removeprefix('http')}/api/v3/jobs/unheard/tasks/worker/0/exec"

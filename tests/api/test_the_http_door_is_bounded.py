@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from corral.api.connection_limits import Door, DoorBounds, Place
+from corral.api.connection_limits import ConnectionCounter, ConnectionLimits, Place
 from corral.client import Client
 from tests.api.harness import Server, serving
 
@@ -20,7 +20,7 @@ PATIENCE = 150.0
 HEAD = b"GET /healthz HTTP/1.1\r\nhost: x\r\n"
 UPLOAD = b"POST /api/v3/login HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 CHUNKED = UPLOAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n"
-QUICK = DoorBounds(header_seconds=1.0, idle_seconds=3.0, body_seconds=1.0, body_bytes=100, closing_seconds=1.0)
+QUICK = ConnectionLimits(header_seconds=1.0, idle_seconds=3.0, body_seconds=1.0, body_bytes=100, closing_seconds=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +72,8 @@ def flood(connection: socket.socket, begin: bytes, more: bytes, most: int = 64 *
 def nobody_there(server: Server, but: int = 0) -> None:
     """Wait until only `but` connections are counted."""
     until = time.monotonic() + PATIENCE
-    while server.door.count > but:
-        assert time.monotonic() < until, f"{server.door.count} connections kept their places"
+    while server.counter.count > but:
+        assert time.monotonic() < until, f"{server.counter.count} connections kept their places"
         time.sleep(0.01)
 
 
@@ -257,13 +257,13 @@ def test_behind_a_named_proxy_connections_are_nobodys(tmp_path: Path) -> None:
 
 
 def test_a_caller_who_is_known_only_after_the_connection_ended_is_not_counted_for_ever() -> None:
-    door = Door(DoorBounds(connections_per_user=1))
+    counter = ConnectionCounter(ConnectionLimits(connections_per_user=1))
     for _ in range(3):
-        place = door.enter("10.0.0.1")
+        place = counter.enter("10.0.0.1")
         assert isinstance(place, Place)
         place.leave()
         place.known("user ann")
-    place = door.enter("10.0.0.1")
+    place = counter.enter("10.0.0.1")
     assert isinstance(place, Place)
     place.known("user ann")
-    assert door.count == 1
+    assert counter.count == 1

@@ -38,7 +38,7 @@ class Chaos:
         self.jobs.append(job)
         while not self.house.engine.running:
             await self.house.store.wakeup.wait(0.02)
-        await self.house.store.intend(job, IntentKind.SUSPEND, {}, actor="ada", at=self.house.clock.now())
+        await self.house.store.add_intent(job, IntentKind.SUSPEND, {}, actor="ada", at=self.house.clock.now())
         while not (await self.house.store.receipts(job=job, limit=10)).items:
             await self.house.store.wakeup.wait(0.02)
 
@@ -46,13 +46,13 @@ class Chaos:
         if self.jobs:
             job = self.jobs[self.pick(len(self.jobs))]
             kind = kinds[self.pick(len(kinds))]
-            await self.house.store.intend(job, kind, {}, actor="ada", at=self.house.clock.now())
+            await self.house.store.add_intent(job, kind, {}, actor="ada", at=self.house.clock.now())
 
     async def edit(self) -> None:
         if self.jobs:
             terms: dict[str, object] = {"priority": ("test", "prod", "oppo", "7")[self.pick(4)]}
             job = self.jobs[self.pick(len(self.jobs))]
-            await self.house.store.intend(job, IntentKind.EDIT, terms, actor="ada", at=self.house.clock.now())
+            await self.house.store.add_intent(job, IntentKind.EDIT, terms, actor="ada", at=self.house.clock.now())
 
     async def submit(self) -> None:
         number = len(self.jobs)
@@ -112,7 +112,7 @@ class Chaos:
         for number in range(NODES):
             await self.house.store.remove_cordon(f"local/node{number}", actor="root", at=self.house.clock.now())
         for job in self.jobs:
-            await self.house.store.intend(job, IntentKind.RESUME, {}, actor="ada", at=self.house.clock.now())
+            await self.house.store.add_intent(job, IntentKind.RESUME, {}, actor="ada", at=self.house.clock.now())
         for job in self.jobs:
             while (record := await self.house.store.find_job(job)) is not None and record.live:
                 for attempt in sorted(self.house.engine.running):

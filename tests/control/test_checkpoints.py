@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.core.receipts import Held
+from corral.control.core.receipts import HeldDevices
 from corral.kernel.ids import AttemptId, JobId, TaskKey, attempt_id
 from corral.model.receipts import Receipt
 from corral.model.store_writes import IntentKind, JobRecord
@@ -78,7 +78,7 @@ async def test_a_word_that_came_while_nobody_led_counts_and_one_that_comes_late_
     async with house.patience():
         while (record := await house.until(job, "running")).run.checkpointed_at != at:
             await house.store.wakeup.wait(0.05)
-    await house.store.intend(job, IntentKind.RESTART, {}, actor="ada", at=house.clock.now())
+    await house.store.add_intent(job, IntentKind.RESTART, {}, actor="ada", at=house.clock.now())
     async with house.patience():
         while (record := await house.until(job, "running")).run.attempt == 0:
             await house.store.wakeup.wait(0.05)
@@ -97,7 +97,7 @@ async def test_a_receipt_says_when_it_is_likely_back_or_that_nobody_knows(house:
     await house.until(urgent, "running")
     receipt = await receipt_of(house, low)
     assert receipt.back_at is not None and receipt.back_at == pytest.approx(receipt.at + 600, abs=1)
-    await house.store.intend(urgent, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
+    await house.store.add_intent(urgent, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
     await house.until(low, "running")
     await running(house, "endless", devices=4, priority=100)
     receipt = await receipt_of(house, low)
@@ -118,7 +118,7 @@ async def test_tasks_that_are_given_up_cost_the_work_that_is_not_saved(house: Ho
 
 def test_the_cost_of_a_task_counts_from_its_start_or_the_checkpoint_after_it() -> None:
     tasks = {TaskKey("a", 0): (2000, 10.0), TaskKey("a", 1): (500, 70.0), TaskKey("a", 2): (1000, None)}
-    assert [Held(0, saved_at, tasks).cost(tasks, 100.0) for saved_at in (0.0, 60.0, 90.0, 101.0)] == [
+    assert [HeldDevices(0, saved_at, tasks).cost(tasks, 100.0) for saved_at in (0.0, 60.0, 90.0, 101.0)] == [
         195.0,
         95.0,
         25.0,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corral.control.core.configuration import hived_configured, scheduler_policy
-from corral.control.guarantee_check import broken_by
+from corral.control.guarantee_check import broken_guarantees
 from corral.control.initial_configuration import BY_FILE, seed
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import JobId
@@ -163,7 +163,7 @@ async def test_the_check_names_what_is_held_by_right_and_leaves_the_cluster_alon
     digest = cluster.digest()
 
     def broken(text: str) -> list[tuple[str, int, int]]:
-        found = broken_by(cluster, before, configuration_of(load_document(text)), 10.0)
+        found = broken_guarantees(cluster, before, configuration_of(load_document(text)), 10.0)
         return [(each.message.partition(", and ")[2], each.needed, each.available) for each in found]
 
     assert broken(RESEARCH.replace("4", "8") + "deserved: {devices: 6}\nweight: 3\n") == []
@@ -181,7 +181,9 @@ async def test_the_check_knows_which_cells_are_owned_and_which_can_be_had(house:
         await house.until(await house.submit(short(name, devices=4, queue="vision")), "running")
 
     def broken(text: str) -> list[tuple[str, str, int, int, bool]]:
-        found = broken_by(control.world.cluster, control.configured.now, configuration_of(load_document(text)), 10.0)
+        found = broken_guarantees(
+            control.world.cluster, control.configured.now, configuration_of(load_document(text)), 10.0
+        )
         return [(each.queue, each.level, each.needed, each.available, each.preemptible) for each in found]
 
     own = "kind: VirtualCluster\nname: vision\ncells: [{level: node, count: 2}]\n"
@@ -199,7 +201,9 @@ async def test_no_more_is_promised_than_the_machines_that_were_found_have(house:
 
     def broken(devices: int) -> list[tuple[str, int, int]]:
         text = f"kind: Queue\nname: a\ndeserved: {{devices: {devices}}}\n---\n{RESEARCH}deserved: {{devices: 4}}\n"
-        found = broken_by(control.world.cluster, control.configured.now, configuration_of(load_document(text)), 10.0)
+        found = broken_guarantees(
+            control.world.cluster, control.configured.now, configuration_of(load_document(text)), 10.0
+        )
         return [(each.level, each.needed, each.available) for each in found if not each.preemptible]
 
     assert broken(4) == [] and broken(5) == [("devices", 9, 8)]

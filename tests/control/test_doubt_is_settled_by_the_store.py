@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from corral.control.control_api import Door
+from corral.control.control_api import ControlApi
 from corral.control.lease import LEASE_SECONDS, Leadership
 from corral.control.loop import Control
 from corral.kernel.errors import CorralError, Unavailable
@@ -129,7 +129,7 @@ async def test_an_engine_that_raises_at_a_start_fails_the_task_and_at_a_stop_is_
     job = await house.submit(short("good"))
     await house.until(job, "running")
     faults += ["stop", "forget"]
-    await house.store.intend(job, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
+    await house.store.add_intent(job, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
     assert (await house.until(job, *ENDED_PHASES)).phase == "stopped"
     async with asyncio.timeout(120):
         while house.engine.ended or faults:
@@ -220,7 +220,7 @@ async def test_a_control_that_was_deposed_ends_without_another_write(house: Hous
     usurper = await house._store("control")
     lease = await usurper.lead(Leadership(usurper)._holder, takeover=lambda holder: True)
     assert lease is not None
-    await house.store.intend(job, IntentKind.STOP, {}, actor="ada", at=1.0)
+    await house.store.add_intent(job, IntentKind.STOP, {}, actor="ada", at=1.0)
     assert house._running is not None
     with pytest.raises(BaseExceptionGroup) as caught:
         async with asyncio.timeout(120):
@@ -259,10 +259,10 @@ async def test_a_control_without_a_store_to_lead_in_says_so_only_once_it_may(hou
 
 async def test_nothing_is_answered_from_a_world_that_is_being_read_again(house: House) -> None:
     control = await house.begin()
-    door = Asked(Door(control, house.folder / "unused.sock"))
+    control_client = Asked(ControlApi(control, house.folder / "unused.sock"))
     job = await house.submit(short("before", replicas=1, devices=1))
     await house.until(job, "running")
-    assert await door.ask("/overview/line") is not None
+    assert await control_client.request("/overview/line") is not None
     load, reading, go_on = house.control_store.load_live, asyncio.Event(), asyncio.Event()
 
     async def slow() -> list[LiveJob]:
@@ -276,8 +276,8 @@ async def test_nothing_is_answered_from_a_world_that_is_being_read_again(house: 
     async with house.patience():
         await reading.wait()
     with pytest.raises(CorralError) as refused:
-        await door.ask("/overview/line")
+        await control_client.request("/overview/line")
     assert refused.value.code == "control-starting"
     go_on.set()
     await house.until(after, "running")
-    assert await door.ask("/overview/line") is not None
+    assert await control_client.request("/overview/line") is not None

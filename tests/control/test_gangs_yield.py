@@ -69,7 +69,7 @@ async def running(house: House, name: str, **fields: Any) -> JobId:
 
 
 async def wish(house: House, job: JobId, kind: IntentKind) -> None:
-    await house.store.intend(job, kind, {}, actor="ada", at=house.clock.now())
+    await house.store.add_intent(job, kind, {}, actor="ada", at=house.clock.now())
 
 
 async def test_a_gang_of_higher_priority_takes_the_place_of_a_lower_one_against_a_receipt(house: House) -> None:

@@ -84,7 +84,7 @@ async def test_a_preemptor_that_is_stopped_leaves_nothing_kept(house: House) -> 
     owner = await house.submit(short("owner", devices=4, queue="prod"))
     await house.until(guests, "stopping")
     assert _states(house)[owner] == "Preempting"
-    await house.store.intend(owner, IntentKind.STOP, {}, actor="root", at=house.clock.now())
+    await house.store.add_intent(owner, IntentKind.STOP, {}, actor="root", at=house.clock.now())
     await house.until(owner, "stopped")
     assert owner not in _states(house)
 

@@ -11,7 +11,7 @@ import httpx2
 import msgspec
 import pytest_asyncio
 
-from corral.control.control_api import Door
+from corral.control.control_api import ControlApi
 from corral.kernel.ids import JobId
 from corral.model.cordons import Cordon, Drain
 from corral.model.store_writes import IntentKind
@@ -26,11 +26,11 @@ RAW_ID = re.compile(r"\b[0-9][0-9a-z]{12}\b")
 class Asked:
     """Control's API without the socket."""
 
-    def __init__(self, door: Door) -> None:
-        transport = httpx2.ASGITransport(app=door._application())
+    def __init__(self, api: ControlApi) -> None:
+        transport = httpx2.ASGITransport(app=api._application())
         self._client = httpx2.AsyncClient(transport=transport, base_url="http://control")
 
-    async def ask(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None) -> Any:
         if body is None:
             return (await self._client.get(path)).json()
         return (await self._client.post(path, content=msgspec.json.encode(body))).json()
@@ -47,8 +47,8 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 @pytest_asyncio.fixture
 async def service(house: House, tmp_path: Path) -> Service:
     await house.begin()
-    door = Asked(Door(house.control, tmp_path / "unused.sock"))
-    return Service(house.store, key=b"k" * 32, clock=house.clock, door=door)
+    control_client = Asked(ControlApi(house.control, tmp_path / "unused.sock"))
+    return Service(house.store, key=b"k" * 32, clock=house.clock, control=control_client)
 
 
 def well_said(*messages: str) -> None:
@@ -102,7 +102,7 @@ async def test_who_waits_behind_another_reads_its_name_everywhere(house: House, 
 async def test_a_suspended_job_is_told_by_whom_as_they_are_called(house: House, service: Service) -> None:
     job = await house.submit(short("pauses", devices=1), user="ada")
     await house.until(job, "running")
-    await house.store.intend(job, IntentKind.SUSPEND, {}, actor="ada", at=house.clock.now())
+    await house.store.add_intent(job, IntentKind.SUSPEND, {}, actor="ada", at=house.clock.now())
     assert await receipt_of(house, job) == "The job was suspended by ada."
     kinds = {event.kind: event.message for event in await house.store.events(0, 500, job)}
     assert kinds["job.suspended"] == "the job was suspended by ada"

@@ -47,7 +47,7 @@ async def test_a_gang_starts_whole_or_waits_with_its_reason(house: House) -> Non
     assert "4" in record.summary.waiting.message
     assert not any(attempt.startswith(second) for attempt in house.engine.started)
 
-    await house.store.intend(first, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
+    await house.store.add_intent(first, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
     assert (await house.until(first, *ENDED_PHASES)).phase == "stopped"
     await house.until(second, "running")
     assert sum(attempt.startswith(second) for attempt in house.engine.started) == 4
@@ -79,7 +79,7 @@ async def test_a_restart_that_was_carried_out_is_not_carried_out_again_by_the_ne
     await house.begin()
     job = await house.submit(short("twice", end_with=0))
     await house.until(job, *ENDED_PHASES)
-    await house.store.intend(job, IntentKind.RESTART, {}, actor="ada", at=house.clock.now())
+    await house.store.add_intent(job, IntentKind.RESTART, {}, actor="ada", at=house.clock.now())
     async with house.patience():
         while len(house.engine.started) < 2:
             await house.store.wakeup.wait(0.05)
@@ -153,10 +153,10 @@ async def test_a_scaled_job_gains_and_loses_tasks_while_it_runs(house: House) ->
     job = await house.submit(text)
     await house.until(job, "running")
     assert len(house.engine.running) == 4
-    await house.store.intend(job, IntentKind.SCALE, {"role": "worker", "replicas": 2}, actor="ada", at=1.0)
+    await house.store.add_intent(job, IntentKind.SCALE, {"role": "worker", "replicas": 2}, actor="ada", at=1.0)
     while len(house.engine.running) != 2:
         await house.store.wakeup.wait(0.05)
-    await house.store.intend(job, IntentKind.SCALE, {"role": "worker", "replicas": 3}, actor="ada", at=1.0)
+    await house.store.add_intent(job, IntentKind.SCALE, {"role": "worker", "replicas": 3}, actor="ada", at=1.0)
     while len(house.engine.running) != 3:
         await house.store.wakeup.wait(0.05)
     assert all(most == 1 for most in house.engine.most_instances.values())

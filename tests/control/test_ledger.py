@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from corral.control.core.lending_ledger import HEARTBEAT_SECONDS, Ledger
-from corral.control.core.pending_writes import Draft
+from corral.control.core.pending_writes import PendingWrites
 from corral.model.configuration import canonical
 from corral.model.document_revisions import DocumentChange
 from corral.model.receipts import LedgerEntry, ledger_view
@@ -17,38 +17,38 @@ from tests.control.harness import House, PaperEngine, short
 PAIR = ("a", "b")
 
 
-def stored(draft: Draft) -> list[LedgerEntry]:
-    return list(draft.ledger.values())
+def stored(pending: PendingWrites) -> list[LedgerEntry]:
+    return list(pending.ledger.values())
 
 
 def test_device_seconds_are_added_up_at_every_change() -> None:
-    ledger, draft = Ledger(), Draft()
-    ledger.fold(draft, {PAIR: 4000}, 100.0)
-    ledger.fold(draft, {PAIR: 1000}, 110.0)
-    ledger.fold(draft, {}, 120.0)
-    (entry,) = stored(draft)
+    ledger, pending = Ledger(), PendingWrites()
+    ledger.fold(pending, {PAIR: 4000}, 100.0)
+    ledger.fold(pending, {PAIR: 1000}, 110.0)
+    ledger.fold(pending, {}, 120.0)
+    (entry,) = stored(pending)
     assert (entry.device_seconds, entry.device_millis, entry.since) == (50.0, 0, 100.0)
     assert not ledger.running
-    ledger.fold(draft, {PAIR: 2000}, 1000.0)
-    assert draft.ledger[PAIR].until(1010.0) == pytest.approx(70.0)
+    ledger.fold(pending, {PAIR: 2000}, 1000.0)
+    assert pending.ledger[PAIR].until(1010.0) == pytest.approx(70.0)
 
 
 def test_half_a_device_for_an_hour_is_half_a_device_hour() -> None:
-    ledger, draft = Ledger(), Draft()
-    ledger.fold(draft, {PAIR: 500}, 0.0)
-    ledger.fold(draft, {PAIR: 1500}, 3600.0)
-    (line,) = ledger_view("a", stored(draft), 3600.0).lent
+    ledger, pending = Ledger(), PendingWrites()
+    ledger.fold(pending, {PAIR: 500}, 0.0)
+    ledger.fold(pending, {PAIR: 1500}, 3600.0)
+    (line,) = ledger_view("a", stored(pending), 3600.0).lent
     assert (line.device_seconds / 3600, line.devices) == (0.5, 1.5)
-    ledger.fold(draft, {PAIR: 2000}, 7200.0)
-    (line,) = ledger_view("b", stored(draft), 10_800.0).borrowed
+    ledger.fold(pending, {PAIR: 2000}, 7200.0)
+    (line,) = ledger_view("b", stored(pending), 10_800.0).borrowed
     assert (line.device_seconds / 3600, line.devices) == (4.0, 2)
     assert isinstance(line.devices, int), "whole devices are shown as whole numbers"
 
 
 def test_nothing_is_written_while_nothing_changes_but_a_heartbeat() -> None:
     ledger = Ledger()
-    ledger.fold(Draft(), {PAIR: 4000}, 100.0)
-    quiet = Draft()
+    ledger.fold(PendingWrites(), {PAIR: 4000}, 100.0)
+    quiet = PendingWrites()
     ledger.fold(quiet, {PAIR: 4000}, 100.0 + HEARTBEAT_SECONDS - 1)
     assert quiet.empty
     ledger.fold(quiet, {PAIR: 4000}, 100.0 + HEARTBEAT_SECONDS)
@@ -57,10 +57,10 @@ def test_nothing_is_written_while_nothing_changes_but_a_heartbeat() -> None:
 
 def test_a_loan_that_went_on_while_no_control_ran_is_counted_and_one_that_ended_is_not_guessed() -> None:
     found = [LedgerEntry("a", "b", 10.0, 4000, 0.0, 100.0), LedgerEntry("a", "c", 10.0, 4000, 0.0, 100.0)]
-    ledger, draft = Ledger(found), Draft()
-    ledger.fold(draft, {("a", "b"): 3000}, 200.0)
-    assert draft.ledger["a", "b"].device_seconds == 10.0 + 3 * 100
-    assert (draft.ledger["a", "c"].device_seconds, draft.ledger["a", "c"].device_millis) == (10.0, 0)
+    ledger, pending = Ledger(found), PendingWrites()
+    ledger.fold(pending, {("a", "b"): 3000}, 200.0)
+    assert pending.ledger["a", "b"].device_seconds == 10.0 + 3 * 100
+    assert (pending.ledger["a", "c"].device_seconds, pending.ledger["a", "c"].device_millis) == (10.0, 0)
 
 
 def test_a_queue_sees_both_sides_of_its_account() -> None:

@@ -13,7 +13,7 @@ import pytest_asyncio
 from starlette.applications import Starlette
 
 from corral.api.log_reader import follow_source
-from corral.control.log_api import LogDoor
+from corral.control.log_api import LogApi
 from corral.kernel.errors import NotFound, Unavailable
 from corral.kernel.ids import JobId, attempt_id
 from corral.model.accounts import User
@@ -25,7 +25,7 @@ from corral.service.logs.log_source import Logs, SharedLogs
 from corral.service.service import Service
 from corral.service.task_access import TaskLog
 from corral.storage.log_files import LogStore
-from corral.storage.log_sources import LogShelf
+from corral.storage.log_sources import LogSources
 from tests.control.harness import House, short
 from tests.control.test_gangs_yield import wish
 
@@ -68,7 +68,7 @@ class Tasks:
 
 async def of_the_leader(disk: LogStore, path: str) -> tuple[Mapping[str, str], bytes]:
     """The leader machine's answer to another machine that asks for one of its logs."""
-    transport = httpx2.ASGITransport(app=Starlette(routes=[LogDoor(LogShelf(disk)).route()]))
+    transport = httpx2.ASGITransport(app=Starlette(routes=[LogApi(LogSources(disk)).route()]))
     async with httpx2.AsyncClient(transport=transport, base_url="http://control") as client:
         answer = await client.get(path)
         return answer.headers, answer.content
@@ -81,7 +81,7 @@ async def tasks(house: House, tmp_path: Path, request: pytest.FixtureRequest) ->
     disk.open()
     own.open()
     there = SharedLogs(own, None, lambda path: of_the_leader(disk, path))
-    made = Tasks(house, disk, LogShelf(disk) if request.param == "on this machine" else there)
+    made = Tasks(house, disk, LogSources(disk) if request.param == "on this machine" else there)
     yield made
     await made.service.close()
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from corral.api.log_reader import follow_source, read_source
-from corral.control.log_api import LogDoor
+from corral.control.log_api import LogApi
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.kernel.ids import AttemptId
 from corral.service.logs.log_source import LeadersLog, SharedLogs
@@ -37,7 +37,7 @@ class Leading:
         self.asked += 1
         if self.machine is None:
             raise Unavailable("no-control", "Nobody leads.")
-        routes = [LogDoor(self.machine.shelf).route()]
+        routes = [LogApi(self.machine.shelf).route()]
         transport = httpx2.ASGITransport(app=Starlette(routes=routes, exception_handlers={CorralError: refusal}))
         async with httpx2.AsyncClient(transport=transport, base_url="http://control") as client:
             answer = await client.get(path)

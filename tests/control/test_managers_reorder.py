@@ -17,7 +17,7 @@ async def order(house: House, job: JobId, place: str, before: JobId | None = Non
     data: dict[str, object] = {"place": place}
     if before is not None:
         data["before"] = before
-    await house.store.intend(job, IntentKind.ORDER, data, actor="lead", at=house.clock.now())
+    await house.store.add_intent(job, IntentKind.ORDER, data, actor="lead", at=house.clock.now())
 
 
 async def full(house: House) -> tuple[JobId, list[JobId]]:

@@ -144,7 +144,7 @@ async def test_a_removed_job_is_not_submitted_again(bridged: Bridged) -> None:
     attempt = await bridged.until(lambda: next(iter(bridged.house.engine.running), None))
     bridged.house.engine.end(attempt, 0)
     await bridged.until(lambda: bridged.status(uid).get("phase") == "succeeded")
-    await bridged.house.store.intend(job, IntentKind.DELETE, actor="ada", at=1.0)
+    await bridged.house.store.add_intent(job, IntentKind.DELETE, actor="ada", at=1.0)
     bridged.objects.scale(uid, 2)
     await bridged.quiet()
     assert bridged.status(uid)["jobId"] == job
@@ -157,7 +157,7 @@ async def test_a_job_that_rests_and_is_restarted_is_followed(bridged: Bridged) -
     bridged.house.engine.end(await bridged.until(lambda: next(iter(bridged.house.engine.running), None)), 3)
     await bridged.until(lambda: bridged.status(uid).get("phase") == "failed")
     assert bridged.status(uid)["exit"]["code"] == 3
-    await bridged.house.store.intend(job, IntentKind.RESTART, actor="ada", at=1.0)
+    await bridged.house.store.add_intent(job, IntentKind.RESTART, actor="ada", at=1.0)
     await bridged.until(lambda: bridged.status(uid).get("phase") == "running")
     assert bridged.status(uid)["attempt"] == 1
     assert "exit" not in bridged.status(uid)

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from msgspec import structs
 
-from corral.control.control_api import Door
+from corral.control.control_api import ControlApi
 from corral.devices.described import described_inventory
 from corral.kernel.ids import JobId
 from corral.model.configuration import canonical
@@ -56,8 +56,8 @@ async def configured(house: House, text: str) -> Service:
     changes = [DocumentChange(*identity(each), canonical(each)) for each in load_document(text)]
     await house.store.put_documents(changes, actor="root", at=1.0)
     await house.begin()
-    door = Asked(Door(house.control, house.folder / "unused.sock"))
-    return Service(house.store, key=b"k" * 32, clock=house.clock, door=door)
+    control_client = Asked(ControlApi(house.control, house.folder / "unused.sock"))
+    return Service(house.store, key=b"k" * 32, clock=house.clock, control=control_client)
 
 
 def job(name: str, devices: object = 0.5, replicas: int = 1, **more: Any) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.core.pending_writes import Draft
-from corral.control.core.usage_history import Past
+from corral.control.core.pending_writes import PendingWrites
+from corral.control.core.usage_history import UsageHistory
 from corral.control.initial_configuration import seed
 from corral.control.loop import Control
 from corral.kernel.ids import AttemptId, JobId
@@ -116,21 +116,21 @@ async def test_an_account_that_is_made_again_under_a_name_has_no_past(house: Hou
 
 
 def test_the_past_of_a_user_is_written_when_it_changes_and_forgotten_when_nothing_is_left_of_it() -> None:
-    past, queues = Past(), QueueTree()
+    usage_history, queues = UsageHistory(), QueueTree()
     queues.remember("default", "ada", 10.0)
     queues.charge("default", "ada", (), [4000, 0, 0])
-    past.fold(draft := Draft(), queues, 10.0)
-    assert not draft.empty and list(draft.user_usage) == [("default", "ada")]
+    usage_history.fold(pending := PendingWrites(), queues, 10.0)
+    assert not pending.empty and list(pending.user_usage) == [("default", "ada")]
     queues.remember("default", "ada", 5000.0)
     queues.charge("default", "ada", (), [4000, 0, 0], -1)
-    past.fold(draft := Draft(), queues, 5000.0)
-    (usage,) = draft.batch(()).user_usage
+    usage_history.fold(pending := PendingWrites(), queues, 5000.0)
+    (usage,) = pending.batch(()).user_usage
     again = QueueTree()
     again.users.recall([usage])
-    Past(of_users=[usage]).fold(draft := Draft(), again, 6000.0)
-    assert draft.empty, "what was read is not written again"
-    Past(of_users=[usage]).fold(draft := Draft(), again, 90 * 86_400.0)
-    assert draft.batch(()).user_usage_forgotten == (("default", "ada"),)
+    UsageHistory(of_users=[usage]).fold(pending := PendingWrites(), again, 6000.0)
+    assert pending.empty, "what was read is not written again"
+    UsageHistory(of_users=[usage]).fold(pending := PendingWrites(), again, 90 * 86_400.0)
+    assert pending.batch(()).user_usage_forgotten == (("default", "ada"),)
     assert list(again.users.usages()) == []
 
 
@@ -139,29 +139,29 @@ def tree(*half_lives: float) -> QueueTree:
 
 
 def test_a_past_is_written_when_it_changes_and_forgotten_with_its_half_life() -> None:
-    past, queues = Past(), tree(100.0, 100.0)
-    past.fold(quiet := Draft(), queues, 0.0)
+    usage_history, queues = UsageHistory(), tree(100.0, 100.0)
+    usage_history.fold(quiet := PendingWrites(), queues, 0.0)
     assert quiet.empty
     queues.charge("a", "", (), [4000, 0, 0])
     queues.remember("a", "", 50.0)
-    past.fold(draft := Draft(), queues, 50.0)
-    usage = draft.usage["a"]
-    assert usage is not None and usage == queues.past_use(queues.find("a")) and list(draft.usage) == ["a"]
-    past.fold(quiet, queues, 50.0)
-    again = Past([usage])
+    usage_history.fold(pending := PendingWrites(), queues, 50.0)
+    usage = pending.usage["a"]
+    assert usage is not None and usage == queues.past_use(queues.find("a")) and list(pending.usage) == ["a"]
+    usage_history.fold(quiet, queues, 50.0)
+    again = UsageHistory([usage])
     queues = tree(100.0, 100.0)
     queues.recall([usage])
     again.fold(quiet, queues, 50.0)
     assert quiet.empty, "what was read is not written again"
-    again.fold(draft := Draft(), tree(0.0, 100.0), 50.0)
-    assert draft.usage == {"a": None} and not draft.empty
-    batch = draft.batch(())
+    again.fold(pending := PendingWrites(), tree(0.0, 100.0), 50.0)
+    assert pending.usage == {"a": None} and not pending.empty
+    batch = pending.batch(())
     assert (batch.usage, batch.usage_forgotten) == ((), ("a",))
 
 
 def test_what_a_queue_no_longer_counts_is_written_too() -> None:
     usage = QueueUsage("a", 50.0, {"devices": 2000.0, "devices/A100": 2000.0})
-    past, queues = Past([usage]), tree(100.0, 100.0)
+    usage_history, queues = UsageHistory([usage]), tree(100.0, 100.0)
     queues.recall([usage])
-    past.fold(draft := Draft(), queues, 50.0)
-    assert draft.usage == {"a": QueueUsage("a", 50.0, {"devices": 2000.0})}
+    usage_history.fold(pending := PendingWrites(), queues, 50.0)
+    assert pending.usage == {"a": QueueUsage("a", 50.0, {"devices": 2000.0})}

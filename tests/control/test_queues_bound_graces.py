@@ -81,6 +81,6 @@ async def test_a_job_that_says_no_grace_gets_that_of_the_server(house: House) ->
     assert isinstance(engine, Engine)
     for job, wanted in ((silent, 11.0), (says, 30.0)):
         await house.until(job, "running")
-        await house.store.intend(job, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
+        await house.store.add_intent(job, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
         await house.until(job, "stopped")
         assert engine.graces[-1] == wanted

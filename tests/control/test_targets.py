@@ -81,9 +81,9 @@ async def test_targets_follow_an_elastic_job_down_and_up_again_and_over_a_restar
     await house.abandon()
     await house.begin()
     assert targets(await service.job(ADA, job)) == targets(shrunk)
-    await house.store.intend(other, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
+    await house.store.add_intent(other, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
     await shown_with(house, service, job, 8)
-    await house.store.intend(job, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
+    await house.store.add_intent(job, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
     await house.until(job, "stopped")
     ended = await service.job(ADA, job)
     assert targets(ended) == {} and ended.status.placements == {}

@@ -45,7 +45,7 @@ async def test_a_stop_reaches_the_engine_that_has_the_task(house: House) -> None
     for job in jobs:
         await house.until(job, "running")
     for job in jobs:
-        await house.store.intend(job, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
+        await house.store.add_intent(job, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
     for job in jobs:
         assert (await house.until(job, *ENDED_PHASES)).phase == "stopped"
     assert len(house.engine.stopped) == len(house.other_engines[0].stopped) == 1

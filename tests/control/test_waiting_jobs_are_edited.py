@@ -18,7 +18,7 @@ from tests.control.harness import House, short
 
 
 async def edit(house: House, job: JobId, **terms: Any) -> None:
-    await house.store.intend(job, IntentKind.EDIT, terms, actor="ada", at=house.clock.now())
+    await house.store.add_intent(job, IntentKind.EDIT, terms, actor="ada", at=house.clock.now())
 
 
 async def full(house: House, *names: str, **more: Any) -> tuple[JobId, list[JobId]]:
@@ -105,7 +105,7 @@ async def test_another_queue_has_room_at_once_and_the_turn_of_the_old_one_is_for
     await house.begin()
     job = await house.submit(short("one", devices=4, queue="narrow"))
     await house.explained(job)
-    await house.store.intend(job, IntentKind.ORDER, {"place": "first"}, actor="lead", at=house.clock.now())
+    await house.store.add_intent(job, IntentKind.ORDER, {"place": "first"}, actor="lead", at=house.clock.now())
     await house.when(job, lambda record: record.run.turn != 0)
     await edit(house, job, queue="wide")
     record = await house.until(job, "running")
@@ -128,12 +128,12 @@ async def test_a_job_that_has_begun_keeps_its_terms_and_says_so(house: House) ->
 async def test_a_suspended_job_is_edited_and_goes_on_with_its_new_terms(house: House) -> None:
     await house.begin()
     holder, waiting = await full(house, "one", "two")
-    await house.store.intend(waiting[1], IntentKind.SUSPEND, actor="ada", at=house.clock.now())
+    await house.store.add_intent(waiting[1], IntentKind.SUSPEND, actor="ada", at=house.clock.now())
     await house.when(waiting[1], lambda record: record.run.suspended)
     await edit(house, waiting[1], priority="prod")
     record = await house.when(waiting[1], lambda record: record.priority == 100)
     assert record.run.suspended and not house.control.world.queue.waiting(waiting[1])
-    await house.store.intend(waiting[1], IntentKind.RESUME, actor="ada", at=house.clock.now())
+    await house.store.add_intent(waiting[1], IntentKind.RESUME, actor="ada", at=house.clock.now())
     await house.when(waiting[1], lambda record: not record.run.suspended)
     assert await starts(house, holder, waiting) == ["two", "one"]
 
@@ -157,7 +157,7 @@ async def test_terms_that_were_judged_in_another_queue_are_not_carried_out(house
     await edit(house, job, queue="wide", judged=judged)
     await edit(house, job, priority="100", judged=judged)
     order = {"place": "first", "queue": "vision"}
-    await house.store.intend(job, IntentKind.ORDER, order, actor="ann", at=house.clock.now())
+    await house.store.add_intent(job, IntentKind.ORDER, order, actor="ann", at=house.clock.now())
     async with house.patience():
         while "job.order-refused" not in (kinds := [kind for kind, _ in await told(house, job)]):
             await house.store.wakeup.wait(0.05)

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from corral.control.control_api import Door
+from corral.control.control_api import ControlApi
 from corral.control.core.world import World
 from corral.control.loop import Control
 from corral.control.scheduler_views import Views
@@ -29,11 +29,11 @@ ROOT = Actor("root", role="admin", token_id="t-root")
 class Asked:
     """Control's API without the socket."""
 
-    def __init__(self, door: Door) -> None:
-        transport = httpx2.ASGITransport(app=door._application())
+    def __init__(self, api: ControlApi) -> None:
+        transport = httpx2.ASGITransport(app=api._application())
         self._client = httpx2.AsyncClient(transport=transport, base_url="http://control")
 
-    async def ask(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None) -> Any:
         answer = await self._client.get(path)
         said = answer.json()
         if answer.status_code >= 400:
@@ -53,8 +53,8 @@ async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 @pytest_asyncio.fixture
 async def service(house: House, tmp_path: Path) -> Service:
     await house.begin()
-    door = Asked(Door(house.control, tmp_path / "unused.sock"))
-    return Service(house.store, key=b"k" * 32, clock=house.clock, door=door)
+    control_client = Asked(ControlApi(house.control, tmp_path / "unused.sock"))
+    return Service(house.store, key=b"k" * 32, clock=house.clock, control=control_client)
 
 
 async def test_who_waits_and_who_holds_what_is_shown_as_it_is(house: House, service: Service) -> None:

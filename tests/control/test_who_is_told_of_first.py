@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.control.core.task_retries import Retrying
+from corral.control.core.task_retries import TaskRetries
 from corral.kernel.ids import TaskKey
 from corral.launcher import NEVER_RAN_ALARM
 from corral.model.runs import Retries, TaskRun
@@ -20,7 +20,7 @@ def waiting(key: TaskKey, at: float, unstarted: int = 0) -> TaskRun:
 
 
 def test_a_task_that_never_ran_comes_before_one_that_is_due_sooner() -> None:
-    found = Retrying({KEYS[0]: waiting(KEYS[0], 1.0), KEYS[1]: waiting(KEYS[1], 9.0, NEVER_RAN_ALARM)})
+    found = TaskRetries({KEYS[0]: waiting(KEYS[0], 1.0), KEYS[1]: waiting(KEYS[1], 9.0, NEVER_RAN_ALARM)})
     assert found.first() == KEYS[1]
     found.change(KEYS[1], None)
     assert found.first() == KEYS[0]
@@ -30,7 +30,7 @@ def test_a_task_that_never_ran_comes_before_one_that_is_due_sooner() -> None:
 def test_it_is_always_the_most_urgent_of_those_that_wait_and_what_is_kept_is_bounded(
     changes: list[tuple[TaskKey, tuple[int, bool] | None]],
 ) -> None:
-    found, tasks = Retrying(), dict[TaskKey, TaskRun]()
+    found, tasks = TaskRetries(), dict[TaskKey, TaskRun]()
     for key, change in changes * 9:
         tasks.pop(key, None)
         if change is not None:

@@ -17,7 +17,7 @@ from corral.service.actor import Actor
 from corral.service.service import Service
 from corral.storage.code_archives import BlobStore
 from corral.storage.log_files import LogStore
-from corral.storage.log_sources import LogShelf
+from corral.storage.log_sources import LogSources
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
 
@@ -28,13 +28,13 @@ ROOT = Actor("root", "admin", token_id="t-root")
 KEY = b"k" * 32
 
 
-class Door:
+class FakeControl:
     """A stand-in for control: answers by path, or is unavailable."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
 
-    async def ask(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None) -> Any:
         if path not in self.answers:
             raise Unavailable("no-control", "nobody there")
         return self.answers[path]
@@ -53,8 +53,8 @@ async def store(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-def door() -> Door:
-    return Door()
+def fake_control() -> FakeControl:
+    return FakeControl()
 
 
 @pytest.fixture
@@ -66,11 +66,11 @@ def logs(tmp_path: Path) -> LogStore:
 
 @pytest.fixture
 async def service(
-    store: Store, clock: VirtualClock, door: Door, logs: LogStore, tmp_path: Path
+    store: Store, clock: VirtualClock, fake_control: FakeControl, logs: LogStore, tmp_path: Path
 ) -> AsyncIterator[Service]:
     blobs = BlobStore(tmp_path / "code")
     blobs.open()
-    made = Service(store, key=KEY, clock=clock, door=door, blobs=blobs, logs=LogShelf(logs))
+    made = Service(store, key=KEY, clock=clock, control=fake_control, blobs=blobs, logs=LogSources(logs))
     for name, role in (("ann", "user"), ("bob", "user"), ("root", "admin")):
         await store.add_user(User(name, role, created_at=START))
     yield made

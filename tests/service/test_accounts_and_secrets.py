@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
-from corral.service.secret_box import Sealer, rotate_key
+from corral.service.secret_box import SecretBox, rotate_key
 from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, BOB, KEY, ROOT, job_text
@@ -61,7 +61,7 @@ async def test_a_secret_is_sealed_and_its_value_never_returned(service: Service,
     assert await service.secrets(BOB) == []
     sealed = (await store.secrets("user:ann"))["KEY"]
     assert "value" not in sealed
-    assert Sealer(KEY).open("user:ann", "KEY", sealed) == "value"
+    assert SecretBox(KEY).open("user:ann", "KEY", sealed) == "value"
     with pytest.raises(NotFound):
         await service.delete_secret(BOB, "KEY")
     await service.delete_secret(ANN, "KEY")
@@ -72,18 +72,18 @@ async def test_a_secret_is_sealed_and_its_value_never_returned(service: Service,
 
 
 def test_a_sealed_value_cannot_be_moved_changed_or_opened_with_another_key() -> None:
-    sealed = Sealer(KEY).seal("user:ann", "KEY", "value")
-    assert Sealer(KEY).seal("user:ann", "KEY", "value") != sealed
+    sealed = SecretBox(KEY).seal("user:ann", "KEY", "value")
+    assert SecretBox(KEY).seal("user:ann", "KEY", "value") != sealed
     for owner, name, text in (
         ("user:bob", "KEY", sealed),
         ("user:ann", "OTHER", sealed),
         ("user:ann", "KEY", sealed[:-3] + "AA="),
     ):
         with pytest.raises(Conflict) as refused:
-            Sealer(KEY).open(owner, name, text)
+            SecretBox(KEY).open(owner, name, text)
         assert "value" not in refused.value.message
     with pytest.raises(Conflict) as refused:
-        Sealer(b"x" * 32).open("user:ann", "KEY", sealed)
+        SecretBox(b"x" * 32).open("user:ann", "KEY", sealed)
     assert refused.value.code == "sealed-with-another-key"
 
 
@@ -96,7 +96,7 @@ async def test_rotation_seals_everything_anew_and_finishes_when_it_was_cut_short
         await service.put_secret(ANN, name, f"value {name}")
     half = base64.b64encode(b"n" * 32)
     (tmp_path / "key.new").write_bytes(half)
-    moved = Sealer(b"n" * 32).seal("user:ann", "A", "value A")
+    moved = SecretBox(b"n" * 32).seal("user:ann", "A", "value A")
     await store.put_secret("user:ann", "A", moved, 0)
     assert await rotate_key(store, file) == 2
     assert file.read_bytes() == half and not (tmp_path / "key.new").exists()
@@ -104,7 +104,7 @@ async def test_rotation_seals_everything_anew_and_finishes_when_it_was_cut_short
     new = base64.b64decode(file.read_bytes())
     assert new != b"n" * 32 and file.stat().st_mode & 0o777 == 0o600
     sealed = await store.secrets("user:ann")
-    assert {name: Sealer(new).open("user:ann", name, text) for name, text in sealed.items()} == {
+    assert {name: SecretBox(new).open("user:ann", name, text) for name, text in sealed.items()} == {
         "A": "value A",
         "B": "value B",
     }

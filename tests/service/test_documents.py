@@ -12,7 +12,7 @@ from corral.model.document_revisions import Applied
 from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.store import Store
-from tests.service.conftest import ANN, ROOT, Door, job_text
+from tests.service.conftest import ANN, ROOT, FakeControl, job_text
 
 RESEARCH = "kind: Queue\nname: research\ndeserved: {devices: 4}\n"
 CLUSTER = "kind: Cluster\nnode: {devices: 4}\nnodes: [node1, node2]\n"
@@ -27,10 +27,10 @@ SHRINKS = {
 
 
 @pytest.fixture(autouse=True)
-def control(door: Door) -> Door:
+def control(fake_control: FakeControl) -> FakeControl:
     """A control that finds no broken guarantee."""
-    door.answers["/configuration/check"] = []
-    return door
+    fake_control.answers["/configuration/check"] = []
+    return fake_control
 
 
 async def _apply(service: Service, text: str, **terms: Any) -> list[tuple[str, int]]:
@@ -83,9 +83,9 @@ async def test_a_dry_run_shows_the_difference_and_stores_nothing(service: Servic
     assert (await service.document(ANN, "queue", "research")).revision == 1
 
 
-async def test_a_comparison_asks_nobody_whether_it_may_be(service: Service, door: Door) -> None:
+async def test_a_comparison_asks_nobody_whether_it_may_be(service: Service, fake_control: FakeControl) -> None:
     await _apply(service, RESEARCH)
-    door.answers.clear()
+    fake_control.answers.clear()
     compared = await service.compare_documents(ANN, RESEARCH.replace("4", "5"))
     assert compared.documents[0].diff.startswith("--- Queue/research revision 1\n+++ Queue/research\n")
 
@@ -163,9 +163,11 @@ async def test_a_smaller_cluster_must_still_hold_what_was_promised(service: Serv
     assert (await service.document(ANN, "cluster", "local")).revision == 1
 
 
-async def test_a_guarantee_of_running_jobs_is_broken_only_when_that_is_said(service: Service, door: Door) -> None:
+async def test_a_guarantee_of_running_jobs_is_broken_only_when_that_is_said(
+    service: Service, fake_control: FakeControl
+) -> None:
     await _apply(service, RESEARCH)
-    door.answers["/configuration/check"] = [SHRINKS]
+    fake_control.answers["/configuration/check"] = [SHRINKS]
     smaller = RESEARCH.replace("4", "2")
     error = await _refused(service.apply_documents(ROOT, smaller))
     assert error.code == "guarantee-broken" and "hold 4 devices" in error.message and "--preempt" in error.message
@@ -174,8 +176,8 @@ async def test_a_guarantee_of_running_jobs_is_broken_only_when_that_is_said(serv
     assert applied.findings[0].available == 2 and _done(applied) == [("changed", 2)]
 
 
-async def test_without_control_nothing_is_changed(service: Service, door: Door) -> None:
-    door.answers.clear()
+async def test_without_control_nothing_is_changed(service: Service, fake_control: FakeControl) -> None:
+    fake_control.answers.clear()
     assert isinstance(await _refused(service.apply_documents(ROOT, RESEARCH)), Unavailable)
     assert (await service.documents(ANN)).items == []
 

@@ -17,7 +17,7 @@ from corral.service.actor import Actor
 from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.store import Store
-from tests.service.conftest import ANN, BOB, ROOT, Door, job_text
+from tests.service.conftest import ANN, BOB, ROOT, FakeControl, job_text
 from tests.service.test_jobs import FAILED, _run
 
 
@@ -140,14 +140,14 @@ async def test_a_priority_above_the_ceiling_may_stay_and_go_down(teams: Service,
 
 
 async def test_a_queue_that_makes_the_job_impossible_is_refused_by_its_limit(
-    teams: Service, store: Store, door: Door, machines: list[Node]
+    teams: Service, store: Store, fake_control: FakeControl, machines: list[Node]
 ) -> None:
     await store.put_queues([QueueRecord("default"), QueueRecord("narrow", {"limit": {"devices": "1"}})])
     caller = await ann(teams)
     made = await teams.submit(caller, job_text("wide", devices=2))
     assert made.detail is not None
     said = "The limit of queue narrow is 1 device, and the job needs 2."
-    door.answers["/fit"] = {"binding": {"code": "limit", "message": said, "counts": {}}}
+    fake_control.answers["/fit"] = {"binding": {"code": "limit", "message": said, "counts": {}}}
     with pytest.raises(Conflict, match=r"limit of queue narrow is 1 device.*--wait-for-capacity") as refused:
         await teams.edit(caller, made.detail.id, queue="narrow")
     assert refused.value.code == "impossible-request"
@@ -209,13 +209,13 @@ async def test_a_refused_queue_is_noted_as_the_managers_who_asked_for_it(teams: 
 
 
 async def test_a_guest_that_wants_its_queues_own_cells_is_held_against_them(
-    teams: Service, store: Store, door: Door, machines: list[Node]
+    teams: Service, store: Store, fake_control: FakeControl, machines: list[Node]
 ) -> None:
     caller = await ann(teams)
     made = await teams.submit(caller, job_text("wide", devices=2, more="priority: oppo\n"))
     assert made.detail is not None
     said = "Queue default owns room for 1 of 2 devices."
-    door.answers["/fit"] = {"binding": {"code": "own-cells", "message": said, "counts": {}}}
+    fake_control.answers["/fit"] = {"binding": {"code": "own-cells", "message": said, "counts": {}}}
     with pytest.raises(Conflict, match="owns room for 1") as refused:
         await teams.edit(caller, made.detail.id, priority="test")
     assert refused.value.code == "impossible-request"

@@ -6,12 +6,12 @@ import pytest
 
 from corral.service.service import Service
 from docs.worlds import examples
-from tests.service.conftest import ROOT, Door
+from tests.service.conftest import ROOT, FakeControl
 
 
 @pytest.mark.parametrize("name", examples())
-async def test_an_example_is_applied_and_applied_again(name: str, service: Service, door: Door) -> None:
-    door.answers["/configuration/check"] = []
+async def test_an_example_is_applied_and_applied_again(name: str, service: Service, fake_control: FakeControl) -> None:
+    fake_control.answers["/configuration/check"] = []
     first = await service.apply_documents(ROOT, examples()[name])
     assert {each.action for each in first.documents} == {"created"}
     again = await service.apply_documents(ROOT, examples()[name])

@@ -15,8 +15,8 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from corral.service.mutual_tls import NAME, Kin, make_kin
-from corral.service.tls_acceptor import Acceptor, Gate, uvicorns_terms
+from corral.service.mutual_tls import NAME, TlsFiles, write_tls_files
+from corral.service.tls_acceptor import Acceptor, HandshakeLimit, acceptor_settings
 
 MOST = 3
 
@@ -24,14 +24,14 @@ MOST = 3
 class Counting(uvicorn.Server):
     """uvicorn behind a gate."""
 
-    def __init__(self, config: uvicorn.Config, gate: Gate, seconds: float) -> None:
+    def __init__(self, config: uvicorn.Config, limit: HandshakeLimit, seconds: float) -> None:
         super().__init__(config)
-        self.gate, self.seconds = gate, seconds
+        self.limit, self.seconds = limit, seconds
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup([])
-        terms = uvicorns_terms(self, self.gate.enter, self.gate.hand_on, self.seconds)
-        self.servers += [Acceptor(each, terms) for each in sockets or ()]  # type: ignore[misc]
+        settings = acceptor_settings(self, self.limit.enter, self.limit.hand_on, self.seconds)
+        self.servers += [Acceptor(each, settings) for each in sockets or ()]  # type: ignore[misc]
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -39,14 +39,14 @@ class Counting(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def answering(kin: Kin, gate: Gate, seconds: float = 150.0) -> AsyncIterator[int]:
+async def answering(tls_files: TlsFiles, limit: HandshakeLimit, seconds: float = 150.0) -> AsyncIterator[int]:
     """The port of a server for replicas alone, whose handshakes pass the gate."""
     application = Starlette(routes=[Route("/", lambda _: PlainTextResponse("kin"))])
-    files = {"ssl_certfile": kin.certificate, "ssl_keyfile": kin.key}
+    files = {"ssl_certfile": tls_files.certificate, "ssl_keyfile": tls_files.key}
     config = uvicorn.Config(application, log_config=None, lifespan="off", **files)
     config.load()
-    config.ssl = kin.of_server()
-    server = Counting(config, gate, seconds)
+    config.ssl = tls_files.server_context()
+    server = Counting(config, limit, seconds)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         serving = asyncio.create_task(server.serve([listener]))
         yield listener.getsockname()[1]
@@ -54,22 +54,22 @@ async def answering(kin: Kin, gate: Gate, seconds: float = 150.0) -> AsyncIterat
         await serving
 
 
-async def until(gate: Gate, count: int) -> None:
+async def until(limit: HandshakeLimit, count: int) -> None:
     async with asyncio.timeout(150):
-        while gate.count != count:
+        while limit.count != count:
             await asyncio.sleep(0.01)
 
 
 @pytest.fixture
-def kin(tmp_path: Path) -> Kin:
-    return make_kin(b"k" * 32, tmp_path, "control")
+def tls_files(tmp_path: Path) -> TlsFiles:
+    return write_tls_files(b"k" * 32, tmp_path, "control")
 
 
-async def test_half_handshakes_are_counted_and_those_of_kin_are_not_kept(kin: Kin) -> None:
-    gate = Gate(most=100, most_of_address=MOST)
-    async with answering(kin, gate) as port:
+async def test_half_handshakes_are_counted_and_those_of_kin_are_not_kept(tls_files: TlsFiles) -> None:
+    limit = HandshakeLimit(most=100, most_of_address=MOST)
+    async with answering(tls_files, limit) as port:
         limits = httpx2.Limits(max_connections=2 * MOST)
-        async with httpx2.AsyncClient(verify=kin.of_client(), limits=limits) as client:
+        async with httpx2.AsyncClient(verify=tls_files.client_context(), limits=limits) as client:
 
             async def ask() -> str:
                 answer = await client.get(f"https://127.0.0.1:{port}/", extensions={"sni_hostname": NAME})
@@ -78,29 +78,29 @@ async def test_half_handshakes_are_counted_and_those_of_kin_are_not_kept(kin: Ki
             for _ in range(2 * MOST):  # each holds an open connection
                 assert await ask() == "kin"
             silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST)]
-            await until(gate, MOST)
+            await until(limit, MOST)
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             with contextlib.suppress(ConnectionResetError):
                 assert await reader.read() == b""
-            assert gate.count == MOST
+            assert limit.count == MOST
             assert await ask() == "kin"
             for _, each in (*silent, (reader, writer)):
                 each.close()
-            await until(gate, 0)
+            await until(limit, 0)
 
 
-async def test_a_handshake_that_takes_too_long_ends(kin: Kin) -> None:
-    gate = Gate()
-    async with answering(kin, gate, seconds=0.2) as port:
+async def test_a_handshake_that_takes_too_long_ends(tls_files: TlsFiles) -> None:
+    limit = HandshakeLimit()
+    async with answering(tls_files, limit, seconds=0.2) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         assert await reader.read() == b""
         writer.close()
-        await until(gate, 0)
+        await until(limit, 0)
 
 
 async def test_all_addresses_together_have_a_bound() -> None:
-    gate = Gate(most=2, most_of_address=2)
-    first, second = gate.enter("a"), gate.enter("b")
-    assert first is not None and second is not None and gate.enter("c") is None
+    limit = HandshakeLimit(most=2, most_of_address=2)
+    first, second = limit.enter("a"), limit.enter("b")
+    assert first is not None and second is not None and limit.enter("c") is None
     first.leave()
-    assert gate.enter("c") is not None
+    assert limit.enter("c") is not None

@@ -8,7 +8,7 @@ from corral.kernel.errors import Conflict
 from corral.model.document_revisions import Applied
 from corral.service.service import Service
 from corral.store import Store
-from tests.service.conftest import ANN, ROOT, Door, job_text
+from tests.service.conftest import ANN, ROOT, FakeControl, job_text
 
 HIVED = """
 physicalCluster:
@@ -26,10 +26,10 @@ RESEARCH = "kind: Queue\nname: research\nlimit: {devices: 2}\n"
 
 
 @pytest.fixture(autouse=True)
-def control(door: Door) -> Door:
+def control(fake_control: FakeControl) -> FakeControl:
     """A control that finds no broken guarantee."""
-    door.answers["/configuration/check"] = []
-    return door
+    fake_control.answers["/configuration/check"] = []
+    return fake_control
 
 
 def _queues(applied: Applied) -> dict[str, str]:

@@ -41,7 +41,7 @@ async def remove(store: Store, epoch: int, jobs: list[str]) -> None:
 
 async def opened(service: Service, job: str) -> dict[str, str]:
     sealed = await service.store.secrets(f"job:{job}")
-    return {name: service.sealer.open(f"job:{job}", name, value) for name, value in sealed.items()}
+    return {name: service.secret_box.open(f"job:{job}", name, value) for name, value in sealed.items()}
 
 
 async def test_a_file_is_given_back_byte_for_byte_with_its_parameters(service: Service) -> None:

@@ -24,7 +24,7 @@ from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.storage.log_files import LogStore
 from corral.store import Store
-from tests.service.conftest import ANN, BOB, KEY, ROOT, START, Door, job_text
+from tests.service.conftest import ANN, BOB, KEY, ROOT, START, FakeControl, job_text
 
 ELASTIC = job_text("wide").replace("replicas: 1", "replicas: {min: 1, max: 4}")
 
@@ -179,23 +179,23 @@ async def test_a_job_is_found_by_everybody_under_its_name(service: Service) -> N
 
 
 async def test_a_waiting_job_is_explained_by_control_and_only_by_it(
-    service: Service, door: Door, store: Store, epoch: int
+    service: Service, fake_control: FakeControl, store: Store, epoch: int
 ) -> None:
     job = await _submit(service)
     with pytest.raises(Unavailable):
         await service.explain(ANN, job)
     binding = {"code": "not-enough-devices", "message": "2 of 4 devices are free.", "counts": {"free": 2}}
-    door.answers[f"/explain/{job}"] = {"binding": binding, "others": [], "ahead": 3, "possible": True}
+    fake_control.answers[f"/explain/{job}"] = {"binding": binding, "others": [], "ahead": 3, "possible": True}
     found = await service.explain(ANN, job)
     assert found.message == "2 of 4 devices are free." and found.reasons is not None and found.reasons.ahead == 3
-    door.answers[f"/explain/{job}"] = None
+    fake_control.answers[f"/explain/{job}"] = None
     assert (await service.explain(ANN, job)).reasons is not None
     await _run(store, epoch, job)
     assert "1 of 1" in (await service.explain(ANN, job)).message
 
 
 async def test_a_waiting_job_is_told_when_it_may_start_and_what_would_help(
-    service: Service, door: Door, clock: VirtualClock
+    service: Service, fake_control: FakeControl, clock: VirtualClock
 ) -> None:
     first, job = await _submit(service, job_text("first")), await _submit(service, job_text("second"))
     change = {
@@ -211,7 +211,7 @@ async def test_a_waiting_job_is_told_when_it_may_start_and_what_would_help(
         "at": clock.now() + 90.0,
         "after": [first, "gone"],
     }
-    door.answers[f"/explain/{job}"] = {
+    fake_control.answers[f"/explain/{job}"] = {
         "binding": {"code": "not-enough-devices", "message": f"Behind job {first}.", "counts": {}},
         "outlook": {"estimate": estimate, "changes": [change, other]},
     }

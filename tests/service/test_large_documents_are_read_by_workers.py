@@ -14,7 +14,7 @@ from corral.kernel.errors import InvalidInput, Unavailable
 from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.workers.pool import Workers
-from tests.service.conftest import ANN, ROOT, Door, job_text
+from tests.service.conftest import ANN, ROOT, FakeControl, job_text
 
 RACKS = {"kind": "Cluster", "engine": "local", "racks": {"r[01-20]": {"nodes": "n[0001-0400]"}}}
 QUEUE = json.dumps({"kind": "Queue", "name": "vision"})
@@ -35,9 +35,9 @@ def handed(service: Service, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def test_configuration_that_names_many_nodes_is_worked_out_by_a_worker(
-    service: Service, door: Door, handed: list[str]
+    service: Service, fake_control: FakeControl, handed: list[str]
 ) -> None:
-    door.answers["/configuration/check"] = []
+    fake_control.answers["/configuration/check"] = []
     await service.compare_documents(ROOT, QUEUE)
     assert handed == []
     assert (await service.compare_documents(ROOT, json.dumps(RACKS))).documents[0].action == "created"
@@ -83,4 +83,4 @@ async def test_too_much_at_once_is_put_off_and_too_much_in_all_is_refused(servic
         await service.validate(ANN, large)
     assert (await first).valid
     with pytest.raises(InvalidInput, match="memory"):
-        await service.aside(False, bytes, 1 << 40)
+        await service.run_in_worker(False, bytes, 1 << 40)

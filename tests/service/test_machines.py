@@ -11,7 +11,7 @@ from corral.model.inventory import Node
 from corral.model.views import Amounts, CellView
 from corral.service.service import Service
 from corral.store import Store
-from tests.service.conftest import ANN, Door, job_text
+from tests.service.conftest import ANN, FakeControl, job_text
 from tests.service.test_jobs import _run, _submit
 
 
@@ -77,11 +77,11 @@ async def test_queues_and_top_count_what_runs_and_waits(service: Service, runnin
 
 
 async def test_queues_are_shown_without_control_and_in_its_order_with_it(
-    service: Service, door: Door, running: str
+    service: Service, fake_control: FakeControl, running: str
 ) -> None:
     alone = await service.queue(ANN, "default")
     assert alone.standing is None and alone.running == 1
-    door.answers["/overview/queues"] = [
+    fake_control.answers["/overview/queues"] = [
         {"name": "team", "ownedDevices": 8},
         {"name": "default", "parent": "team", "depth": 1},
     ]
@@ -93,9 +93,9 @@ async def test_queues_are_shown_without_control_and_in_its_order_with_it(
         await service.queue(ANN, "nowhere")
 
 
-async def test_the_line_and_the_cells_are_only_there_with_control(service: Service, door: Door) -> None:
+async def test_the_line_and_the_cells_are_only_there_with_control(service: Service, fake_control: FakeControl) -> None:
     for call in (service.waiting_line(ANN), service.cells(ANN)):
         with pytest.raises(Unavailable):
             await call
-    door.answers["/overview/line?queue=&limit=100&after=0"] = {"at": "now", "total": 3}
+    fake_control.answers["/overview/line?queue=&limit=100&after=0"] = {"at": "now", "total": 3}
     assert (await service.waiting_line(ANN)).total == 3

@@ -59,7 +59,7 @@ async def test_a_namesake_reads_no_code_of_the_one_before(service: Service, stor
 
 
 async def test_a_uid_is_never_given_twice(service: Service, store: Store) -> None:
-    accounts = Accounts(store, service.sealer, allot=True)
+    accounts = Accounts(store, service.secret_box, allot=True)
     given = []
     for _ in range(3):
         for name in ("ann", "bob"):

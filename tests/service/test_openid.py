@@ -21,7 +21,7 @@ from corral.model.accounts import Group, User
 from corral.service.openid import OpenId, OpenIdSettings, Person
 from corral.service.openid.claims import account_name, find, person_of
 from corral.service.openid.provider import Provider
-from corral.service.secret_box import Sealer
+from corral.service.secret_box import SecretBox
 from corral.service.service import Service
 
 NOW = 1_700_000_000.0
@@ -224,7 +224,7 @@ async def test_a_logout_token_must_be_one(claims: dict[str, Any], provider: Prov
 
 
 def openid_of(provider: Provider, at: VirtualClock, settings: OpenIdSettings = SETTINGS) -> OpenId:
-    return OpenId(settings, Sealer(b"k" * 32), at, provider)
+    return OpenId(settings, SecretBox(b"k" * 32), at, provider)
 
 
 async def begun(openid: OpenId, site: Site, **claims: Any) -> tuple[dict[str, str], str]:
@@ -269,7 +269,7 @@ async def test_what_did_not_begin_here_in_this_browser_and_lately_does_not_end_h
     answer, sealed = await begun(openid, site)
     _, anothers = await begun(openid, site)
     stolen = openid_of(provider, at)
-    stolen._sealer = Sealer(b"x" * 32)
+    stolen._secret_box = SecretBox(b"x" * 32)
     for given, cookie, door in (
         (answer, "", openid),
         (answer, anothers, openid),

@@ -11,7 +11,7 @@ import pytest
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
 from corral.model.accounts import User
 from corral.model.inventory import Node
-from corral.service.secret_box import Sealer
+from corral.service.secret_box import SecretBox
 from corral.service.service import Service
 from corral.spec.openpai.protocol import ProtocolError, read_protocol
 from corral.spec.openpai.translation import to_job, to_protocol
@@ -67,7 +67,7 @@ async def test_secrets_of_a_file_are_sealed_with_the_job_and_stored_nowhere_in_c
 ) -> None:
     job = await submitted(service, WITH_SECRET, idempotency_key="once")
     sealed = await store.secrets(f"job:{job['id']}")
-    assert Sealer(KEY).open(f"job:{job['id']}", "openpai.token", sealed["openpai.token"]) == HUSH
+    assert SecretBox(KEY).open(f"job:{job['id']}", "openpai.token", sealed["openpai.token"]) == HUSH
     await service.store.last_seq()
     written = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     assert b"openpai.token" in written, "the files that were looked into are those of the store"
@@ -78,7 +78,7 @@ async def test_secrets_may_be_handed_over_beside_a_document(service: Service, st
     made = to_job(read_protocol(WITH_SECRET), user="ann")
     job = await submitted(service, json.dumps(made.document), own_secrets={"token": HUSH})
     sealed = await store.secrets(f"job:{job['id']}")
-    assert Sealer(KEY).open(f"job:{job['id']}", "openpai.token", sealed["openpai.token"]) == HUSH
+    assert SecretBox(KEY).open(f"job:{job['id']}", "openpai.token", sealed["openpai.token"]) == HUSH
 
 
 async def test_a_document_whose_secrets_are_missing_is_refused(service: Service) -> None:

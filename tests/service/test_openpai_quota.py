@@ -17,7 +17,7 @@ from corral.spec.job_reader import load_job
 from corral.spec.openpai.names import PROTOCOL
 from corral.spec.openpai.protocol import ProtocolError
 from corral.store import Store
-from tests.service.conftest import ANN, START, Door
+from tests.service.conftest import ANN, START, FakeControl
 from tests.spec.openpai_files import job_file, role_of
 
 NUMBERS = itertools.count()
@@ -27,12 +27,15 @@ SMALL = Node("local/n3", devices=(Device(0, "n3:0", model="K80"),), cpu_millis=1
 
 
 @pytest.fixture
-async def cells(store: Store, door: Door, machines: list[Node]) -> None:
+async def cells(store: Store, fake_control: FakeControl, machines: list[Node]) -> None:
     """A virtual cluster that owns four cells of one A100; each has 4 processors and 8 GiB."""
     await store.put_queues([QueueRecord("default"), QueueRecord(OWNER, {"cells": [{"cell": "device", "count": 4}]})])
     share = {"engine": "local", "level": "device", "model": "A100", "devices": 1, "owned": 4}
-    door.answers["/overview/queues"] = [{"name": "default"}, {"name": OWNER, "ownedDevices": 4, "cells": [share]}]
-    door.answers["/fit"] = None
+    fake_control.answers["/overview/queues"] = [
+        {"name": "default"},
+        {"name": OWNER, "ownedDevices": 4, "cells": [share]},
+    ]
+    fake_control.answers["/fit"] = None
 
 
 async def devices_of(service: Service, instances: int, **asked: Any) -> int:
@@ -108,11 +111,16 @@ async def test_a_job_without_a_sku_is_a_wrong_protocol_above_all_cells(service: 
     assert await devices_of(service, 4, gpu=1) == 1
 
 
-async def test_a_gang_without_a_sku_needs_its_cells_of_one_sku(service: Service, cells: None, door: Door) -> None:
+async def test_a_gang_without_a_sku_needs_its_cells_of_one_sku(
+    service: Service, cells: None, fake_control: FakeControl
+) -> None:
     shares = [
         {"engine": "local", "level": "device", "model": model, "devices": 1, "owned": 4} for model in ("A100", "H100")
     ]
-    door.answers["/overview/queues"] = [{"name": "default"}, {"name": OWNER, "ownedDevices": 8, "cells": shares}]
+    fake_control.answers["/overview/queues"] = [
+        {"name": "default"},
+        {"name": OWNER, "ownedDevices": 8, "cells": shares},
+    ]
     with pytest.raises(ProtocolError, match="6 cells of one SKU, and virtual cluster vc1 has 4 of A100, 4 of H100"):
         await devices_of(service, 6, gpu=1)
     assert await devices_of(service, 6, gpu=1, gang=False) == 1
@@ -189,10 +197,10 @@ async def test_a_task_without_gpus_keeps_its_sku_and_its_one_process(service: Se
 
 
 async def test_a_virtual_cluster_of_unknown_models_refuses_none_that_is_there(
-    service: Service, cells: None, door: Door
+    service: Service, cells: None, fake_control: FakeControl
 ) -> None:
     share = {"engine": "local", "level": "device", "model": "", "devices": 1, "owned": 4}
-    door.answers["/overview/queues"] = [{"name": OWNER, "ownedDevices": 4, "cells": [share]}]
+    fake_control.answers["/overview/queues"] = [{"name": OWNER, "ownedDevices": 4, "cells": [share]}]
     asked = {"taskRoles": {"worker": {"skuType": "A100"}}}
     assert await devices_of(service, 4, gpu=1, **asked) == 1
     with pytest.raises(Conflict, match="5 cells,"):
@@ -220,7 +228,7 @@ async def test_an_opportunistic_job_has_no_quota(service: Service, cells: None) 
 
 
 async def test_while_control_does_not_answer_a_job_is_accepted_and_waits(
-    service: Service, cells: None, door: Door
+    service: Service, cells: None, fake_control: FakeControl
 ) -> None:
-    door.answers.clear()
+    fake_control.answers.clear()
     assert await devices_of(service, 5, gpu=1) == 1

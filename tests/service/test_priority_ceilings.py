@@ -12,7 +12,7 @@ from corral.model.openpai_import import ImportGroup, ImportUser, OpenPaiImport
 from corral.service.actor import Actor
 from corral.service.service import Service
 from corral.store import Store
-from tests.service.conftest import ANN, ROOT, Door, job_text
+from tests.service.conftest import ANN, ROOT, FakeControl, job_text
 
 
 async def _submitted(service: Service, actor: Actor, priority: str, queue: str = "default", **terms: bool) -> None:
@@ -68,7 +68,7 @@ async def test_an_administrator_sets_the_ceiling_of_an_account(service: Service,
 
 
 async def test_explain_advises_no_priority_and_no_queue_that_its_owner_may_not_have(
-    service: Service, store: Store, door: Door
+    service: Service, store: Store, fake_control: FakeControl
 ) -> None:
     await store.put_queues([QueueRecord(name) for name in ("default", "open", "granted")] + [_closed()])
     await store.put_group(Group("others", queues=("granted",)))
@@ -78,7 +78,10 @@ async def test_explain_advises_no_priority_and_no_queue_that_its_owner_may_not_h
     changes = [{"path": path, "from": "", "to": value, "message": "It would start now."} for path, value in advised]
     estimate = {"basis": "unknown", "message": "Unknown.", "at": None, "after": []}
     binding = {"code": "not-enough-devices", "message": "0 are free.", "counts": {}}
-    door.answers[f"/explain/{detail.id}"] = {"binding": binding, "outlook": {"estimate": estimate, "changes": changes}}
+    fake_control.answers[f"/explain/{detail.id}"] = {
+        "binding": binding,
+        "outlook": {"estimate": estimate, "changes": changes},
+    }
     found = await service.explain(ANN, detail.id)
     assert [(change.path, change.after) for change in found.changes] == [("priority", 100), ("queue", "open")]
 

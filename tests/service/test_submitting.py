@@ -15,12 +15,12 @@ from corral.model.accounts import Group, QueueRecord
 from corral.model.inventory import Node
 from corral.model.records import JobFilter
 from corral.service.actor import Actor
-from corral.service.secret_box import Sealer
+from corral.service.secret_box import SecretBox
 from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.store import Store
 from corral.store.cluster_views import CONTAINER_RUNTIME
-from tests.service.conftest import ANN, BOB, KEY, START, Door, job_text
+from tests.service.conftest import ANN, BOB, KEY, START, FakeControl, job_text
 
 
 async def _refused(service: Service, text: str, actor: Actor = ANN, **terms: Any) -> CorralError:
@@ -126,11 +126,13 @@ async def test_what_the_empty_machines_could_hold_is_accepted(
     assert (await service.submit(ANN, text)).created
 
 
-async def test_a_dry_run_says_what_the_scheduler_would_do(service: Service, machines: list[Node], door: Door) -> None:
+async def test_a_dry_run_says_what_the_scheduler_would_do(
+    service: Service, machines: list[Node], fake_control: FakeControl
+) -> None:
     assert await _trial(service, job_text()) == (None, "")  # nobody to ask
-    door.answers["/trial"] = {"binding": {"code": "starts-now", "message": "There is room.", "counts": {}}}
+    fake_control.answers["/trial"] = {"binding": {"code": "starts-now", "message": "There is room.", "counts": {}}}
     assert await _trial(service, job_text()) == (True, "")
-    door.answers["/trial"] = {"binding": {"code": "not-enough-devices", "message": "0 are free.", "counts": {}}}
+    fake_control.answers["/trial"] = {"binding": {"code": "not-enough-devices", "message": "0 are free.", "counts": {}}}
     assert await _trial(service, job_text(devices=1)) == (False, "0 are free.")
     await service.submit(ANN, job_text("first"))
     later = job_text("later", more="after: [first]\n")
@@ -144,23 +146,23 @@ async def _trial(service: Service, text: str) -> tuple[bool | None, str]:
 
 
 async def test_a_level_that_no_machine_has_is_refused_when_control_says_so(
-    service: Service, machines: list[Node], door: Door
+    service: Service, machines: list[Node], fake_control: FakeControl
 ) -> None:
     binding = {"code": "unknown-level", "message": "There is no topology level 'rak'.", "counts": {}}
-    door.answers["/fit"] = {"binding": binding, "others": [], "ahead": 0, "possible": False}
+    fake_control.answers["/fit"] = {"binding": binding, "others": [], "ahead": 0, "possible": False}
     error = await _refused(service, job_text(more="topology: {required: rak}\n"))
     assert error.code == "impossible-request" and "rak" in error.message
 
 
 async def test_a_gang_that_only_the_scheduler_knows_to_be_impossible_is_refused(
-    service: Service, machines: list[Node], door: Door
+    service: Service, machines: list[Node], fake_control: FakeControl
 ) -> None:
     text = job_text(devices=2, replicas=2, more="topology: {required: rack}\n")
     binding = {"code": "no-cell-holds-gang", "message": "No rack has 4 devices; the largest has 2.", "counts": {}}
-    door.answers["/fit"] = {"binding": binding, "others": [], "ahead": 0, "possible": False}
+    fake_control.answers["/fit"] = {"binding": binding, "others": [], "ahead": 0, "possible": False}
     error = await _refused(service, text)
     assert error.code == "impossible-request" and "No rack has 4 devices" in error.message
-    door.answers["/fit"] = None
+    fake_control.answers["/fit"] = None
     assert (await service.submit(ANN, text)).created
 
 
@@ -221,7 +223,7 @@ async def test_secrets_are_copied_sealed_for_the_job(service: Service, store: St
     await service.delete_secret(ANN, "KEY")
     owner = f"job:{made.detail.id}"
     sealed = await store.secrets(owner)
-    assert Sealer(KEY).open(owner, "KEY", sealed["KEY"]) == "value"
+    assert SecretBox(KEY).open(owner, "KEY", sealed["KEY"]) == "value"
     assert "value" not in msgspec.json.encode(made.detail.document).decode()
 
 
@@ -268,16 +270,22 @@ async def test_an_archive_that_is_none_is_refused(service: Service) -> None:
 
 
 async def test_a_job_above_a_bound_of_its_queue_is_refused_unless_it_waits(
-    service: Service, machines: list[Node], door: Door, store: Store
+    service: Service, machines: list[Node], fake_control: FakeControl, store: Store
 ) -> None:
     await store.put_queues([QueueRecord("default", {"parent": "lab"}), QueueRecord("lab", {"limit": {"cpu": 2}})])
     said = "The limit of queue lab allows 2 processors, and this job needs 4 to start."
-    door.answers["/fit"] = {"binding": {"code": "queue-limit", "message": said, "counts": {}}, "possible": False}
+    fake_control.answers["/fit"] = {
+        "binding": {"code": "queue-limit", "message": said, "counts": {}},
+        "possible": False,
+    }
     error = await _refused(service, job_text(devices=0))
     assert error.code == "impossible-request" and error.message.startswith(said)
     assert (await service.submit(ANN, job_text(devices=0), wait_for_capacity=True)).created
-    door.answers["/fit"] = None
+    fake_control.answers["/fit"] = None
     assert (await service.submit(ANN, job_text("second", devices=0))).created
     await store.put_queues([QueueRecord("default", {"parent": "lab"}), QueueRecord("lab", {"limit": {"cpu": 1}})])
-    door.answers["/fit"] = {"binding": {"code": "queue-limit", "message": said, "counts": {}}, "possible": False}
+    fake_control.answers["/fit"] = {
+        "binding": {"code": "queue-limit", "message": said, "counts": {}},
+        "possible": False,
+    }
     assert (await _refused(service, job_text("third", devices=0))).code == "impossible-request"

@@ -10,14 +10,14 @@ from corral.service.actor import Actor
 from corral.service.configuration.queue_managers import QueueLimits
 from corral.service.people.groups import Grants
 from corral.service.service import Service
-from tests.service.conftest import BOB, ROOT, Door, job_text
+from tests.service.conftest import BOB, ROOT, FakeControl, job_text
 
 QUEUES = "kind: Queue\nname: vision\nlimit: {devices: 8}\n---\nkind: Queue\nname: vision-night\nparent: vision\n"
 
 
 @pytest.fixture
-async def teams(service: Service, door: Door) -> Service:
-    door.answers["/configuration/check"] = []
+async def teams(service: Service, fake_control: FakeControl) -> Service:
+    fake_control.answers["/configuration/check"] = []
     await service.apply_documents(ROOT, QUEUES)
     await service.create_group(ROOT, "vision", Grants(queues=("vision",)))
     await service.create_group(ROOT, "vision-leads", Grants(manages=("vision",)))
@@ -91,7 +91,9 @@ async def test_members_see_their_groups_and_change_none(teams: Service) -> None:
         await teams.group_view(ann, "vision-leads")
 
 
-async def test_a_queue_for_members_only_is_closed_to_others_even_without_a_grant(teams: Service, door: Door) -> None:
+async def test_a_queue_for_members_only_is_closed_to_others_even_without_a_grant(
+    teams: Service, fake_control: FakeControl
+) -> None:
     await teams.apply_documents(ROOT, "kind: Queue\nname: secret\nmembersOnly: true\n")
     with pytest.raises(Forbidden, match="queue-not-granted"):
         await teams.submit(await signed_in(teams, "ann"), job_text(more="queue: secret\n"))

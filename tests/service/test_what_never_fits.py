@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Device, Node
 from corral.model.request_builder import gang_terms
-from corral.service.jobs.capacity import Capacity, impossible
+from corral.service.jobs.capacity import Capacity, capacity_obstacle
 from corral.spec.job import UnifiedJob
 from corral.spec.job_reader import load_job
 from tests.examples import examples
@@ -39,7 +39,7 @@ NODES = (
     ],
 )
 def test_only_what_cannot_be_is_refused(role: str, said: str) -> None:
-    found = impossible(load_job(f"name: j\nroles: {{w: {{command: x, {role}}}}}\n"), Capacity(NODES))
+    found = capacity_obstacle(load_job(f"name: j\nroles: {{w: {{command: x, {role}}}}}\n"), Capacity(NODES))
     assert (said in found) if said else found == ""
 
 
@@ -70,7 +70,7 @@ MANY = tuple(
 def test_nodes_that_count_alike_are_counted_once_and_labels_and_ids_still_tell_them_apart(role: str, said: str) -> None:
     capacity = Capacity(MANY)
     for _ in range(2):
-        found = impossible(load_job(f"name: j\nroles: {{w: {{command: x, {role}}}}}\n"), capacity)
+        found = capacity_obstacle(load_job(f"name: j\nroles: {{w: {{command: x, {role}}}}}\n"), capacity)
         assert (said in found) if said else found == ""
 
 
@@ -117,7 +117,7 @@ def test_roles_whose_tasks_fit_on_one_device_together_are_not_refused(
     nodes: tuple[Node, ...], wanted: UnifiedJob
 ) -> None:
     assert placed(wanted, *nodes)
-    assert impossible(wanted, Capacity(nodes)) == ""
+    assert capacity_obstacle(wanted, Capacity(nodes)) == ""
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_roles_that_need_more_devices_together_than_there_are_are_refused(
     nodes: tuple[Node, ...], wanted: UnifiedJob, count: str
 ) -> None:
     assert not placed(wanted, *nodes)
-    assert f"The job wants {count}" in impossible(wanted, Capacity(nodes))
+    assert f"The job wants {count}" in capacity_obstacle(wanted, Capacity(nodes))
 
 
 def test_roles_for_different_nodes_share_no_device() -> None:
@@ -149,10 +149,10 @@ def test_roles_for_different_nodes_share_no_device() -> None:
     )
     both = load_job(f"name: j\nroles:\n{roles}")
     assert placed(both, *TWO_ZONES)
-    assert impossible(both, Capacity(TWO_ZONES)) == ""
+    assert capacity_obstacle(both, Capacity(TWO_ZONES)) == ""
     third = load_job(f"name: j\nroles:\n{roles}  u: {{command: x, resources: {{devices: 1}}}}\n")
     assert not placed(third, *TWO_ZONES)
-    assert impossible(third, Capacity(TWO_ZONES)) == (
+    assert capacity_obstacle(third, Capacity(TWO_ZONES)) == (
         "The job wants 3 devices at once, and 2 healthy devices are there."
     )
 
@@ -162,7 +162,7 @@ def test_a_device_holds_more_than_a_hundred_tasks_that_want_little_of_its_memory
         "name: j\nroles: {w: {command: x, replicas: 200, resources: {cpu: 100m, devices: {share: {memory: 40Mi}}}}}\n"
     )
     assert placed(many, *ONE)
-    assert impossible(many, Capacity(ONE)) == ""
+    assert capacity_obstacle(many, Capacity(ONE)) == ""
 
 
 ROLES = st.lists(
@@ -193,4 +193,4 @@ def test_no_job_is_refused_that_the_scheduler_places(
     )
     wanted = load_job(f"name: j\nroles:\n{lines}sharing: {{oneTaskPerNode: {str(alone).lower()}}}\n")
     if placed(wanted, *nodes):
-        assert impossible(wanted, Capacity(nodes)) == ""
+        assert capacity_obstacle(wanted, Capacity(nodes)) == ""

@@ -12,7 +12,7 @@ from corral.kernel.ids import AttemptId, attempt_id
 from corral.storage.log_archive import ArchivedLog, LogArchive
 from corral.storage.log_archiver import Growing, LogArchiver
 from corral.storage.log_files import LogFile, LogStore
-from corral.storage.log_sources import LogShelf
+from corral.storage.log_sources import LogSources
 from corral.storage.remote_folder import RemoteFolder
 
 JOB = "01jd3c9x8aaaa"
@@ -60,7 +60,7 @@ class Machine:
         self.store = LogStore(folder)
         self.store.open()
         self.archiver = LogArchiver(self.store, archive)
-        self.shelf = LogShelf(self.store, archive)
+        self.shelf = LogSources(self.store, archive)
 
     def write(self, data: bytes, attempt: AttemptId = TASK) -> Path:
         """Append to a log."""

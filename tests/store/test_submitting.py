@@ -82,11 +82,11 @@ async def test_an_array_is_stored_together_or_not_at_all(store: Store) -> None:
 async def test_an_intent_needs_a_job_and_keeps_its_data(store: Store) -> None:
     job = new_job()
     await store.submit(job)
-    seq = await store.intend(job.id, IntentKind.SCALE, {"role": "worker", "replicas": 3}, actor="bob", at=START)
+    seq = await store.add_intent(job.id, IntentKind.SCALE, {"role": "worker", "replicas": 3}, actor="bob", at=START)
     (_, scale) = await store.intents(0)
     assert (scale.seq, scale.kind, scale.data) == (seq, "job.scale-requested", {"role": "worker", "replicas": 3})
     with pytest.raises(NotFound):
-        await store.intend(JobId("nothing"), IntentKind.STOP, actor="bob", at=START)
+        await store.add_intent(JobId("nothing"), IntentKind.STOP, actor="bob", at=START)
 
 
 async def test_only_the_latest_checkpoint_of_a_job_is_kept_and_not_one_for_every_word(store: Store) -> None:

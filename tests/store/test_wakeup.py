@@ -39,7 +39,7 @@ async def test_a_submit_wakes_control_and_a_commit_wakes_front(pair: tuple[Store
     await control.commit(batch(lease.epoch, jobs=(ended(job),)))
     assert await front.wakeup.wait(30)
     await _drain(control)
-    await front.intend(job.id, IntentKind.RESTART, actor="ann", at=START)
+    await front.add_intent(job.id, IntentKind.RESTART, actor="ann", at=START)
     assert await control.wakeup.wait(30)
 
 

@@ -9,25 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.kernel.errors import TooManyRequests
-from corral.workers.fair_semaphore import Turns
+from corral.workers.fair_semaphore import FairSemaphore
 from corral.workers.pool import CALLER, Workers
 
 
 def test_callers_take_turns_and_each_keeps_its_order() -> None:
     async def work() -> list[str]:
-        turns, order = Turns(1), list[str]()
-        await turns.enter("first")
+        turns, order = FairSemaphore(1), list[str]()
+        await turns.acquire("first")
 
         async def one(caller: str, name: str) -> None:
-            await turns.enter(caller)
+            await turns.acquire(caller)
             order.append(name)
-            turns.leave()
+            turns.release()
 
         waiting = [asyncio.create_task(one("ada", f"ada {number}")) for number in range(4)]
         await asyncio.sleep(0)
         waiting.append(asyncio.create_task(one("bob", "bob 0")))
         await asyncio.sleep(0)
-        turns.leave()
+        turns.release()
         await asyncio.gather(*waiting)
         return order
 
@@ -39,18 +39,18 @@ def test_no_place_is_lost_or_given_twice_whoever_leaves_while_waiting(
     asked: list[tuple[str, bool]], places: int
 ) -> None:
     async def work() -> None:
-        turns, inside = Turns(places), 0
+        turns, inside = FairSemaphore(places), 0
 
         async def one(caller: str) -> None:
             nonlocal inside
-            await turns.enter(caller)
+            await turns.acquire(caller)
             try:
                 inside += 1
                 assert inside <= places
                 await asyncio.sleep(0)
             finally:
                 inside -= 1
-                turns.leave()
+                turns.release()
 
         tasks = [asyncio.create_task(one(caller)) for caller, _ in asked]
         await asyncio.sleep(0)
@@ -62,7 +62,7 @@ def test_no_place_is_lost_or_given_twice_whoever_leaves_while_waiting(
         assert inside == 0 and not turns._waiting
         async with asyncio.timeout(60):
             for _ in range(places):
-                await turns.enter("c")
+                await turns.acquire("c")
 
     asyncio.run(work())
 

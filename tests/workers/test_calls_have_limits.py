@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from corral.kernel.errors import Unavailable
-from corral.workers.pool import Limits, PastLimits, Workers
+from corral.workers.pool import LimitExceeded, Limits, Workers
 
 
 @pytest.fixture
@@ -29,9 +29,9 @@ async def test_answers_and_refusals_come_back_from_one_process(workers: Workers)
 
 
 async def test_memory_and_processor_time_are_bounded(workers: Workers) -> None:
-    with pytest.raises(PastLimits, match="memory"):
+    with pytest.raises(LimitExceeded, match="memory"):
         await workers.call(bytes, 1 << 30, limits=Limits(memory=1 << 30))
-    with pytest.raises(PastLimits, match="processor time"):
+    with pytest.raises(LimitExceeded, match="processor time"):
         await workers.call(pow, 3, 1 << 40, limits=Limits(cpu_seconds=1))
     assert await workers.call(abs, -1) == 1
 

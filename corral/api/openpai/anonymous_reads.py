@@ -10,12 +10,12 @@ from corral.api.openpai.callers import AnyOrNone
 from corral.service.actor import Actor
 from corral.service.openpai.errors import guest
 
-NOBODY: Final = Actor("guest")
+ANONYMOUS: Final = Actor("guest")
 """The actor of an anonymous read."""
 
 
 async def reader(request: Request, actor: AnyOrNone) -> Actor:
-    """Return the caller, or `NOBODY` where anonymous reads are on.
+    """Return the caller, or `ANONYMOUS` where anonymous reads are on.
 
     Raises OpenPaiRefusal without a token where they are off.
     """
@@ -23,7 +23,7 @@ async def reader(request: Request, actor: AnyOrNone) -> Actor:
         return actor
     if not request.app.state.openpai_anonymous_reads:
         raise guest()
-    return NOBODY
+    return ANONYMOUS
 
 
 Reader = Annotated[Actor, Depends(reader)]

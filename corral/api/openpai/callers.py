@@ -13,7 +13,7 @@ from starlette.requests import HTTPConnection
 from corral.api.authentication import check_room, service_of
 from corral.api.client_addresses import address_key
 from corral.api.connection_limits import signed_in
-from corral.api.rate_limits import Counting
+from corral.api.rate_limits import ApiCallLimits
 from corral.kernel.errors import Unauthenticated
 from corral.model.store_writes import SubmitLimit
 from corral.service.actor import Actor
@@ -54,7 +54,7 @@ async def caller_or_none(connection: HTTPConnection) -> Actor | None:
     return await any_caller(connection)
 
 
-async def person(connection: HTTPConnection) -> Actor:
+async def signed_in_caller(connection: HTTPConnection) -> Actor:
     """Return the caller, authenticated by a token from a sign-in.
 
     Raises OpenPaiRefusal for an application token.
@@ -76,12 +76,12 @@ async def administrator(connection: HTTPConnection) -> Actor:
     return actor
 
 
-async def administrator_in_person(connection: HTTPConnection) -> Actor:
+async def signed_in_administrator(connection: HTTPConnection) -> Actor:
     """Return the caller, who must be an administrator with a token from a sign-in.
 
     Raises OpenPaiRefusal for anybody else, and for an application token.
     """
-    actor = await person(connection)
+    actor = await signed_in_caller(connection)
     if not actor.is_admin:
         raise administrators_only()
     return actor
@@ -91,16 +91,16 @@ AnyCaller = Annotated[Actor, Depends(any_caller)]
 """A caller with any token, application tokens included."""
 AnyOrNone = Annotated[Actor | None, Depends(caller_or_none)]
 """A caller with any token, or none."""
-Person = Annotated[Actor, Depends(person)]
+SignedInCaller = Annotated[Actor, Depends(signed_in_caller)]
 """A caller with a token from a sign-in."""
 Administrator = Annotated[Actor, Depends(administrator)]
 """An administrator with any token, application tokens included."""
-AdministratorInPerson = Annotated[Actor, Depends(administrator_in_person)]
+SignedInAdministrator = Annotated[Actor, Depends(signed_in_administrator)]
 """An administrator with a token from a sign-in."""
 
 
 def _count(connection: HTTPConnection, user: str) -> SubmitLimit | None:
-    calls: Counting = connection.app.state.openpai_calls
+    calls: ApiCallLimits = connection.app.state.openpai_calls
     return calls.take(user, connection.scope.get("method", ""), connection.scope["path"])
 
 

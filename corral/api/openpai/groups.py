@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 
 from corral.api.authentication import service_of
 from corral.api.json_responses import Json
-from corral.api.openpai.callers import Administrator, AdministratorInPerson, AnyCaller
+from corral.api.openpai.callers import Administrator, AnyCaller, SignedInAdministrator
 from corral.api.openpai.request_bodies import body_of, read
 from corral.api.openpai.users import Update
 from corral.model.openpai_accounts import GroupChanges
@@ -72,7 +72,7 @@ async def get_all_groups(request: Request, actor: AnyCaller) -> Json:
 
 
 @router.post("")
-async def create_group(request: Request, actor: AdministratorInPerson) -> Json:
+async def create_group(request: Request, actor: SignedInAdministrator) -> Json:
     """Create a group."""
     asked = await body_of(request, NewGroup)
     told = GroupChanges(description=asked.description, external_name=asked.external_name, extension=asked.extension)
@@ -81,7 +81,7 @@ async def create_group(request: Request, actor: AdministratorInPerson) -> Json:
 
 
 @router.put("")
-async def update_group(request: Request, actor: AdministratorInPerson) -> Json:
+async def update_group(request: Request, actor: SignedInAdministrator) -> Json:
     """Change a group."""
     update = await body_of(request, Update)
     asked = read(update.data, GroupUpdate)
@@ -103,7 +103,7 @@ async def get_group(request: Request, actor: AnyCaller, group: str) -> Json:
 
 
 @router.delete("/{group}")
-async def delete_group(request: Request, actor: AdministratorInPerson, group: str) -> Json:
+async def delete_group(request: Request, actor: SignedInAdministrator, group: str) -> Json:
     """Delete a group."""
     await service_of(request).openpai_delete_group(actor, group)
     return _done("group is removed successfully")
@@ -116,7 +116,7 @@ async def get_group_members(request: Request, actor: Administrator, group: str) 
 
 
 @router.put("/{group}/extension")
-async def update_extension(request: Request, actor: AdministratorInPerson, group: str) -> Json:
+async def update_extension(request: Request, actor: SignedInAdministrator, group: str) -> Json:
     """Set the given fields of a group's extension; a body with `data` replaces all of it."""
     asked = await body_of(request, Part)
     merge = asked.extension is not None
@@ -126,7 +126,7 @@ async def update_extension(request: Request, actor: AdministratorInPerson, group
 
 
 @router.put("/{group}/extension/{path:path}")
-async def update_in_extension(request: Request, actor: AdministratorInPerson, group: str, path: str) -> Json:
+async def update_in_extension(request: Request, actor: SignedInAdministrator, group: str, path: str) -> Json:
     """Set one value in a group's extension."""
     asked = await body_of(request, Value)
     steps = tuple(step for step in path.split("/") if step)
@@ -137,7 +137,7 @@ async def update_in_extension(request: Request, actor: AdministratorInPerson, gr
 
 
 @router.put("/{group}/description")
-async def update_description(request: Request, actor: AdministratorInPerson, group: str) -> Json:
+async def update_description(request: Request, actor: SignedInAdministrator, group: str) -> Json:
     """Set the description of a group."""
     asked = await body_of(request, Part)
     told = GroupChanges(description=asked.text(asked.description, "description"))
@@ -146,7 +146,7 @@ async def update_description(request: Request, actor: AdministratorInPerson, gro
 
 
 @router.put("/{group}/externalname")
-async def update_external_name(request: Request, actor: AdministratorInPerson, group: str) -> Json:
+async def update_external_name(request: Request, actor: SignedInAdministrator, group: str) -> Json:
     """Set the group's name in an external directory."""
     asked = await body_of(request, Part)
     told = GroupChanges(external_name=asked.text(asked.external_name, "externalName"))

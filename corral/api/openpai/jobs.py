@@ -23,7 +23,7 @@ Job = Annotated[str, Path(max_length=600)]
 _DIGITS: Final = 12
 
 
-class Said(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True):
     """The answer of a change: one sentence."""
 
     message: str
@@ -118,7 +118,7 @@ async def add_tag(request: Request, actor: AnyCaller, ref: Job) -> Json:
     """Add a tag to a job."""
     tag = await value_of(request)
     await service_of(request).openpai_tag(actor, *owner_and_name(ref), tag, there=True)
-    return Json(Said(f"Add tag {tag} for job {ref} successfully."))
+    return Json(Message(f"Add tag {tag} for job {ref} successfully."))
 
 
 @router.delete("/jobs/{ref}/tag")
@@ -126,7 +126,7 @@ async def delete_tag(request: Request, actor: AnyCaller, ref: Job) -> Json:
     """Remove a tag from a job."""
     tag = await value_of(request)
     await service_of(request).openpai_tag(actor, *owner_and_name(ref), tag, there=False)
-    return Json(Said(f"Delete tag {tag} from job {ref} successfully."))
+    return Json(Message(f"Delete tag {tag} from job {ref} successfully."))
 
 
 @router.get("/jobs/{ref}/events")

@@ -11,7 +11,7 @@ from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller
 from corral.api.openpai.request_bodies import body_of
-from corral.api.password_attempts import guess
+from corral.api.password_attempts import counted_attempt
 from corral.service.openpai.tokens import LOGIN_SECONDS, LONGEST, SHORTEST
 
 router = APIRouter()
@@ -34,7 +34,7 @@ class BasicLogin(msgspec.Struct, frozen=True):
 async def sign_in(request: Request) -> Json:
     """Sign in with a password; the answer contains the token."""
     asked = await body_of(request, BasicLogin)
-    async with guess(request, asked.username, *_GUESSES):
+    async with counted_attempt(request, asked.username, *_GUESSES):
         signed = await service_of(request).openpai_login(asked.username, asked.password, asked.expiration)
     return Json(signed)
 

@@ -6,14 +6,14 @@ from fastapi import APIRouter, Request
 
 from corral.api.authentication import service_of
 from corral.api.json_responses import Json
-from corral.api.openpai.callers import AnyCaller, Person
+from corral.api.openpai.callers import AnyCaller, SignedInCaller
 from corral.api.openpai.sign_in import sign_in
 
 router = APIRouter()
 
 
 @router.get("")
-async def get_tokens(request: Request, actor: Person) -> Json:
+async def get_tokens(request: Request, actor: SignedInCaller) -> Json:
     """List the caller's valid tokens."""
     return Json({"tokens": await service_of(request).openpai_tokens(actor)})
 
@@ -25,7 +25,7 @@ async def create_token(request: Request) -> Json:
 
 
 @router.post("/application")
-async def create_application_token(request: Request, actor: Person) -> Json:
+async def create_application_token(request: Request, actor: SignedInCaller) -> Json:
     """Create a token for a program, which does not expire."""
     return Json({"token": await service_of(request).openpai_application_token(actor), "application": True})
 
@@ -37,7 +37,7 @@ async def check_token(actor: AnyCaller) -> Json:
 
 
 @router.delete("/{token}")
-async def delete_token(request: Request, actor: Person, token: str) -> Json:
+async def delete_token(request: Request, actor: SignedInCaller, token: str) -> Json:
     """Revoke a token."""
     await service_of(request).openpai_revoke(actor, token)
     return Json({"message": "revoke successfully"})

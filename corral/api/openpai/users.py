@@ -10,9 +10,9 @@ from fastapi import APIRouter, Request
 
 from corral.api.authentication import service_of
 from corral.api.json_responses import Json
-from corral.api.openpai.callers import AdministratorInPerson, AnyCaller, Person
+from corral.api.openpai.callers import AnyCaller, SignedInAdministrator, SignedInCaller
 from corral.api.openpai.request_bodies import body_of, read
-from corral.api.password_attempts import guess
+from corral.api.password_attempts import counted_attempt
 from corral.model.openpai_accounts import UserChanges
 from corral.service.actor import Actor
 from corral.service.openpai.errors import bad_parameters
@@ -146,7 +146,7 @@ async def get_all_users(request: Request, actor: AnyCaller) -> Json:
 
 
 @router.post("")
-async def create_user(request: Request, actor: AdministratorInPerson) -> Json:
+async def create_user(request: Request, actor: SignedInAdministrator) -> Json:
     """Create an account."""
     asked = await body_of(request, NewUser)
     told = UserChanges(
@@ -161,7 +161,7 @@ async def create_user(request: Request, actor: AdministratorInPerson) -> Json:
 
 
 @router.put("")
-async def update_user(request: Request, actor: AdministratorInPerson) -> Json:
+async def update_user(request: Request, actor: SignedInAdministrator) -> Json:
     """Change an account."""
     update = await body_of(request, Update)
     asked = read(update.data, UserUpdate)
@@ -179,7 +179,7 @@ async def update_user(request: Request, actor: AdministratorInPerson) -> Json:
 
 
 @router.put("/me")
-async def update_self(request: Request, actor: Person) -> Json:
+async def update_self(request: Request, actor: SignedInCaller) -> Json:
     """Change the caller's own account."""
     update = await body_of(request, Update)
     asked = read(update.data, SelfUpdate)
@@ -200,14 +200,14 @@ async def get_user(request: Request, actor: AnyCaller, user: str) -> Json:
 
 
 @router.delete("/{user}")
-async def delete_user(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+async def delete_user(request: Request, actor: SignedInAdministrator, user: str) -> Json:
     """Delete an account."""
     await service_of(request).openpai_delete_user(actor, user)
     return Json({"message": "user is removed successfully"})
 
 
 @router.put("/{user}/extension")
-async def update_extension(request: Request, actor: Person, user: str) -> Json:
+async def update_extension(request: Request, actor: SignedInCaller, user: str) -> Json:
     """Update the data that clients store with an account, such as SSH keys."""
     asked = await body_of(request, Extension)
     await service_of(request).openpai_change_profile(actor, user, UserChanges(extension=asked.extension))
@@ -215,7 +215,7 @@ async def update_extension(request: Request, actor: Person, user: str) -> Json:
 
 
 @router.put("/{user}/grouplist")
-async def update_user_grouplist(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+async def update_user_grouplist(request: Request, actor: SignedInAdministrator, user: str) -> Json:
     """Set the groups of an account."""
     asked = await body_of(request, GroupList)
     await service_of(request).openpai_set_groups(actor, user, asked.grouplist)
@@ -223,7 +223,7 @@ async def update_user_grouplist(request: Request, actor: AdministratorInPerson, 
 
 
 @router.put("/{user}/group")
-async def update_user_group(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+async def update_user_group(request: Request, actor: SignedInAdministrator, user: str) -> Json:
     """Add an account to a group."""
     asked = await body_of(request, GroupName)
     await service_of(request).openpai_join_group(actor, user, asked.groupname)
@@ -231,7 +231,7 @@ async def update_user_group(request: Request, actor: AdministratorInPerson, user
 
 
 @router.delete("/{user}/group")
-async def delete_user_group(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+async def delete_user_group(request: Request, actor: SignedInAdministrator, user: str) -> Json:
     """Remove an account from a group."""
     asked = await body_of(request, GroupName)
     await service_of(request).openpai_leave_group(actor, user, asked.groupname)
@@ -239,7 +239,7 @@ async def delete_user_group(request: Request, actor: AdministratorInPerson, user
 
 
 @router.put("/{user}/virtualcluster")
-async def update_virtual_cluster(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+async def update_virtual_cluster(request: Request, actor: SignedInAdministrator, user: str) -> Json:
     """Set the virtual clusters that an account may use."""
     asked = await body_of(request, VirtualClusters)
     await service_of(request).openpai_set_clusters(actor, user, asked.virtual_cluster)
@@ -247,7 +247,7 @@ async def update_virtual_cluster(request: Request, actor: AdministratorInPerson,
 
 
 @router.put("/{user}/password")
-async def update_password(request: Request, actor: Person, user: str) -> Json:
+async def update_password(request: Request, actor: SignedInCaller, user: str) -> Json:
     """Set the password of an account."""
     asked = await body_of(request, NewPassword)
     told = UserChanges(password=asked.new_password)
@@ -257,7 +257,7 @@ async def update_password(request: Request, actor: Person, user: str) -> Json:
 
 
 @router.put("/{user}/email")
-async def update_email(request: Request, actor: Person, user: str) -> Json:
+async def update_email(request: Request, actor: SignedInCaller, user: str) -> Json:
     """Set the e-mail address of an account."""
     asked = await body_of(request, Email)
     await service_of(request).openpai_change_profile(actor, user, UserChanges(email=asked.email))
@@ -265,7 +265,7 @@ async def update_email(request: Request, actor: Person, user: str) -> Json:
 
 
 @router.put("/{user}/admin")
-async def update_admin(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+async def update_admin(request: Request, actor: SignedInAdministrator, user: str) -> Json:
     """Make an account an administrator, or revoke that."""
     asked = await body_of(request, Admin)
     await service_of(request).openpai_update_user(actor, user, UserChanges(admin=asked.admin), merge=True)
@@ -279,7 +279,7 @@ async def get_user_of_v1(request: Request, actor: AnyCaller, user: str) -> Json:
 
 
 @legacy.put("")
-async def register_user(request: Request, actor: AdministratorInPerson) -> Json:
+async def register_user(request: Request, actor: SignedInAdministrator) -> Json:
     """Create or change an account."""
     asked = await body_of(request, Registration)
     told = UserChanges(admin=asked.admin, password=asked.password)
@@ -294,7 +294,7 @@ async def register_user(request: Request, actor: AdministratorInPerson) -> Json:
 
 
 @legacy.delete("")
-async def remove_user(request: Request, actor: AdministratorInPerson) -> Json:
+async def remove_user(request: Request, actor: SignedInAdministrator) -> Json:
     """Delete an account."""
     asked = await body_of(request, Removal)
     await service_of(request).openpai_delete_user(actor, asked.username)
@@ -302,7 +302,7 @@ async def remove_user(request: Request, actor: AdministratorInPerson) -> Json:
 
 
 @legacy.put("/{user}/virtualClusters")
-async def update_virtual_clusters(request: Request, actor: AdministratorInPerson, user: str) -> Json:
+async def update_virtual_clusters(request: Request, actor: SignedInAdministrator, user: str) -> Json:
     """Set the virtual clusters that an account may use."""
     asked = await body_of(request, NamedClusters)
     names = tuple(name.strip() for name in asked.virtual_clusters.split(",") if name.strip())
@@ -312,7 +312,11 @@ async def update_virtual_clusters(request: Request, actor: AdministratorInPerson
 
 def _old_password(request: Request, actor: Actor, told: UserChanges) -> contextlib.AbstractAsyncContextManager[None]:
     """Count a change of password as a sign-in, so that a stolen session cannot be used to guess the old password."""
-    return contextlib.nullcontext() if told.password is None else guess(request, actor.user, "ForbiddenUserError")
+    return (
+        contextlib.nullcontext()
+        if told.password is None
+        else counted_attempt(request, actor.user, "ForbiddenUserError")
+    )
 
 
 def _done(message: str, notice: str = "") -> Json:

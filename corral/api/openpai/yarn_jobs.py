@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from corral.api.authentication import service_of
 from corral.api.json_responses import Json
-from corral.api.openpai.anonymous_reads import NOBODY, Reader
+from corral.api.openpai.anonymous_reads import ANONYMOUS, Reader
 from corral.api.openpai.callers import AnyCaller
 from corral.api.openpai.jobs import Accepted, as_yaml, value_of
 from corral.api.openpai.request_bodies import document_of
@@ -224,7 +224,7 @@ async def _get(request: Request, actor: Actor, name: str, namespace: str = "") -
 
 async def _logs(request: Request, actor: Actor, user: str, found: JobDetail) -> dict[str, str]:
     """Return the URL of each container's log folder; an anonymous caller gets none."""
-    if actor is NOBODY:
+    if actor is ANONYMOUS:
         return {}
     lines = [line for role in found.task_roles.values() for line in role.task_statuses]
     containers = [line.container_id for line in lines if line.container_id]

@@ -306,11 +306,11 @@ class Bridge:
                 self._uids.pop(link.job, None)
             return None
         kind, document = self._objects[uid]
-        settled = await self._reconciler.settle(kind, document, link)
-        if settled.link is not None and settled.link is not link:
-            self._know(settled.link)
+        result = await self._reconciler.reconcile(kind, document, link)
+        if result.link is not None and result.link is not link:
+            self._know(result.link)
             self._mark(uid)  # what became of the job in the meantime was told to nobody
-        return settled.again
+        return result.again
 
     def _untold(self, link: ObjectLink) -> bool:
         """Whether an object may exist of which no change was received yet."""

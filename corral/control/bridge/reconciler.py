@@ -22,7 +22,7 @@ from corral.control.bridge.difference import differences
 from corral.control.bridge.namespace_accounts import AccountsOfNamespaces
 from corral.control.bridge.object_state import refused, state_of
 from corral.control.bridge.object_writer import MOST_AT_ONCE, Writer
-from corral.control.external_jobs import ExternalWord, happened, said
+from corral.control.external_jobs import ControllerReport, controller_report, engine_events
 from corral.control.loop import Control
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, TooManyRequests, Unavailable
 from corral.kernel.ids import JobId
@@ -69,23 +69,23 @@ class Reconciler:
         self._refused: dict[str, tuple[int, float]] = {}
         """By UID, the generation that was refused, and the seconds until the next try."""
 
-    async def settle(self, kind: ObjectKind, document: Document, link: ObjectLink | None) -> Settled:
+    async def reconcile(self, kind: ObjectKind, document: Document, link: ObjectLink | None) -> ReconcileResult:
         """Reconcile one object now."""
         ref = ref_of(kind, document)
         leaving = bool(document.get("metadata", {}).get("deletionTimestamp"))
         other = kind.server_of(document)
         free = leaving and (other == self._server or not kind.job_of(document))  # nobody else would release it
         if link is None and not free and not self._accounts.of(ref.namespace):
-            return Settled(None, await self._not_ours(kind, ref, document))
+            return ReconcileResult(None, await self._not_ours(kind, ref, document))
         if link is None and other not in ("", self._server):
             self._met(other, ref)
-            return Settled(None, None)
+            return ReconcileResult(None, None)
         if leaving:
             link = link or await self._store.link_of(ref.uid)  # the answer to a submit may have been lost
-            return Settled(link, await self._leaving(kind, ref, document, link))
+            return ReconcileResult(link, await self._leaving(kind, ref, document, link))
         if link is None:
             return await self._taken(kind, ref, document)
-        return Settled(link, await self._mirrored(kind, ref, document, link))
+        return ReconcileResult(link, await self._mirrored(kind, ref, document, link))
 
     def _met(self, other: str, ref: ObjectRef) -> None:
         """Log once for each other Corral that its objects are left alone."""
@@ -120,9 +120,9 @@ class Reconciler:
 
     # ---- becoming a job
 
-    async def _taken(self, kind: ObjectKind, ref: ObjectRef, document: Document) -> Settled:
+    async def _taken(self, kind: ObjectKind, ref: ObjectRef, document: Document) -> ReconcileResult:
         if kind.over(document):
-            return Settled(None, None)
+            return ReconcileResult(None, None)
         try:
             job = kind.job(document)
             await self._writer.own(kind, ref, document, {}, keep=True)
@@ -135,9 +135,10 @@ class Reconciler:
             log.info("object refused", object=str(ref), code=error.code, message=error.message)
             state = refused(_generation(document), _reason(error), error.message)
             wait = await self._writer.show(kind, ref, document, state)
-            return Settled(None, wait if isinstance(error, SpecError) else self._again(ref.uid, document))
+            return ReconcileResult(None, wait if isinstance(error, SpecError) else self._again(ref.uid, document))
         self._refused.pop(ref.uid, None)
-        return Settled(link, None)  # no write here: if it failed, the link would be lost; the caller looks again
+        # no write here: if it failed, the link would be lost; the caller looks again
+        return ReconcileResult(link, None)
 
     def _again(self, uid: str, document: Document) -> float:
         """Seconds until a refused object is tried again; doubles while its generation is the same."""
@@ -255,16 +256,16 @@ class Reconciler:
         job = self._control.world.jobs.get(record.id)
         if not record.run.external or job is None:
             return
-        word = said(document.get("status") or {})
-        wanted = kind.targets(document, job.spread.targets) or {}
+        report = controller_report(document.get("status") or {})
+        wanted = kind.targets(document, job.tasks_by_node.targets) or {}
         stands = kind.targets_in(document) == kind.targets_in(wanted)
-        caught_up = stands and word is not None and word.observed_generation >= _generation(document)
-        self._hear(record, word, caught_up=caught_up)
+        caught_up = stands and report is not None and report.observed_generation >= _generation(document)
+        self._hear(record, report, caught_up=caught_up)
 
-    def _hear(self, record: JobRecord, word: ExternalWord | None, *, caught_up: bool) -> None:
+    def _hear(self, record: JobRecord, report: ControllerReport | None, *, caught_up: bool) -> None:
         job = self._control.world.jobs.get(record.id)
         if record.run.external and job is not None:
-            for event in happened(job, word, caught_up=caught_up, now=self._control.clock.now()):
+            for event in engine_events(job, report, caught_up=caught_up, now=self._control.clock.now()):
                 self._control.report(event)
 
     # ---- going
@@ -302,7 +303,7 @@ class _Told(msgspec.Struct, frozen=True):
     last: float
 
 
-class Settled(msgspec.Struct, frozen=True):
+class ReconcileResult(msgspec.Struct, frozen=True):
     """The result of reconciling: the object's link, and the seconds until the next look."""
 
     link: ObjectLink | None

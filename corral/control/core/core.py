@@ -15,14 +15,14 @@ import msgspec
 from corral.control.core.configuration import Configured
 from corral.control.core.inputs import ConfigurationRead, CordonsRead, Input, Recovered, TaskEvent
 from corral.control.core.intents import Intents, IntentsRead, settle
-from corral.control.core.job_events import DEPENDENCY, Folder
+from corral.control.core.job_events import DEPENDENCY, JobEvents
 from corral.control.core.lending_ledger import Ledger, Loans
 from corral.control.core.machines import Machines, MachinesSeen
-from corral.control.core.maintenance import Upkeep
-from corral.control.core.pending_writes import Draft, Warning
+from corral.control.core.maintenance import Maintenance
+from corral.control.core.pending_writes import PendingWrites, Warning
 from corral.control.core.receipts import Receipts, from_eviction
-from corral.control.core.usage_history import Past
-from corral.control.core.waiting_reason import standing
+from corral.control.core.usage_history import UsageHistory
+from corral.control.core.waiting_reason import waiting_reason
 from corral.control.core.world import Job, World
 from corral.kernel.ids import JobId
 from corral.kernel.units import devices
@@ -73,14 +73,14 @@ class Core:
         self.configured = recovered.configured
         self.machines = machines
         self.world = World(Cluster(), Queue())
-        self.folder = Folder(self.world, launch_policy, Receipts(recovered.receipts))
+        self.job_events = JobEvents(self.world, launch_policy, Receipts(recovered.receipts))
         self.ledger = Ledger(recovered.ledger)
-        self.past = Past(recovered.usage, recovered.user_usage)
-        self.upkeep = Upkeep(self.folder, machines, self._bounded_grace)
-        self.intents = Intents(self.folder, recovered.cursor)
+        self.usage_history = UsageHistory(recovered.usage, recovered.user_usage)
+        self.maintenance = Maintenance(self.job_events, machines, self._bounded_grace)
+        self.intents = Intents(self.job_events, recovered.cursor)
         self._hived = HivedConfigured(None)
         self._plan_again: float | None = None
-        self._next_upkeep: float | None = None
+        self._next_maintenance: float | None = None
         self._owned: tuple[object, dict[str, int]] | None = None
         self._recover(recovered, now)
 
@@ -94,10 +94,12 @@ class Core:
             self._see(seen, now)
         for job in sorted(jobs, key=lambda job: job.run.placed_at or inf):  # HiveD accounts for gangs in that order
             self.world.set_timer(job.run.wake_at, job.id)
-            self.folder.adopt(job, now)
+            self.job_events.adopt(job, now)
         self._recall_losses(recovered)
-        self.world.cluster.apply(UsageRecalled(tuple(self.past.written.values()), tuple(self.past.of_users)))
-        for waiting in self.folder.receipts.beneficiaries():
+        self.world.cluster.apply(
+            UsageRecalled(tuple(self.usage_history.written.values()), tuple(self.usage_history.of_users))
+        )
+        for waiting in self.job_events.receipts.beneficiaries():
             if self.world.queue.waiting(waiting):
                 self.world.queue.apply(GangNominated(waiting))
         stored = {
@@ -107,7 +109,7 @@ class Core:
         }
         for job in jobs:
             if job.run.hold == DEPENDENCY:
-                settle(self.folder, job, stored, now)
+                settle(self.job_events, job, stored, now)
 
     def _recall_losses(self, recovered: Recovered) -> None:
         """Have HiveD know when, and to whom, jobs lost their guarantee before this core began."""
@@ -127,13 +129,13 @@ class Core:
         twin = object.__new__(Core)
         twin.launch_policy, twin.configured = self.launch_policy, self.configured
         twin.machines, twin.world = self.machines.fork(), self.world.fork()
-        twin.folder = Folder(twin.world, self.folder.policy, self.folder.receipts.fork())
+        twin.job_events = JobEvents(twin.world, self.job_events.policy, self.job_events.receipts.fork())
         twin.ledger = self.ledger.fork()
-        twin.past = self.past.fork(self.world.cluster.queues, twin.world.cluster.queues)
-        twin.upkeep = Upkeep(twin.folder, twin.machines, twin._bounded_grace)
-        twin.intents = Intents(twin.folder, self.intents.cursor)
+        twin.usage_history = self.usage_history.fork(self.world.cluster.queues, twin.world.cluster.queues)
+        twin.maintenance = Maintenance(twin.job_events, twin.machines, twin._bounded_grace)
+        twin.intents = Intents(twin.job_events, self.intents.cursor)
         twin._hived, twin._owned = self._hived, None
-        twin._plan_again, twin._next_upkeep = self._plan_again, self._next_upkeep
+        twin._plan_again, twin._next_maintenance = self._plan_again, self._next_maintenance
         return twin
 
     def step(self, inputs: Iterable[Input], now: float) -> Batch:
@@ -142,18 +144,23 @@ class Core:
             self._fold(each, now)
         for job_id in self.world.due(now):
             if (job := self.world.jobs.get(job_id)) is not None:
-                self.folder.event(job, TimePassed(), now)
-        if self._next_upkeep is not None and self._next_upkeep <= now:
-            self._next_upkeep = self.upkeep.look(now)
+                self.job_events.event(job, TimePassed(), now)
+        if self._next_maintenance is not None and self._next_maintenance <= now:
+            self._next_maintenance = self.maintenance.look(now)
         if self.world.plan_wanted or (self._plan_again is not None and self._plan_again <= now):
             self._plan(now)
-        self.ledger.fold(self.folder.draft, self._loans(), now)
-        self.past.fold(self.folder.draft, self.world.cluster.queues, now)
+        self.ledger.fold(self.job_events.pending, self._loans(), now)
+        self.usage_history.fold(self.job_events.pending, self.world.cluster.queues, now)
         return self._batch()
 
     def next_wakeup(self) -> float | None:
         """When something is due though no input comes; None: never. A time that is past means at once."""
-        times = (self.world.next_timer, self._next_upkeep, self._plan_again, -inf if self.world.plan_wanted else None)
+        times = (
+            self.world.next_timer,
+            self._next_maintenance,
+            self._plan_again,
+            -inf if self.world.plan_wanted else None,
+        )
         return min((at for at in times if at is not None), default=None)
 
     @property
@@ -185,13 +192,13 @@ class Core:
     def _fold_task_event(self, event: TaskEvent, now: float) -> None:
         match event:
             case Started() | Exited() | StartRefused():
-                self.folder.engine_event(event, now)
+                self.job_events.engine_event(event, now)
             case PlaceLost():
-                self.folder.place_lost(event, now)
+                self.job_events.place_lost(event, now)
             case EngineLost(engine=engine, reason=reason):
                 self.world.cluster.apply(EngineUnknown(engine, reason))
             case Noted():
-                self.folder.noted(event, now)
+                self.job_events.noted(event, now)
 
     def _configure(self, configured: Configured, now: float) -> None:
         self.configured = configured
@@ -209,7 +216,7 @@ class Core:
         hived = self.world.cluster.hived
         if hived is not None:
             why = "the new configuration has no cell of its virtual cluster for it"
-            self.folder.lost_guarantee(hived.demoted(), why, now)
+            self.job_events.lost_guarantee(hived.demoted(), why, now)
 
     def _take_back(self, now: float) -> None:
         """Preempt jobs above their queues' new limits or on cells owed to others, if the author asked for it."""
@@ -222,14 +229,14 @@ class Core:
         """Take over which nodes take no new tasks; the tasks on them are looked at in this step."""
         for seen in self.machines.close(cordons):
             self.world.cluster.apply(seen)
-        self.folder.policy = msgspec.structs.replace(self.launch_policy, closed_nodes=frozenset(cordons))
+        self.job_events.policy = msgspec.structs.replace(self.launch_policy, closed_nodes=frozenset(cordons))
         self.world.plan_wanted = True
-        self._next_upkeep = 0.0
+        self._next_maintenance = 0.0
 
     def _see(self, seen: MachinesSeen | EngineUnknown, now: float) -> None:
         self.world.cluster.apply(seen if isinstance(seen, EngineUnknown) else self.machines.see(seen, now))
         self.world.plan_wanted = True
-        self._next_upkeep = 0.0
+        self._next_maintenance = 0.0
 
     # ---- decisions
 
@@ -238,7 +245,7 @@ class Core:
         proposal = plan(self.world.cluster, self.world.queue, self.policy, now)
         carry_out(self.world.cluster, self.world.queue, proposal, now, _InJobs(self, now))
         if proposal.placements and self.machines.tainted:
-            self._next_upkeep = now
+            self._next_maintenance = now
         self._plan_again = proposal.again_at
         for job_id, reasons in proposal.reasons.items():
             self._explain(JobId(job_id), reasons)
@@ -257,13 +264,13 @@ class Core:
                 by=eviction.by,
                 grace_seconds=grace,
             )
-            self.folder.have_yield(job, event, from_eviction(eviction, by_user), now)
+            self.job_events.preempt(job, event, from_eviction(eviction, by_user), now)
 
     def _explain(self, job_id: JobId, reasons: Reasons) -> None:
         job = self.world.jobs.get(job_id)
         if job is not None:
             job.reasons = self.world.reasons_in_names(reasons)
-            self.folder.draft.jobs.add(job_id)
+            self.job_events.pending.jobs.add(job_id)
 
     def _bounded_grace(self, queue: str, own: float) -> float | None:
         return self.configured.grace(queue, own)
@@ -278,32 +285,32 @@ class Core:
     # ---- what is stored
 
     def _batch(self) -> Batch:
-        draft = self.folder.take_draft()
-        warnings = tuple(draft.warnings)
-        if draft.empty:
+        pending = self.job_events.take_pending()
+        warnings = tuple(pending.warnings)
+        if pending.empty:
             return Batch(warnings=warnings)
-        writes = draft.batch(self._job_writes(draft))
-        for job_id in draft.jobs:
+        writes = pending.batch(self._job_writes(pending))
+        for job_id in pending.jobs:
             job = self.world.jobs.get(job_id)
             if job is not None and job.completed:
                 del self.world.jobs[job_id]
-        return Batch(writes, frozenset(draft.jobs), warnings)
+        return Batch(writes, frozenset(pending.jobs), warnings)
 
-    def _job_writes(self, draft: Draft) -> tuple[JobWrite, ...]:
+    def _job_writes(self, pending: PendingWrites) -> tuple[JobWrite, ...]:
         writes = []
-        for job_id in draft.jobs:
+        for job_id in pending.jobs:
             job = self.world.jobs.get(job_id)
-            if job is None or job_id in draft.removed:
+            if job is None or job_id in pending.removed:
                 continue
-            job.run = job.spread.written(job.run)
+            job.run = job.tasks_by_node.written(job.run)
             state = phase(job.run)
-            job.summary = summarize(job.summary, job.run, state, standing(job, state, self.world.jobs))
-            sizes = {"devices_held": devices(job.spread.millis)}
+            job.summary = summarize(job.summary, job.run, state, waiting_reason(job, state, self.world.jobs))
+            sizes = {"devices_held": devices(job.tasks_by_node.millis)}
             if job.run.roles:
                 sizes["devices"] = devices(job.asked_millis())
             job.summary = msgspec.structs.replace(job.summary, **sizes)
             write = JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision)
-            if job_id in draft.edited:
+            if job_id in pending.edited:
                 terms = job.terms
                 write = msgspec.structs.replace(write, priority=terms.priority, queue=terms.queue, doc=job.text)
             writes.append(write)
@@ -319,10 +326,10 @@ class _InJobs(Steps):
         self._now = now
 
     def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:
-        return self._core.folder.ranked(found)
+        return self._core.job_events.ranked(found)
 
     def placed(self, found: GangPlacement, event: GangPlaced) -> None:
-        self._core.folder.placed(found, event.placement, self._now)
+        self._core.job_events.placed(found, event.placement, self._now)
 
     def evict(self, cluster: Cluster, eviction: Eviction) -> None:
         self._core.evict(eviction, self._now)

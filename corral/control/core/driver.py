@@ -73,7 +73,7 @@ class Driver:
 
     def request(self, job: JobId, kind: str, actor: str = "", **data: object) -> None:
         """Store a request of a user now; `run` carries it out."""
-        self.store.intend(job, kind, data, actor=actor, at=self.now)
+        self.store.add_intent(job, kind, data, actor=actor, at=self.now)
         self._unread = True
 
     def _next(self) -> float:

@@ -6,9 +6,9 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
-from corral.control.core.job_events import DEPENDENCY, Folder
+from corral.control.core.job_events import DEPENDENCY, JobEvents
 from corral.control.core.queue_turns import turns_at
-from corral.control.core.receipts import Yielded
+from corral.control.core.receipts import PreemptionTerms
 from corral.control.core.world import Job, dependencies_of
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.cordons import CORDONS_CHANGED
@@ -43,8 +43,8 @@ class IntentsRead(msgspec.Struct, frozen=True):
 class Intents:
     """Turns intents into launcher events."""
 
-    def __init__(self, folder: Folder, cursor: int) -> None:
-        self._folder = folder
+    def __init__(self, job_events: JobEvents, cursor: int) -> None:
+        self._job_events = job_events
         self.cursor = cursor
         """The last intent that was folded."""
         self.preempting = ""
@@ -52,14 +52,14 @@ class Intents:
 
     def fold(self, read: IntentsRead, now: float) -> None:
         """Fold intents that follow those folded before."""
-        world = self._folder.world
+        world = self._job_events.world
         stored: dict[JobId, Job] = {}
         for job, record in read.jobs.items():
             if job not in world.jobs:
                 stored[job] = Job.from_record(record, read.groups.get(record.user, ()))
         for intent in read.intents:
             self._fold_one(intent, stored, now)
-            self.cursor = self._folder.draft.cursor = intent.seq
+            self.cursor = self._job_events.pending.cursor = intent.seq
 
     def _fold_one(self, intent: Intent, stored: Mapping[JobId, Job], now: float) -> None:
         if intent.kind == CONFIGURED:
@@ -68,9 +68,9 @@ class Intents:
             return
         if intent.kind == CORDONS_CHANGED:
             return
-        job = self._folder.world.jobs.get(intent.job) or stored.get(intent.job)
+        job = self._job_events.world.jobs.get(intent.job) or stored.get(intent.job)
         if job is None:
-            self._folder.draft.warn("intent for a job that is gone", job=intent.job, kind=intent.kind)
+            self._job_events.pending.warn("intent for a job that is gone", job=intent.job, kind=intent.kind)
             return
         self._carry_out(job, intent, stored, now)
 
@@ -81,25 +81,25 @@ class Intents:
                     self._submitted(job, stored, now)
             case IntentKind.STOP:
                 if not job.completed:
-                    self._folder.event(job, StopRequested(intent.actor), now)
+                    self._job_events.event(job, StopRequested(intent.actor), now)
             case IntentKind.RESTART:
-                self._folder.world.jobs[job.id] = job
-                self._folder.event(job, RestartRequested(intent.actor), now)
+                self._job_events.world.jobs[job.id] = job
+                self._job_events.event(job, RestartRequested(intent.actor), now)
             case IntentKind.SCALE:
                 self._scale(job, intent, now)
             case IntentKind.SUSPEND:
-                why = Yielded(Rule.SUSPENDED, f"the job was suspended by {intent.actor}", by_user=intent.actor)
-                self._folder.have_yield(job, SuspendRequested(intent.actor), why, now)
+                why = PreemptionTerms(Rule.SUSPENDED, f"the job was suspended by {intent.actor}", by_user=intent.actor)
+                self._job_events.preempt(job, SuspendRequested(intent.actor), why, now)
             case IntentKind.CHECKPOINTED:
-                self._folder.checkpointed(job, int(intent.data["jobAttempt"]), intent.at, now)
+                self._job_events.checkpointed(job, int(intent.data["jobAttempt"]), intent.at, now)
             case IntentKind.TAGS:
                 job.summary = msgspec.structs.replace(job.summary, tags=tuple(intent.data["tags"]))
-                self._folder.draft.jobs.add(job.id)
+                self._job_events.pending.jobs.add(job.id)
             case IntentKind.MIGRATE:
                 key = TaskKey(str(intent.data["role"]), int(intent.data["index"]))
-                self._folder.event(job, MigrateRequested(key, intent.actor), now)
+                self._job_events.event(job, MigrateRequested(key, intent.actor), now)
             case IntentKind.RESUME:
-                self._folder.event(job, ResumeRequested(intent.actor), now)
+                self._job_events.event(job, ResumeRequested(intent.actor), now)
             case _:
                 self._reconsider(job, intent, now)
 
@@ -113,43 +113,43 @@ class Intents:
             case IntentKind.DELETE:
                 self._delete(job, now)
             case _:
-                self._folder.draft.warn("unknown intent", job=intent.job, kind=intent.kind)
+                self._job_events.pending.warn("unknown intent", job=intent.job, kind=intent.kind)
 
     def _submitted(self, job: Job, stored: Mapping[JobId, Job], now: float) -> None:
-        others = needed_by(job, self._folder.world.jobs, stored)
+        others = needed_by(job, self._job_events.world.jobs, stored)
         job.waits_for = _live(others)
-        self._folder.create(job, now)
-        settle_dependencies(self._folder, job, others, now)
+        self._job_events.create(job, now)
+        settle_dependencies(self._job_events, job, others, now)
 
     def _scale(self, job: Job, intent: Intent, now: float) -> None:
         if job.completed:
             return
         data = intent.data
         remove = tuple(int(index) for index in data.get("remove", ()))
-        self._folder.event(job, ScaleRequested(str(data["role"]), int(data["replicas"]), intent.actor, remove), now)
+        self._job_events.event(job, ScaleRequested(str(data["role"]), int(data["replicas"]), intent.actor, remove), now)
 
     def _order(self, job: Job, intent: Intent, now: float) -> None:
         """Reorder a waiting job within its queue. A job that runs by now keeps the new turn for its next wait."""
         if job.completed:
             return
-        jobs, queue = self._folder.world.jobs, job.terms.queue
+        jobs, queue = self._job_events.world.jobs, job.terms.queue
         other = jobs.get(JobId(str(intent.data.get("before", ""))))
         if intent.data.get("queue", queue) != queue or (other is not None and other.terms.queue != queue):
             elsewhere = "It, or the job that it was to come before, went to another queue meanwhile."
-            self._folder.tell(job.id, now, Fact("job.order-refused", elsewhere), intent.actor)
+            self._job_events.tell(job.id, now, Fact("job.order-refused", elsewhere), intent.actor)
             return
         others = [each for each in jobs.values() if each is not job and each.terms.queue == queue and each.unplaced()]
         before = None if other is None else other.run.turn
         turn, moved = turns_at(str(intent.data["place"]), {each.id: each.run.turn for each in others}, before)
         for each, at in moved.items():
-            self._folder.take_turn(jobs[each], at)
-        self._folder.take_turn(job, turn)
+            self._job_events.take_turn(jobs[each], at)
+        self._job_events.take_turn(job, turn)
 
     def _edit(self, job: Job, intent: Intent, now: float) -> None:
         """Change the priority, maxDuration or queue of a waiting job; refused when it has begun or ended."""
         if job.completed or phase(job.run) is not Phase.WAITING:
             begun = Fact("job.edit-refused", "It no longer waits, so it keeps its priority, maxDuration and queue.")
-            self._folder.tell(job.id, now, begun, intent.actor)
+            self._job_events.tell(job.id, now, begun, intent.actor)
             return
         before, asked = job.document, msgspec.convert(intent.data, Edit)
         judged = intent.data.get("judged", {})
@@ -157,20 +157,20 @@ class Intents:
         elsewhere = queue != job.terms.queue and bool(asked.queue or asked.priority)
         if elsewhere or (asked.queue and priority != job.terms.priority):
             other = "Its queue or priority changed before this was carried out; ask again."
-            self._folder.tell(job.id, now, Fact("job.edit-refused", other), intent.actor)
+            self._job_events.tell(job.id, now, Fact("job.edit-refused", other), intent.actor)
             return
-        self._folder.edit(job, edited(job.text, asked))
+        self._job_events.edit(job, edited(job.text, asked))
         if changes := edited_fields(before, job.document):
             said = f"{intent.actor} changed its {edits_in_words(changes)}."
-            self._folder.tell(job.id, now, Fact("job.edited", said), intent.actor)
+            self._job_events.tell(job.id, now, Fact("job.edited", said), intent.actor)
 
     def _delete(self, job: Job, now: float) -> None:
         if not job.completed:
             fact = Fact("job.delete-refused", "The job is not over; stop it first.")
-            self._folder.tell(job.id, now, fact)
+            self._job_events.tell(job.id, now, fact)
             return
-        self._folder.world.jobs.pop(job.id, None)
-        self._folder.draft.removed.append(job.id)
+        self._job_events.world.jobs.pop(job.id, None)
+        self._job_events.pending.removed.append(job.id)
 
 
 def named_jobs(intents: Iterable[Intent], known: Container[JobId]) -> list[JobId]:
@@ -185,12 +185,12 @@ def needed_jobs(stored: Iterable[LiveJob], known: Container[JobId]) -> list[JobI
     return sorted(name for name in names if name not in known)
 
 
-def settle(folder: Folder, job: Job, stored: Mapping[JobId, Job], now: float) -> None:
+def settle(job_events: JobEvents, job: Job, stored: Mapping[JobId, Job], now: float) -> None:
     """After a start: look again at the jobs that a held job waits for, as they may have ended while no control ran."""
-    others = needed_by(job, folder.world.jobs, stored)
+    others = needed_by(job, job_events.world.jobs, stored)
     job.waits_for = _live(others)
-    folder.wait_for(job)
-    settle_dependencies(folder, job, others, now)
+    job_events.wait_for(job)
+    settle_dependencies(job_events, job, others, now)
 
 
 def needed_by(job: Job, live: Mapping[JobId, Job], stored: Mapping[JobId, Job]) -> dict[str, Job | None]:
@@ -202,17 +202,17 @@ def _live(others: Mapping[str, Job | None]) -> frozenset[JobId]:
     return frozenset(JobId(name) for name, other in others.items() if other is not None and not other.completed)
 
 
-def settle_dependencies(folder: Folder, job: Job, others: Mapping[str, Job | None], now: float) -> None:
+def settle_dependencies(job_events: JobEvents, job: Job, others: Mapping[str, Job | None], now: float) -> None:
     """Apply ended dependencies to a held job: it fails, is released, or waits for the rest."""
     for need in job.needs:
         other = others.get(need.job)
         if (other is not None and not other.completed) or need.condition == "ended":
             continue
         if other is None:
-            folder.event(job, DependencyFailed(f"{need.job} does not exist any more"), now)
+            job_events.event(job, DependencyFailed(f"{need.job} does not exist any more"), now)
             return
         if other.run.completion is None or not other.run.completion.succeeded:
-            folder.event(job, DependencyFailed(f"{other.name} did not succeed"), now)
+            job_events.event(job, DependencyFailed(f"{other.name} did not succeed"), now)
             return
     if job.needs and not job.waits_for:
-        folder.event(job, HoldReleased(), now)
+        job_events.event(job, HoldReleased(), now)

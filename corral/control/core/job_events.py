@@ -8,8 +8,8 @@ from itertools import count
 import msgspec
 
 from corral import launcher, scheduler
-from corral.control.core.pending_writes import Draft
-from corral.control.core.receipts import Held, Receipts, Yielded
+from corral.control.core.pending_writes import PendingWrites
+from corral.control.core.receipts import HeldDevices, PreemptionTerms, Receipts
 from corral.control.core.world import Job, World
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.launcher import InvalidTransition, LaunchPolicy, Step
@@ -40,19 +40,19 @@ from corral.scheduler.events import TasksLeaving
 DEPENDENCY = "dependency"
 
 
-class Folder:
-    """Applies events to jobs, and their effects to the world and the draft."""
+class JobEvents:
+    """Applies events to jobs, and their effects to the world and the pending writes."""
 
     def __init__(self, world: World, policy: LaunchPolicy, receipts: Receipts) -> None:
         self.world = world
         self.policy = policy
-        self.draft = Draft()
+        self.pending = PendingWrites()
         self.receipts = receipts
 
-    def take_draft(self) -> Draft:
-        """The draft since the last call; starts a new one."""
-        draft, self.draft = self.draft, Draft()
-        return draft
+    def take_pending(self) -> PendingWrites:
+        """The writes that are pending since the last call; starts a new collection."""
+        pending, self.pending = self.pending, PendingWrites()
+        return pending
 
     def create(self, job: Job, now: float) -> None:
         """Start a job that was accepted and never folded."""
@@ -87,7 +87,7 @@ class Folder:
         try:
             step = launcher.step(job.view, job.run, job.tasks, event, now, self.policy)
         except InvalidTransition as error:
-            self.draft.warn(
+            self.pending.warn(
                 "an event that cannot be was dropped", job=job.id, message=error.message, story=str(error.details)
             )
             return
@@ -102,13 +102,13 @@ class Folder:
         if job.run.checkpointed_at is not None:
             self.world.cluster.apply(scheduler.Checkpointed(job.id, job.run.attempt, job.run.checkpointed_at))
 
-    def have_yield(self, job: Job, event: Preempted | SuspendRequested, why: Yielded, now: float) -> None:
+    def preempt(self, job: Job, event: Preempted | SuspendRequested, why: PreemptionTerms, now: float) -> None:
         """Preempt or suspend a job or some of its tasks, with a receipt."""
-        before = Held.of(job)
+        before = HeldDevices.of(job)
         self.event(job, event, now)
         if why.back_at is not None and isinstance(event, Preempted):
             why = msgspec.structs.replace(why, back_at=max(why.back_at, now + self._grace(job, event)))
-        self.receipts.write(self.draft, job, before, why, now)
+        self.receipts.write(self.pending, job, before, why, now)
 
     def _grace(self, job: Job, event: Preempted) -> float:
         """Seconds of grace of the preempted tasks: the job cannot return earlier."""
@@ -121,9 +121,9 @@ class Folder:
         if job is not None:
             self.event(job, event, now)
         elif isinstance(event, Exited):
-            self.draft.outbox.append((key.job, ForgetTask(event.attempt)))
+            self.pending.outbox.append((key.job, ForgetTask(event.attempt)))
         elif isinstance(event, Started):
-            self.draft.outbox.append((key.job, StopTask(event.attempt, 0.0)))
+            self.pending.outbox.append((key.job, StopTask(event.attempt, 0.0)))
 
     def place_lost(self, event: PlaceLost, now: float) -> None:
         """Return a task that has not begun to the queue, because its node or device is gone."""
@@ -170,17 +170,17 @@ class Folder:
 
     def tell(self, job: JobId, now: float, fact: Fact, actor: str = "") -> None:
         """Add a fact that did not come from a launcher rule."""
-        self.draft.tell(job, now, fact, actor)
+        self.pending.tell(job, now, fact, actor)
 
     def _apply(self, job: Job, step: Step, now: float) -> None:
         before = job.run
         job.run = step.job
-        self.draft.jobs.add(job.id)
+        self.pending.jobs.add(job.id)
         self._apply_tasks(job, step.tasks)
         for end in step.ended:
             self._record_attempt(job, end.attempt, end.task)
         for fact in step.facts:
-            self.draft.tell(job.id, now, fact)
+            self.pending.tell(job.id, now, fact)
         leaving: list[TaskKey] = []
         for command in step.commands:
             match command:
@@ -189,13 +189,13 @@ class Folder:
                 case ReleasePlacement(tasks=tasks):
                     self._release(job, tasks, now)
                 case _:
-                    self.draft.outbox.append((job.id, command))
+                    self.pending.outbox.append((job.id, command))
                     if isinstance(command, StopTask):
                         leaving.append(parse_attempt_id(command.attempt).task)
         self._leave(job, tuple(key for key in leaving if key in job.tasks and job.tasks[key].holds))
         if job.run.wake_at != before.wake_at:
             self.world.set_timer(job.run.wake_at, job.id)
-        self.receipts.look(self.draft, job, now)
+        self.receipts.look(self.pending, job, now)
         if (job.completed or job.run.suspended) and job.id in self.world.queue.nominated:
             self.world.queue.apply(NominationLapsed(job.id))
         if job.completed:
@@ -203,12 +203,12 @@ class Folder:
 
     def _apply_tasks(self, job: Job, changed: Mapping[TaskKey, TaskRun | None]) -> None:
         for key, task in changed.items():
-            self.draft.tasks[job.id, key] = task
+            self.pending.tasks[job.id, key] = task
             before = job.tasks.get(key)
-            job.spread.change(before, task)
+            job.tasks_by_node.change(before, task)
             if before is None or task is None or before.placement is not task.placement or before.holds != task.holds:
                 self.world.gangs.forget(job.id)
-            job.retrying.change(key, task)
+            job.task_retries.change(key, task)
             if task is None:
                 job.tasks.pop(key, None)
                 continue
@@ -218,7 +218,7 @@ class Folder:
 
     def _record_attempt(self, job: Job, attempt: AttemptId, task: TaskRun) -> None:
         completion, placement = task.completion, task.placement
-        self.draft.attempts[attempt] = AttemptWrite(
+        self.pending.attempts[attempt] = AttemptWrite(
             id=attempt,
             node=placement.node if placement else "",
             devices=placement.devices if placement else (),
@@ -242,7 +242,7 @@ class Folder:
     def take_turn(self, job: Job, turn: float) -> None:
         """Set the turn of a waiting job in its queue; a higher turn comes first."""
         job.run = msgspec.structs.replace(job.run, turn=turn)
-        self.draft.jobs.add(job.id)
+        self.pending.jobs.add(job.id)
         if not job.run.hold and (unplaced := job.unplaced()):
             self._queue(job, unplaced, grow=bool(job.placements()))
 
@@ -259,7 +259,7 @@ class Folder:
             lapsed = NominationLapsed(job.id)
             self.world.queue.apply(lapsed)
             self.world.cluster.apply(lapsed)
-        self.draft.edited.add(job.id)
+        self.pending.edited.add(job.id)
         self.take_turn(job, job.run.turn if job.terms.queue == queue else 0.0)
 
     def _release(self, job: Job, tasks: tuple[TaskKey, ...], now: float) -> None:
@@ -289,7 +289,7 @@ class Folder:
         elif not job.waits_for:
             self.event(job, HoldReleased(), now)
         else:
-            self.draft.jobs.add(job.id)  # its line names those that are left
+            self.pending.jobs.add(job.id)  # its line names those that are left
 
 
 def _asked(job: Job, tasks: Iterable[TaskKey], running: Sequence[TaskPlacement] = ()) -> GangRequest:

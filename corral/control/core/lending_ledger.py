@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from corral.control.core.pending_writes import Draft
+from corral.control.core.pending_writes import PendingWrites
 from corral.model.receipts import LedgerEntry
 
 Loans = Mapping[tuple[str, str], int]
@@ -21,7 +21,7 @@ HEARTBEAT_SECONDS: Final = 5.0
 
 
 class Ledger:
-    """The running sums; `draft` receives changed entries."""
+    """The running sums; `pending` receives changed entries."""
 
     def __init__(self, found: Sequence[LedgerEntry] = ()) -> None:
         self._entries = {(entry.lender, entry.borrower): entry for entry in found}
@@ -34,7 +34,7 @@ class Ledger:
         twin._entries, twin._resumed, twin._beat = dict(self._entries), self._resumed, self._beat
         return twin
 
-    def fold(self, draft: Draft, loans: Loans, now: float) -> None:
+    def fold(self, pending: PendingWrites, loans: Loans, now: float) -> None:
         """Apply the current loans.
 
         The first call after a start does not know when a missing loan ended, so it counts until the last heartbeat.
@@ -47,18 +47,18 @@ class Ledger:
             lent = entry.device_millis if self._resumed else min(entry.device_millis, loans.get(pair, 0))
             total = msgspec.structs.replace(entry, device_millis=lent).until(now)
             now_lent = loans.get(pair, 0)
-            self._put(draft, msgspec.structs.replace(entry, device_seconds=total, device_millis=now_lent, at=now))
+            self._put(pending, msgspec.structs.replace(entry, device_seconds=total, device_millis=now_lent, at=now))
         self._resumed = True
-        self._keep(draft, now)
+        self._keep(pending, now)
 
-    def _keep(self, draft: Draft, now: float) -> None:
+    def _keep(self, pending: PendingWrites, now: float) -> None:
         """Write the sums up to now, once per heartbeat."""
         if now - self._beat < HEARTBEAT_SECONDS:
             return
         self._beat = now
         for entry in list(self._entries.values()):
             if entry.device_millis and entry.at < now:
-                self._put(draft, msgspec.structs.replace(entry, device_seconds=entry.until(now), at=now))
+                self._put(pending, msgspec.structs.replace(entry, device_seconds=entry.until(now), at=now))
 
     @property
     def running(self) -> bool:
@@ -69,6 +69,6 @@ class Ledger:
         entry = self._entries.get(pair)
         return entry.device_millis if entry else 0
 
-    def _put(self, draft: Draft, entry: LedgerEntry) -> None:
+    def _put(self, pending: PendingWrites, entry: LedgerEntry) -> None:
         self._entries[entry.lender, entry.borrower] = entry
-        draft.ledger[entry.lender, entry.borrower] = entry
+        pending.ledger[entry.lender, entry.borrower] = entry

@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from corral.control.core.job_events import Folder
+from corral.control.core.job_events import JobEvents
 from corral.control.core.machines import Machines
-from corral.control.core.receipts import Yielded
+from corral.control.core.receipts import PreemptionTerms
 from corral.control.core.world import Job
 from corral.kernel.ids import TaskKey
 from corral.model.cordons import Drain
@@ -33,13 +33,15 @@ _MOST_SEARCHES: Final = 16
 _HELD: Final = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 
 
-class Upkeep:
+class Maintenance:
     """Preempts gangs on drained, tainted or lost nodes and on unhealthy devices."""
 
-    def __init__(self, folder: Folder, machines: Machines, bounded: Callable[[str, float], float | None]) -> None:
+    def __init__(
+        self, job_events: JobEvents, machines: Machines, bounded: Callable[[str, float], float | None]
+    ) -> None:
         """`bounded` returns the grace where a queue bounds the seconds that a job or a drain asks for; else None."""
         self._bounded = bounded
-        self._folder = folder
+        self._job_events = job_events
         self._machines = machines
         self._searched = 0
 
@@ -54,7 +56,7 @@ class Upkeep:
             return None
         loss = self._machines.next_loss(now)
         again = inf if loss is None else loss
-        for job in list(self._folder.world.jobs.values()):
+        for job in list(self._job_events.world.jobs.values()):
             self._drain(job, draining, now)
             self._replace(job, now)
             if self._machines.tainted:
@@ -114,14 +116,14 @@ class Upkeep:
         back = None
         if self._searched < _MOST_SEARCHES:
             self._searched += 1
-            back = likely_back(self._folder.world.cluster, job.id, event.tasks, now)
+            back = likely_back(self._job_events.world.cluster, job.id, event.tasks, now)
         event = msgspec.structs.replace(event, grace_seconds=self._grace_of(job, event.grace_seconds))
-        why = Yielded(event.rule, event.message, by_user=by_user, back_at=back)
-        self._folder.have_yield(job, event, why, now)
+        why = PreemptionTerms(event.rule, event.message, by_user=by_user, back_at=back)
+        self._job_events.preempt(job, event, why, now)
 
     def _grace_of(self, job: Job, asked: float | None) -> float | None:
         """The grace of the preempted tasks: as given, else the job's, bounded by its queue."""
-        own = self._folder.policy.grace_of(job.view) if asked is None else asked
+        own = self._job_events.policy.grace_of(job.view) if asked is None else asked
         bounded = self._bounded(job.terms.queue, own)
         return asked if bounded is None else bounded
 

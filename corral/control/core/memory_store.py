@@ -94,9 +94,9 @@ class MemoryStore:
         run = JobRun(job.id, hold=job.hold, suspended=job.suspended, external=job.external)
         self._rows[job.id] = _Row(job, run)
         self._live[job.id] = None
-        self.intend(job.id, IntentKind.SUBMITTED, {}, actor=job.actor or job.user, at=job.created_at)
+        self.add_intent(job.id, IntentKind.SUBMITTED, {}, actor=job.actor or job.user, at=job.created_at)
 
-    def intend(self, job: JobId, kind: str, data: dict[str, Any], *, actor: str, at: float) -> None:
+    def add_intent(self, job: JobId, kind: str, data: dict[str, Any], *, actor: str, at: float) -> None:
         """Store a request of a user."""
         self._intents.append(Intent(len(self._intents) + 1, job, kind, actor, at, data))
 

@@ -22,7 +22,7 @@ class Warning(NamedTuple):
 
 
 @dataclass
-class Draft:
+class PendingWrites:
     """What the next commit will write; the core fills it while it folds and plans."""
 
     cursor: int | None = None
@@ -57,7 +57,7 @@ class Draft:
         self.warnings.append(Warning(event, data))
 
     def batch(self, jobs: tuple[JobWrite, ...]) -> ControlBatch:
-        """The draft as the store takes it, but for the epoch and the commands that were carried out."""
+        """The writes as the store takes them, but for the epoch and the commands that were carried out."""
         return ControlBatch(
             epoch=0,
             cursor=self.cursor,

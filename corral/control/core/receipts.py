@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from corral.control.core.pending_writes import Draft
+from corral.control.core.pending_writes import PendingWrites
 from corral.control.core.world import Job
 from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import DEVICE, devices
@@ -17,7 +17,7 @@ from corral.model.runs import TaskRun
 from corral.model.states import JobState, TaskState
 
 
-class Yielded(msgspec.Struct, frozen=True):
+class PreemptionTerms(msgspec.Struct, frozen=True):
     """The terms of a preemption before it is known whether it takes effect."""
 
     rule: Rule
@@ -29,10 +29,10 @@ class Yielded(msgspec.Struct, frozen=True):
     """Expected time of return; None when unknown."""
 
 
-def from_eviction(eviction: Eviction, by_user: str = "") -> Yielded:
+def from_eviction(eviction: Eviction, by_user: str = "") -> PreemptionTerms:
     """The terms of an eviction by the scheduler; a job that is only moved yields to no other job."""
     others = eviction.by != eviction.job
-    return Yielded(
+    return PreemptionTerms(
         eviction.rule,
         eviction.message,
         by_job=(eviction.by or "") if others else "",
@@ -42,7 +42,7 @@ def from_eviction(eviction: Eviction, by_user: str = "") -> Yielded:
     )
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldDevices(msgspec.Struct, frozen=True):
     """The devices that a job held before it was preempted."""
 
     yields: int
@@ -52,7 +52,7 @@ class Held(msgspec.Struct, frozen=True):
     """For each task that was placed and not ending: thousandths of devices and start time."""
 
     @classmethod
-    def of(cls, job: Job) -> Held:
+    def of(cls, job: Job) -> HeldDevices:
         """The devices that `job` holds now."""
         kept = (TaskState.PREPARING, TaskState.RUNNING)
         uses = {key: _use(task) for key, task in job.tasks.items() if task.state in kept}
@@ -73,7 +73,7 @@ def _use(task: TaskRun) -> tuple[int, float | None]:
 
 
 class Receipts:
-    """The receipts of jobs that have not come back; new and closed ones go into the draft."""
+    """The receipts of jobs that have not come back; new and closed ones go into the pending writes."""
 
     def __init__(self, found: Sequence[Receipt] = ()) -> None:
         self._open: dict[JobId, list[Receipt]] = {}
@@ -91,7 +91,7 @@ class Receipts:
         found = {receipt.by_job for receipts in self._open.values() for receipt in receipts if receipt.by_job}
         return sorted(JobId(job) for job in found)
 
-    def write(self, draft: Draft, job: Job, before: Held, why: Yielded, now: float) -> None:
+    def write(self, pending: PendingWrites, job: Job, before: HeldDevices, why: PreemptionTerms, now: float) -> None:
         """Write a receipt for the tasks that `job` has just given up, if there are any."""
         if job.run.yields == before.yields:
             return
@@ -118,9 +118,9 @@ class Receipts:
             back_at=why.back_at,
         )
         self._open.setdefault(job.id, []).append(receipt)
-        draft.receipts[receipt.id] = receipt
+        pending.receipts[receipt.id] = receipt
 
-    def look(self, draft: Draft, job: Job, now: float) -> None:
+    def look(self, pending: PendingWrites, job: Job, now: float) -> None:
         """Close the receipts of a job that is back or has ended."""
         waiting = self._open.get(job.id)
         if waiting is None:
@@ -134,7 +134,7 @@ class Receipts:
             else:
                 left.append(receipt)
                 continue
-            draft.receipts[closed.id] = closed
+            pending.receipts[closed.id] = closed
         if left:
             self._open[job.id] = left
         else:

@@ -16,7 +16,7 @@ _SPARE: Final = 64
 """Outdated heap entries, beyond one for each waiting task, that are tolerated before the heap is rebuilt."""
 
 
-class Retrying:
+class TaskRetries:
     """The tasks of one job that wait for their next attempt."""
 
     def __init__(self, tasks: Mapping[TaskKey, TaskRun] = {}) -> None:
@@ -26,9 +26,9 @@ class Retrying:
         for key, task in tasks.items():
             self.change(key, task)
 
-    def fork(self) -> Retrying:
+    def fork(self) -> TaskRetries:
         """An independent copy."""
-        twin = Retrying()
+        twin = TaskRetries()
         twin._urgencies, twin._heap = dict(self._urgencies), self._heap[:]
         return twin
 

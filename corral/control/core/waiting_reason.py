@@ -20,7 +20,7 @@ _HOLDS = {"suspended": "It is suspended; corral resume lets it go on."}
 _MOST_NAMED = 3
 
 
-def standing(job: Job, phase: Phase, known: Mapping[JobId, Job]) -> WaitingView | None:
+def waiting_reason(job: Job, phase: Phase, known: Mapping[JobId, Job]) -> WaitingView | None:
     """The reason why a job waits in this phase, None when none is known. `known` are all live jobs."""
     match phase:
         case Phase.WAITING if job.run.state is JobState.ATTEMPT_COMPLETED:
@@ -82,7 +82,7 @@ def _next_attempt(run: JobRun) -> WaitingView | None:
 
 def _next_of_tasks(job: Job) -> WaitingView | None:
     """Of the tasks that wait for their next attempt, one that never ran, else the one that is due first."""
-    key = job.retrying.first()
+    key = job.task_retries.first()
     if key is None:
         return None
     task = job.tasks[key]

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import msgspec
 
-from corral.control.core.task_retries import Retrying
+from corral.control.core.task_retries import TaskRetries
 from corral.frameworks import Gang, one_group, port_counts
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
@@ -37,7 +37,7 @@ _GANGS = 512
 
 
 @dataclass(slots=True)
-class Spread:
+class TasksByNode:
     """Tasks of a job by node, updated task by task, because a recount costs O(tasks)."""
 
     counted: str = ""
@@ -54,10 +54,10 @@ class Spread:
         self._count(before, -1)
         self._count(after, 1)
 
-    def fork(self) -> Spread:
+    def fork(self) -> TasksByNode:
         """An independent copy."""
         placements = {role: dict(nodes) for role, nodes in self.placements.items()}
-        return Spread(self.counted, dict(self.targets), placements, self.millis, self.changed)
+        return TasksByNode(self.counted, dict(self.targets), placements, self.millis, self.changed)
 
     def _count(self, task: TaskRun | None, by: int) -> None:
         if task is None or task.placement is None or not task.holds:
@@ -140,20 +140,20 @@ class Job:
     """The account id of its user, also after the account was deleted; "" stands for the user's name."""
     reasons: Reasons | None = None
     waits_for: frozenset[JobId] = frozenset()
-    spread: Spread = field(default_factory=Spread)
+    tasks_by_node: TasksByNode = field(default_factory=TasksByNode)
     """Its tasks, counted by node."""
     millis_each: Mapping[str, int] = field(default_factory=dict)
     """Thousandths of devices of one task, by role."""
-    retrying: Retrying = field(default_factory=Retrying)
+    task_retries: TaskRetries = field(default_factory=TaskRetries)
 
     @classmethod
     def from_record(cls, record: LiveJob, groups: tuple[str, ...]) -> Job:
         """The job as it was stored; `groups` are those of its user."""
         document = _read(record.doc)
         view, terms = _terms(document)
-        spread = Spread(document.counted_role.name)
+        tasks_by_node = TasksByNode(document.counted_role.name)
         for task in record.tasks.values():
-            spread.change(None, task)
+            tasks_by_node.change(None, task)
         return cls(
             id=record.id,
             text=record.doc,
@@ -167,15 +167,17 @@ class Job:
             summary=record.summary,
             revision=record.revision,
             groups=groups,
-            spread=spread,
+            tasks_by_node=tasks_by_node,
             account=record.account,
             millis_each={role.name: role.resources.devices.millis for role in document.spec.roles},
-            retrying=Retrying(record.tasks),
+            task_retries=TaskRetries(record.tasks),
         )
 
     def fork(self) -> Job:
         """An independent copy; it shares what never changes."""
-        return replace(self, tasks=dict(self.tasks), spread=self.spread.fork(), retrying=self.retrying.fork())
+        return replace(
+            self, tasks=dict(self.tasks), tasks_by_node=self.tasks_by_node.fork(), task_retries=self.task_retries.fork()
+        )
 
     @property
     def document(self) -> UnifiedJob:
@@ -188,7 +190,7 @@ class Job:
         self.text, (self.view, self.terms) = text, _terms(document)
         self.summary = msgspec.structs.replace(self.summary, queue=self.terms.queue, priority=self.terms.priority)
 
-    def says(self, asked: GangRequest, change: Change, wanted: GangRequest) -> Change | None:
+    def as_file_change(self, asked: GangRequest, change: Change, wanted: GangRequest) -> Change | None:
         """A change of its request in terms of its job file; None when a file cannot express it.
 
         A large document is not parsed, because that would block the loop; the change is then returned as it is.

@@ -20,7 +20,7 @@ HIGHEST: Final = 999_999_999
 """Highest priority that a job file may have."""
 
 
-class Ceiling(NamedTuple):
+class PriorityLimit(NamedTuple):
     """The highest priority of a job, and the source of that maxPriority; "" if none is set."""
 
     most: int
@@ -35,22 +35,22 @@ def priority_grant(user: User, groups: Iterable[Group]) -> tuple[int | None, str
     return max(granted, key=lambda grant: grant[0], default=(None, ""))
 
 
-def ceiling(actor: Actor, queue: str, queues: Mapping[str, tuple[int, str]]) -> Ceiling:
-    """The highest priority that an account may give a job in a queue; `queues` maps queues to their ceilings."""
-    said = [Ceiling(queues[queue][0], f"queue {queues[queue][1]}")] if queue in queues else []
+def priority_limit(actor: Actor, queue: str, queues: Mapping[str, tuple[int, str]]) -> PriorityLimit:
+    """The highest priority that an account may give a job in a queue; `queues` maps queues to their limits."""
+    said = [PriorityLimit(queues[queue][0], f"queue {queues[queue][1]}")] if queue in queues else []
     if actor.max_priority is not None:
-        said.append(Ceiling(actor.max_priority, actor.max_priority_of))
+        said.append(PriorityLimit(actor.max_priority, actor.max_priority_of))
     if not said:
-        return Ceiling(HIGHEST if actor.is_admin else DEFAULT_MAX_PRIORITY, "")
+        return PriorityLimit(HIGHEST if actor.is_admin else DEFAULT_MAX_PRIORITY, "")
     return min(said, key=lambda each: each.most)
 
 
 def check_priority(actor: Actor, priority: int, queue: str, queues: Mapping[str, tuple[int, str]]) -> None:
-    """Refuse a priority above the ceiling.
+    """Refuse a priority above the limit.
 
     Raises Forbidden `priority-too-high`.
     """
-    most, of = ceiling(actor, queue, queues)
+    most, of = priority_limit(actor, queue, queues)
     if priority <= most:
         return
     bound = f"the maxPriority of {of} is {most}" if of else f"{most} is the most without a grant (maxPriority)"

@@ -22,7 +22,7 @@ from corral.model.document_revisions import (
 )
 from corral.model.records import rfc3339
 from corral.model.virtual_clusters import missing_virtual_clusters
-from corral.service.base import LIGHT
+from corral.service.base import INLINE_BYTES
 from corral.service.configuration.yaml_diff import as_yaml, compare
 from corral.spec.configuration_file import identity, load_documents
 from corral.spec.errors import path_text
@@ -43,10 +43,10 @@ class Planned(NamedTuple):
     queues_gone: tuple[str, ...]
 
 
-def is_light(*texts: str | bytes | None) -> bool:
-    """Whether texts are small (`LIGHT` characters in all) and hold no names that may expand to many."""
+def is_small(*texts: str | bytes | None) -> bool:
+    """Whether texts are small (`INLINE_BYTES` characters in all) and hold no names that may expand to many."""
     said = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each or "" for each in texts]
-    return sum(map(len, said)) <= LIGHT and not any(_MANY.search(each) for each in said)
+    return sum(map(len, said)) <= INLINE_BYTES and not any(_MANY.search(each) for each in said)
 
 
 class FileChanges(NamedTuple):

@@ -37,7 +37,7 @@ from corral.service.configuration.change import (
     after,
     changes_in,
     difference,
-    is_light,
+    is_small,
     outcomes,
     planned,
     summary_of,
@@ -76,7 +76,7 @@ class Configuring(ServiceBase):
         """
         await self.check(actor, "document.read", Resource("document", f"{kind}/{name}"))
         found = await self._revision(_kind(kind), name, revision)
-        return await self.aside(is_light(found.doc), view_of, found)
+        return await self.run_in_worker(is_small(found.doc), view_of, found)
 
     async def document_history(
         self, actor: Actor, kind: str, name: str, *, limit: int = 100, after: str = ""
@@ -104,8 +104,8 @@ class Configuring(ServiceBase):
         earlier = await self._revision(later.kind, name, first, deleted=True) if first else None
         before_name = f"{later.kind}/{later.name} revision {first}" if first else NOTHING
         after_name = f"{later.kind}/{later.name} revision {later.revision}"
-        light = is_light(earlier.doc if earlier else "", later.doc)
-        shown = await self.aside(light, difference, earlier, later, before_name, after_name)
+        small = is_small(earlier.doc if earlier else "", later.doc)
+        shown = await self.run_in_worker(small, difference, earlier, later, before_name, after_name)
         return DocumentDiff(later.kind, name, first, later.revision, shown)
 
     async def compare_documents(self, actor: Actor, text: bytes | str, *, filename: str = "the file") -> Applied:
@@ -114,14 +114,14 @@ class Configuring(ServiceBase):
         Raises SpecError with every problem of the file.
         """
         await self.check(actor, "document.read", Resource("document"))
-        given, replaces = await self.aside(is_light(text), changes_in, text, filename)
+        given, replaces = await self.run_in_worker(is_small(text), changes_in, text, filename)
         now = await self.store.all_documents()
         changes: Sequence[DocumentChange] = tuple(given)
         if replaces:
-            changes = await self.aside(_are_light(now, changes), with_virtual_clusters_gone, now, changes)
+            changes = await self.run_in_worker(_are_small(now, changes), with_virtual_clusters_gone, now, changes)
         if _has_queues(changes):
-            changes = await self.aside(_are_light(now, changes), with_manager_limits, now, changes)
-        return Applied(await self.aside(_are_light(now, changes), outcomes, now, changes), dry_run=True)
+            changes = await self.run_in_worker(_are_small(now, changes), with_manager_limits, now, changes)
+        return Applied(await self.run_in_worker(_are_small(now, changes), outcomes, now, changes), dry_run=True)
 
     async def apply_documents(
         self,
@@ -144,7 +144,7 @@ class Configuring(ServiceBase):
         Raises SpecError with every problem of the file, Conflict `guarantee-broken` with the numbers, `queue-in-use`,
         `revision-changed`, and Unavailable when control does not say whether a guarantee would be broken.
         """
-        changes, replaces = await self.aside(is_light(text), changes_in, text, filename)
+        changes, replaces = await self.run_in_worker(is_small(text), changes_in, text, filename)
         if only is not None:
             _check_only(changes, (_kind(only[0]), only[1]))
         guarded = None if only is None else guard
@@ -222,10 +222,10 @@ class Configuring(ServiceBase):
         for tried in range(_TRIES):
             now, changes = await self.store.all_documents(), given
             if replaces:
-                changes = await self.aside(_are_light(now, given), with_virtual_clusters_gone, now, given, note)
+                changes = await self.run_in_worker(_are_small(now, given), with_virtual_clusters_gone, now, given, note)
             if not managed and _has_queues(changes):
-                changes = await self.aside(_are_light(now, changes), with_manager_limits, now, changes)
-            plan = await self.aside(_are_light(now, changes), planned, now, changes)
+                changes = await self.run_in_worker(_are_small(now, changes), with_manager_limits, now, changes)
+            plan = await self.run_in_worker(_are_small(now, changes), planned, now, changes)
             idle = all(each.action == "unchanged" for each in plan.outcomes)
             findings = () if idle else await self._findings(now, plan, changes, changes[len(given) :])
             _refuse_broken(findings, preempt=preempt)
@@ -281,7 +281,7 @@ class Configuring(ServiceBase):
         names = [change.name for change in replaced]
         await self._check_queues_in_use([name for name in plan.queues_gone if name not in names])
         documents = [json.loads(each.doc) for each in after(now, changes)]
-        broken = msgspec.convert(await self.door.ask(CHECK, {"documents": documents}), _FINDINGS)
+        broken = msgspec.convert(await self.control.request(CHECK, {"documents": documents}), _FINDINGS)
         return (*await self._left_behind(names), *broken)
 
     async def _left_behind(self, names: Sequence[str]) -> list[GuaranteeFinding]:
@@ -339,8 +339,8 @@ def _has_queues(changes: Sequence[DocumentChange]) -> bool:
     return any(change.kind == "Queue" for change in changes)
 
 
-def _are_light(now: Documents, changes: Sequence[DocumentChange]) -> bool:
-    return is_light(*(each.doc for each in now.revisions), *(each.doc for each in changes))
+def _are_small(now: Documents, changes: Sequence[DocumentChange]) -> bool:
+    return is_small(*(each.doc for each in now.revisions), *(each.doc for each in changes))
 
 
 def _check_only(changes: Sequence[DocumentChange], wanted: tuple[str, str]) -> None:

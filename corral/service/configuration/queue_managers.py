@@ -64,7 +64,7 @@ class Managing(Yielding, Configuring):
         if actor.is_admin:
             return
         documents = await self.store.all_documents()
-        configured = await self.aside(False, read_configuration, documents.revisions)
+        configured = await self.run_in_worker(False, read_configuration, documents.revisions)
         policy = configured.policy
         chosen = (policy.preset or policy.order) if policy is not None else "fair"
         if chosen == "fair" or (chosen == "hived" and record.priority >= 0) or len(configured.queues) == 1:
@@ -83,7 +83,7 @@ class Managing(Yielding, Configuring):
         """
         decision = await self.check(actor, "queue.limit", Resource("queue", queue, queue=queue))
         documents = await self.store.all_documents()
-        configured = await self.aside(False, read_configuration, documents.revisions)
+        configured = await self.run_in_worker(False, read_configuration, documents.revisions)
         found: QueueDocument | None = configured.queues.get(queue)
         if found is None:
             raise NotFound("queue-not-found", f"There is no queue {queue[:100]}; `corral queues` lists them.")
@@ -112,7 +112,7 @@ class Managing(Yielding, Configuring):
         """
         await self.check(actor, "queue.read", Resource("queue", queue, queue=queue))
         documents = await self.store.all_documents()
-        configured = await self.aside(False, read_configuration, documents.revisions)
+        configured = await self.run_in_worker(False, read_configuration, documents.revisions)
         found = configured.queues.get(queue)
         if found is None:
             raise NotFound("queue-not-found", f"There is no queue {queue[:100]}; `corral queues` lists them.")

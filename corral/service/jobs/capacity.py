@@ -58,7 +58,7 @@ def _counts_as(node: Node) -> Hashable:
     return (amounts, indexes, tuple(sorted(devices.items())))
 
 
-def impossible(job: UnifiedJob, capacity: Capacity) -> str:
+def capacity_obstacle(job: UnifiedJob, capacity: Capacity) -> str:
     """Say in one sentence why the nodes could not hold the job even if empty; "" if nothing is found."""
     sizes = job.gang_size()
     wanted = [(role, sizes[role.name]) for role in job.spec.roles if sizes[role.name]]

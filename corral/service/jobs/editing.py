@@ -61,7 +61,7 @@ class Editing(Submitting, Jobs):
         line, at = self.line(actor, "job.edit", job_resource(record), decision, **told), self.clock.now()
         data: dict[str, object] = msgspec.to_builtins(edit)
         data["judged"] = {"queue": before.spec.queue, "priority": before.priority}
-        await self.store.intend(record.id, IntentKind.EDIT, data, actor=actor.user, at=at, audit=line)
+        await self.store.add_intent(record.id, IntentKind.EDIT, data, actor=actor.user, at=at, audit=line)
         return view
 
     async def _refuse_fixed(self, record: JobRecord) -> None:

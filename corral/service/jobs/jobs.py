@@ -27,10 +27,10 @@ from corral.model.records import (
 from corral.model.start_estimates import Estimate
 from corral.model.store_writes import IntentKind, JobRecord
 from corral.model.views import ChangeView, Explanation, JobDetail, PlacementRecord, ReasonsView, ReasonView
-from corral.service.access.priority_limit import ceiling
+from corral.service.access.priority_limit import priority_limit
 from corral.service.access.rules import Resource, decide
 from corral.service.actor import Actor
-from corral.service.base import LIGHT, ServiceBase, allowed_to, job_resource
+from corral.service.base import INLINE_BYTES, ServiceBase, allowed_to, job_resource
 from corral.service.jobs.job_detail import (
     PLACEMENT_LIMIT,
     by_name,
@@ -103,7 +103,7 @@ class Jobs(ServiceBase):
         """The canonical document, or its short form; without environment values unless the actor may read them."""
         record, _ = await self.job_for(actor, ref, "job.read")
         document = document_of(record, hide=not _may_read_environment(actor, record))
-        return await self.aside(len(record.doc) <= LIGHT, shortened, document) if short else document
+        return await self.run_in_worker(len(record.doc) <= INLINE_BYTES, shortened, document) if short else document
 
     async def job_tasks(
         self, actor: Actor, ref: str, *, role: str = "", state: str = "", limit: int = 100, after: str = ""
@@ -160,7 +160,7 @@ class Jobs(ServiceBase):
             return Explanation(record.id, record.phase, _standing(record), stored_reasons(record))
         if record.run.hold == "dependency":
             return await self._explain_dependencies(actor, record)
-        answer = await self.door.ask(f"/explain/{record.id}")
+        answer = await self.control.request(f"/explain/{record.id}")
         reasons = stored_reasons(record) if answer is None else reasons_view(answer)
         hopes = answer.get("outlook") if answer else None
         changes = msgspec.convert(hopes["changes"], tuple[ChangeView, ...]) if hopes else ()
@@ -181,7 +181,7 @@ class Jobs(ServiceBase):
         """Explain why a running job still lacks tasks."""
         standing = _standing(record)
         try:
-            answer = await self.door.ask(f"/explain/{record.id}")
+            answer = await self.control.request(f"/explain/{record.id}")
         except Unavailable:
             answer = None
         if answer is None:
@@ -201,12 +201,12 @@ class Jobs(ServiceBase):
 
         def allowed(change: ChangeView) -> bool:
             if change.path == "priority":
-                return int(change.after) <= ceiling(owner, record.queue, admission.most_priority).most
+                return int(change.after) <= priority_limit(owner, record.queue, admission.most_priority).most
             if change.path != "queue":
                 return True
             queue = str(change.after)
             resource = Resource("queue", queue, queue=queue, restricted=queue in admission.granted)
-            most = ceiling(owner, queue, admission.most_priority).most
+            most = priority_limit(owner, queue, admission.most_priority).most
             open_ = decide(owner, "job.submit", resource).allowed and queue not in admission.closed
             return open_ and record.priority <= most
 
@@ -300,7 +300,7 @@ class Jobs(ServiceBase):
         await self.store.check_scale(record.id, sizes, asked, self.allowance.tasks)
         (replicas,) = sizes.values()
         body = {"replicas": replicas, "actor": actor.user}
-        return bool(await self.door.ask(f"/objects/{record.id}/scale", body))
+        return bool(await self.control.request(f"/objects/{record.id}/scale", body))
 
     async def delete(self, actor: Actor, ref: str, *, stop: bool = False) -> None:
         """Remove a job that is over; with `stop` a live job is stopped first.
@@ -314,10 +314,10 @@ class Jobs(ServiceBase):
                     "job-live",
                     f"Job {record.name} is not over; stop it first, or ask for both (`corral rm --stop`, stop=true).",
                 )
-            await self.store.intend(record.id, IntentKind.STOP, {}, actor=actor.user, at=self.clock.now())
+            await self.store.add_intent(record.id, IntentKind.STOP, {}, actor=actor.user, at=self.clock.now())
             await self._await_end(record)
         line = self.line(actor, "job.delete", job_resource(record), decision, name=record.name)
-        await self.store.intend(record.id, IntentKind.DELETE, actor=actor.user, at=self.clock.now(), audit=line)
+        await self.store.add_intent(record.id, IntentKind.DELETE, actor=actor.user, at=self.clock.now(), audit=line)
 
     async def _await_end(self, record: JobRecord) -> None:
         deadline = self.clock.now() + _STOP_SECONDS
@@ -332,7 +332,7 @@ class Jobs(ServiceBase):
         self, actor: Actor, record: JobRecord, action: str, kind: IntentKind, data: dict[str, Any], decision: Any
     ) -> JobDetail:
         line = self.line(actor, action, job_resource(record), decision, **data)
-        await self.store.intend(record.id, kind, data, actor=actor.user, at=self.clock.now(), audit=line)
+        await self.store.add_intent(record.id, kind, data, actor=actor.user, at=self.clock.now(), audit=line)
         return await self._detail(actor, record)
 
     async def events_after(self, seq: int, limit: int = 500) -> list[EventRecord]:

@@ -75,14 +75,14 @@ class JobFiles(ServiceBase):
 
     async def _opened(self, owner: str) -> dict[str, str]:
         sealed = await self.store.secrets(owner)
-        return {name: self.sealer.open(owner, name, value) for name, value in sealed.items()}
+        return {name: self.secret_box.open(owner, name, value) for name, value in sealed.items()}
 
     def stored_file(self, job: str, file: OwnFile | None, parameters: Mapping[str, str]) -> StoredFile | None:
         """A file in the form in which it is stored with its job."""
         if file is None:
             return None
         owner = file_owner(job)
-        sealed = {name: self.sealer.seal(owner, name, value) for name, value in file.secrets.items()}
+        sealed = {name: self.secret_box.seal(owner, name, value) for name, value in file.secrets.items()}
         return StoredFile(file.text, dict(parameters), sealed)
 
 

@@ -31,8 +31,8 @@ from corral.model.views import JobDetail, ProblemView, ReasonsView, ReasonView, 
 from corral.service.access.priority_limit import check_priority
 from corral.service.access.rules import Decision, Resource
 from corral.service.actor import Actor
-from corral.service.base import LIGHT, allowed_to
-from corral.service.jobs.capacity import Capacity, impossible
+from corral.service.base import INLINE_BYTES, allowed_to
+from corral.service.jobs.capacity import Capacity, capacity_obstacle
 from corral.service.jobs.job_detail import HIDDEN, job_detail, reasons_view
 from corral.service.jobs.source_file import NOT_KEPT, JobFiles
 from corral.service.openpai.list_fields import listing_of
@@ -228,7 +228,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         if (b"jobName" if isinstance(text, bytes) else "jobName") in text:  # type: ignore[operator]  # OpenPAI's version 1
             asked["folder"] = await self._folder_of(actor)
         try:
-            read = await self.aside(len(text) <= LIGHT, partial(read_runnable_job, text, **asked))
+            read = await self.run_in_worker(len(text) <= INLINE_BYTES, partial(read_runnable_job, text, **asked))
         except SpecError as error:
             why = await self.why_no_secret(actor, source)
             raise no_secret_because(error, why) if why else error from None
@@ -275,7 +275,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
 
     async def _obstacle(self, actor: Actor, job: UnifiedJob, admission: Admission) -> str:
         """Why the known machines could never hold the job: counts are checked here, then cells by control."""
-        counted = impossible(job, self._counting(admission)) if admission.nodes else ""
+        counted = capacity_obstacle(job, self._counting(admission)) if admission.nodes else ""
         bounded = job.spec.queue in admission.bounded
         if counted or not admission.nodes or not (job.total_devices or _names_levels(job) or bounded):
             return counted
@@ -300,7 +300,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
             return Trial(document, would_start=False, reasons=ReasonsView(ReasonView(wait.code, wait.message)))
         asked = _gang(job, user=actor.user, created_at=self.clock.now())
         try:
-            found = await self.door.ask("/trial", msgspec.to_builtins(asked))
+            found = await self.control.request("/trial", msgspec.to_builtins(asked))
         except Unavailable:
             return Trial(document)
         reasons = reasons_view(found)
@@ -318,7 +318,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
         if shape in known:
             return ""
         try:
-            found = await self.door.ask("/fit", msgspec.to_builtins(asked))
+            found = await self.control.request("/fit", msgspec.to_builtins(asked))
         except Unavailable:
             return ""
         if found:
@@ -389,7 +389,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
                 "unknown-secret",
                 f"You have no secret called {missing[0][:100]}; store it with `corral secret set NAME`.",
             )
-        return known | {name: self.sealer.open(f"user:{actor.user}", name, stored[name]) for name in names}
+        return known | {name: self.secret_box.open(f"user:{actor.user}", name, stored[name]) for name in names}
 
     async def _with_dependencies(self, actor: Actor, job: UnifiedJob) -> tuple[UnifiedJob, tuple[JobId, ...]]:
         found = []
@@ -474,7 +474,7 @@ class Submitting(OpenPaiQuota, Browsing, JobFiles):
             created_at=now,
             job_type=spec.job_type,
             tags=tags,
-            secrets={name: self.sealer.seal(f"job:{own}", name, value) for name, value in opened.items()},
+            secrets={name: self.secret_box.seal(f"job:{own}", name, value) for name, value in opened.items()},
             file=self.stored_file(own, terms.file, terms.parameters),
             hold="dependency" if needs else "",
             depends_on=needs,

@@ -10,7 +10,7 @@ from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId
 from corral.storage.log_archive import LogArchive
 from corral.storage.log_files import LogStore
-from corral.storage.log_sources import Log, LogShelf
+from corral.storage.log_sources import Log, LogSources
 
 _WAIT_SECONDS: Final = 5
 """Most seconds that one request to the leader waits for more bytes."""
@@ -38,16 +38,16 @@ class SharedLogs:
     """Logs on several replicas: a growing log is read from the leader, whose disk holds it."""
 
     def __init__(self, store: LogStore, archive: LogArchive | None, pull: Pull) -> None:
-        self._shelf = LogShelf(store, archive)
+        self._sources = LogSources(store, archive)
         self._pull = pull
-        self.streams = self._shelf.streams
+        self.streams = self._sources.streams
 
     async def source(self, attempt: AttemptId, stream: str = "all") -> Log:
         """A stream of an attempt: local or archived if it is complete, else read from the leader.
 
         If no leader answers, it is the local part, if there is any. Raises InvalidInput, Unavailable.
         """
-        found: Log = await self._shelf.source(attempt, stream)
+        found: Log = await self._sources.source(attempt, stream)
         if await found.complete():
             return found
         leaders = LeadersLog(attempt, stream, self._pull)

@@ -82,7 +82,7 @@ class Overview(ServiceBase):
     async def _standings(self) -> dict[str, QueueStanding]:
         """Control's standing of each queue, in tree order; empty while it does not answer."""
         try:
-            found = msgspec.convert(await self.door.ask("/overview/queues"), list[QueueStanding])
+            found = msgspec.convert(await self.control.request("/overview/queues"), list[QueueStanding])
         except Unavailable:
             return {}
         return {each.name: each for each in found}
@@ -94,7 +94,7 @@ class Overview(ServiceBase):
         """
         await self.check(actor, "queue.read", Resource("queue", queue))
         asked = urlencode({"queue": queue, "limit": limit, "after": _number(after)})
-        return msgspec.convert(await self.door.ask(f"/overview/line?{asked}"), WaitingLine)
+        return msgspec.convert(await self.control.request(f"/overview/line?{asked}"), WaitingLine)
 
     async def cells(
         self,
@@ -117,7 +117,7 @@ class Overview(ServiceBase):
         cell = f"{engine}|engine:{engine}" if engine else under
         asked = urlencode({"under": cell, "depth": depth, "limit": limit, "after": _number(after)})
         try:
-            return msgspec.convert(await self.door.ask(f"/overview/cells?{asked}"), CellTree)
+            return msgspec.convert(await self.control.request(f"/overview/cells?{asked}"), CellTree)
         except CorralError as error:
             if error.code == "cell-not-found":
                 raise NotFound(error.code, error.message) from None
@@ -131,7 +131,7 @@ class Overview(ServiceBase):
         """
         await self.check(actor, "cluster.read", Resource("cluster"))
         try:
-            return await self.door.ask(f"/overview/hived?{urlencode({'what': what})}")
+            return await self.control.request(f"/overview/hived?{urlencode({'what': what})}")
         except CorralError as error:
             if error.code in ("hived-not-in-force", "nothing-to-inspect"):
                 raise NotFound(error.code, error.message) from None

@@ -20,7 +20,7 @@ from corral.kernel.errors import Conflict, InvalidInput, Unauthenticated
 from corral.service.openid.claims import Person, find, person_of
 from corral.service.openid.provider import Provider
 from corral.service.openid.settings import OpenIdSettings
-from corral.service.secret_box import Sealer
+from corral.service.secret_box import SecretBox
 
 MINUTES: Final = 10
 """Minutes that a person may take at the provider."""
@@ -53,11 +53,11 @@ class OpenId:
     """Sign-ins with one provider."""
 
     def __init__(
-        self, settings: OpenIdSettings, sealer: Sealer, clock: Clock, provider: Provider | None = None
+        self, settings: OpenIdSettings, secret_box: SecretBox, clock: Clock, provider: Provider | None = None
     ) -> None:
         self.settings = settings.checked()
         self.provider = provider or Provider(settings, clock)
-        self._sealer = sealer
+        self._secret_box = secret_box
         self._clock = clock
 
     async def close(self) -> None:
@@ -84,7 +84,7 @@ class OpenId:
             "code_challenge_method": "S256",
         }
         joint = "&" if "?" in metadata.authorization_endpoint else "?"
-        sealed = self._sealer.seal(_OWNER, state, msgspec.json.encode(going).decode())
+        sealed = self._secret_box.seal(_OWNER, state, msgspec.json.encode(going).decode())
         if len(sealed) > _MOST_SEALED:
             message = (
                 "The addresses to go on to after the sign-in are too long for a browser to keep; shorten redirect_uri, "
@@ -128,7 +128,7 @@ class OpenId:
         if not state or not sealed or len(state) > 100 or len(sealed) > _LONGEST:
             raise stale
         try:
-            going = msgspec.json.decode(self._sealer.open(_OWNER, state, sealed), type=Going)
+            going = msgspec.json.decode(self._secret_box.open(_OWNER, state, sealed), type=Going)
         except (Conflict, msgspec.MsgspecError):
             raise stale from None
         if going.expires_at < self._clock.now():

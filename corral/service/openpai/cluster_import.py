@@ -24,7 +24,7 @@ from corral.model.openpai_import import (
 )
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.base import LIGHT
+from corral.service.base import INLINE_BYTES
 from corral.service.jobs.submission import Submitting
 from corral.service.openpai import jwt
 from corral.service.openpai.imported_tokens import (
@@ -176,7 +176,9 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
         filename = f"{name}.yaml"
         try:
             if dry_run and given.user in coming:  # its account and groups may be part of this import
-                await self.aside(len(given.text) <= LIGHT, partial(read_job, given.text, filename=filename))
+                await self.run_in_worker(
+                    len(given.text) <= INLINE_BYTES, partial(read_job, given.text, filename=filename)
+                )
                 return Imported("job", name, "created")
             if await self._has_job(given):
                 return Imported("job", name, "unchanged")

@@ -22,7 +22,7 @@ from corral.model.states import TaskState
 from corral.model.store_writes import IntentKind
 from corral.service.access.rules import Decision, Resource
 from corral.service.actor import Actor
-from corral.service.base import LIGHT, job_resource, weight
+from corral.service.base import INLINE_BYTES, job_resource, json_size
 from corral.service.jobs.submission import Submitting
 from corral.service.machines.suspend_and_drain import Yielding
 from corral.service.openpai.background_removal import Removing
@@ -30,7 +30,7 @@ from corral.service.people.sessions import Sessions
 from corral.spec.openpai import descriptor as descriptors
 from corral.spec.openpai.launcher import Cluster, launcher_job
 from corral.spec.openpai.names import ROLES
-from corral.store.key_values import Kept
+from corral.store.key_values import KeyValue
 
 FRAMEWORK, CONFIGURATION = "framework", "launcher"
 CLUSTER, ACL = "ClusterConfiguration", "AclConfiguration"
@@ -66,10 +66,10 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         Raises SpecError, Forbidden, TooManyTasks, Conflict while another launch of it is under way.
         """
         _check_name(name)
-        wanted = await self.aside(len(body) <= LIGHT, descriptors.read_descriptor, body)
+        wanted = await self.run_in_worker(len(body) <= INLINE_BYTES, descriptors.read_descriptor, body)
         self._launching = self._launching or asyncio.Lock()
         async with self._launching:
-            known = await self.store.kept(FRAMEWORK, name)
+            known = await self.store.key_value(FRAMEWORK, name)
             asker = await self._asker(actor, name, known, as_user or wanted["user"]["name"])
             wanted["user"] = {"name": asker.user}
             await self._check_total(name, descriptors.total_tasks(wanted))
@@ -129,7 +129,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         data = {"role": task[0], "index": task[1]}
         line = self.line(actor, "job.migrate", job_resource(record), decision, container=container)
         at = self.clock.now()
-        await self.store.intend(record.id, IntentKind.MIGRATE, data, actor=actor.user, at=at, audit=line)
+        await self.store.add_intent(record.id, IntentKind.MIGRATE, data, actor=actor.user, at=at, audit=line)
         await self._keep(
             name, lambda one: msgspec.structs.replace(one, migrations={**one.migrations, container: request})
         )
@@ -140,7 +140,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         Raises Forbidden.
         """
         _check_name(name)
-        known = await self.store.kept(FRAMEWORK, name)
+        known = await self.store.key_value(FRAMEWORK, name)
         owner = await self._owner(actor, name, known, as_user)
         if known is not None:
             await self._remove(owner, known)
@@ -153,7 +153,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         Raises NotFound.
         """
         await self.check(actor, "job.read", Resource("job"))
-        known = await self.store.kept(FRAMEWORK, name)
+        known = await self.store.key_value(FRAMEWORK, name)
         found = None if known is None else await self._framework(known, address)
         if found is None:
             raise _not_requested(name)
@@ -163,7 +163,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
     async def frameworks(self, actor: Actor, user: str = "", address: str = "") -> list[Framework]:
         """All requested Frameworks, without their tasks; only those of `user` if it is given."""
         await self.check(actor, "job.list", Resource("job"))
-        there = [(known, _ASKED.decode(known.body)) for known in await self.store.kept_of(FRAMEWORK, user)]
+        there = [(known, _ASKED.decode(known.body)) for known in await self.store.key_values(FRAMEWORK, user)]
         records = await self.store.jobs_by_id([asked.job for _, asked in there if asked.job])
         found = []
         for known, asked in there:
@@ -192,23 +192,23 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             said = {**said, _IDS: await self._ids_of(said["namespaceAcls"])}
         line = self.line(actor, "document.apply", Resource("document", kind), decision)
 
-        def change(known: Kept | None) -> Kept:
+        def change(known: KeyValue | None) -> KeyValue:
             first = now if known is None else known.created_at
-            return Kept(CONFIGURATION, kind, actor.user, json.dumps(said), first, now)
+            return KeyValue(CONFIGURATION, kind, actor.user, json.dumps(said), first, now)
 
-        await self.store.keep(CONFIGURATION, kind, change, audit=line)
+        await self.store.change_key_value(CONFIGURATION, kind, change, audit=line)
 
     # -- helpers -------------------------------------------------------------------------------------------------------
 
     async def _configuration(self, kind: str) -> dict[str, Any]:
-        known = await self.store.kept(CONFIGURATION, kind)
+        known = await self.store.key_value(CONFIGURATION, kind)
         if known is None:
             return {CLUSTER: {"nodes": {}}, ACL: {"namespaceAcls": {}}}[kind]
         found: dict[str, Any] = json.loads(known.body)
         found.pop(_IDS, None)
         return found
 
-    async def _owner(self, actor: Actor, name: str, known: Kept | None, as_user: str) -> Actor:
+    async def _owner(self, actor: Actor, name: str, known: KeyValue | None, as_user: str) -> Actor:
         """Check that the actor may write a Framework; return its owner, or for a new one its future owner.
 
         Raises Forbidden.
@@ -216,11 +216,11 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         asker = await self._asker(actor, name, known, as_user)
         return asker if known is None else await self._as_owner(asker, known)
 
-    async def _as_owner(self, asker: Actor, known: Kept) -> Actor:
+    async def _as_owner(self, asker: Actor, known: KeyValue) -> Actor:
         """The account that a Framework is changed as: its owner, or `asker` if the owner's account was deleted."""
         return asker if known.owner in (asker.user, "") else await self.account(known.owner)
 
-    async def _asker(self, actor: Actor, name: str, known: Kept | None, as_user: str) -> Actor:
+    async def _asker(self, actor: Actor, name: str, known: KeyValue | None, as_user: str) -> Actor:
         """The account that a new Framework is submitted as: the actor, or the user whom an administrator names.
 
         Raises Forbidden unless it may write the Framework.
@@ -253,7 +253,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         """
         if user == namespace:
             return True
-        known = await self.store.kept(CONFIGURATION, ACL)
+        known = await self.store.key_value(CONFIGURATION, ACL)
         said: dict[str, Any] = {} if known is None else json.loads(known.body)
         listed = said.get("namespaceAcls", {}).get(namespace, {}).get("users", ())
         if user not in {each["name"] for each in listed}:
@@ -261,7 +261,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         ids = said.get(_IDS, {})
         return all([ids.get(name, name) == await self._id_of(name) for name in (namespace, user)])
 
-    async def _is_of_namesake(self, namespace: str, known: Kept) -> bool:
+    async def _is_of_namesake(self, namespace: str, known: KeyValue) -> bool:
         """Whether a Framework was begun in the namespace of an earlier account of the same name."""
         return (_ASKED.decode(known.body).namespace or namespace) != await self._id_of(namespace)
 
@@ -281,13 +281,13 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
 
         Raises NotFound, Forbidden.
         """
-        known = await self.store.kept(FRAMEWORK, name)
+        known = await self.store.key_value(FRAMEWORK, name)
         owner = await self._owner(actor, name, known, as_user)
         if known is None or await self._framework(known, "") is None:
             raise _not_requested(name)
         return owner, _ASKED.decode(known.body)
 
-    async def _framework(self, known: Kept, address: str) -> Framework | None:
+    async def _framework(self, known: KeyValue, address: str) -> Framework | None:
         """A Framework with its job; if the job was removed, forget the Framework and return None."""
         asked = _ASKED.decode(known.body)
         record = await self.store.find_job(asked.job) if asked.job else None
@@ -297,13 +297,13 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             return None
         return Framework(known.name, asked, record, address=address)
 
-    async def _forget_framework(self, known: Kept) -> None:
+    async def _forget_framework(self, known: KeyValue) -> None:
         """Delete a stored Framework, unless it was changed meanwhile."""
 
-        def run(now: Kept | None) -> Kept | None:
+        def run(now: KeyValue | None) -> KeyValue | None:
             return None if now is None or now == known else _framework_kept(now, _ASKED.decode(now.body))
 
-        await self.store.keep(FRAMEWORK, known.name, run)
+        await self.store.change_key_value(FRAMEWORK, known.name, run)
 
     async def _begin_once(
         self, asker: Actor, name: str, wanted: dict[str, Any], before: Asked | None, address: str
@@ -316,7 +316,9 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         own = Launching(self._new_id(), asker.user, _digest(wanted, address), self.clock.now())
         space = await self._id_of(name.partition("~")[0]) if "~" in name else ""
         job = "" if before is None else before.job
-        kept = await self.store.keep(FRAMEWORK, name, lambda known: _claimed(known, name, wanted, job, own, space))
+        kept = await self.store.change_key_value(
+            FRAMEWORK, name, lambda known: _claimed(known, name, wanted, job, own, space)
+        )
         assert kept is not None
         asked = _ASKED.decode(kept.body)
         if asked.launching is None:
@@ -332,7 +334,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
     async def _release(self, name: str, launching: str) -> None:
         """Withdraw a failed launch, unless another launch is under way."""
 
-        def run(known: Kept | None) -> Kept | None:
+        def run(known: KeyValue | None) -> KeyValue | None:
             asked = None if known is None else _ASKED.decode(known.body)
             if known is None or asked is None:
                 return None
@@ -340,7 +342,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
                 return _framework_kept(known, asked)
             return _framework_kept(known, msgspec.structs.replace(asked, launching=None)) if asked.job else None
 
-        await self.store.keep(FRAMEWORK, name, run)
+        await self.store.change_key_value(FRAMEWORK, name, run)
 
     async def _begin(
         self, owner: Actor, name: str, wanted: dict[str, Any], before: Asked, launching: str, address: str
@@ -353,7 +355,9 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         nodes = (await self._configuration(CLUSTER))["nodes"]
         sorts = {node: said["gpuType"] for node, said in nodes.items() if said["gpuType"]}
         cluster = Cluster(self.openpai_fs_uri, address, sorts)
-        document = await self.aside(weight(wanted) <= LIGHT, launcher_job, name, wanted, owner.user, cluster)
+        document = await self.run_in_worker(
+            json_size(wanted) <= INLINE_BYTES, launcher_job, name, wanted, owner.user, cluster
+        )
         key = hashlib.sha256(f"{name}\0{launching}".encode()).hexdigest()
         submitted = await self.submit(
             owner,
@@ -365,16 +369,16 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         assert submitted.detail is not None
         first, job = before.first_at, submitted.detail.id
         asked_now = Asked(wanted, job, first, now, namespace=before.namespace)
-        begun = _framework_kept(Kept(FRAMEWORK, name, owner.user, "", first, now), asked_now)
+        begun = _framework_kept(KeyValue(FRAMEWORK, name, owner.user, "", first, now), asked_now)
 
-        def settle(known: Kept | None) -> Kept | None:
+        def settle(known: KeyValue | None) -> KeyValue | None:
             asked = None if known is None else _ASKED.decode(known.body)
             if known is None or asked is None:
                 return None
             own = asked.launching is not None and asked.launching.id == launching
             return begun if own else _framework_kept(known, asked)
 
-        kept = await self.store.keep(FRAMEWORK, name, settle)
+        kept = await self.store.change_key_value(FRAMEWORK, name, settle)
         if kept is None or _ASKED.decode(kept.body).job != job:
             await self._end_job(owner, job)
             raise Conflict("framework-launching", f"{name} was removed or launched anew meanwhile; look at it first.")
@@ -429,12 +433,12 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         """Change the stored request of a Framework in one transaction."""
         now = self.clock.now()
 
-        def run(known: Kept | None) -> Kept | None:
+        def run(known: KeyValue | None) -> KeyValue | None:
             if known is None:
                 return None
             return _framework_kept(msgspec.structs.replace(known, changed_at=now), change(_ASKED.decode(known.body)))
 
-        await self.store.keep(FRAMEWORK, name, run)
+        await self.store.change_key_value(FRAMEWORK, name, run)
 
     async def _end_job(self, owner: Actor, job: str) -> None:
         """Stop a job, unless it is over."""
@@ -442,17 +446,17 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         if record is not None and record.live and not record.run.stop_requested:
             await self.stop(owner, job)
 
-    async def _remove(self, asker: Actor, known: Kept) -> None:
+    async def _remove(self, asker: Actor, known: KeyValue) -> None:
         """Remove a Framework, and those that asked to be deleted with it."""
         waiting, seen = [known.name], {known.name}
         while waiting:
-            one = await self.store.kept(FRAMEWORK, waiting.pop())
+            one = await self.store.key_value(FRAMEWORK, waiting.pop())
             if one is None:
                 continue
             asked = _ASKED.decode(one.body)
             if asked.job and await self.store.find_job(asked.job) is not None:
                 await self.stop_and_remove(await self._as_owner(asker, one), asked.job)
-            await self.store.keep(FRAMEWORK, one.name, lambda _: None)
+            await self.store.change_key_value(FRAMEWORK, one.name, lambda _: None)
             waiting += await self._children(one.name, _DELETE, seen)
 
     async def _stop_with_children(self, asker: Actor, name: str) -> None:
@@ -460,7 +464,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         seen = {name}
         waiting = await self._children(name, _STOP, seen)
         while waiting:
-            child = await self.store.kept(FRAMEWORK, waiting.pop())
+            child = await self.store.key_value(FRAMEWORK, waiting.pop())
             asked = None if child is None else _ASKED.decode(child.body)
             if child is None or asked is None or asked.descriptor["executionType"] == descriptors.STOP:
                 continue
@@ -479,7 +483,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         parent = wanted["parentFramework"]
         if parent is None or not parent["deleteOnParentDeleted"] or parent["parentFrameworkName"] == name:
             return
-        if await self.store.kept(FRAMEWORK, parent["parentFrameworkName"]) is None:
+        if await self.store.key_value(FRAMEWORK, parent["parentFrameworkName"]) is None:
             why = f"The parent {parent['parentFrameworkName']} is not there, and {name} is to go when it goes."
             raise InvalidInput("no-parent", f"{why} Launch the parent first.")
 
@@ -510,7 +514,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         return key.role, key.index
 
 
-def _framework_kept(known: Kept, asked: Asked) -> Kept:
+def _framework_kept(known: KeyValue, asked: Asked) -> KeyValue:
     """The stored form of a Framework, with the columns by which all Frameworks are searched."""
     beside = {_TASKS: str(descriptors.total_tasks(asked.descriptor))}
     parent = asked.descriptor["parentFramework"]
@@ -519,7 +523,9 @@ def _framework_kept(known: Kept, asked: Asked) -> Kept:
     return msgspec.structs.replace(known, body=msgspec.json.encode(asked).decode(), beside=beside)
 
 
-def _claimed(known: Kept | None, name: str, wanted: dict[str, Any], job: str, own: Launching, space: str) -> Kept:
+def _claimed(
+    known: KeyValue | None, name: str, wanted: dict[str, Any], job: str, own: Launching, space: str
+) -> KeyValue:
     """The Framework with a started launch: `own`, or an earlier one with the same request; `job` is its last job.
 
     Raises Conflict when another launch is under way or has just finished.
@@ -541,9 +547,9 @@ def _claimed(known: Kept | None, name: str, wanted: dict[str, Any], job: str, ow
     return _framework_kept(known, msgspec.structs.replace(asked, launching=own))
 
 
-def _first_claim(name: str, wanted: dict[str, Any], own: Launching, space: str) -> Kept:
+def _first_claim(name: str, wanted: dict[str, Any], own: Launching, space: str) -> KeyValue:
     asked = Asked(wanted, "", own.at, own.at, launching=own, namespace=space)
-    return _framework_kept(Kept(FRAMEWORK, name, own.user, "", own.at, own.at), asked)
+    return _framework_kept(KeyValue(FRAMEWORK, name, own.user, "", own.at, own.at), asked)
 
 
 def _being_launched(name: str, user: str) -> Conflict:

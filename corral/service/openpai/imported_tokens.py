@@ -48,18 +48,18 @@ class OpenPaiImported(Sessions):
         sealed = (await self.store.secrets(SECRET_OWNER)).get(_SECRET)
         if sealed is None:
             return None
-        return msgspec.json.decode(self.sealer.open(SECRET_OWNER, _SECRET, sealed), type=ImportedSecret)
+        return msgspec.json.decode(self.secret_box.open(SECRET_OWNER, _SECRET, sealed), type=ImportedSecret)
 
     async def put_imported_jwt_secret(self, imported: ImportedSecret) -> None:
         """Store the secret of a cluster, sealed."""
         now = self.clock.now()
         text = msgspec.json.encode(msgspec.structs.replace(imported, at=now)).decode()
-        await self.store.put_secret(SECRET_OWNER, _SECRET, self.sealer.seal(SECRET_OWNER, _SECRET, text), now)
+        await self.store.put_secret(SECRET_OWNER, _SECRET, self.secret_box.seal(SECRET_OWNER, _SECRET, text), now)
 
     async def mark_imported(self, user: str) -> None:
         """Record, for as long as the account exists, that it comes from the cluster."""
         owner = texts_owner(user)
-        await self.store.put_secret(owner, _ACCOUNT, self.sealer.seal(owner, _ACCOUNT, user), self.clock.now())
+        await self.store.put_secret(owner, _ACCOUNT, self.secret_box.seal(owner, _ACCOUNT, user), self.clock.now())
 
     async def adopt_imported_token(self, token: str) -> bool:
         """Accept an application token of the imported cluster by storing it; False if it is not one."""
@@ -94,7 +94,7 @@ class OpenPaiImported(Sessions):
         kept = Token(new_id(), user, "imported from OpenPAI", APPLICATION, at)
         if await self.store.add_token_once(kept, digest(token)):
             owner = texts_owner(user)
-            await self.store.put_secret(owner, kept.id, self.sealer.seal(owner, kept.id, token), self.clock.now())
+            await self.store.put_secret(owner, kept.id, self.secret_box.seal(owner, kept.id, token), self.clock.now())
         return True
 
     async def imported_token_texts(self, user: str) -> Callable[[Token], str | None]:
@@ -103,7 +103,7 @@ class OpenPaiImported(Sessions):
         sealed = await self.store.secrets(owner)
 
         def text(token: Token) -> str | None:
-            return self.sealer.open(owner, token.id, sealed[token.id]) if token.id in sealed else None
+            return self.secret_box.open(owner, token.id, sealed[token.id]) if token.id in sealed else None
 
         return text
 

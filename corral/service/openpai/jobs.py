@@ -16,7 +16,7 @@ from corral.model.openpai_views import JobAttempt, JobDetail, JobEvents, JobLine
 from corral.model.store_writes import JobRecord
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.base import LIGHT, job_resource, weight
+from corral.service.base import INLINE_BYTES, job_resource, json_size
 from corral.service.jobs.submission import Submitting
 from corral.service.machines.suspend_and_drain import Yielding
 from corral.service.openpai.errors import (
@@ -63,8 +63,10 @@ class OpenPaiJobs(Submitting, Yielding):
     async def openpai_submit(self, actor: Actor, text: bytes | str) -> str:
         """Accept a job of protocol v2, and return its name."""
         try:
-            protocol, file = await self.aside(len(text) <= LIGHT, _read, text)
-            job = await self.aside(weight(protocol) <= LIGHT, partial(to_job, protocol, user=actor.user))
+            protocol, file = await self.run_in_worker(len(text) <= INLINE_BYTES, _read, text)
+            job = await self.run_in_worker(
+                json_size(protocol) <= INLINE_BYTES, partial(to_job, protocol, user=actor.user)
+            )
         except SpecError as error:
             raise _invalid_protocol(error) from None
         return await self.openpai_submit_job(actor, job, str(protocol["name"]), file=file)

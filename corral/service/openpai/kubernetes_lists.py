@@ -85,7 +85,7 @@ class OpenPaiClusterLists(ServiceBase):
         """The engine's own list; None when it has none, or control does not answer."""
         asked = f"?{urlencode({'namespace': namespace})}" if namespace else ""
         try:
-            found = await self.door.ask(f"/cluster/{kind}{asked}")
+            found = await self.control.request(f"/cluster/{kind}{asked}")
         except Unavailable:
             return None
         return found if isinstance(found, dict) else None

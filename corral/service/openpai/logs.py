@@ -20,7 +20,7 @@ from corral.service.base import job_resource
 from corral.service.openpai.errors import OpenPaiRefusal
 from corral.service.openpai.jobs import OpenPaiJobs
 from corral.service.openpai.task_views import log_attempt
-from corral.service.task_access import Inside, TaskLog
+from corral.service.task_access import TaskAccess, TaskLog
 from corral.spec.openpai.names import JOB_TYPE
 from corral.storage.log_files import STREAMS
 
@@ -51,7 +51,7 @@ class SignedFolder(NamedTuple):
     signature: str
 
 
-class OpenPaiLogs(OpenPaiJobs, Inside):
+class OpenPaiLogs(OpenPaiJobs, TaskAccess):
     """Signed addresses of task logs, and the logs themselves."""
 
     async def openpai_log_places(

@@ -72,7 +72,7 @@ class OpenPaiQuota(ServiceBase):
     async def _owned(self, queue: str) -> Owned | None:
         """The devices that a queue owns; None while control does not answer, or does not know the queue."""
         try:
-            found = msgspec.convert(await self.door.ask("/overview/queues"), list[QueueStanding])
+            found = msgspec.convert(await self.control.request("/overview/queues"), list[QueueStanding])
         except Unavailable:
             return None
         standing = next((each for each in found if each.name == queue), None)

@@ -16,7 +16,7 @@ from corral.kernel.errors import Conflict, CorralError
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.base import ServiceBase
-from corral.store.key_values import Kept
+from corral.store.key_values import KeyValue
 
 KIND: Final = "template"
 TYPES: Final = ("job", "dockerimage", "script", "data", "output")
@@ -59,7 +59,7 @@ class OpenPaiTemplates(ServiceBase):
 
         found: list[bool] = []
 
-        def change(known: Kept | None) -> Kept:
+        def change(known: KeyValue | None) -> KeyValue:
             found.append(known is not None)
             if known is not None and known.owner != actor.user and not actor.is_admin:
                 raise TemplateRefusal(403, f"The template {name} is {known.owner}'s; share yours under another name.")
@@ -68,11 +68,11 @@ class OpenPaiTemplates(ServiceBase):
             body = json.dumps({"versions": _latest({**versions, version: item})})
             owner, first = (actor.user, now) if known is None else (known.owner, known.created_at)
             beside = {_LINE: json.dumps(_summary(owner, version, item)), _TEXT: text.lower()}
-            return Kept(KIND, _key(kind, name), owner, body, first, now, beside)
+            return KeyValue(KIND, _key(kind, name), owner, body, first, now, beside)
 
         most, own = self.most_templates, self.most_templates_of_one
         try:
-            kept = await self.store.keep(KIND, _key(kind, name), change, most=most, most_of_owner=own)
+            kept = await self.store.change_key_value(KIND, _key(kind, name), change, most=most, most_of_owner=own)
         except Conflict:
             why = f"One account shares at most {own} templates, and all together {most}"
             raise TemplateRefusal(409, f"{why}; share this as a new version of one of yours.") from None
@@ -87,7 +87,7 @@ class OpenPaiTemplates(ServiceBase):
         """
         await self.check(actor, "document.read", Resource("document", name))
         _check_kind(kind)
-        known = await self.store.kept(KIND, _key(kind, name))
+        known = await self.store.key_value(KIND, _key(kind, name))
         versions = {} if known is None else json.loads(known.body)["versions"]
         chosen = version or next(reversed(versions), "")
         if chosen not in versions:

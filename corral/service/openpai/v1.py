@@ -15,7 +15,7 @@ from corral.model.openpai_views import JobDetail
 from corral.runtime.openpai import job_key
 from corral.runtime.openpai_keys import KeyPair, key_pair
 from corral.service.actor import Actor
-from corral.service.base import LIGHT, job_resource
+from corral.service.base import INLINE_BYTES, job_resource
 from corral.service.openpai.background_removal import Removing
 from corral.service.openpai.errors import OpenPaiRefusal, bad_parameters, no_job
 from corral.service.openpai.jobs import OpenPaiJobs
@@ -46,7 +46,7 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
         if b"protocolVersion" in text and b"jobName" not in text:
             return {"jobName": await self.openpai_submit(await self._of_namespace(actor, namespace), text)}
         try:
-            v1 = await self.aside(len(text) <= LIGHT, read_v1, text)
+            v1 = await self.run_in_worker(len(text) <= INLINE_BYTES, read_v1, text)
         except SpecError as error:
             said = TOO_MANY_OF_A_ROLE if TOO_MANY_OF_A_ROLE in error.message else ""
             raise OpenPaiRefusal("InvalidParametersError", said or error.message) from None
@@ -59,7 +59,7 @@ class OpenPaiV1(OpenPaiJobs, Removing, Sessions):
         try:
             terms = {"user": owner.user, "fs_uri": self.openpai_fs_uri, "folder": await self._folder_of(owner)}
             translate = partial(v1_job, v1, auth=auth, **terms)
-            job = await self.aside(len(text) <= LIGHT, translate)
+            job = await self.run_in_worker(len(text) <= INLINE_BYTES, translate)
         except SpecError as error:
             raise OpenPaiRefusal("InvalidParametersError", error.message) from None
         file = None if name else OwnFile(text.decode("utf-8", "replace"))

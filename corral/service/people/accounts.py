@@ -243,7 +243,9 @@ class People(Sessions):
         there = await self.store.secrets(_owner(actor))
         if name not in there and len(there) >= _MAX_SECRETS:
             raise Conflict("too-many-secrets", f"There are {_MAX_SECRETS} secrets already; delete some first.")
-        await self.store.put_secret(_owner(actor), name, self.sealer.seal(_owner(actor), name, value), self.clock.now())
+        await self.store.put_secret(
+            _owner(actor), name, self.secret_box.seal(_owner(actor), name, value), self.clock.now()
+        )
         await self.note(actor, "secret.put", resource, decision)
 
     async def delete_secret(self, actor: Actor, name: str) -> None:

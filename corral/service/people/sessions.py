@@ -132,7 +132,7 @@ class Sessions(ServiceBase):
         if now - self._touched_at >= _TOUCH_SECONDS:
             self._touched_at = now
             used, self._used = self._used, {}
-            self.behind(self.store.touch_tokens(used))
+            self.run_in_background(self.store.touch_tokens(used))
 
     def _forget(self, token_id: str = "", user: str = "") -> None:
         """Drop a token or a user's tokens from the cache, after a change."""
