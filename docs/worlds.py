@@ -25,7 +25,7 @@ from corral.scheduler import (
     Queue,
     QueuesConfigured,
     TasksReleased,
-    carry_out,
+    execute_plan,
     find_policy,
     plan,
 )
@@ -98,7 +98,7 @@ class World:
         """Plan once, start the placed jobs and record the evictions."""
         self.now = self.now if now is None else now
         found = plan(self.cluster, self.queue, self.policy, self.now)
-        carry_out(self.cluster, self.queue, found, self.now)
+        execute_plan(self.cluster, self.queue, found, self.now)
         for placed in found.placements:
             self._since.update({(placed.job, task.key): self.now for task in placed.placement.tasks})
             self._may_grow(placed.job)
@@ -155,15 +155,15 @@ class World:
         for job in self.requests:
             entry = self.queue.first(JobId(job))
             if entry is not None and not self.cluster.holds(JobId(job)):
-                out.append((job, entry.told.binding.code if entry.told else "new"))
+                out.append((job, entry.reported.binding.code if entry.reported else "new"))
         return out
 
     def told(self, job: str) -> str:
         """The reason that a waiting job was given, as a sentence; raises ValueError if there is none."""
         entry = self.queue.first(JobId(job))
-        if entry is None or entry.told is None:
+        if entry is None or entry.reported is None:
             raise ValueError(f"{job} does not wait for a reason")
-        return entry.told.binding.message
+        return entry.reported.binding.message
 
 
 def _bits(mask: int) -> list[int]:

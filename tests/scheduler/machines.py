@@ -113,7 +113,7 @@ def occupy(target: Cluster, name: str, *devices: int, job: str = "", ends_at: fl
 
 def place(target: Cluster, request: GangRequest) -> Placement | None:
     """The placement that the gang would get; the cluster stays unchanged."""
-    with Trial(target).supposing():
+    with Trial(target).tentative():
         return Trial(target).place(request)
 
 

@@ -44,11 +44,11 @@ def test_a_queue_limited_to_one_device_runs_two_halves_and_refuses_a_third() -> 
     life.settle(5.0)
     assert sorted(life.running) == ["j0", "j1"]
     entry = life.queue.first(JobId("j2"))
-    assert entry is not None and entry.told is not None
-    binding = entry.told.binding
+    assert entry is not None and entry.reported is not None
+    binding = entry.reported.binding
     assert (binding.code, binding.counts) == ("queue-limit", {"limit": 1, "used": 1, "needed": 0.5})
     assert binding.message == "Queue a may hold 1 device; 1 device is held and this asks for 0.5 devices."
-    assert entry.told.possible
+    assert entry.reported.possible
     life.end("j0")
     life.settle(6.0)
     assert sorted(life.running) == ["j1", "j2"]
@@ -63,8 +63,8 @@ def test_a_limit_may_be_a_part_of_a_device() -> None:
     never.submit(half("h", queue="a"))
     never.settle(0.0)
     entry = never.queue.first(JobId("h"))
-    assert entry is not None and entry.told is not None and not entry.told.possible
-    assert entry.told.binding.message.startswith("The limit of queue a allows 0.25 devices,")
+    assert entry is not None and entry.reported is not None and not entry.reported.possible
+    assert entry.reported.binding.message.startswith("The limit of queue a allows 0.25 devices,")
 
 
 def test_the_limits_of_users_and_groups_and_of_borrowing_count_parts() -> None:

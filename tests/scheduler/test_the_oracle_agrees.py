@@ -27,7 +27,7 @@ from tests.scheduler.oracle import WHOLE, Other, World, broken, fits, used_parts
 
 MODELS = ("big", "small")
 SLICE = "slice"
-Asking = Callable[[random.Random], tuple[tuple[RoleAsk, ...], dict[str, object]]]
+GangPlacer = Callable[[random.Random], tuple[tuple[RoleAsk, ...], dict[str, object]]]
 
 
 def world(source: random.Random, *, sliced: bool = False, spare: bool = False) -> World:
@@ -174,7 +174,7 @@ ALONE = [_named, _devices_by_name, _chosen_nodes, _company, _spread, _one_model,
 
 
 @pytest.mark.parametrize("asking", ALONE)
-def test_one_role_fits_if_and_only_if_the_oracle_says_so(asking: Asking) -> None:
+def test_one_role_fits_if_and_only_if_the_oracle_says_so(asking: GangPlacer) -> None:
     both = 0
     for seed in range(100):
         source = random.Random(f"{asking.__name__}{seed}")
@@ -185,7 +185,7 @@ def test_one_role_fits_if_and_only_if_the_oracle_says_so(asking: Asking) -> None
 
 
 @pytest.mark.parametrize("asking", ALONE)
-def test_several_roles_fit_if_the_oracle_says_so(asking: Asking) -> None:
+def test_several_roles_fit_if_the_oracle_says_so(asking: GangPlacer) -> None:
     both = 0
     for seed in range(70):
         source = random.Random(f"several{asking.__name__}{seed}")

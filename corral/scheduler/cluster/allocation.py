@@ -39,7 +39,7 @@ class Extra(NamedTuple):
     near: tuple[Neighbour, ...] = ()
 
 
-class Take(NamedTuple):
+class Allocation(NamedTuple):
     """The resources that some tasks hold on one node; `devices` are those held whole."""
 
     at: int
@@ -50,9 +50,9 @@ class Take(NamedTuple):
     shm: int
     extra: Extra | None = None
 
-    def plus(self, more: Take) -> Take:
+    def plus(self, more: Allocation) -> Allocation:
         """Return the sum of both, on the node of this one."""
-        return Take(
+        return Allocation(
             self.at,
             self.devices | more.devices,
             self.tasks + more.tasks,
@@ -63,12 +63,12 @@ class Take(NamedTuple):
         )
 
 
-def nothing(at: int) -> Take:
-    """Return an empty take on a node."""
-    return Take(at, 0, 0, 0, 0, 0)
+def nothing(at: int) -> Allocation:
+    """Return an empty allocation on a node."""
+    return Allocation(at, 0, 0, 0, 0, 0)
 
 
-def take_of(
+def allocation_of(
     shape: TaskShape,
     at: int,
     devices: int,
@@ -77,13 +77,13 @@ def take_of(
     near: tuple[Neighbour, ...] = (),
     *,
     exclusive: bool = False,
-) -> Take:
-    """Return the take of `tasks` tasks of a shape on one node, with these devices between them."""
+) -> Allocation:
+    """Return the allocation of `tasks` tasks of a shape on one node, with these devices between them."""
     extra = None
     if shape.more or shares or near:
         extra = Extra(tuple((name, tasks * amount) for name, amount in shape.more), shares, near)
     held = tasks * (1 + CLOSED) if exclusive else tasks
-    return Take(at, devices, held, tasks * shape.cpu, tasks * shape.memory, tasks * shape.shm, extra)
+    return Allocation(at, devices, held, tasks * shape.cpu, tasks * shape.memory, tasks * shape.shm, extra)
 
 
 def named_columns(nodes: Sequence[Node]) -> dict[str, list[int]]:

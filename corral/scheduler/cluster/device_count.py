@@ -14,7 +14,7 @@ from corral.kernel.units import DEVICE
 from corral.model.inventory import Device
 from corral.model.requests import DeviceAsk
 from corral.scheduler.cluster.allocation import Part
-from corral.scheduler.placement.shape import ShareShape
+from corral.scheduler.placement.shape import FractionShape
 
 WHOLE_DEVICE = 1_000_000
 """A whole device in millionths, the unit of device shares."""
@@ -37,7 +37,7 @@ def counted(devices: Sequence[Device]) -> list[Counted]:
     ]
 
 
-def part_of(device: Device, share: ShareShape) -> Part | None:
+def part_of(device: Device, share: FractionShape) -> Part | None:
     """Return the part of a device that a share request amounts to, or None if the device cannot provide it.
 
     Of compute and memory, an unset value equals the other one. Bytes are rounded down to a millionth of the device, so
@@ -95,7 +95,7 @@ def wanted(ask: DeviceAsk, known: Iterable[Counted], resource: str) -> int:
     if shares is None:
         each = DEVICE if resource != "devices" else max((one.thousandths for one in found), default=DEVICE)
         return count * each
-    shape = ShareShape(shares.compute, shares.memory, shares.memory_bytes, shares.spread)
+    shape = FractionShape(shares.compute, shares.memory, shares.memory_bytes, shares.spread)
     made = [(part_of(one.device, shape), one.thousandths) for one in found]
     fitting = [part(share, of if resource == "devices" else DEVICE) for share, of in made if share is not None]
     if not fitting and not shares.memory_bytes:

@@ -76,7 +76,7 @@ class Shared:
         return twin
 
 
-class ShareSlots(Slots):
+class FractionSlots(Slots):
     """How many tasks that request a part of a device fit on each node of an engine."""
 
     def measure(self, index: EngineIndex, at: int, within: int = WHOLE, tasks: int | None = None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from corral.scheduler.cluster.allocation import Take
+from corral.scheduler.cluster.allocation import Allocation
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.shape_slots import Slots
 from corral.scheduler.placement.engine_request import Ask
@@ -14,7 +14,7 @@ from corral.scheduler.placement.shape import TaskShape
 class View(EngineIndex):
     """An engine seen through device masks: `free` is its own, all other state is the engine's.
 
-    A take on the view is a take on the engine.
+    An allocation on the view is an allocation on the engine.
     """
 
     def __init__(self, base: EngineIndex) -> None:
@@ -54,16 +54,16 @@ class View(EngineIndex):
         """Return the visible devices of a node that may be given in parts."""
         return super().shareable(at) & self.allowed[at]
 
-    def take(self, take: Take) -> None:
-        """Hold a take on the engine."""
-        self.base.take(take)
+    def take(self, allocation: Allocation) -> None:
+        """Hold an allocation on the engine."""
+        self.base.take(allocation)
 
-    def lift(self, take: Take) -> None:
-        """Release a take on the engine."""
-        self.base.lift(take)
+    def lift(self, allocation: Allocation) -> None:
+        """Release an allocation on the engine."""
+        self.base.lift(allocation)
 
-    def taken(self, mark: int) -> list[Take]:
-        """Return the takes held on the engine since the mark."""
+    def taken(self, mark: int) -> list[Allocation]:
+        """Return the allocations held on the engine since the mark."""
         return self.base.taken(mark)
 
     def mark(self) -> int:
@@ -71,5 +71,5 @@ class View(EngineIndex):
         return self.base.mark()
 
     def undo(self, mark: int) -> None:
-        """Undo every take and lift on the engine since the mark."""
+        """Undo every `take` and `lift` on the engine since the mark."""
         self.base.undo(mark)

@@ -64,7 +64,7 @@ class Tree:
         """The models of whole devices."""
         self.avoided = any(taint.effect == AVOIDED for node in self.nodes for taint in node.taints)
         """Whether any node has a PreferNoSchedule taint."""
-        self.rivals = {at: found for at, node in enumerate(self.nodes) if (found := _rivals(node))}
+        self.slice_conflicts = {at: found for at, node in enumerate(self.nodes) if (found := _slice_conflicts(node))}
         """By position and device, the mask of its slices or of its parent device; empty where nothing is sliced."""
         wirings = [(node.links, tuple([(each.index, each.cells) for each in node.devices])) for node in self.nodes]
         layouts: dict[Any, Layout] = {}
@@ -129,7 +129,7 @@ class Tree:
         return twin
 
 
-def _rivals(node: Node) -> dict[int, int]:
+def _slice_conflicts(node: Node) -> dict[int, int]:
     found: dict[int, int] = {}
     for device in node.devices:
         if device.parent >= 0:

@@ -18,7 +18,7 @@ from corral.scheduler.placement.engine_request import Ask, Part
 from corral.scheduler.placement.model_choice import variants
 from corral.scheduler.placement.node_fit import refusal
 from corral.scheduler.placement.node_sharing import Limits, View, limited
-from corral.scheduler.placement.shape import ShareShape, TaskShape
+from corral.scheduler.placement.shape import FractionShape, TaskShape
 
 _PERCENT = 10_000
 _NAMED = 4
@@ -67,7 +67,7 @@ def _said(each: Expression) -> str:
     return f"{each.key} {each.operator} {', '.join(each.values)}".strip()
 
 
-def no_share(share: ShareShape, count: int, room: int, where: str, who: str) -> Reason:
+def no_share(share: FractionShape, count: int, room: int, where: str, who: str) -> Reason:
     """Return the reason that too few devices have a large enough part left."""
     wanted = [f"{share.compute / _PERCENT:g} % of the computing power"] if share.compute else []
     if share.memory_bytes:

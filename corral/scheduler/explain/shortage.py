@@ -105,7 +105,7 @@ def _could_fit_in_own_cells(cluster: Cluster, request: GangRequest) -> bool:
     if not owner_of(Trial(cluster), request):
         return False
     trial = Trial(cluster.emptied(healed=True, owned=True))
-    with trial.supposing():
+    with trial.tentative():
         return place_owned(trial, request) is not None
 
 
@@ -114,7 +114,7 @@ def refused_by(empty: Cluster, request: GangRequest, shape: Hashable) -> list[Re
     found = empty.refusals.get(shape)
     if found is None:
         trial = Trial(empty)
-        with trial.supposing():
+        with trial.tentative():
             fits = trial.place(request, shape) is not None
         found = [] if fits else _shortages(trial, request, shape)
         if len(empty.refusals) >= _MOST_REFUSALS:

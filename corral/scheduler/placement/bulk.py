@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.requests import GangRequest
-from corral.scheduler.cluster.allocation import take_of
+from corral.scheduler.cluster.allocation import allocation_of
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.placement.engine_request import Ask
@@ -83,4 +83,4 @@ def _fill(index: EngineIndex, ask: Ask, requests: Sequence[GangRequest], placed:
                 )
             )
         near = tuple(each for request in chosen for each in neighbours(ask, request.job)) if ask.tags else ()
-        index.take(take_of(shape, at, used, gangs * tasks, near=near))
+        index.take(allocation_of(shape, at, used, gangs * tasks, near=near))

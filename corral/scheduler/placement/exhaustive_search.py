@@ -135,15 +135,15 @@ class _Tries:
             free = index.free[at] >> device.index & 1 or (sharing and device.index in used)
             if free and masks[number] >> device.index & 1:
                 suits = tuple(mask >> device.index & 1 for mask in masks)
-                rivals = device.parent if device.parent >= 0 else self._sliced(at, device.index)
+                conflicts = device.parent if device.parent >= 0 else self._sliced(at, device.index)
                 memory = device.memory_bytes if sharing else 0
-                key = (suits, rivals, memory, used.get(device.index))
+                key = (suits, conflicts, memory, used.get(device.index))
                 found[key] = found.get(key, 0) | 1 << device.index
         return list(found.values())
 
     def _sliced(self, at: int, device: int) -> int:
         """Return the device itself if it can be sliced, so that it forms its own group; else -1."""
-        return device if device in self.search.tree.rivals.get(at, {}) else -1
+        return device if device in self.search.tree.slice_conflicts.get(at, {}) else -1
 
     def _even(self, part: Part, scope: tuple[int, int]) -> bool:
         """Return whether a spread role is spread as evenly as required."""

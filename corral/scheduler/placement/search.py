@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.scheduler.cluster.allocation import Neighbour, Part, take_of
-from corral.scheduler.cluster.device_fraction import ShareSlots
+from corral.scheduler.cluster.allocation import Neighbour, Part, allocation_of
+from corral.scheduler.cluster.device_fraction import FractionSlots
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.shape_slots import Slots
 from corral.scheduler.placement import engine_request as asks
@@ -25,7 +25,7 @@ from corral.scheduler.placement.model_choice import variants
 from corral.scheduler.placement.node_fit import WHOLE
 from corral.scheduler.placement.node_sharing import Limits, View, limited, neighbours
 from corral.scheduler.placement.shape import TaskShape
-from corral.scheduler.placement.task_block import Blocks, Home, go_home, home_of
+from corral.scheduler.placement.task_block import Blocks, Home, home_of, place_in_block_cell
 from corral.scheduler.placement.topology_spread import evenly
 
 Room = Slots | View
@@ -114,14 +114,14 @@ class Search:
         self._block = 0
         for ask in variants(self.index, self.ask):
             mark = self.index.mark() if self.anchors.blocks else 0
-            if (not self.anchors.blocks or go_home(self, ask, counts)) and self._place(ask, counts):
+            if (not self.anchors.blocks or place_in_block_cell(self, ask, counts)) and self._place(ask, counts):
                 return self.spots[:]
             if self.anchors.blocks:
                 self.spots.clear()
                 self.index.undo(mark)
         return None
 
-    def put_home(self, part: asks.Part, tasks: int, block: int, home: Home) -> bool:
+    def put_in_block_cell(self, part: asks.Part, tasks: int, block: int, home: Home) -> bool:
         """Put tasks into the cell where the rest of their block runs; False, with nothing taken, if they do not fit."""
         batch = Batch(part.role, part.shape, tasks, 1, self.node_depth)
         for start, end, within, _ in home.cells(self.tree, part.group_depth):
@@ -133,10 +133,10 @@ class Search:
             self.index.undo(mark)
         return False
 
-    def fits_home(self, part: asks.Part, tasks: int, home: Home) -> bool:
+    def fits_block_cell(self, part: asks.Part, tasks: int, home: Home) -> bool:
         """Return whether this many tasks fit into the cell where the rest of their block runs."""
         mark, first = self.index.mark(), len(self.spots)
-        fits = not tasks or self.put_home(part, tasks, 0, home)
+        fits = not tasks or self.put_in_block_cell(part, tasks, 0, home)
         del self.spots[first:]
         self.index.undo(mark)
         return fits
@@ -426,7 +426,7 @@ class Search:
         parts: list[Part] = []
         if shape.share is not None:
             given = slots.slots if isinstance(slots, View) else slots
-            assert isinstance(given, ShareSlots)
+            assert isinstance(given, FractionSlots)
             parts = given.give_blocks(index, at, within, wanted)
             masks = [1 << part.device for part in parts]
         elif not shape.devices:
@@ -442,7 +442,7 @@ class Search:
         else:
             self.spots.extend(Spot(batch.role, 0, at, mask) for mask in masks)
         exclusive, whole = self.ask.company.exclusive, 0 if parts else sum(masks)
-        index.take(take_of(shape, at, whole, tasks, tuple(parts), self._neighbours, exclusive=exclusive))
+        index.take(allocation_of(shape, at, whole, tasks, tuple(parts), self._neighbours, exclusive=exclusive))
         return True
 
     def _number(self, first: int, size: int, *, mixed: bool) -> None:

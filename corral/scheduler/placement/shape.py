@@ -15,7 +15,7 @@ Amounts = tuple[tuple[str, int], ...]
 """Amounts of resources by name, sorted by name."""
 
 
-class ShareShape(NamedTuple):
+class FractionShape(NamedTuple):
     """The part of a device that a task requests: millionths, or bytes of its memory; 0 means unset."""
 
     compute: int
@@ -36,7 +36,7 @@ class TaskShape(NamedTuple):
     shm: int
     selector: tuple[tuple[str, str], ...]
     more: Amounts = ()
-    share: ShareShape | None = None
+    share: FractionShape | None = None
     """A part of one device instead of whole devices; `devices` is then 1."""
     where: NodeRules | None = None
     avoid: bool = False
@@ -62,7 +62,7 @@ def task_shape(role: RoleAsk, *, rdma: bool = False, avoid: bool = False) -> Tas
         role.shm_bytes,
         tuple(sorted(selector.items())) if selector else (),
         tuple(sorted(role.resources.items())) if role.resources else (),
-        ShareShape(share.compute, share.memory, share.memory_bytes, share.spread) if share else None,
+        FractionShape(share.compute, share.memory, share.memory_bytes, share.spread) if share else None,
         role.nodes,
         avoid,
         bool(ask.ids or share),

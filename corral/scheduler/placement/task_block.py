@@ -104,10 +104,11 @@ def _blocks(role: RoleAsk, holds: Mapping[TaskKey, tuple[int, int]], leaving: Co
     return Blocks(size, role.indexes, {block: Home(tuple(sorted(there.items()))) for block, there in rest.items()})
 
 
-def go_home(search: Search, ask: Ask, counts: Sequence[int]) -> bool:
+def place_in_block_cell(search: Search, ask: Ask, counts: Sequence[int]) -> bool:
     """Place the tasks whose block already runs somewhere; return False if any of them finds no room."""
     return all(
-        search.put_home(part, len(tasks), block, home) for part, block, tasks, home in _returning(search, ask, counts)
+        search.put_in_block_cell(part, len(tasks), block, home)
+        for part, block, tasks, home in _returning(search, ask, counts)
     )
 
 
@@ -125,7 +126,7 @@ def no_room_at_home(search: Search, request: GangRequest) -> Reason | None:
         return None
     tree, ask = search.index.tree, search.ask
     for part, block, tasks, home in _returning(search, ask, [role.minimum or 1 for role in request.roles]):
-        room = next(few for few in range(len(tasks), -1, -1) if search.fits_home(part, few, home))
+        room = next(few for few in range(len(tasks), -1, -1) if search.fits_block_cell(part, few, home))
         if room == len(tasks):
             continue
         role, level = request.roles[part.role].role, spoken(tree.levels[part.group_depth])

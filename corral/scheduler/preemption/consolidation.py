@@ -28,7 +28,7 @@ _MOST_MOVERS = 256
 _SINGLE = TaskShape(1, "", "", (), 0, 0, 0, ())
 
 
-class Moves:
+class Migrations:
     """Looks for moves at the end of a cycle."""
 
     def __init__(self, preemption: Preemption, policy: Policy, now: float) -> None:

@@ -28,7 +28,7 @@ _MOST_SHAPES = 4
 _MOVES = (Rule.CONSOLIDATION, Rule.GROW)
 
 
-class Returns:
+class ReturnEstimates:
     """When gangs evicted in one cycle fit again."""
 
     def __init__(self, preemption: Preemption, now: float) -> None:
@@ -55,7 +55,7 @@ class Returns:
     def _search(self, request: GangRequest) -> float | None:
         trial = self._preemption.trial
         with self._preemption.future():
-            ends = _ends(trial.cluster, self._preemption.rules.told)
+            ends = _ends(trial.cluster, self._preemption.rules.evicted)
             return _soonest(trial, request, self._now, ends + trial.placed_endings() + self._preemption.endings())
 
 
@@ -72,14 +72,14 @@ def likely_back(cluster: Cluster, job: JobId, tasks: Collection[TaskKey], now: f
     if request is None:
         return None
     trial = Trial(cluster)
-    with trial.supposing():
+    with trial.tentative():
         trial.lift_leaving()
         trial.lift({job: gone})
         return _soonest(trial, request, now, _ends(cluster, {job: gone}))
 
 
 def _soonest(trial: Trial, request: GangRequest, now: float, endings: list[tuple[float, list[Ending]]]) -> float | None:
-    with trial.supposing():
+    with trial.tentative():
         if trial.place(request) is not None:
             return now
     known = sorted((ending for ending in endings if ending[1]), key=lambda ending: ending[0])
@@ -87,11 +87,11 @@ def _soonest(trial: Trial, request: GangRequest, now: float, endings: list[tuple
     return None if found is None else found.start
 
 
-def _ends(cluster: Cluster, told: Mapping[JobId, set[TaskKey]]) -> list[tuple[float, list[Ending]]]:
+def _ends(cluster: Cluster, evicted: Mapping[JobId, set[TaskKey]]) -> list[tuple[float, list[Ending]]]:
     """Return the known ends, soonest first, without tasks that are terminating already."""
     nothing: set[TaskKey] = set()
     return [
-        (at, cluster.takes(job, without=cluster.gangs.by_job[job].leaving | told.get(job, nothing)))
+        (at, cluster.allocations(job, without=cluster.gangs.by_job[job].leaving | evicted.get(job, nothing)))
         for at, job in cluster.ends[:_MOST_ENDS]
     ]
 

@@ -56,7 +56,9 @@ def placed_amounts(cluster: Cluster, request: GangRequest, placements: Sequence[
         counts = {role.role: len(role.indexes) * len(placements) for role in request.roles}
     else:
         counts = Counter(task.role for placement in placements for task in placement.tasks)
-    plain = not (cluster.queues.models or cluster.queues.cut or any(role.devices.share for role in request.roles))
+    plain = not (
+        cluster.queues.models or cluster.queues.has_slices or any(role.devices.share for role in request.roles)
+    )
     for role in request.roles:
         devices = _devices(role, cluster.queues) if plain else 0
         for at, amount in enumerate((devices, role.cpu_millis, role.memory_bytes)):
@@ -69,6 +71,6 @@ def placed_amounts(cluster: Cluster, request: GangRequest, placements: Sequence[
 def _devices(role: RoleAsk, queues: QueueTree, resource: str = "devices") -> int:
     """Return the thousandths that one task's devices count for."""
     ask = role.devices
-    if ask.share is None and not queues.cut:
+    if ask.share is None and not queues.has_slices:
         return DEVICE * (len(ask.ids) or ask.count)
     return wanted(ask, [each for tree in queues.trees for each in tree.kinds], resource)

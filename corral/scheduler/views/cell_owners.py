@@ -17,7 +17,7 @@ from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.running_gang import Running
 from corral.scheduler.planners.hived.algorithm.cells import PhysicalCell
 from corral.scheduler.planners.hived.state_fold import Hived
-from corral.scheduler.views.cell_allotment import Claim, Kind, Parts, Whole, dealt
+from corral.scheduler.views.cell_allotment import Claim, Kind, Parts, Whole, allotted
 
 
 class Owners(Protocol):
@@ -87,7 +87,7 @@ class QuotaOwners:
 
     def shares(self) -> Iterator[tuple[str, CellShare]]:
         """Yield the cells that each queue owns, by type, widest type first."""
-        return dealt(self._kinds())
+        return allotted(self._kinds())
 
     def _kinds(self) -> Iterator[Kind]:
         for kind in self._cells.types:
@@ -143,7 +143,7 @@ class HivedOwners:
 
     def shares(self) -> Iterator[tuple[str, CellShare]]:
         """Yield owned cells by chain and level, widest first; pinned cells count among their level's."""
-        return dealt(self._kinds())
+        return allotted(self._kinds())
 
     def _kinds(self) -> Iterator[Kind]:
         for name, chain in self._forest.chains.items():

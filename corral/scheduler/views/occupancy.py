@@ -29,7 +29,7 @@ class Use(NamedTuple):
 
     def thousandths(self, tree: Tree, at: int, mask: int) -> int:
         """Return the thousandths that its devices in `mask` count for."""
-        if not self._shares and at not in tree.rivals:
+        if not self._shares and at not in tree.slice_conflicts:
             return DEVICE * mask.bit_count()
         return held(tree.nodes[at].devices, mask, self._shares, ("devices",))[0]
 

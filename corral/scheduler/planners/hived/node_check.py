@@ -11,7 +11,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reason
 from corral.model.requests import ALONE, GangRequest, RoleAsk, TopologyAsk
-from corral.scheduler.cluster.cluster import take_of
+from corral.scheduler.cluster.cluster import allocation_of
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.events import gang_placed
 from corral.scheduler.placement.node_fit import fitting_devices
@@ -70,7 +70,7 @@ def _devices(role: RoleAsk) -> list[str]:
     return wishes
 
 
-class Checker:
+class NodeChecker:
     """Checks the nodes of HiveD's engine, and holds placed tasks in the trial."""
 
     def __init__(self, trial: Trial, hived: Hived) -> None:
@@ -154,7 +154,7 @@ class Checker:
             if lacking:
                 self.blamed = {task.node.removeprefix(f"{self.hived.engine}/")}
                 return f"{task.node} {lacking}"
-            self.index.take(take_of(request.job, task, at, uses[task.role]))
+            self.index.take(allocation_of(request.job, task, at, uses[task.role]))
         return ""
 
     def _lacks(self, shape: TaskShape, at: int, devices: int) -> str:
