@@ -15,17 +15,17 @@ from corral.model.inventory import ELSEWHERE
 from corral.model.placement import TaskPlacement
 from corral.model.requests import (
     ALONE,
-    Company,
     DeviceAsk,
     Expression,
     GangRequest,
     NodeRules,
+    NodeSharing,
     RoleAsk,
     ShareAsk,
     Toleration,
     TopologyAsk,
 )
-from corral.spec import placement_rules as company
+from corral.spec import placement_rules
 from corral.spec.job import JobSpec, UnifiedJob
 from corral.spec.job_parts import Topology
 from corral.spec.placement_rules import MILLIONTHS, Share
@@ -45,7 +45,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
     topology: TopologyAsk
     network_rdma: str
     tags: tuple[str, ...]
-    company: Company | None
+    node_sharing: NodeSharing | None
     max_duration_seconds: int
     deadline_seconds: int
     preemptible: bool
@@ -104,7 +104,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             topology=self.topology,
             network_rdma=self.network_rdma,
             tags=self.tags,
-            company=self.company,
+            company=self.node_sharing,
             max_duration_seconds=self.max_duration_seconds,
             deadline=created_at + self.deadline_seconds if self.deadline_seconds else 0.0,
             groups=groups,
@@ -133,7 +133,7 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
         topology=_topology(spec.topology, ""),
         network_rdma=spec.network.rdma,
         tags=tuple(sorted(set(spec.tags))),
-        company=_company(spec.sharing),
+        node_sharing=_node_sharing(spec.sharing),
         max_duration_seconds=spec.max_duration_seconds,
         deadline_seconds=spec.deadline_seconds,
         preemptible=spec.preemptible,
@@ -206,14 +206,14 @@ def share_ask(share: Share) -> ShareAsk | None:
     )
 
 
-def node_rules(*rules: company.NodeRules) -> NodeRules | None:
+def node_rules(*rules: placement_rules.NodeRules) -> NodeRules | None:
     """Combine node rules; a node must be in every non-empty `include` list. None if the result has no rule."""
     included = [each.include for each in rules if each.include]
-    named = [{company.node_name(name) for name in names} for names in included]
+    named = [{placement_rules.node_name(name) for name in names} for names in included]
     both = NodeRules(
         tuple(Expression(e.key, e.operator, tuple(e.values)) for each in rules for e in each.expressions),
         tuple(_toleration(t) for each in rules for t in each.tolerations),
-        tuple(sorted(name for name in included[-1] if all(company.node_name(name) in each for each in named)))
+        tuple(sorted(name for name in included[-1] if all(placement_rules.node_name(name) in each for each in named)))
         if included
         else (),
         tuple(sorted({name for each in rules for name in each.exclude})),
@@ -245,15 +245,17 @@ def _volume_claims(spec: JobSpec, role: Role) -> list[str]:
     return sorted({*filter(None, named), *(uri.removeprefix(_CLAIM).partition("/")[0] for uri in data)})
 
 
-def _toleration(said: company.Toleration) -> Toleration:
+def _toleration(said: placement_rules.Toleration) -> Toleration:
     return Toleration(said.key, said.operator, said.value, said.effect, said.toleration_seconds)
 
 
-def _company(sharing: company.Sharing) -> Company | None:
+def _node_sharing(sharing: placement_rules.Sharing) -> NodeSharing | None:
     away = sharing.anti_affinity
     if not (sharing.exclusive or sharing.one_task_per_node or away.tags):
         return None
-    return Company(sharing.exclusive, sharing.one_task_per_node, tuple(sorted(set(away.tags))), away.level or "node")
+    return NodeSharing(
+        sharing.exclusive, sharing.one_task_per_node, tuple(sorted(set(away.tags))), away.level or "node"
+    )
 
 
 def _topology(topology: Topology, spread: str, max_skew: int = 0) -> TopologyAsk:

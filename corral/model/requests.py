@@ -81,7 +81,7 @@ class NodeRules(msgspec.Struct, frozen=True):
     exclude: tuple[str, ...] = ()
 
 
-class Company(msgspec.Struct, frozen=True):
+class NodeSharing(msgspec.Struct, frozen=True):
     """Rules on sharing nodes with other jobs."""
 
     exclusive: bool = False
@@ -132,7 +132,7 @@ class GangRequest(msgspec.Struct, frozen=True):
     """The nodes of the running gang that these tasks join."""
     tags: tuple[str, ...] = ()
     """Sorted, without duplicates; jobs with an anti-affinity to one of them keep away."""
-    company: Company | None = None
+    company: NodeSharing | None = None
     groups: tuple[str, ...] = ()
     """The user's groups, for limits per group."""
     preemptible: bool = True

@@ -30,7 +30,7 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.events import FOREVER
 from corral.scheduler.explain.shortage import refused_by
-from corral.scheduler.placement.engine_request import Ask, Part
+from corral.scheduler.placement.engine_request import EngineRequest, Part
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Trial
 
@@ -228,11 +228,11 @@ def _nearest(trial: Trial, empty: Trial, request: GangRequest) -> list[Need] | N
     return None
 
 
-def _scope(ask: Ask) -> int:
+def _scope(ask: EngineRequest) -> int:
     return max(ask.required, ask.parts[0].required) if len(ask.parts) == 1 else ask.required
 
 
-def _missing(index: EngineIndex, ask: Ask, counts: Sequence[int], depth: int) -> NDArray[np.int64]:
+def _missing(index: EngineIndex, ask: EngineRequest, counts: Sequence[int], depth: int) -> NDArray[np.int64]:
     """Return for each cell at `depth` how many tasks find no room now."""
     missing = np.zeros(len(index.tree.cells[depth].names), dtype=np.int64)
     for part in ask.parts:
@@ -241,7 +241,7 @@ def _missing(index: EngineIndex, ask: Ask, counts: Sequence[int], depth: int) ->
 
 
 def _gather(
-    now: EngineIndex, then: EngineIndex, ask: Ask, counts: Sequence[int], depth: int, cell: int
+    now: EngineIndex, then: EngineIndex, ask: EngineRequest, counts: Sequence[int], depth: int, cell: int
 ) -> list[Need] | None:
     """Reserve the nodes of one cell that have the most room now, as far as they would hold the gang when empty."""
     cells = now.tree.cells[depth]

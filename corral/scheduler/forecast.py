@@ -18,7 +18,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.plan import Eviction, GangPlacement, Plan
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.events import (
     FOREVER,
     GangPlaced,
@@ -117,7 +117,7 @@ class Forecast(PlanHooks):
         self.ended = tuple(dict.fromkeys(ended))
         return True
 
-    def _end(self, gang: Running, tasks: tuple[TaskKey, ...]) -> None:
+    def _end(self, gang: RunningGang, tasks: tuple[TaskKey, ...]) -> None:
         """Release these tasks, or all; evicted tasks are queued again."""
         held, request = tuple(self.cluster.holds(gang.job)), gang.request
         self.cluster.apply(TasksReleased(gang.job, tasks or held, self.now))

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from corral.kernel.ids import JobId
 from corral.model.inventory import Device, Inventory, Node, Taint
 from corral.model.placement import DeviceShare, Placement, TaskPlacement
-from corral.model.requests import Company, Expression, GangRequest, NodeRules, RoleAsk, Toleration
+from corral.model.requests import Expression, GangRequest, NodeRules, NodeSharing, RoleAsk, Toleration
 from corral.scheduler import Cluster, GangPlaced, NodesSeen, TaskUse
 
 WHOLE = 1_000_000
@@ -81,7 +81,7 @@ def welcome(world: World, request: GangRequest, role: RoleAsk, node: Node) -> bo
 
 def in_peace(world: World, request: GangRequest, node: Node) -> bool:
     """Whether anti-affinity and exclusive nodes allow the gang beside the jobs on and near a node."""
-    company = request.company or Company()
+    company = request.company or NodeSharing()
     here = world.here(node)
     if (company.exclusive and here) or any(other.use.exclusive for other in here):
         return False
@@ -191,7 +191,7 @@ def _broken(world: World, request: GangRequest, placement: Placement) -> Iterato
     nodes = {node.name: node for node in world.nodes}
     roles = {role.role: role for role in request.roles}
     taken: dict[tuple[str, int], list[tuple[int, int] | None]] = {}
-    company = request.company or Company()
+    company = request.company or NodeSharing()
     for task in placement.tasks:
         node, role = nodes[task.node], roles[task.role]
         if not welcome(world, request, role, node) or not in_peace(world, request, node):
@@ -345,7 +345,7 @@ def fits(world: World, request: GangRequest) -> bool:
 
 
 def _program(world: World, request: GangRequest, model: str | None) -> Program:
-    program, company = Program(), request.company or Company()
+    program, company = Program(), request.company or NodeSharing()
     for role in request.roles:
         if role.minimum:
             _role(program, world, request, role, model)

@@ -10,12 +10,21 @@ import pytest
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Taint
 from corral.model.placement import Placement
-from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, RoleAsk, ShareAsk, Toleration, TopologyAsk
+from corral.model.requests import (
+    DeviceAsk,
+    GangRequest,
+    NodeRules,
+    NodeSharing,
+    RoleAsk,
+    ShareAsk,
+    Toleration,
+    TopologyAsk,
+)
 from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed, plan
 from tests.scheduler.machines import cluster, gang, node, occupy, place, queue, role
 
-ALONE = Company(exclusive=True)
-ONE_EACH = Company(one_per_node=True)
+ALONE = NodeSharing(exclusive=True)
+ONE_EACH = NodeSharing(one_per_node=True)
 
 
 def start(target: Cluster, request: GangRequest) -> Placement:
@@ -90,7 +99,7 @@ def test_one_task_a_node_holds_over_roles_and_growth() -> None:
 def test_jobs_keep_away_from_tags_and_are_kept_away(level: str, left: set[str]) -> None:
     target = cluster(node("n1", 4, rack="r1"), node("n2", 4, rack="r1"), node("n3", 4, rack="r2"))
     start(target, gang("noisy", role(1), tags=("noisy",), company=None))
-    shy = Company(averse=("noisy",), averse_level=level)
+    shy = NodeSharing(averse=("noisy",), averse_level=level)
     assert set(names(place(target, gang("a", role(4 * len(left)), company=shy)))) == left
     assert place(target, gang("a", role(4 * len(left) + 1), company=shy)) is None
     other = cluster(node("n1", 4, rack="r1"), node("n2", 4, rack="r1"), node("n3", 4, rack="r2"))
@@ -102,7 +111,7 @@ def test_jobs_keep_away_from_tags_and_are_kept_away(level: str, left: set[str]) 
 
 def test_a_job_may_keep_its_own_kind_away_but_not_itself() -> None:
     target = cluster(node("n1", 4), node("n2", 4))
-    apart = Company(averse=("me",))
+    apart = NodeSharing(averse=("me",))
     assert names(start(target, gang("a", role(4), tags=("me",), company=apart))) == {"n1": 4}
     assert names(start(target, gang("b", role(4), tags=("me",), company=apart))) == {"n2": 4}
 
@@ -113,7 +122,7 @@ def test_room_that_came_by_others_leaving_a_rack_is_seen() -> None:
     tagged = gang("noisy", role(1), tags=("noisy",))
     placement = start(target, tagged)
     shy = gang(
-        "a", role(1, 1, nodes=NodeRules(include=("n2",))), company=Company(averse=("noisy",), averse_level="rack")
+        "a", role(1, 1, nodes=NodeRules(include=("n2",))), company=NodeSharing(averse=("noisy",), averse_level="rack")
     )
     waiting = queue(shy)
     assert not plan(target, waiting, Policy(), 0.0).placements
@@ -180,7 +189,7 @@ def test_a_big_gang_behind_parts_of_devices_is_not_starved_by_more_of_them() -> 
 def test_what_is_placed_together_in_one_cycle_minds_its_neighbours() -> None:
     target = cluster(node("n1", 4), node("n2", 4))
     noisy = [gang(f"a{at}", role(1), at=at, tags=("noisy",)) for at in range(4)]
-    shy = gang("shy", role(1), at=9.0, company=Company(averse=("noisy",)))
+    shy = gang("shy", role(1), at=9.0, company=NodeSharing(averse=("noisy",)))
     late = gang("late", role(1), at=10.0, tags=("noisy",))
     before = target.digest()
     placements = plan(target, queue(*noisy, shy, late), Policy(), 0.0).placements
@@ -199,7 +208,7 @@ def test_a_cluster_rebuilt_from_stored_events_holds_the_same() -> None:
     for request in (
         gang("a", role(1), company=ALONE),
         gang("b", role(2, ask=half, resources={"ports": 2, "key": 1}), tags=("noisy",)),
-        gang("c", role(1, 4), company=Company(averse=("noisy",), averse_level="node")),
+        gang("c", role(1, 4), company=NodeSharing(averse=("noisy",), averse_level="node")),
     ):
         placement = place(target, request)
         assert placement is not None
@@ -215,6 +224,6 @@ def test_a_cluster_rebuilt_from_stored_events_holds_the_same() -> None:
 
 def test_jobs_that_share_no_engine_with_others_are_kept_from_all_of_it() -> None:
     target = cluster(node("n1", 4), node("n2", 4))
-    start(target, gang("shy", role(1), company=Company(averse=("noisy",), averse_level="engine")))
+    start(target, gang("shy", role(1), company=NodeSharing(averse=("noisy",), averse_level="engine")))
     assert place(target, gang("a", role(1), tags=("noisy",))) is None
     assert place(target, gang("b", role(1))) is not None

@@ -11,11 +11,11 @@ import pytest
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Device, Node, Taint
 from corral.model.requests import (
-    Company,
     DeviceAsk,
     Expression,
     GangRequest,
     NodeRules,
+    NodeSharing,
     RoleAsk,
     ShareAsk,
     Toleration,
@@ -135,7 +135,7 @@ def _chosen_nodes(source: random.Random) -> tuple[tuple[RoleAsk, ...], dict[str,
 
 
 def _company(source: random.Random) -> tuple[tuple[RoleAsk, ...], dict[str, object]]:
-    company = Company(
+    company = NodeSharing(
         source.random() < 0.3, source.random() < 0.3, source.choice([(), ("noisy",)]), source.choice(["node", "rack"])
     )
     return (_role(source),), {"company": company, "tags": source.choice([(), ("mine",)])}
@@ -147,7 +147,7 @@ def _spread(source: random.Random) -> tuple[tuple[RoleAsk, ...], dict[str, objec
         spread_level=source.choice(["rack", "node"]),
         max_skew=source.randint(0, 2),
     )
-    company = Company(one_per_node=source.random() < 0.3)
+    company = NodeSharing(one_per_node=source.random() < 0.3)
     return (_role(source, topology=topology),), {"company": company}
 
 

@@ -12,10 +12,10 @@ from msgspec import structs
 from corral.kernel.ids import JobId
 from corral.model.inventory import Node
 from corral.model.queues import CellQuota, QueueSpec
-from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, ShareAsk, TopologyAsk
+from corral.model.requests import DeviceAsk, GangRequest, NodeRules, NodeSharing, ShareAsk, TopologyAsk
 from corral.model.start_estimates import Change
 from corral.scheduler import GangQueued, Policy, QueuesConfigured, explain, find_policy, plan
-from corral.scheduler.explain.relaxation import amounts, ladders
+from corral.scheduler.explain.relaxation import amounts, relaxations
 from corral.scheduler.explain.smallest_change import MOST_CHANGES, smallest_changes
 from tests.examples import examples
 from tests.scheduler.life import Life
@@ -137,7 +137,7 @@ CASES = (
     ),
     Case(
         "on shared nodes",
-        gang("job", role(), company=Company(exclusive=True)),
+        gang("job", role(), company=NodeSharing(exclusive=True)),
         "sharing.exclusive",
         "true",
         "",
@@ -349,7 +349,7 @@ def wanted(draw: st.DrawFn, job: str, at: float) -> GangRequest:
         cpu_millis=draw(st.sampled_from([0, 1000, 5000])),
         **fields,
     )
-    company = draw(st.sampled_from([None, None, Company(exclusive=True), Company(one_per_node=True)]))
+    company = draw(st.sampled_from([None, None, NodeSharing(exclusive=True), NodeSharing(one_per_node=True)]))
     return gang(
         job,
         asked,
@@ -415,12 +415,12 @@ def test_whatever_change_is_told_the_next_cycle_places_the_gang_with_it(life: Li
 
 def test_less_shared_memory_is_proposed_where_a_job_file_has_it() -> None:
     asked = gang("j", role(shm_bytes=4 * 2**30))
-    assert {wish.change.path for ladder in amounts(asked) for wish in ladder} == {"roles.worker.shm"}
+    assert {wish.change.path for series in amounts(asked) for wish in series} == {"roles.worker.shm"}
 
 
 def test_a_gang_of_many_tasks_is_tried_with_few_other_numbers_of_them() -> None:
     def counts(tasks: int) -> list[int]:
-        return [int(wish.change.after) for ladder in ladders(gang("j", role(tasks, 0)), ()) for wish in ladder]
+        return [int(wish.change.after) for series in relaxations(gang("j", role(tasks, 0)), ()) for wish in series]
 
     assert counts(40) == list(range(39, 0, -1))
     many = counts(10_000)

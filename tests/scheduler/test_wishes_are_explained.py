@@ -7,11 +7,11 @@ import pytest
 from corral.model.inventory import Device, Inventory, Node, Taint
 from corral.model.plan import Reasons
 from corral.model.requests import (
-    Company,
     DeviceAsk,
     Expression,
     GangRequest,
     NodeRules,
+    NodeSharing,
     RoleAsk,
     ShareAsk,
     Toleration,
@@ -40,7 +40,7 @@ def why(target: Cluster, request: GangRequest) -> Reasons:
 HALF = DeviceAsk(1, share=ShareAsk(500_000, 500_000))
 NOT_A = NodeRules((Expression("zone", "NotIn", ("a",)),))
 APART = TopologyAsk(spread_level="rack", max_skew=1)
-ONE_EACH: dict[str, object] = {"company": Company(one_per_node=True)}
+ONE_EACH: dict[str, object] = {"company": NodeSharing(one_per_node=True)}
 
 WAITS: list[tuple[str, list[dict[str, object]], RoleAsk, dict[str, object], str]] = [
     (
@@ -97,7 +97,7 @@ def test_one_model_for_all_says_which_came_nearest() -> None:
 
 def test_a_job_that_wants_its_nodes_for_itself_hears_how_many_are_empty() -> None:
     target = machines({}, {}, others=(Other("local/n0"),))
-    found = why(target, gang("job", role(2, 2), company=Company(exclusive=True)))
+    found = why(target, gang("job", role(2, 2), company=NodeSharing(exclusive=True)))
     assert (found.binding.code, found.possible) == ("exclusive-nodes", True)
     assert "1 of 2 are empty, with room for 1 of 2 tasks" in found.binding.message
 
@@ -112,7 +112,7 @@ def test_a_job_kept_out_by_one_that_shares_with_nobody_hears_of_it() -> None:
 @pytest.mark.parametrize("theirs", [TaskUse(tags=("noisy",)), TaskUse(averse=("mine",), averse_level="rack")])
 def test_jobs_that_keep_apart_hear_of_each_other(theirs: TaskUse) -> None:
     target = machines({}, {}, {}, others=(Other("local/n0", use=theirs),))
-    company = Company(averse=("noisy",), averse_level="rack")
+    company = NodeSharing(averse=("noisy",), averse_level="rack")
     found = why(target, gang("job", role(2, 2), company=company, tags=("mine",)))
     assert (found.binding.code, found.possible) == ("anti-affinity", True)
     assert "1 of 3 nodes are left, with room for 1 of 2 tasks" in found.binding.message

@@ -6,7 +6,7 @@ import pytest
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.request_builder import gang_terms
-from corral.model.requests import Company, Expression, GangRequest, NodeRules, ShareAsk, Toleration
+from corral.model.requests import Expression, GangRequest, NodeRules, NodeSharing, ShareAsk, Toleration
 from corral.spec.cluster import load_cluster
 from corral.spec.errors import SpecError
 from corral.spec.job_reader import load_job
@@ -170,7 +170,7 @@ def test_roles_of_one_affinity_group_ask_for_the_same_cells(group: str, fields: 
 
 
 def test_company_and_closeness_are_said_once_for_the_job() -> None:
-    assert asked(role("replicas: 1", "sharing: exclusive")).company == Company(exclusive=True)
+    assert asked(role("replicas: 1", "sharing: exclusive")).company == NodeSharing(exclusive=True)
     request = asked(
         role(
             "topology: {sameModel: true}",
@@ -178,7 +178,7 @@ def test_company_and_closeness_are_said_once_for_the_job() -> None:
             "sharing: {oneTaskPerNode: true, antiAffinity: {tags: [noisy], level: rack}}",
         )
     )
-    assert request.company == Company(False, True, ("noisy",), "rack")
+    assert request.company == NodeSharing(False, True, ("noisy",), "rack")
     assert request.tags == ("a", "b")
     topology = request.roles[0].topology
     assert (topology.spread_level, topology.max_skew, topology.same_model) == ("rack", 0, True)

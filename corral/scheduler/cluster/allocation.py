@@ -26,7 +26,7 @@ class Neighbour(NamedTuple):
 
     job: str
     tags: tuple[str, ...]
-    averse: tuple[str, ...]
+    anti_affinity: tuple[str, ...]
     """It shares no cell of `level` with jobs that carry one of these tags."""
     level: str
 
@@ -112,14 +112,14 @@ class Neighbours:
 
     def __init__(self) -> None:
         self.at: dict[int, dict[Neighbour, int]] = {}
-        self.averse = 0
+        self.anti_affinity = 0
         """How many of them have anti-affinity rules."""
 
     def add(self, at: int, near: Neighbour) -> None:
         """Add a neighbour."""
         here = self.at.setdefault(at, {})
         here[near] = here.get(near, 0) + 1
-        self.averse += bool(near.averse)
+        self.anti_affinity += bool(near.anti_affinity)
 
     def remove(self, at: int, near: Neighbour) -> None:
         """Remove a neighbour."""
@@ -129,7 +129,7 @@ class Neighbours:
             del here[near]
         if not here:
             del self.at[at]
-        self.averse -= bool(near.averse)
+        self.anti_affinity -= bool(near.anti_affinity)
 
     def listed(self) -> list[tuple[int, list[tuple[Neighbour, int]]]]:
         """Return the whole state in a fixed order."""
@@ -138,5 +138,5 @@ class Neighbours:
     def copy(self) -> Neighbours:
         """Return an independent copy."""
         twin = Neighbours()
-        twin.at, twin.averse = {at: dict(here) for at, here in self.at.items()}, self.averse
+        twin.at, twin.anti_affinity = {at: dict(here) for at, here in self.at.items()}, self.anti_affinity
         return twin

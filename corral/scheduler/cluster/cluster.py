@@ -20,7 +20,7 @@ from corral.scheduler.cluster.allocation import CLOSED, Allocation, Extra, Neigh
 from corral.scheduler.cluster.device_count import held
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.cluster.running_gang import Gangs, Running
+from corral.scheduler.cluster.running_gang import RunningGang, RunningGangs
 from corral.scheduler.cluster.topology_tree import Tree
 from corral.scheduler.events import (
     FOREVER,
@@ -76,7 +76,7 @@ class Cluster:
         """By engine name, sorted."""
         self.queues = QueueTree()
         """The queues with their configured amounts and current usage."""
-        self.gangs = Gangs()
+        self.gangs = RunningGangs()
         """The running gangs."""
         self.ownership = Ownership({}, {}, self.gangs)
         """Which virtual cluster owns which cells."""
@@ -347,7 +347,7 @@ class Cluster:
         tasks = self._holds.setdefault(event.job, {})
         gang = self.gangs.by_job.get(event.job)
         if gang is None:
-            gang = Running(event, len(self.queues.names))
+            gang = RunningGang(event, len(self.queues.names))
             self.gangs.add(gang)
         else:
             gang.join(event.request)
@@ -434,7 +434,7 @@ def allocation_of(job: JobId, placed: TaskPlacement, at: int, use: TaskUse) -> A
     return _allocation(at, _hold(job, placed, sum(1 << device for device in placed.devices), use))
 
 
-def placed_again(gang: Running, holds: Mapping[TaskKey, Hold]) -> GangPlaced:
+def placed_again(gang: RunningGang, holds: Mapping[TaskKey, Hold]) -> GangPlaced:
     """Return a placement event that describes a gang's current holdings.
 
     Tasks that hold device shares are left out.

@@ -11,11 +11,11 @@ from corral.scheduler.cluster.device_fraction import FractionSlots, Shared
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.shape_slots import Slots
 from corral.scheduler.cluster.topology_tree import Tree
-from corral.scheduler.placement.engine_request import Ask
+from corral.scheduler.placement.engine_request import EngineRequest
 from corral.scheduler.placement.shape import TaskShape
 
 if TYPE_CHECKING:
-    from corral.scheduler.cluster.masked_index import View
+    from corral.scheduler.cluster.masked_index import MaskedIndex
 
 _MOST_SLOTS = 512
 """The most shapes followed at once; beyond it the least recently used one is dropped."""
@@ -52,11 +52,11 @@ class EngineIndex:
         """The node positions that changed, for `Slots` to follow."""
         self.changes = 0
         """Counts all changes; the journal holds the most recent ones."""
-        self.asks: dict[Hashable, Ask] = {}
+        self.engine_requests: dict[Hashable, EngineRequest] = {}
         """Requests translated for this engine, by shape; a cache."""
-        self.views: list[View] = []
+        self.views: list[MaskedIndex] = []
         """The views that owners of cells search."""
-        self.seen_by: list[list[View]] = [[] for _ in nodes]
+        self.seen_by: list[list[MaskedIndex]] = [[] for _ in nodes]
         """For each node position, the views that see any of its devices; they follow every change there."""
         self._trail: list[tuple[Allocation, bool]] = []
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
@@ -207,7 +207,7 @@ class EngineIndex:
         tree = self.tree.refreshed(inventory)
         if tree is None:
             return False
-        self.asks.clear()
+        self.engine_requests.clear()
         was_unknown, self.unknown, old, self.tree = self.unknown, "", self.tree, tree
         for view in self.views:
             view.share()
@@ -286,7 +286,7 @@ class EngineIndex:
         twin.more = {name: column[:] for name, column in self.more.items()}
         twin.shared, twin.neighbours = self.shared.copy(), self.neighbours.copy()
         twin.views, twin.seen_by = [], [[] for _ in self.free]
-        twin.asks = dict(self.asks)
+        twin.engine_requests = dict(self.engine_requests)
         twin.journal, twin._trail = self.journal[:], self._trail[:]
         twin._slots = {key: slots.copy() for key, slots in self._slots.items()}
         return twin

@@ -7,11 +7,11 @@ from collections.abc import Hashable
 from corral.scheduler.cluster.allocation import Allocation
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.shape_slots import Slots
-from corral.scheduler.placement.engine_request import Ask
+from corral.scheduler.placement.engine_request import EngineRequest
 from corral.scheduler.placement.shape import TaskShape
 
 
-class View(EngineIndex):
+class MaskedIndex(EngineIndex):
     """An engine seen through device masks: `free` is its own, all other state is the engine's.
 
     An allocation on the view is an allocation on the engine.
@@ -24,9 +24,9 @@ class View(EngineIndex):
         self.free = [0] * len(base.free)
         self.journal: list[int] = []
         self.changes = 0
-        self.views: list[View] = []
-        self.seen_by: list[list[View]] = []
-        self.asks: dict[Hashable, Ask] = {}
+        self.views: list[MaskedIndex] = []
+        self.seen_by: list[list[MaskedIndex]] = []
+        self.engine_requests: dict[Hashable, EngineRequest] = {}
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
         self.share()
 

@@ -24,7 +24,7 @@ AVOIDED = "PreferNoSchedule"
 _DIGITS = re.compile(r"(\d+)")
 
 
-class Cells(NamedTuple):
+class LevelCells(NamedTuple):
     """All cells of one level, ordered by position."""
 
     names: tuple[str, ...]
@@ -82,7 +82,7 @@ class Tree:
                 found.setdefault(key, each)
         return tuple(found.values())
 
-    def _cells(self, paths: list[tuple[str, ...]]) -> tuple[Cells, ...]:
+    def _cells(self, paths: list[tuple[str, ...]]) -> tuple[LevelCells, ...]:
         count = len(self.nodes)
         out = [_ranges([(self.engine,)] * count)]
         out.extend(_ranges([path[:depth] for path in paths]) for depth in range(1, self.node_depth))
@@ -162,7 +162,7 @@ def _path(node: Node, upper: Sequence[str]) -> tuple[str, ...]:
     return tuple(reversed(path))
 
 
-def _ranges(keys: list[tuple[str, ...]]) -> Cells:
+def _ranges(keys: list[tuple[str, ...]]) -> LevelCells:
     names: list[str] = []
     starts: list[int] = []
     of: list[int] = []
@@ -172,4 +172,4 @@ def _ranges(keys: list[tuple[str, ...]]) -> Cells:
             starts.append(at)
         of.append(len(starts) - 1)
     ends = [*starts[1:], len(keys)] if starts else []
-    return Cells(tuple(names), np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64), tuple(of))
+    return LevelCells(tuple(names), np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64), tuple(of))

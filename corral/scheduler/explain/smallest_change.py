@@ -18,7 +18,7 @@ from corral.model.requests import GangRequest
 from corral.model.start_estimates import Change, Written
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.explain.planner_trial import Bound, PlannerTrial, first_that_fits
-from corral.scheduler.explain.relaxation import Wish, amounts, ladders
+from corral.scheduler.explain.relaxation import Relaxation, amounts, relaxations
 from corral.scheduler.planners.builtin.cycle import YIELDING
 from corral.scheduler.policy import Policy
 from corral.scheduler.queues.gang_resources import asked
@@ -89,15 +89,15 @@ def smallest_changes(
 def _lesser(stage: PlannerTrial, reasons: Reasons) -> Iterator[_Idea]:
     """Yield from each series of relaxations the first one that finds room."""
     levels = next((index.tree.levels for index in stage.cluster.engines.values()), ())
-    rungs = [ladder for ladder in ladders(stage.request, levels) if ladder]
+    found = [series for series in relaxations(stage.request, levels) if series]
     codes = [reason.code for reason in (reasons.binding, *reasons.others)]
     if any(code.startswith(_SHORT_OF) for code in codes):
-        rungs += [ladder for ladder in amounts(stage.request) if ladder]
-    for ladder in sorted(rungs, key=lambda ladder: ladder[0].size):
-        at = first_that_fits(stage, [wish.request for wish in ladder])
+        found += [series for series in amounts(stage.request) if series]
+    for series in sorted(found, key=lambda series: series[0].size):
+        at = first_that_fits(stage, [relaxation.request for relaxation in series])
         if at is not None:
-            wish: Wish = ladder[at]
-            yield _Idea(wish.size, wish.change, wish.request)
+            relaxation: Relaxation = series[at]
+            yield _Idea(relaxation.size, relaxation.change, relaxation.request)
 
 
 def _longer(stage: PlannerTrial) -> Iterator[_Idea]:

@@ -16,7 +16,7 @@ from corral.model.start_estimates import Basis, Estimate
 from corral.scheduler.backfill import Reservation
 from corral.scheduler.cells.owned_placement import place_best
 from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.events import FOREVER
 from corral.scheduler.forecast import Forecast, GracePeriods, at_once
 from corral.scheduler.placement.trial import Trial
@@ -243,7 +243,7 @@ def _needed(jobs: list[JobId], trial: Trial, entry: Entry) -> Iterator[JobId]:
             yield job
 
 
-def _oldest(gang: Running) -> tuple[float, JobId]:
+def _oldest(gang: RunningGang) -> tuple[float, JobId]:
     return gang.placed_at, gang.job
 
 

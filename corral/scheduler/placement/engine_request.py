@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from corral.model.requests import Company, GangRequest, RoleAsk, TopologyAsk
+from corral.model.requests import GangRequest, NodeSharing, RoleAsk, TopologyAsk
 from corral.scheduler.cluster.topology_level import resolve, spoken
 from corral.scheduler.placement.shape import TaskShape, task_shape
 
@@ -59,7 +59,7 @@ class Part(NamedTuple):
         return tuple(out)
 
 
-class Ask(NamedTuple):
+class EngineRequest(NamedTuple):
     """A whole gang in the terms of one engine."""
 
     required: int
@@ -69,8 +69,8 @@ class Ask(NamedTuple):
     notes: tuple[str, ...]
     unknown_level: str
     """A required level that no engine knows; the gang fits nowhere then."""
-    company: Company = Company()
-    averse_depth: int = 0
+    sharing: NodeSharing = NodeSharing()
+    anti_affinity_depth: int = 0
     """The depth of the cells that it shares with no job matching its anti-affinity tags."""
     tags: tuple[str, ...] = ()
     same_model: bool = False
@@ -80,13 +80,13 @@ class Ask(NamedTuple):
     @property
     def particular(self) -> bool:
         """Whether it has an exclusive, one-per-node or anti-affinity rule."""
-        company = self.company
-        return company.exclusive or company.one_per_node or bool(company.averse)
+        sharing = self.sharing
+        return sharing.exclusive or sharing.one_per_node or bool(sharing.averse)
 
 
-def understand(
+def translate(
     request: GangRequest, levels: Sequence[str], known: Sequence[Sequence[str]], *, rdma: bool, avoid: bool = False
-) -> Ask:
+) -> EngineRequest:
     """Translate a request for an engine with these levels; `known` are the levels of all engines.
 
     `rdma` restricts it to nodes with an RDMA network, `avoid` to nodes without a PreferNoSchedule taint that it does
@@ -100,11 +100,11 @@ def understand(
         node = levels.index("node")
         required, preferred = min(required, node), min(preferred, node)
     parts.sort(key=_hardness)
-    company = request.company or Company()
-    averse = min(reader.level(company.averse_level), levels.index("node")) if company.averse else 0
+    sharing = request.company or NodeSharing()
+    depth = min(reader.level(sharing.averse_level), levels.index("node")) if sharing.averse else 0
     model = request.topology.same_model
     notes = tuple(reader.notes)
-    ask = Ask(required, preferred, tuple(parts), notes, reader.unknown, company, averse, request.tags, model)
+    ask = EngineRequest(required, preferred, tuple(parts), notes, reader.unknown, sharing, depth, request.tags, model)
     special = ask.particular or model or any(part.spread or part.same_model for part in parts)
     return ask._replace(plain=not special)
 

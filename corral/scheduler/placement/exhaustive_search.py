@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from corral.scheduler.placement.engine_request import Ask, Batch, Part
+from corral.scheduler.placement.engine_request import Batch, EngineRequest, Part
 from corral.scheduler.placement.node_fit import WHOLE
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _MOST_NODES = 64
 Parts = Sequence[tuple[Part, tuple[Batch, ...]]]
 
 
-def place_anyhow(search: Search, ask: Ask, parts: Parts) -> bool:
+def place_anyhow(search: Search, ask: EngineRequest, parts: Parts) -> bool:
     """Place a gang that the quick search failed on; False if there is no place or none was found in time."""
     if not _simple(search, ask, parts):
         return False
@@ -40,7 +40,7 @@ def place_anyhow(search: Search, ask: Ask, parts: Parts) -> bool:
     )
 
 
-def _simple(search: Search, ask: Ask, parts: Parts) -> bool:
+def _simple(search: Search, ask: EngineRequest, parts: Parts) -> bool:
     """Return whether several roles compete and only the nodes matter to them."""
     node = search.node_depth
     batches = [batch for _, of_part in parts for batch in of_part]

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import islice, product
 
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.placement.engine_request import Ask, Part
+from corral.scheduler.placement.engine_request import EngineRequest, Part
 from corral.scheduler.placement.shape import TaskShape
 
 _MOST = 64
 
 
-def variants(index: EngineIndex, ask: Ask) -> Iterator[Ask]:
+def variants(index: EngineIndex, ask: EngineRequest) -> Iterator[EngineRequest]:
     """Yield the request with a model filled in wherever it needs equal models, scarcest model first."""
     if not ask.same_model and not any(part.same_model for part in ask.parts):
         yield ask

@@ -19,16 +19,16 @@ from corral.scheduler.cluster.device_fraction import FractionSlots
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.shape_slots import Slots
 from corral.scheduler.placement import engine_request as asks
-from corral.scheduler.placement.engine_request import Ask, Batch
+from corral.scheduler.placement.engine_request import Batch, EngineRequest
 from corral.scheduler.placement.exhaustive_search import place_anyhow
 from corral.scheduler.placement.model_choice import variants
 from corral.scheduler.placement.node_fit import WHOLE
-from corral.scheduler.placement.node_sharing import Limits, View, limited, neighbours
+from corral.scheduler.placement.node_sharing import LimitedSlots, Limits, limited, neighbours
 from corral.scheduler.placement.shape import TaskShape
 from corral.scheduler.placement.task_block import Blocks, Home, home_of, place_in_block_cell
 from corral.scheduler.placement.topology_spread import evenly
 
-Room = Slots | View
+Room = Slots | LimitedSlots
 
 
 class Domain(NamedTuple):
@@ -93,7 +93,7 @@ class Scope(NamedTuple):
 class Search:
     """Places one gang on one engine."""
 
-    def __init__(self, index: EngineIndex, ask: Ask, anchors: Anchors = NOWHERE, job: str = "") -> None:
+    def __init__(self, index: EngineIndex, ask: EngineRequest, anchors: Anchors = NOWHERE, job: str = "") -> None:
         self.index = index
         self.ask = ask
         self.anchors = anchors
@@ -103,7 +103,7 @@ class Search:
         self.spots: list[Spot] = []
         self._block = 0
         self._limits = Limits(index, ask, job, anchors.job, self.spots) if limited(index, ask) else None
-        self._views: dict[Slots, View] = {}
+        self._views: dict[Slots, LimitedSlots] = {}
         self._neighbours: tuple[Neighbour, ...] = neighbours(ask, job)
 
     def place(self, counts: Sequence[int]) -> list[Spot] | None:
@@ -145,7 +145,7 @@ class Search:
         blocks = self.anchors.blocks[part.role] if self.anchors.blocks else None
         return blocks.batches(part, count) if blocks else part.batches(count, self.node_depth)
 
-    def _place(self, ask: Ask, counts: Sequence[int]) -> bool:
+    def _place(self, ask: EngineRequest, counts: Sequence[int]) -> bool:
         """Place the gang as one of its model variants asks."""
         parts = [(part, self._batches(part, counts[part.role])) for part in ask.parts]
         batches = [batch for _, of_part in parts for batch in of_part]
@@ -301,7 +301,7 @@ class Search:
             return slots
         view = self._views.get(slots)
         if view is None:
-            view = self._views[slots] = View(slots, self._limits)
+            view = self._views[slots] = LimitedSlots(slots, self._limits)
         return view.sync(self.index)
 
     def _room(self, batch: Batch, depth: int) -> NDArray[np.int64]:
@@ -425,7 +425,7 @@ class Search:
         tasks = wanted * slots.size
         parts: list[Part] = []
         if shape.share is not None:
-            given = slots.slots if isinstance(slots, View) else slots
+            given = slots.slots if isinstance(slots, LimitedSlots) else slots
             assert isinstance(given, FractionSlots)
             parts = given.give_blocks(index, at, within, wanted)
             masks = [1 << part.device for part in parts]
@@ -441,7 +441,7 @@ class Search:
             self.spots.extend(Spot(batch.role, 0, at, 1 << part.device, part) for part in parts)
         else:
             self.spots.extend(Spot(batch.role, 0, at, mask) for mask in masks)
-        exclusive, whole = self.ask.company.exclusive, 0 if parts else sum(masks)
+        exclusive, whole = self.ask.sharing.exclusive, 0 if parts else sum(masks)
         index.take(allocation_of(shape, at, whole, tasks, tuple(parts), self._neighbours, exclusive=exclusive))
         return True
 

@@ -110,12 +110,12 @@ def gang_shape(request: GangRequest) -> Hashable:
         (task_shape(role), len(role.indexes), role.minimum, _topology(role.topology)) for role in request.roles
     )
     joining = (request.job, request.tasks, request.beside) if request.beside else scattered(request)
-    company = (request.company, request.tags) if request.company is not None or request.tags else ()
+    sharing = (request.company, request.tags) if request.company is not None or request.tags else ()
     bounds = (request.network_rdma, request.max_duration_seconds)
     where: tuple[object, ...] = (request.queue, request.pinned_cell) if request.pinned_cell else ()
     if any(role.affinity or role.pinned_cell for role in request.roles):
         where = (*where, *((role.affinity, role.pinned_cell) for role in request.roles))
-    key = (roles, _topology(request.topology), bounds, joining, company, where)
+    key = (roles, _topology(request.topology), bounds, joining, sharing, where)
     found = _KNOWN.get(key)
     if found is None:
         found = _KNOWN[key] = GangShape(key)

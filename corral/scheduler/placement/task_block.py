@@ -16,7 +16,7 @@ from corral.model.plan import Reason
 from corral.model.requests import GangRequest, RoleAsk
 from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.cluster.topology_tree import Tree
-from corral.scheduler.placement.engine_request import Ask, Batch, Part
+from corral.scheduler.placement.engine_request import Batch, EngineRequest, Part
 from corral.scheduler.placement.node_fit import WHOLE
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _blocks(role: RoleAsk, holds: Mapping[TaskKey, tuple[int, int]], leaving: Co
     return Blocks(size, role.indexes, {block: Home(tuple(sorted(there.items()))) for block, there in rest.items()})
 
 
-def place_in_block_cell(search: Search, ask: Ask, counts: Sequence[int]) -> bool:
+def place_in_block_cell(search: Search, ask: EngineRequest, counts: Sequence[int]) -> bool:
     """Place the tasks whose block already runs somewhere; return False if any of them finds no room."""
     return all(
         search.put_in_block_cell(part, len(tasks), block, home)
@@ -112,7 +112,9 @@ def place_in_block_cell(search: Search, ask: Ask, counts: Sequence[int]) -> bool
     )
 
 
-def _returning(search: Search, ask: Ask, counts: Sequence[int]) -> Iterator[tuple[Part, int, list[int], Home]]:
+def _returning(
+    search: Search, ask: EngineRequest, counts: Sequence[int]
+) -> Iterator[tuple[Part, int, list[int], Home]]:
     for part in ask.parts:
         blocks = search.anchors.blocks[part.role]
         for block, tasks in blocks.members(counts[part.role]).items() if blocks else ():
@@ -120,7 +122,7 @@ def _returning(search: Search, ask: Ask, counts: Sequence[int]) -> Iterator[tupl
                 yield part, block, tasks, blocks.homes[block]
 
 
-def no_room_at_home(search: Search, request: GangRequest) -> Reason | None:
+def no_room_in_block_cell(search: Search, request: GangRequest) -> Reason | None:
     """Return a reason naming the first block whose home cell is full, or None if every block has room."""
     if not search.anchors.blocks:
         return None

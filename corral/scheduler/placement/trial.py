@@ -18,13 +18,13 @@ from corral.scheduler.cluster.device_fraction import unenforced
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.topology_level import spoken
-from corral.scheduler.placement.engine_request import Ask, understand
+from corral.scheduler.placement.engine_request import EngineRequest, translate
 from corral.scheduler.placement.node_sharing import limited
 from corral.scheduler.placement.search import Anchors, Search, Spot
 from corral.scheduler.placement.shape import gang_shape, scattered
 from corral.scheduler.placement.task_block import Blocks, blocks_of, numbered
 
-_MOST_ASKS = 4096
+_MOST_REQUESTS = 4096
 
 Placer = Callable[["Trial", GangRequest], Placement | None]
 """Places a gang in a trial; returns None if it does not fit."""
@@ -208,8 +208,8 @@ class Trial:
 
     def _searches(self, request: GangRequest, shape: Hashable) -> Iterator[tuple[EngineIndex, Search]]:
         """Yield a search for every engine that may hold the gang: first with its preferred network, then without."""
-        wishes = {"required": (True,), "preferred": (True, False)}.get(request.network_rdma, (False,))
-        for rdma in wishes if not request.in_several_cells else ():
+        networks = {"required": (True,), "preferred": (True, False)}.get(request.network_rdma, (False,))
+        for rdma in networks if not request.in_several_cells else ():
             for index in self.cluster.engines.values():
                 if index.unknown:
                     continue
@@ -252,17 +252,19 @@ class Trial:
 
     def ask(
         self, request: GangRequest, index: EngineIndex, shape: Hashable, *, rdma: bool = False, avoid: bool = False
-    ) -> Ask:
+    ) -> EngineRequest:
         """Translate the request for an engine, cached per shape."""
         key = (shape, rdma, avoid, self._levels)
-        found = index.asks.get(key)
+        found = index.engine_requests.get(key)
         if found is None:
-            if len(index.asks) >= _MOST_ASKS:
-                index.asks.clear()
-            found = index.asks[key] = understand(request, index.tree.levels, self._levels, rdma=rdma, avoid=avoid)
+            if len(index.engine_requests) >= _MOST_REQUESTS:
+                index.engine_requests.clear()
+            found = index.engine_requests[key] = translate(
+                request, index.tree.levels, self._levels, rdma=rdma, avoid=avoid
+            )
         return found
 
-    def placement(self, request: GangRequest, index: EngineIndex, ask: Ask, spots: list[Spot]) -> Placement:
+    def placement(self, request: GangRequest, index: EngineIndex, ask: EngineRequest, spots: list[Spot]) -> Placement:
         """Build the placement from spots, ordered along the topology."""
         nodes = index.tree.nodes
         if len(spots) == 1:
@@ -282,7 +284,7 @@ class Trial:
             )
             for rank, (spot, number) in enumerate(order)
         )
-        notes = ask.notes + _missed(request, ask, index, spots) if _has_wishes(ask) else ask.notes
+        notes = ask.notes + _missed(request, ask, index, spots) if _has_preferences(ask) else ask.notes
         if request.network_rdma == "preferred" and not any(part.shape.selector for part in ask.parts):
             notes = (*notes, "no place with the preferred network (RDMA) was free")
         if any(part.shape.share for part in ask.parts):
@@ -317,11 +319,11 @@ def _number(request: GangRequest, spots: list[Spot], of_role: Sequence[Blocks | 
     return sorted(found, key=lambda entry: (*_order(entry[0]), entry[0].role, entry[1]))
 
 
-def _has_wishes(ask: Ask) -> bool:
+def _has_preferences(ask: EngineRequest) -> bool:
     return bool(ask.preferred or any(part.preferred for part in ask.parts))
 
 
-def _missed(request: GangRequest, ask: Ask, index: EngineIndex, spots: list[Spot]) -> tuple[str, ...]:
+def _missed(request: GangRequest, ask: EngineRequest, index: EngineIndex, spots: list[Spot]) -> tuple[str, ...]:
     """Return a note for each preferred level that the placement does not keep inside one cell."""
     scopes = [("the job", ask.preferred, spots)]
     scopes += [

@@ -12,7 +12,7 @@ from math import inf
 from corral.kernel.units import DEVICE
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
-from corral.scheduler.cluster.running_gang import Running, joined
+from corral.scheduler.cluster.running_gang import RunningGang, joined
 from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import TaskShape, covers, gang_shape, task_shape
 from corral.scheduler.policy import Policy
@@ -73,7 +73,7 @@ class Migrations:
         """Return whether a gang may free more places of the head's shape than it takes elsewhere."""
         return head is None or not all(covers(task_shape(role), head) for role in request.roles)
 
-    def _may_help(self, gang: Running, request: GangRequest, head: TaskShape | None) -> bool:
+    def _may_help(self, gang: RunningGang, request: GangRequest, head: TaskShape | None) -> bool:
         """Return whether a second gang of this shape would fit and its move could help the head; cached per shape.
 
         Where room cannot be told from the totals, it is assumed.

@@ -16,7 +16,7 @@ from corral.model.plan import Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.backfill import Ending, after_endings
 from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.preemption.victim_search import Preemption
@@ -36,7 +36,7 @@ class ReturnEstimates:
         self._now = now
         self._known: dict[Hashable, float | None] = {}
 
-    def back_at(self, gang: Running, tasks: Collection[TaskKey], rule: Rule, by: GangRequest) -> float | None:
+    def back_at(self, gang: RunningGang, tasks: Collection[TaskKey], rule: Rule, by: GangRequest) -> float | None:
         """Return the time by which the gang, or these tasks of it, fit again; None if unknown.
 
         A moved gang already has a place, so it gets the current time. Gangs of one shape get the same answer in a
@@ -100,7 +100,7 @@ def _end_of(by: GangRequest, now: float) -> float | None:
     return now + by.max_duration_seconds if by.max_duration_seconds else None
 
 
-def _asks_again(gang: Running, tasks: Collection[TaskKey]) -> GangRequest | None:
+def _asks_again(gang: RunningGang, tasks: Collection[TaskKey]) -> GangRequest | None:
     """Return the request of a gang after its eviction: everything it asked for, or only these tasks."""
     request = gang.request
     if request is None or not tasks:

@@ -11,7 +11,7 @@ from corral.model.plan import Rule
 from corral.model.queues import Reclaim, WithinQueue
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.queues.fair_share import Fairness
 from corral.scheduler.queues.queue_tree import QueueNode
 
@@ -30,7 +30,7 @@ _RULES = (
 class Victim:
     """A running gang, or some tasks of an elastic one, that may be evicted, with the rule that allows it."""
 
-    gang: Running
+    gang: RunningGang
     rule: Rule
     cost: float
     """Device-seconds of work lost; for a spare task of an elastic gang a rank, lower the more the gang can spare."""
@@ -139,7 +139,7 @@ class Rules:
         elastic = gangs.elastic.get(own.name, {}).values()
         yield from self._spare((gang for gang in elastic if gang.priority <= request.priority), own.name)
 
-    def _whole(self, gangs: Iterable[Running], rule: Rule) -> Iterator[Victim]:
+    def _whole(self, gangs: Iterable[RunningGang], rule: Rule) -> Iterator[Victim]:
         """Yield those of the gangs that may yield, each with its remaining tasks.
 
         Gangs in their own cells are left out: `guests` handles those. Any other gang would be a guest there, and be
@@ -151,7 +151,7 @@ class Rules:
                 if left:
                     yield Victim(gang, rule, gang.cost(self.now), tuple(left))
 
-    def _spare(self, gangs: Iterable[Running], queue: str) -> Iterator[Victim]:
+    def _spare(self, gangs: Iterable[RunningGang], queue: str) -> Iterator[Victim]:
         """Yield single spare tasks of elastic gangs; the cost makes the gang with most to spare give first."""
         for gang in gangs:
             if gang.preemptible and (gang.queue == queue or not gang.guaranteed):
@@ -172,14 +172,14 @@ class Rules:
                 rule = Rule.PRIORITY if gang.guaranteed else Rule.GUARANTEE
                 yield Victim(gang, rule, gang.cost(self.now), tuple(left))
 
-    def whole(self, gang: Running, rule: Rule) -> Victim | None:
+    def whole(self, gang: RunningGang, rule: Rule) -> Victim | None:
         """Return all of a gang as a victim; None if it is not preemptible or a part of it is already leaving."""
         left = self._left(gang)
         if not gang.preemptible or len(left) < len(gang.charges):
             return None
         return Victim(gang, rule, gang.cost(self.now), tuple(left))
 
-    def _left(self, gang: Running) -> set[TaskKey]:
+    def _left(self, gang: RunningGang) -> set[TaskKey]:
         left = gang.charges.keys() - gang.leaving
         return left - self.evicted[gang.job] if gang.job in self.evicted else left
 
@@ -218,7 +218,7 @@ class Rules:
                     yield victim
 
     def _yielding(
-        self, gangs: Sequence[Running], request: GangRequest, own: QueueNode, theirs: QueueNode
+        self, gangs: Sequence[RunningGang], request: GangRequest, own: QueueNode, theirs: QueueNode
     ) -> Iterator[Victim]:
         """Yield victims in a queue above its share: spare tasks of elastic gangs, then whole gangs, newest first."""
         elastic = self.cluster.gangs.elastic.get(theirs.name, {}).values()
@@ -245,5 +245,5 @@ def _less(ask: Sequence[int], victims: Iterable[Victim]) -> list[int]:
     return left
 
 
-def _newest_first(gang: Running) -> tuple[float, tuple[int, ...]]:
+def _newest_first(gang: RunningGang) -> tuple[float, tuple[int, ...]]:
     return (-gang.placed_at, tuple(-ord(letter) for letter in gang.job))

@@ -11,14 +11,14 @@ from corral.kernel.units import DEVICE
 from corral.scheduler.cluster.allocation import Part
 from corral.scheduler.cluster.cluster import Cluster, Hold
 from corral.scheduler.cluster.device_count import held
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.cluster.topology_tree import Tree
 
 
 class Use(NamedTuple):
     """The devices of a node that one task holds."""
 
-    gang: Running
+    gang: RunningGang
     task: TaskKey
     hold: Hold
     leaving: bool
@@ -42,7 +42,7 @@ class Occupancy:
     """The tasks that use devices, by node; O(tasks) to build, and valid until the cluster changes."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._by_node: dict[str, list[tuple[Running, TaskKey, Hold]]] = defaultdict(list)
+        self._by_node: dict[str, list[tuple[RunningGang, TaskKey, Hold]]] = defaultdict(list)
         by_node = self._by_node
         for job, gang in cluster.gangs.by_job.items():
             for task, hold in cluster.holds(job).items():

@@ -26,48 +26,48 @@ _MOST_SHAPES = 256
 
 def not_in_hived(request: GangRequest) -> Reason | None:
     """Return the reason naming requested features that HiveD does not support; None if there are none."""
-    wishes = [
+    requirements = [
         *_levels("the job", request.topology),
-        *(wish for role in request.roles for wish in _levels(f"role {role.role}", role.topology)),
-        *(wish for role in request.roles for wish in _devices(role)),
+        *(requirement for role in request.roles for requirement in _levels(f"role {role.role}", role.topology)),
+        *(requirement for role in request.roles for requirement in _devices(role)),
     ]
     models: dict[str, set[str]] = defaultdict(set)
     for role in request.roles:
         if role.devices.count and role.affinity != ALONE:
             models[role.affinity].add(role.devices.model)
     if any(len(each) > 1 for each in models.values()):
-        wishes.append("devices of several models in one affinity group")
-    company = request.company
-    if company is not None and (company.exclusive or company.one_per_node or company.averse):
-        wishes.append("who may be beside it")
+        requirements.append("devices of several models in one affinity group")
+    sharing = request.company
+    if sharing is not None and (sharing.exclusive or sharing.one_per_node or sharing.averse):
+        requirements.append("who may be beside it")
     if request.network_rdma == "required":
-        wishes.append("a network with remote direct memory access")
-    if not wishes:
+        requirements.append("a network with remote direct memory access")
+    if not requirements:
         return None
-    message = f"The policy in force is hived, and HiveD does not know what the job asks for: {'; '.join(wishes)}."
-    return Reason("not-in-hived", message, {"wishes": len(wishes)})
+    message = f"The policy in force is hived, and HiveD does not know what the job asks for: {'; '.join(requirements)}."
+    return Reason("not-in-hived", message, {"wishes": len(requirements)})
 
 
 def _levels(who: str, topology: TopologyAsk) -> list[str]:
-    wishes = []
+    requirements = []
     if topology.required:
-        wishes.append(f"{who} inside one {topology.required}")
+        requirements.append(f"{who} inside one {topology.required}")
     if topology.group_size and topology.group_required:
-        wishes.append(f"{who} in groups of {topology.group_size}")
+        requirements.append(f"{who} in groups of {topology.group_size}")
     if topology.spread_level:
-        wishes.append(f"{who} spread over {topology.spread_level}s")
+        requirements.append(f"{who} spread over {topology.spread_level}s")
     if topology.same_model:
-        wishes.append(f"{who} on devices of one model")
-    return wishes
+        requirements.append(f"{who} on devices of one model")
+    return requirements
 
 
 def _devices(role: RoleAsk) -> list[str]:
-    wishes = []
+    requirements = []
     if role.devices.ids:
-        wishes.append(f"named devices for role {role.role}")
+        requirements.append(f"named devices for role {role.role}")
     if role.devices.share is not None:
-        wishes.append(f"parts of devices for role {role.role}")
-    return wishes
+        requirements.append(f"parts of devices for role {role.role}")
+    return requirements
 
 
 class NodeChecker:
