@@ -30,7 +30,7 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.events import FOREVER
 from corral.scheduler.explain.shortage import refused_by
-from corral.scheduler.placement.engine_request import EngineRequest, Part
+from corral.scheduler.placement.engine_request import EngineRequest, EngineRole
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Trial
 
@@ -208,7 +208,7 @@ def _nearest(trial: Trial, empty: Trial, request: GangRequest) -> list[Need] | N
     shape = gang_shape(request)
     choices = []
     for name, index in trial.cluster.engines.items():
-        ask = trial.ask(request, index, shape, rdma=request.network_rdma == "required")
+        ask = trial.engine_request(request, index, shape, rdma=request.network_rdma == "required")
         depth = min(index.tree.node_depth, _scope(ask))
         if (
             index.unknown
@@ -221,7 +221,7 @@ def _nearest(trial: Trial, empty: Trial, request: GangRequest) -> list[Need] | N
             choices.append((int(missing[cell]), name, depth, cell))
     for _, name, depth, cell in sorted(choices)[:_MOST_CELLS]:
         now, then = trial.cluster.engines[name], empty.cluster.engines[name]
-        ask = trial.ask(request, now, shape, rdma=request.network_rdma == "required")
+        ask = trial.engine_request(request, now, shape, rdma=request.network_rdma == "required")
         needs = _gather(now, then, ask, counts, depth, cell)
         if needs:
             return needs
@@ -270,7 +270,7 @@ def _gather(
         then.undo(mark)
 
 
-def _roomiest(now: EngineIndex, part: Part, start: int, end: int) -> list[int]:
+def _roomiest(now: EngineIndex, part: EngineRole, start: int, end: int) -> list[int]:
     """Return the nodes of a range ordered by most room, then most free devices, then position."""
     shape = part.shape
     room = now.slots(shape).room[start:end]
@@ -281,7 +281,7 @@ def _roomiest(now: EngineIndex, part: Part, start: int, end: int) -> list[int]:
     return found
 
 
-def _wanted(now: EngineIndex, part: Part, at: int, tasks: int, reserved: int, *, whole: bool) -> int:
+def _wanted(now: EngineIndex, part: EngineRole, at: int, tasks: int, reserved: int, *, whole: bool) -> int:
     """Choose the free devices to keep on a node: only as many as needed, or all if cells inside it matter."""
     if not part.shape.devices:
         return 0
@@ -293,7 +293,7 @@ def _wanted(now: EngineIndex, part: Part, at: int, tasks: int, reserved: int, *,
     return now.tree.layouts[at].choose(free, count)
 
 
-def _any_devices(then: EngineIndex, part: Part, at: int, tasks: int) -> int:
+def _any_devices(then: EngineIndex, part: EngineRole, at: int, tasks: int) -> int:
     if not part.shape.devices:
         return 0
     free = then.free[at] & then.slots(part.shape).masks[at]

@@ -50,7 +50,7 @@ def place_owned(trial: Trial, request: GangRequest, shape: Hashable | None = Non
         anchors = trial.anchors(request, index)
         if index.unknown or owner not in cells.quotas or anchors is None:
             continue
-        ask = trial.ask(request, index, shape, rdma=request.network_rdma == "required")
+        ask = trial.engine_request(request, index, shape, rdma=request.network_rdma == "required")
         for counts in wanted:
             spots = Owned(cells, owner, ask, anchors).place(counts)
             if spots:

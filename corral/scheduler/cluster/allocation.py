@@ -13,7 +13,7 @@ CLOSED = 1 << 32
 _ENDLESS = 1 << 60
 
 
-class Part(NamedTuple):
+class DeviceFraction(NamedTuple):
     """A part of one device, in millionths of its compute and of its memory."""
 
     device: int
@@ -31,11 +31,11 @@ class Neighbour(NamedTuple):
     level: str
 
 
-class Extra(NamedTuple):
+class ExtraAllocation(NamedTuple):
     """The rarer holdings: other resources by name, device parts, and tags or anti-affinity rules."""
 
     amounts: Amounts = ()
-    shares: tuple[Part, ...] = ()
+    shares: tuple[DeviceFraction, ...] = ()
     near: tuple[Neighbour, ...] = ()
 
 
@@ -48,7 +48,7 @@ class Allocation(NamedTuple):
     cpu: int
     memory: int
     shm: int
-    extra: Extra | None = None
+    extra: ExtraAllocation | None = None
 
     def plus(self, more: Allocation) -> Allocation:
         """Return the sum of both, on the node of this one."""
@@ -73,7 +73,7 @@ def allocation_of(
     at: int,
     devices: int,
     tasks: int,
-    shares: tuple[Part, ...] = (),
+    shares: tuple[DeviceFraction, ...] = (),
     near: tuple[Neighbour, ...] = (),
     *,
     exclusive: bool = False,
@@ -81,7 +81,7 @@ def allocation_of(
     """Return the allocation of `tasks` tasks of a shape on one node, with these devices between them."""
     extra = None
     if shape.more or shares or near:
-        extra = Extra(tuple((name, tasks * amount) for name, amount in shape.more), shares, near)
+        extra = ExtraAllocation(tuple((name, tasks * amount) for name, amount in shape.more), shares, near)
     held = tasks * (1 + CLOSED) if exclusive else tasks
     return Allocation(at, devices, held, tasks * shape.cpu, tasks * shape.memory, tasks * shape.shm, extra)
 
@@ -100,11 +100,11 @@ def summed(amounts: Iterable[tuple[str, int]]) -> Amounts:
     return tuple(sorted(total.items()))
 
 
-def _both(first: Extra | None, second: Extra | None) -> Extra | None:
+def _both(first: ExtraAllocation | None, second: ExtraAllocation | None) -> ExtraAllocation | None:
     if first is None or second is None:
         return first or second
     amounts = summed((*first.amounts, *second.amounts))
-    return Extra(amounts, (*first.shares, *second.shares), (*first.near, *second.near))
+    return ExtraAllocation(amounts, (*first.shares, *second.shares), (*first.near, *second.near))
 
 
 class Neighbours:

@@ -16,7 +16,7 @@ from corral.model.inventory import Inventory, Node
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import CellsReserved, Reason
 from corral.scheduler.cells.ownership_registry import Ownership
-from corral.scheduler.cluster.allocation import CLOSED, Allocation, Extra, Neighbour, Part
+from corral.scheduler.cluster.allocation import CLOSED, Allocation, DeviceFraction, ExtraAllocation, Neighbour
 from corral.scheduler.cluster.device_count import held
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
@@ -52,7 +52,7 @@ class Hold(NamedTuple):
     memory: int
     shm: int
     tasks: int = 1
-    extra: Extra | None = None
+    extra: ExtraAllocation | None = None
 
 
 class Cluster:
@@ -460,9 +460,11 @@ def _hold(job: JobId, placed: TaskPlacement, mask: int, use: TaskUse) -> Hold:
     if placed.share is None and not (use.amounts or use.exclusive or use.tags or use.averse):
         return Hold(placed.node, mask, use.cpu_millis, use.memory_bytes, use.shm_bytes)
     tasks = 1 + CLOSED if use.exclusive else 1
-    parts = tuple(Part(device, placed.share.compute, placed.share.memory) for device in placed.devices if placed.share)
+    parts = tuple(
+        DeviceFraction(device, placed.share.compute, placed.share.memory) for device in placed.devices if placed.share
+    )
     near = (Neighbour(job, use.tags, use.averse, use.averse_level),) if use.tags or use.averse else ()
-    extra = Extra(use.amounts, parts, near) if use.amounts or parts or near else None
+    extra = ExtraAllocation(use.amounts, parts, near) if use.amounts or parts or near else None
     return Hold(placed.node, mask, use.cpu_millis, use.memory_bytes, use.shm_bytes, tasks, extra)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from corral.model.inventory import Inventory, Node
-from corral.scheduler.cluster.allocation import Allocation, Extra, Neighbours, named_columns
+from corral.scheduler.cluster.allocation import Allocation, ExtraAllocation, Neighbours, named_columns
 from corral.scheduler.cluster.device_fraction import FractionSlots, Shared
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.shape_slots import Slots
@@ -146,7 +146,9 @@ class EngineIndex:
             for part in allocation.extra.shares
         )
 
-    def short(self, at: int, wanted: Extra | None, returned: Extra | None) -> Extra | None:
+    def short(
+        self, at: int, wanted: ExtraAllocation | None, returned: ExtraAllocation | None
+    ) -> ExtraAllocation | None:
         """Return the free part of the extra resources wanted on a node, less those returned there."""
         if wanted is None:
             return None
@@ -158,14 +160,14 @@ class EngineIndex:
         )
         mark, parts = self.mark(), []
         for part in wanted.shares:
-            allocation = Allocation(at, 0, 0, 0, 0, 0, Extra(shares=(part,)))
+            allocation = Allocation(at, 0, 0, 0, 0, 0, ExtraAllocation(shares=(part,)))
             if self.usable[at] and self.shareable(at) >> part.device & 1 and self.may_add(allocation):
                 self.take(allocation)
                 parts.append(part)
         self.undo(mark)
-        return Extra(amounts, tuple(parts))
+        return ExtraAllocation(amounts, tuple(parts))
 
-    def _add_extra(self, at: int, extra: Extra) -> None:
+    def _add_extra(self, at: int, extra: ExtraAllocation) -> None:
         for name, amount in extra.amounts:
             if name in self.more:
                 self.more[name][at] -= amount
@@ -176,7 +178,7 @@ class EngineIndex:
             self.held[at] |= 1 << part.device
             self.free[at] &= ~(1 << part.device)
 
-    def _remove_extra(self, at: int, extra: Extra) -> None:
+    def _remove_extra(self, at: int, extra: ExtraAllocation) -> None:
         for name, amount in extra.amounts:
             if name in self.more:
                 self.more[name][at] += amount

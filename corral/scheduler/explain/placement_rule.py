@@ -14,8 +14,8 @@ from corral.model.plan import Reason
 from corral.model.requests import Expression, GangRequest, NodeSharing
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.topology_level import spoken
-from corral.scheduler.placement.engine_request import EngineRequest, Part
-from corral.scheduler.placement.model_choice import variants
+from corral.scheduler.placement.engine_request import EngineRequest, EngineRole
+from corral.scheduler.placement.model_choice import model_choices
 from corral.scheduler.placement.node_fit import refusal
 from corral.scheduler.placement.node_sharing import LimitedSlots, Limits, limited
 from corral.scheduler.placement.shape import FractionShape, TaskShape
@@ -122,7 +122,7 @@ def _rules(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Iter
             )
 
 
-def _best(index: EngineIndex, ask: EngineRequest, part: Part, limits: Limits) -> int:
+def _best(index: EngineIndex, ask: EngineRequest, part: EngineRole, limits: Limits) -> int:
     """Return the most tasks of a role that one cell of its scope holds under these limits."""
     depth = min(max(ask.required, part.required), index.tree.node_depth)
     return int(LimitedSlots(index.slots(part.shape), limits).totals[depth].max())
@@ -152,7 +152,7 @@ def _models(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Ite
     if not ask.same_model and not any(part.same_model for part in ask.parts):
         return
     best, named = -1, ""
-    for variant in variants(index, ask):
+    for variant in model_choices(index, ask):
         rooms = []
         for part in variant.parts:
             depth = min(max(ask.required, part.required), index.tree.node_depth)

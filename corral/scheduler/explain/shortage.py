@@ -16,7 +16,7 @@ from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.explain.owned_cells import own_cells_in_use
 from corral.scheduler.explain.pinned_cell import in_several_cells, not_in_pinned_cell
 from corral.scheduler.explain.placement_rule import no_amount, no_share, node_sharing_conflict, not_welcome
-from corral.scheduler.placement.engine_request import EngineRequest, Part
+from corral.scheduler.placement.engine_request import EngineRequest, EngineRole
 from corral.scheduler.placement.search import NOWHERE, Anchors, Search
 from corral.scheduler.placement.shape import TaskShape, gang_shape
 from corral.scheduler.placement.task_block import no_room_in_block_cell
@@ -154,7 +154,7 @@ def _shortages(trial: Trial, request: GangRequest, shape: Hashable) -> list[Reas
     """Return everything found lacking, on the engine that lacks the least; never empty."""
     best: list[Reason] = []
     for index in trial.cluster.engines.values():
-        ask = trial.ask(request, index, shape, rdma=request.network_rdma == "required")
+        ask = trial.engine_request(request, index, shape, rdma=request.network_rdma == "required")
         found = list(_on_engine(index, ask, request, trial.anchors(request, index) or NOWHERE))
         if not best or (index.tree.nodes and len(found) < len(best)):
             best = found
@@ -179,7 +179,7 @@ def _on_engine(index: EngineIndex, ask: EngineRequest, request: GangRequest, anc
         yield no_room_in_block_cell(Search(index, ask, anchors, request.job), request) or _together(index, ask, request)
 
 
-def _part_lacks(index: EngineIndex, part: Part, count: int, scope: int, who: str) -> Reason | None:
+def _part_lacks(index: EngineIndex, part: EngineRole, count: int, scope: int, who: str) -> Reason | None:
     """Return the reason why one role by itself does not fit in any cell of its scope, or None."""
     shape = part.shape
     if not any(index.slots(shape).masks):

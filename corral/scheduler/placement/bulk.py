@@ -31,7 +31,7 @@ def place_alike(trial: Trial, requests: Sequence[GangRequest], shape: Hashable, 
         if len(placed) == len(requests):
             break
         if not index.unknown and index.tree.nodes:
-            ask = trial.ask(first, index, shape)
+            ask = trial.engine_request(first, index, shape)
             if _plain(index, ask):
                 mark = index.mark()
                 _fill(index, ask, requests, placed)

@@ -28,7 +28,7 @@ class Batch(NamedTuple):
         return self.blocks * self.size * self.shape.devices
 
 
-class Part(NamedTuple):
+class EngineRole(NamedTuple):
     """One role; `required` and `preferred` are depths of the cell that all its tasks should share."""
 
     role: int
@@ -64,7 +64,7 @@ class EngineRequest(NamedTuple):
 
     required: int
     preferred: int
-    parts: tuple[Part, ...]
+    parts: tuple[EngineRole, ...]
     """In placement order: the roles that are hardest to place come first."""
     notes: tuple[str, ...]
     unknown_level: str
@@ -109,13 +109,13 @@ def translate(
     return ask._replace(plain=not special)
 
 
-def _knowing(part: Part, required: int, node_depth: int) -> Part:
+def _knowing(part: EngineRole, required: int, node_depth: int) -> EngineRole:
     """Restrict the part to devices with a known position, if it requires a level below the node."""
     inside = max(required, part.required, part.group_depth) > node_depth
     return part._replace(shape=part.shape._replace(known=True)) if inside and part.shape.devices else part
 
 
-def _hardness(part: Part) -> tuple[object, ...]:
+def _hardness(part: EngineRole) -> tuple[object, ...]:
     """Sort key, hardest to place first: named devices, then named models and kinds, then the largest requests."""
     shape = part.shape
     named = (not shape.ids, not shape.model, not shape.kind, shape.share is not None)
@@ -142,7 +142,7 @@ class _Reader:
                 self._note(f"the preferred level {topology.preferred} does not exist here and was ignored")
         return required, preferred
 
-    def part(self, at: int, role: RoleAsk, shape: TaskShape) -> Part:
+    def part(self, at: int, role: RoleAsk, shape: TaskShape) -> EngineRole:
         """Translate one role; tasks without devices are not constrained below the node."""
         node, topology = self.levels.index("node"), role.topology
         required, preferred = self.scope(topology)
@@ -152,7 +152,7 @@ class _Reader:
         if not shape.devices:
             required, preferred, depth = min(required, node), min(preferred, node), min(depth, node)
         spread = min(self.level(topology.spread_level), node)
-        return Part(at, shape, required, preferred, size, depth, spread, topology.max_skew, topology.same_model)
+        return EngineRole(at, shape, required, preferred, size, depth, spread, topology.max_skew, topology.same_model)
 
     def level(self, level: str) -> int:
         """Return the depth of a required level, or of the next narrower level where the engine lacks it."""

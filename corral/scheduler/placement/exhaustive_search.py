@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from corral.scheduler.placement.engine_request import Batch, EngineRequest, Part
+from corral.scheduler.placement.engine_request import Batch, EngineRequest, EngineRole
 from corral.scheduler.placement.node_fit import WHOLE
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _MOST_STEPS = 3_000
 _MOST_NODES = 64
 """The most nodes in a cell; above it the quick search is rarely wrong and the bounded tries would not reach far."""
 
-Parts = Sequence[tuple[Part, tuple[Batch, ...]]]
+Parts = Sequence[tuple[EngineRole, tuple[Batch, ...]]]
 
 
 def place_anyhow(search: Search, ask: EngineRequest, parts: Parts) -> bool:
@@ -54,7 +54,7 @@ def _simple(search: Search, ask: EngineRequest, parts: Parts) -> bool:
 class _Tries:
     """Divides the tasks of one role after another over the nodes of a cell."""
 
-    def __init__(self, search: Search, batches: Sequence[tuple[Part, Batch]]) -> None:
+    def __init__(self, search: Search, batches: Sequence[tuple[EngineRole, Batch]]) -> None:
         self.search = search
         self.batches = batches
         self.left = _MOST_STEPS
@@ -145,7 +145,7 @@ class _Tries:
         """Return the device itself if it can be sliced, so that it forms its own group; else -1."""
         return device if device in self.search.tree.slice_conflicts.get(at, {}) else -1
 
-    def _even(self, part: Part, scope: tuple[int, int]) -> bool:
+    def _even(self, part: EngineRole, scope: tuple[int, int]) -> bool:
         """Return whether a spread role is spread as evenly as required."""
         if not part.spread:
             return True

@@ -20,7 +20,7 @@ def has_room(trial: Trial, request: GangRequest, shape: Hashable) -> bool | None
     for index in trial.cluster.engines.values():
         if index.unknown or not index.tree.nodes:
             continue
-        ask = trial.ask(request, index, shape)
+        ask = trial.engine_request(request, index, shape)
         if not _tells(index, ask):
             return None
         if not ask.unknown_level and _most_in_one_cell(index, ask) >= least:

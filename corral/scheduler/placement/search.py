@@ -14,14 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.scheduler.cluster.allocation import Neighbour, Part, allocation_of
+from corral.scheduler.cluster.allocation import DeviceFraction, Neighbour, allocation_of
 from corral.scheduler.cluster.device_fraction import FractionSlots
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.shape_slots import Slots
-from corral.scheduler.placement import engine_request as asks
-from corral.scheduler.placement.engine_request import Batch, EngineRequest
+from corral.scheduler.placement.engine_request import Batch, EngineRequest, EngineRole
 from corral.scheduler.placement.exhaustive_search import place_anyhow
-from corral.scheduler.placement.model_choice import variants
+from corral.scheduler.placement.model_choice import model_choices
 from corral.scheduler.placement.node_fit import WHOLE
 from corral.scheduler.placement.node_sharing import LimitedSlots, Limits, limited, neighbours
 from corral.scheduler.placement.shape import TaskShape
@@ -47,7 +46,7 @@ class Spot(NamedTuple):
     block: int
     at: int
     devices: int
-    part: Part | None = None
+    part: DeviceFraction | None = None
     """The part of its one device, if it does not have the whole."""
 
 
@@ -112,7 +111,7 @@ class Search:
             return None
         self.spots.clear()
         self._block = 0
-        for ask in variants(self.index, self.ask):
+        for ask in model_choices(self.index, self.ask):
             mark = self.index.mark() if self.anchors.blocks else 0
             if (not self.anchors.blocks or place_in_block_cell(self, ask, counts)) and self._place(ask, counts):
                 return self.spots[:]
@@ -121,7 +120,7 @@ class Search:
                 self.index.undo(mark)
         return None
 
-    def put_in_block_cell(self, part: asks.Part, tasks: int, block: int, home: Home) -> bool:
+    def put_in_block_cell(self, part: EngineRole, tasks: int, block: int, home: Home) -> bool:
         """Put tasks into the cell where the rest of their block runs; False, with nothing taken, if they do not fit."""
         batch = Batch(part.role, part.shape, tasks, 1, self.node_depth)
         for start, end, within, _ in home.cells(self.tree, part.group_depth):
@@ -133,7 +132,7 @@ class Search:
             self.index.undo(mark)
         return False
 
-    def fits_block_cell(self, part: asks.Part, tasks: int, home: Home) -> bool:
+    def fits_block_cell(self, part: EngineRole, tasks: int, home: Home) -> bool:
         """Return whether this many tasks fit into the cell where the rest of their block runs."""
         mark, first = self.index.mark(), len(self.spots)
         fits = not tasks or self.put_in_block_cell(part, tasks, 0, home)
@@ -141,7 +140,7 @@ class Search:
         self.index.undo(mark)
         return fits
 
-    def _batches(self, part: asks.Part, count: int) -> tuple[Batch, ...]:
+    def _batches(self, part: EngineRole, count: int) -> tuple[Batch, ...]:
         blocks = self.anchors.blocks[part.role] if self.anchors.blocks else None
         return blocks.batches(part, count) if blocks else part.batches(count, self.node_depth)
 
@@ -180,7 +179,7 @@ class Search:
         self._number(len(self.spots) - batch.blocks, 1, mixed=True)
         return True
 
-    def _roles(self, cell: Domain, parts: Sequence[tuple[asks.Part, tuple[Batch, ...]]]) -> bool:
+    def _roles(self, cell: Domain, parts: Sequence[tuple[EngineRole, tuple[Batch, ...]]]) -> bool:
         return all(
             self._scope(
                 cell,
@@ -314,7 +313,7 @@ class Search:
         inner = self.tree.cells[batch.depth].of
         return np.add.reduceat(tasks, [inner[start] for start in self.tree.cells[depth].starts.tolist()])
 
-    def _fill(self, cell: Domain, part: asks.Part, batches: Sequence[Batch]) -> bool:
+    def _fill(self, cell: Domain, part: EngineRole, batches: Sequence[Batch]) -> bool:
         """Put the batches of one role into a cell."""
         if part.spread > cell.depth:
             return all(self._spread_over(cell, part, batch) for batch in batches)
@@ -327,7 +326,7 @@ class Search:
                 return False
         return True
 
-    def _spread_over(self, cell: Domain, part: asks.Part, batch: Batch) -> bool:
+    def _spread_over(self, cell: Domain, part: EngineRole, batch: Batch) -> bool:
         """Divide tasks over the cells of the part's spread level as evenly as possible.
 
         Returns False if they do not fit or exceed the allowed skew. Only cells with a working node that would take such
@@ -352,7 +351,7 @@ class Search:
         self._number(mark, 1, mixed=True)
         return True
 
-    def open_cells(self, part: asks.Part, start: int, end: int) -> set[int]:
+    def open_cells(self, part: EngineRole, start: int, end: int) -> set[int]:
         """Return the cells of the part's spread level that have a working node in the range for such a task."""
         cells, masks = self.tree.cells[part.spread], self.index.slots(part.shape).masks
         return {cells.of[at] for at in range(start, end) if masks[at] and self.index.usable[at]}
@@ -423,7 +422,7 @@ class Search:
         if not sure and slots.measure(index, at, within) < wanted:
             return False
         tasks = wanted * slots.size
-        parts: list[Part] = []
+        parts: list[DeviceFraction] = []
         if shape.share is not None:
             given = slots.slots if isinstance(slots, LimitedSlots) else slots
             assert isinstance(given, FractionSlots)
@@ -455,6 +454,6 @@ class Search:
         self._block += -(-len(fresh) // size)
 
 
-def _widest_spread(parts: Sequence[asks.Part]) -> int:
+def _widest_spread(parts: Sequence[EngineRole]) -> int:
     """Return the widest level that any of the parts is spread over; 0 if none is."""
     return min((part.spread for part in parts if part.spread), default=0)

@@ -16,7 +16,7 @@ from corral.model.plan import Reason
 from corral.model.requests import GangRequest, RoleAsk
 from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.cluster.topology_tree import Tree
-from corral.scheduler.placement.engine_request import Batch, EngineRequest, Part
+from corral.scheduler.placement.engine_request import Batch, EngineRequest, EngineRole
 from corral.scheduler.placement.node_fit import WHOLE
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Blocks(NamedTuple):
             found.setdefault(index // self.size, []).append(index)
         return found
 
-    def batches(self, part: Part, count: int) -> tuple[Batch, ...]:
+    def batches(self, part: EngineRole, count: int) -> tuple[Batch, ...]:
         """Return the first `count` tasks as blocks, largest first, without blocks that have a home."""
         sizes = Counter(len(some) for block, some in self.members(count).items() if block not in self.homes)
         return tuple(
@@ -114,7 +114,7 @@ def place_in_block_cell(search: Search, ask: EngineRequest, counts: Sequence[int
 
 def _returning(
     search: Search, ask: EngineRequest, counts: Sequence[int]
-) -> Iterator[tuple[Part, int, list[int], Home]]:
+) -> Iterator[tuple[EngineRole, int, list[int], Home]]:
     for part in ask.parts:
         blocks = search.anchors.blocks[part.role]
         for block, tasks in blocks.members(counts[part.role]).items() if blocks else ():

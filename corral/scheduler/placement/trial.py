@@ -140,7 +140,7 @@ class Trial:
         """
         for engine, at in places:
             index = self.cluster.engines[engine]
-            ask = self.ask(request, index, shape, rdma=request.network_rdma == "required")
+            ask = self.engine_request(request, index, shape, rdma=request.network_rdma == "required")
             if not ask.plain or limited(index, ask) or any(index.room_at(part.shape, at) for part in ask.parts):
                 return True
         return False
@@ -217,7 +217,7 @@ class Trial:
                 seen = self._pinned(request, index) if request.pinned_cell else index
                 if anchors is not None and seen is not None:
                     for avoid in (True, False) if index.tree.avoided else (False,):
-                        ask = self.ask(request, index, shape, rdma=rdma, avoid=avoid)
+                        ask = self.engine_request(request, index, shape, rdma=rdma, avoid=avoid)
                         yield seen, Search(seen, ask, anchors, request.job)
 
     def _pinned(self, request: GangRequest, index: EngineIndex) -> EngineIndex | None:
@@ -250,7 +250,7 @@ class Trial:
         there = {task: (position[hold.node], hold.devices) for task, hold in holds if hold.node in position}
         return blocks_of(request, there, gang.leaving if gang else ())
 
-    def ask(
+    def engine_request(
         self, request: GangRequest, index: EngineIndex, shape: Hashable, *, rdma: bool = False, avoid: bool = False
     ) -> EngineRequest:
         """Translate the request for an engine, cached per shape."""

@@ -66,7 +66,7 @@ class Migrations:
         engines = [index for index in self._cluster.engines.values() if index.tree.nodes]
         if len(engines) != 1 or has_room(trial, request, shape := gang_shape(request)) is None:
             return None
-        ask = trial.ask(request, engines[0], shape)
+        ask = trial.engine_request(request, engines[0], shape)
         return ask.parts[0].shape if not (ask.required or ask.parts[0].required) else None
 
     def _makes_room(self, request: GangRequest, head: TaskShape | None) -> bool:

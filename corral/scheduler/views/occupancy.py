@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from corral.kernel.ids import TaskKey
 from corral.kernel.units import DEVICE
-from corral.scheduler.cluster.allocation import Part
+from corral.scheduler.cluster.allocation import DeviceFraction
 from corral.scheduler.cluster.cluster import Cluster, Hold
 from corral.scheduler.cluster.device_count import held
 from corral.scheduler.cluster.running_gang import RunningGang
@@ -34,7 +34,7 @@ class Use(NamedTuple):
         return held(tree.nodes[at].devices, mask, self._shares, ("devices",))[0]
 
     @property
-    def _shares(self) -> tuple[Part, ...]:
+    def _shares(self) -> tuple[DeviceFraction, ...]:
         return self.hold.extra.shares if self.hold.extra is not None else ()
 
 
