@@ -16,7 +16,7 @@ from corral.devices.described import described_inventory
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import configuration_of
 from corral.model.plan import Eviction, Plan
-from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
+from corral.model.requests import DeviceRequest, GangRequest, RoleRequest, TopologyRequest
 from corral.scheduler import (
     Cluster,
     GangQueued,
@@ -87,10 +87,10 @@ class World:
     ) -> None:
         """Queue a job; `least` makes it elastic, `hours` bounds its run time."""
         least = tasks if least is None else least
-        role = RoleAsk("worker", tuple(range(tasks)), least, devices=DeviceAsk(devices))
+        role = RoleRequest("worker", tuple(range(tasks)), least, devices=DeviceRequest(devices))
         order, most = self.now + len(self.requests) / 1000, int(hours * 3600)
         self.requests[job] = GangRequest(
-            JobId(job), 0, "ada", queue, priority, order, (role,), TopologyAsk(inside), max_duration_seconds=most
+            JobId(job), 0, "ada", queue, priority, order, (role,), TopologyRequest(inside), max_duration_seconds=most
         )  # fmt: skip
         self.queue.apply(GangQueued(self.requests[job]))
 

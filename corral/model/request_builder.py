@@ -15,15 +15,15 @@ from corral.model.inventory import ELSEWHERE
 from corral.model.placement import TaskPlacement
 from corral.model.requests import (
     ALONE,
-    DeviceAsk,
+    DeviceRequest,
     Expression,
+    FractionRequest,
     GangRequest,
     NodeRules,
     NodeSharing,
-    RoleAsk,
-    ShareAsk,
+    RoleRequest,
     Toleration,
-    TopologyAsk,
+    TopologyRequest,
 )
 from corral.spec import placement_rules
 from corral.spec.job import JobSpec, UnifiedJob
@@ -40,9 +40,9 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
 
     queue: str
     priority: int
-    roles: tuple[RoleAsk, ...]
+    roles: tuple[RoleRequest, ...]
     """In the document's order, without indexes; `minimum` is the fewest tasks that the job can begin with."""
-    topology: TopologyAsk
+    topology: TopologyRequest
     network_rdma: str
     tags: tuple[str, ...]
     node_sharing: NodeSharing | None
@@ -128,7 +128,8 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
         queue=spec.queue,
         priority=document.priority,
         roles=tuple(
-            _role_ask(spec, role, least[role.name], ports.get(role.name, 0), groups[role.name]) for role in spec.roles
+            _role_request(spec, role, least[role.name], ports.get(role.name, 0), groups[role.name])
+            for role in spec.roles
         ),
         topology=_topology(spec.topology, ""),
         network_rdma=spec.network.rdma,
@@ -144,7 +145,7 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
     return _KNOWN.setdefault(msgspec.msgpack.encode(terms), terms)
 
 
-def _for_tasks(role: RoleAsk, indexes: tuple[int, ...], minimum: int) -> RoleAsk:
+def _for_tasks(role: RoleRequest, indexes: tuple[int, ...], minimum: int) -> RoleRequest:
     return msgspec.structs.replace(role, indexes=indexes, minimum=max(0, min(minimum, len(indexes))))
 
 
@@ -163,17 +164,19 @@ def _affinities(spec: JobSpec) -> dict[str, str]:
     return {name: f"{model}@{cell}" for name, (model, cell) in kinds.items()}
 
 
-def _role_ask(spec: JobSpec, role: Role, minimum: int, ports: int, affinity: str) -> RoleAsk:
+def _role_request(spec: JobSpec, role: Role, minimum: int, ports: int, affinity: str) -> RoleRequest:
     devices = role.resources.devices
     spread = role.topology.spread if role.topology.spread.level else spec.topology.spread
-    return RoleAsk(
+    return RoleRequest(
         role=role.name,
         indexes=(),
         minimum=minimum,
         cpu_millis=role.resources.cpu_millis,
         memory_bytes=role.resources.memory_bytes,
         shm_bytes=units.parse_memory(role.shm) if role.shm else 0,
-        devices=DeviceAsk(devices.count, devices.kind, devices.model, devices.named, share_ask(devices.share)),
+        devices=DeviceRequest(
+            devices.count, devices.kind, devices.model, devices.named, fraction_request(devices.share)
+        ),
         topology=_topology(role.topology, spread.level, spread.max_skew),
         node_selector=dict(role.node_selector),
         resources=amounts_of(role, ports),
@@ -193,12 +196,12 @@ def amounts_of(role: Role, ports: int = 0) -> dict[str, int]:
     return found
 
 
-def share_ask(share: Share) -> ShareAsk | None:
+def fraction_request(share: Share) -> FractionRequest | None:
     """The device fraction that a document requests; None for whole devices."""
     if not share.asked:
         return None
     percent = MILLIONTHS // 100
-    return ShareAsk(
+    return FractionRequest(
         share.compute_percent * percent,
         share.memory_percent * percent,
         share.memory_bytes,
@@ -258,8 +261,8 @@ def _node_sharing(sharing: placement_rules.Sharing) -> NodeSharing | None:
     )
 
 
-def _topology(topology: Topology, spread: str, max_skew: int = 0) -> TopologyAsk:
+def _topology(topology: Topology, spread: str, max_skew: int = 0) -> TopologyRequest:
     group = topology.group
-    return TopologyAsk(
+    return TopologyRequest(
         topology.required, topology.preferred, group.size, group.required, spread, max_skew, topology.same_model
     )  # fmt: skip

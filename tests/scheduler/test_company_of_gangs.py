@@ -11,14 +11,14 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Taint
 from corral.model.placement import Placement
 from corral.model.requests import (
-    DeviceAsk,
+    DeviceRequest,
+    FractionRequest,
     GangRequest,
     NodeRules,
     NodeSharing,
-    RoleAsk,
-    ShareAsk,
+    RoleRequest,
     Toleration,
-    TopologyAsk,
+    TopologyRequest,
 )
 from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed, plan
 from tests.scheduler.machines import cluster, gang, node, occupy, place, queue, role
@@ -66,7 +66,7 @@ def test_an_exclusive_job_grows_on_its_own_nodes() -> None:
     target = cluster(node("n1", 4), node("n2", 4))
     start(target, gang("a", role(2), company=ALONE))
     occupy(target, "n2", 0)
-    late = gang("a", RoleAsk("worker", (2, 3), 2, devices=DeviceAsk(1)), company=ALONE, beside=("local/n1",))
+    late = gang("a", RoleRequest("worker", (2, 3), 2, devices=DeviceRequest(1)), company=ALONE, beside=("local/n1",))
     assert names(start(target, late)) == {"n1": 2}
     target.apply(TasksReleased(JobId("a"), tuple(TaskKey("worker", at) for at in range(4))))
     assert names(place(target, gang("b", role(4), required="node"))) == {"n1": 4}
@@ -133,7 +133,7 @@ def test_room_that_came_by_others_leaving_a_rack_is_seen() -> None:
 @pytest.mark.parametrize("skew", [0, 1, 2])
 def test_tasks_are_spread_as_evenly_as_can_be(skew: int) -> None:
     target = cluster(*(node(f"n{at}", 8, rack=f"r{at // 2}") for at in range(6)))
-    spread = TopologyAsk(spread_level="rack", max_skew=skew)
+    spread = TopologyRequest(spread_level="rack", max_skew=skew)
     placement = place(target, gang("a", role(7, topology=spread)))
     racks = Counter(int(name[1:]) // 2 for name in names(placement).elements())
     assert sorted(racks.values()) == [2, 2, 3]
@@ -141,18 +141,18 @@ def test_tasks_are_spread_as_evenly_as_can_be(skew: int) -> None:
 
 def test_a_bound_on_the_skew_refuses_what_only_evening_would_not() -> None:
     target = cluster(node("n1", 8, rack="r1"), node("n2", 1, rack="r2"))
-    assert names(place(target, gang("a", role(5, topology=TopologyAsk(spread_level="rack"))))) == {"n1": 4, "n2": 1}
-    assert place(target, gang("a", role(5, topology=TopologyAsk(spread_level="rack", max_skew=2)))) is None
-    assert place(target, gang("a", role(4, topology=TopologyAsk(spread_level="rack", max_skew=2)))) is not None
+    assert names(place(target, gang("a", role(5, topology=TopologyRequest(spread_level="rack"))))) == {"n1": 4, "n2": 1}
+    assert place(target, gang("a", role(5, topology=TopologyRequest(spread_level="rack", max_skew=2)))) is None
+    assert place(target, gang("a", role(4, topology=TopologyRequest(spread_level="rack", max_skew=2)))) is not None
 
 
 def test_spread_tasks_that_join_count_those_that_run() -> None:
     target = cluster(node("n1", 8, rack="r1"), node("n2", 8, rack="r2"))
     occupy(target, "n2", *range(8))
-    spread = TopologyAsk(spread_level="rack")
+    spread = TopologyRequest(spread_level="rack")
     assert names(start(target, gang("a", role(2, topology=spread)))) == {"n1": 2}
     target.apply(TasksReleased(JobId("other-n2-0-1-2-3-4-5-6-7"), tuple(TaskKey("other", at) for at in range(8))))
-    late = RoleAsk("worker", (2, 3, 4, 5), 4, devices=DeviceAsk(1), topology=spread)
+    late = RoleRequest("worker", (2, 3, 4, 5), 4, devices=DeviceRequest(1), topology=spread)
     assert names(place(target, gang("a", late, beside=("local/n1",)))) == {"n1": 1, "n2": 3}
 
 
@@ -171,7 +171,7 @@ def test_nodes_that_would_rather_be_left_alone_are_taken_last() -> None:
 def test_a_big_gang_behind_parts_of_devices_is_not_starved_by_more_of_them() -> None:
     """The head waits for two whole devices; half devices that would outlast its start may not take them."""
     target = cluster(node("n1", 2))
-    half = DeviceAsk(1, share=ShareAsk(500_000, 500_000))
+    half = DeviceRequest(1, share=FractionRequest(500_000, 500_000))
     first = gang("a", role(2, ask=half), max_duration_seconds=10)
     placement = place(target, first)
     assert placement is not None
@@ -203,7 +203,7 @@ def test_what_is_placed_together_in_one_cycle_minds_its_neighbours() -> None:
 def test_a_cluster_rebuilt_from_stored_events_holds_the_same() -> None:
     """Affinity, device fractions and all amounts are restored after a restart."""
     nodes = [node(f"n{at}", 4, resources={"ports": 9, "key": 3}) for at in range(4)]
-    half = DeviceAsk(1, share=ShareAsk(500_000, 250_000))
+    half = DeviceRequest(1, share=FractionRequest(500_000, 250_000))
     target, stored = cluster(*nodes), []
     for request in (
         gang("a", role(1), company=ALONE),

@@ -12,7 +12,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Device, Node
 from corral.model.queue_views import CellState, QueueStanding
 from corral.model.queues import CellQuota, QueueSpec
-from corral.model.requests import RoleAsk
+from corral.model.requests import RoleRequest
 from corral.scheduler import TasksLeaving
 from corral.scheduler.queues.lending import lending, owned_devices
 from corral.scheduler.queues.queue_order import QueueOrder
@@ -206,7 +206,7 @@ def test_a_job_whose_tasks_wait_apart_stands_once_with_all_that_it_could_still_g
     assert [row.job for row in page.items] == ["next"] and page.next == "2"
 
 
-def growth(first: int, count: int) -> RoleAsk:
+def growth(first: int, count: int) -> RoleRequest:
     """A request for `count` more tasks of a running gang."""
     return msgspec.structs.replace(role(count), indexes=tuple(range(first, first + count)), minimum=0)
 

@@ -12,7 +12,7 @@ from msgspec import structs
 from corral.kernel.ids import JobId
 from corral.model.inventory import Node
 from corral.model.queues import CellQuota, QueueSpec
-from corral.model.requests import DeviceAsk, GangRequest, NodeRules, NodeSharing, ShareAsk, TopologyAsk
+from corral.model.requests import DeviceRequest, FractionRequest, GangRequest, NodeRules, NodeSharing, TopologyRequest
 from corral.model.start_estimates import Change
 from corral.scheduler import GangQueued, Policy, QueuesConfigured, explain, find_policy, plan
 from corral.scheduler.explain.relaxation import amounts, relaxations
@@ -89,7 +89,7 @@ CASES = (
     ),
     Case(
         "a smaller part",
-        gang("job", role(6, ask=DeviceAsk(1, share=ShareAsk(compute=600_000)))),
+        gang("job", role(6, ask=DeviceRequest(1, share=FractionRequest(compute=600_000)))),
         "roles.worker.resources.devices.share.computePercent",
         60,
         50,
@@ -105,7 +105,7 @@ CASES = (
     ),
     Case(
         "any model",
-        gang("job", role(ask=DeviceAsk(1, model="H900"))),
+        gang("job", role(ask=DeviceRequest(1, model="H900"))),
         "roles.worker.resources.devices.model",
         "H900",
         "",
@@ -113,7 +113,7 @@ CASES = (
     ),
     Case(
         "any devices instead of named ones",
-        gang("job", role(ask=DeviceAsk(ids=("n1:0",)))),
+        gang("job", role(ask=DeviceRequest(ids=("n1:0",)))),
         "roles.worker.resources.devices",
         "n1:0",
         1,
@@ -245,7 +245,7 @@ def test_the_lowest_priority_that_helps_is_told_with_who_would_yield() -> None:
 
 @pytest.mark.parametrize(
     "request_",
-    [gang("job", role(1, 4), at=9.0, preemptible=False), gang("job", role(ask=DeviceAsk(1)), at=9.0)],
+    [gang("job", role(1, 4), at=9.0, preemptible=False), gang("job", role(ask=DeviceRequest(1)), at=9.0)],
     ids=["a whole node", "one device"],
 )
 def test_nothing_is_told_when_every_device_is_taken_by_who_may_not_yield(request_: GangRequest) -> None:
@@ -335,9 +335,9 @@ def wanted(draw: st.DrawFn, job: str, at: float) -> GangRequest:
     count, minimum = draw(st.integers(1, 4)), None
     if draw(st.booleans()):
         minimum = draw(st.integers(1, count))
-    topology = TopologyAsk()
+    topology = TopologyRequest()
     if count % 2 == 0 and draw(st.integers(0, 3)) == 0:
-        topology = TopologyAsk(group_size=2, group_required="node")
+        topology = TopologyRequest(group_size=2, group_required="node")
     fields: dict[str, object] = {}
     if draw(st.integers(0, 3)) == 0:
         fields["node_selector"] = {"disk": "fast"}
@@ -345,7 +345,7 @@ def wanted(draw: st.DrawFn, job: str, at: float) -> GangRequest:
         count,
         minimum=minimum,
         topology=topology,
-        ask=DeviceAsk(draw(st.integers(1, 4)), model=draw(st.sampled_from(["", "", "A100"]))),
+        ask=DeviceRequest(draw(st.integers(1, 4)), model=draw(st.sampled_from(["", "", "A100"]))),
         cpu_millis=draw(st.sampled_from([0, 1000, 5000])),
         **fields,
     )

@@ -7,15 +7,15 @@ import pytest
 from corral.model.inventory import Device, Inventory, Node, Taint
 from corral.model.plan import Reasons
 from corral.model.requests import (
-    DeviceAsk,
+    DeviceRequest,
     Expression,
+    FractionRequest,
     GangRequest,
     NodeRules,
     NodeSharing,
-    RoleAsk,
-    ShareAsk,
+    RoleRequest,
     Toleration,
-    TopologyAsk,
+    TopologyRequest,
 )
 from corral.scheduler import Cluster, NodesSeen, Policy, TaskUse, explain
 from tests.scheduler.machines import gang, node, queue, role
@@ -37,12 +37,12 @@ def why(target: Cluster, request: GangRequest) -> Reasons:
     return found
 
 
-HALF = DeviceAsk(1, share=ShareAsk(500_000, 500_000))
+HALF = DeviceRequest(1, share=FractionRequest(500_000, 500_000))
 NOT_A = NodeRules((Expression("zone", "NotIn", ("a",)),))
-APART = TopologyAsk(spread_level="rack", max_skew=1)
+APART = TopologyRequest(spread_level="rack", max_skew=1)
 ONE_EACH: dict[str, object] = {"company": NodeSharing(one_per_node=True)}
 
-WAITS: list[tuple[str, list[dict[str, object]], RoleAsk, dict[str, object], str]] = [
+WAITS: list[tuple[str, list[dict[str, object]], RoleRequest, dict[str, object], str]] = [
     (
         "not-enough-ports",
         [{"resources": {"ports": 3}}],
@@ -63,7 +63,13 @@ WAITS: list[tuple[str, list[dict[str, object]], RoleAsk, dict[str, object], str]
         {},
         "50 % of the computing power and 50 % of the memory of a device for 5 tasks; there is so much left for 4",
     ),
-    ("no-device-share", [{}], role(ask=DeviceAsk(1, share=ShareAsk(memory_bytes=2**30))), {}, "1Gi of the memory"),
+    (
+        "no-device-share",
+        [{}],
+        role(ask=DeviceRequest(1, share=FractionRequest(memory_bytes=2**30))),
+        {},
+        "1Gi of the memory",
+    ),
     ("one-task-per-node", [{}, {}], role(3, 0), ONE_EACH, "2 nodes have room for one, and it has 3 tasks"),
     (
         "spread",
@@ -77,7 +83,7 @@ WAITS: list[tuple[str, list[dict[str, object]], RoleAsk, dict[str, object], str]
 
 @pytest.mark.parametrize(("code", "nodes", "asked", "fields", "words"), WAITS)
 def test_what_never_can_be_says_so(
-    code: str, nodes: list[dict[str, object]], asked: RoleAsk, fields: dict[str, object], words: str
+    code: str, nodes: list[dict[str, object]], asked: RoleRequest, fields: dict[str, object], words: str
 ) -> None:
     found = why(machines(*nodes), gang("job", asked, **fields))  # type: ignore[arg-type]
     assert not found.possible
@@ -90,7 +96,7 @@ def test_one_model_for_all_says_which_came_nearest() -> None:
     devices = tuple(Device(at, f"d{at}", model="big" if at < 3 else "small") for at in range(5))
     target = Cluster()
     target.apply(NodesSeen(Inventory("local", (Node("local/n", devices=devices),))))
-    found = why(target, gang("job", role(4, topology=TopologyAsk(same_model=True))))
+    found = why(target, gang("job", role(4, topology=TopologyRequest(same_model=True))))
     assert found.binding.code == "same-model"
     assert "the best, big, has room for 3 of 4 tasks" in found.binding.message
 

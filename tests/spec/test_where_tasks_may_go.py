@@ -6,7 +6,7 @@ import pytest
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.request_builder import gang_terms
-from corral.model.requests import Expression, GangRequest, NodeRules, NodeSharing, ShareAsk, Toleration
+from corral.model.requests import Expression, FractionRequest, GangRequest, NodeRules, NodeSharing, Toleration
 from corral.spec.cluster import load_cluster
 from corral.spec.errors import SpecError
 from corral.spec.job_reader import load_job
@@ -71,9 +71,9 @@ def test_devices_that_do_not_agree_are_refused_with_path_and_numbers(devices: st
 
 def test_a_fraction_is_so_much_of_one_device() -> None:
     half = asked(role("resources: {devices: 0.5}")).roles[0].devices
-    assert (half.count, half.share) == (1, ShareAsk(500_000, 500_000))
+    assert (half.count, half.share) == (1, FractionRequest(500_000, 500_000))
     part = "{share: {computePercent: 30, memory: 10Gi, policy: spread}}"
-    assert asked(role(f"resources: {{devices: {part}}}")).roles[0].devices.share == ShareAsk(
+    assert asked(role(f"resources: {{devices: {part}}}")).roles[0].devices.share == FractionRequest(
         300_000, 0, 10 * 2**30, True
     )
     assert asked(role("resources: {devices: 2.0}")).roles[0].devices.share is None
@@ -85,7 +85,7 @@ def test_an_amount_of_memory_that_is_nothing_asks_for_no_part(zero: str) -> None
     whole = asked(role(f"resources: {{devices: {{count: 2, share: {{memory: {zero}}}}}}}")).roles[0].devices
     assert (whole.count, whole.share) == (2, None)
     part = asked(role(f"resources: {{devices: {{share: {{memory: {zero}, memoryPercent: 5}}}}}}")).roles[0].devices
-    assert part.share == ShareAsk(0, 50_000)
+    assert part.share == FractionRequest(0, 50_000)
 
 
 def test_nodes_are_chosen_by_name_label_and_taint() -> None:

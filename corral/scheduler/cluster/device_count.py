@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from corral.kernel.units import DEVICE
 from corral.model.inventory import Device
-from corral.model.requests import DeviceAsk
+from corral.model.requests import DeviceRequest
 from corral.scheduler.cluster.allocation import DeviceFraction
 from corral.scheduler.placement.shape import FractionShape
 
@@ -87,7 +87,7 @@ def whole(devices: Sequence[Device], mask: int) -> int:
     )
 
 
-def wanted(ask: DeviceAsk, known: Iterable[Counted], resource: str) -> int:
+def wanted(ask: DeviceRequest, known: Iterable[Counted], resource: str) -> int:
     """Return the most that one task's devices can count for, over the `known` devices that it could get."""
     count = len(ask.ids) or ask.count
     found = [each for each in known if _is_meant(ask, each.device)] if count else []
@@ -103,7 +103,7 @@ def wanted(ask: DeviceAsk, known: Iterable[Counted], resource: str) -> int:
     return count * max(fitting, default=DEVICE)
 
 
-def _is_meant(ask: DeviceAsk, device: Device) -> bool:
+def _is_meant(ask: DeviceRequest, device: Device) -> bool:
     """Return whether a task with this request could get the device.
 
     Slices are given only when asked for by model; devices named by id are whole.

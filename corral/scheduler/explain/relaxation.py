@@ -14,7 +14,15 @@ from msgspec import structs
 
 from corral.kernel.units import counted, format_cpu, format_memory
 from corral.model.inventory import ELSEWHERE
-from corral.model.requests import DeviceAsk, GangRequest, NodeRules, NodeSharing, RoleAsk, ShareAsk, TopologyAsk
+from corral.model.requests import (
+    DeviceRequest,
+    FractionRequest,
+    GangRequest,
+    NodeRules,
+    NodeSharing,
+    RoleRequest,
+    TopologyRequest,
+)
 from corral.model.start_estimates import Change, Written
 from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.placement.shape import RDMA_LABEL
@@ -66,15 +74,15 @@ def _sentence(condition: str) -> str:
     return f"It would start now {condition}."
 
 
-def _of(request: GangRequest, role: RoleAsk) -> str:
+def _of(request: GangRequest, role: RoleRequest) -> str:
     return f" of role {role.role}" if len(request.roles) > 1 else ""
 
 
-def _for(request: GangRequest, role: RoleAsk) -> str:
+def _for(request: GangRequest, role: RoleRequest) -> str:
     return f" for the tasks of role {role.role}" if len(request.roles) > 1 else ""
 
 
-def _with_role(request: GangRequest, role: RoleAsk, **fields: object) -> GangRequest:
+def _with_role(request: GangRequest, role: RoleRequest, **fields: object) -> GangRequest:
     lesser = structs.replace(role, **fields)
     return structs.replace(request, roles=tuple(lesser if each is role else each for each in request.roles))
 
@@ -82,7 +90,7 @@ def _with_role(request: GangRequest, role: RoleAsk, **fields: object) -> GangReq
 # -- amounts ----------------------------------------------------------------------------------------------------------
 
 
-def _part(request: GangRequest, role: RoleAsk) -> float:
+def _part(request: GangRequest, role: RoleRequest) -> float:
     """Return the role's fraction of the gang's devices, or of its tasks if it needs no devices."""
     weights = [each.minimum * max(each.devices.count, len(each.devices.ids), 0) for each in request.roles]
     if not any(weights):
@@ -90,7 +98,7 @@ def _part(request: GangRequest, role: RoleAsk) -> float:
     return weights[request.roles.index(role)] / max(1, sum(weights))
 
 
-def _tasks(request: GangRequest, role: RoleAsk) -> Relaxations:
+def _tasks(request: GangRequest, role: RoleRequest) -> Relaxations:
     part, elastic = _part(request, role), role.minimum < len(role.indexes)
     path = f"roles.{role.role}.replicas.min" if elastic else f"roles.{role.role}.replicas"
     steps: list[Relaxation] = []
@@ -110,12 +118,12 @@ def _tasks(request: GangRequest, role: RoleAsk) -> Relaxations:
     return steps
 
 
-def _devices(request: GangRequest, role: RoleAsk) -> Iterator[Relaxations]:
+def _devices(request: GangRequest, role: RoleRequest) -> Iterator[Relaxations]:
     ask, part = role.devices, _part(request, role)
     path = f"roles.{role.role}.resources.devices"
 
     def relaxation(
-        size: float, field: str, before: Written, after: Written, words: str, lesser: DeviceAsk
+        size: float, field: str, before: Written, after: Written, words: str, lesser: DeviceRequest
     ) -> Relaxation:
         name = f"{path}.{field}" if field else path
         change = Change(name, before, after, _sentence(words + _for(request, role)))
@@ -124,7 +132,7 @@ def _devices(request: GangRequest, role: RoleAsk) -> Iterator[Relaxations]:
     if ask.ids:
         count = len(ask.ids)
         words = f"with any {counted(count, 'device')} of a node instead of {', '.join(ask.ids)}"
-        yield [relaxation(0.2, "", ",".join(ask.ids), count, words, DeviceAsk(count))]
+        yield [relaxation(0.2, "", ",".join(ask.ids), count, words, DeviceRequest(count))]
         return
     if ask.model:
         words = f"with devices of any model, not only {ask.model}"
@@ -135,7 +143,7 @@ def _devices(request: GangRequest, role: RoleAsk) -> Iterator[Relaxations]:
     if ask.share is not None:
         yield _share(request, role, ask.share)
     else:
-        field = "" if ask == DeviceAsk(ask.count) else "count"
+        field = "" if ask == DeviceRequest(ask.count) else "count"
         yield [
             relaxation(
                 part * (1 - count / ask.count),
@@ -149,7 +157,7 @@ def _devices(request: GangRequest, role: RoleAsk) -> Iterator[Relaxations]:
         ]
 
 
-def _share(request: GangRequest, role: RoleAsk, share: ShareAsk) -> Relaxations:
+def _share(request: GangRequest, role: RoleRequest, share: FractionRequest) -> Relaxations:
     """Return reductions of a device part, if it is given as only compute or only a fraction of memory."""
     said = [name for name in ("compute", "memory", "memory_bytes") if getattr(share, name)]
     if said not in (["compute"], ["memory"]):
@@ -166,7 +174,7 @@ def _share(request: GangRequest, role: RoleAsk, share: ShareAsk) -> Relaxations:
     return steps
 
 
-def _amount(request: GangRequest, role: RoleAsk, name: str, amount: int) -> Relaxations:
+def _amount(request: GangRequest, role: RoleRequest, name: str, amount: int) -> Relaxations:
     """Return reductions of a resource in steps of round amounts."""
     column = {"cpu": "cpu_millis", "memory": "memory_bytes", "shm": "shm_bytes"}.get(name)
     home = "" if name == "shm" else "resources." if column or name == "disk" else "resources.other."
@@ -206,7 +214,7 @@ def _noun(name: str) -> str:
 
 
 def _closeness(request: GangRequest, levels: Sequence[str]) -> Iterator[Relaxations]:
-    def of_job(lesser: TopologyAsk) -> GangRequest:
+    def of_job(lesser: TopologyRequest) -> GangRequest:
         return structs.replace(request, topology=lesser)
 
     yield from _topology(request.topology, "topology", "", levels, of_job)
@@ -215,7 +223,7 @@ def _closeness(request: GangRequest, levels: Sequence[str]) -> Iterator[Relaxati
         yield [_unbounded_skew(request, request.roles, "topology", "")]
     for role in request.roles:
 
-        def of_role(lesser: TopologyAsk, role: RoleAsk = role) -> GangRequest:
+        def of_role(lesser: TopologyRequest, role: RoleRequest = role) -> GangRequest:
             return _with_role(request, role, topology=lesser)
 
         whose = _for(request, role)
@@ -225,7 +233,7 @@ def _closeness(request: GangRequest, levels: Sequence[str]) -> Iterator[Relaxati
             yield [_unbounded_skew(request, [role], path, whose)]
 
 
-def _unbounded_skew(request: GangRequest, concerned: Sequence[RoleAsk], path: str, whose: str) -> Relaxation:
+def _unbounded_skew(request: GangRequest, concerned: Sequence[RoleRequest], path: str, whose: str) -> Relaxation:
     roles = tuple(
         structs.replace(role, topology=structs.replace(role.topology, max_skew=0)) if role in concerned else role
         for role in request.roles
@@ -236,7 +244,7 @@ def _unbounded_skew(request: GangRequest, concerned: Sequence[RoleAsk], path: st
 
 
 def _topology(
-    ask: TopologyAsk, path: str, whose: str, levels: Sequence[str], made: Callable[[TopologyAsk], GangRequest]
+    ask: TopologyRequest, path: str, whose: str, levels: Sequence[str], made: Callable[[TopologyRequest], GangRequest]
 ) -> Iterator[Relaxations]:
     yield [
         Relaxation(0.1 + 0.02 * rung, Change(f"{path}.required", ask.required, wider, words), made(lesser))
@@ -256,14 +264,16 @@ def _topology(
         ]
 
 
-def _regrouped(ask: TopologyAsk, path: str, wider: str, words: str) -> Change:
+def _regrouped(ask: TopologyRequest, path: str, wider: str, words: str) -> Change:
     """Return the change of a block's level; a block that may be anywhere is dropped with its size."""
     if not wider:
         return Change(f"{path}.group", f"{ask.group_size} in one {ask.group_required}", "", words)
     return Change(f"{path}.group.required", ask.group_required, wider, words)
 
 
-def _wider(ask: TopologyAsk, field: str, whose: str, levels: Sequence[str]) -> Iterator[tuple[str, str, TopologyAsk]]:
+def _wider(
+    ask: TopologyRequest, field: str, whose: str, levels: Sequence[str]
+) -> Iterator[tuple[str, str, TopologyRequest]]:
     """Yield each wider level than the required one, anywhere last, as text and as a request."""
     level: str = getattr(ask, field)
     what = f"each block of {ask.group_size} tasks" if field == "group_required" else "all of it"
@@ -317,7 +327,7 @@ def _nodes(request: GangRequest) -> Iterator[Relaxations]:
     yield from _rules(request)
 
 
-def _without_label(request: GangRequest, concerned: Sequence[RoleAsk], key: str, value: str) -> Relaxations:
+def _without_label(request: GangRequest, concerned: Sequence[RoleRequest], key: str, value: str) -> Relaxations:
     kept = [
         structs.replace(role, node_selector={name: text for name, text in role.node_selector.items() if name != key})
         if role in concerned

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from corral.model.requests import GangRequest, NodeSharing, RoleAsk, TopologyAsk
+from corral.model.requests import GangRequest, NodeSharing, RoleRequest, TopologyRequest
 from corral.scheduler.cluster.topology_level import resolve, spoken
 from corral.scheduler.placement.shape import TaskShape, task_shape
 
@@ -131,7 +131,7 @@ class _Reader:
         self.notes: list[str] = []
         self.unknown = ""
 
-    def scope(self, topology: TopologyAsk) -> tuple[int, int]:
+    def scope(self, topology: TopologyRequest) -> tuple[int, int]:
         """Return the required depth, and the preferred depth or 0 where that level does not exist."""
         required = self.level(topology.required)
         preferred = 0
@@ -142,7 +142,7 @@ class _Reader:
                 self._note(f"the preferred level {topology.preferred} does not exist here and was ignored")
         return required, preferred
 
-    def part(self, at: int, role: RoleAsk, shape: TaskShape) -> EngineRole:
+    def part(self, at: int, role: RoleRequest, shape: TaskShape) -> EngineRole:
         """Translate one role; tasks without devices are not constrained below the node."""
         node, topology = self.levels.index("node"), role.topology
         required, preferred = self.scope(topology)

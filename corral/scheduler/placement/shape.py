@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from corral.model.requests import GangRequest, NodeRules, RoleAsk, TopologyAsk
+from corral.model.requests import GangRequest, NodeRules, RoleRequest, TopologyRequest
 
 RDMA_LABEL = ("corral.dev/rdma", "true")
 """The label of nodes with remote direct memory access (RDMA)."""
@@ -45,7 +45,7 @@ class TaskShape(NamedTuple):
     """Whether only devices with a known identity count, not those that are merely counted."""
 
 
-def task_shape(role: RoleAsk, *, rdma: bool = False, avoid: bool = False) -> TaskShape:
+def task_shape(role: RoleRequest, *, rdma: bool = False, avoid: bool = False) -> TaskShape:
     """Return the shape of a role's tasks; named devices count by their number."""
     ask = role.devices
     selector = role.node_selector
@@ -131,7 +131,7 @@ def scattered(request: GangRequest) -> tuple[tuple[int, ...], ...]:
     return found
 
 
-def _topology(ask: TopologyAsk) -> tuple[object, ...]:
+def _topology(ask: TopologyRequest) -> tuple[object, ...]:
     plain = (ask.required, ask.preferred, ask.group_size, ask.group_required)
     return (
         plain if not (ask.spread_level or ask.same_model) else (*plain, ask.spread_level, ask.max_skew, ask.same_model)

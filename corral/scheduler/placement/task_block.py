@@ -1,6 +1,6 @@
 """Place restarted tasks of a block in the cell where the rest of the block runs.
 
-Task i of a role always belongs to block i // size (`TopologyAsk.group_size`).
+Task i of a role always belongs to block i // size (`TopologyRequest.group_size`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from corral.kernel.ids import TaskKey
 from corral.kernel.units import counted
 from corral.model.plan import Reason
-from corral.model.requests import GangRequest, RoleAsk
+from corral.model.requests import GangRequest, RoleRequest
 from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.cluster.topology_tree import Tree
 from corral.scheduler.placement.engine_request import Batch, EngineRequest, EngineRole
@@ -91,7 +91,7 @@ def blocks_of(
     return found if any(found) else ()
 
 
-def _blocks(role: RoleAsk, holds: Mapping[TaskKey, tuple[int, int]], leaving: Collection[TaskKey]) -> Blocks | None:
+def _blocks(role: RoleRequest, holds: Mapping[TaskKey, tuple[int, int]], leaving: Collection[TaskKey]) -> Blocks | None:
     size = role.topology.group_size
     if size < 2 or not role.topology.group_required:
         return None

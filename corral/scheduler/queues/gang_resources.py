@@ -13,7 +13,7 @@ from msgspec import structs
 
 from corral.kernel.units import DEVICE
 from corral.model.placement import Placement
-from corral.model.requests import GangRequest, RoleAsk
+from corral.model.requests import GangRequest, RoleRequest
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.device_count import wanted
 from corral.scheduler.queues.queue_tree import BASE, QueueTree
@@ -68,7 +68,7 @@ def placed_amounts(cluster: Cluster, request: GangRequest, placements: Sequence[
     return total
 
 
-def _devices(role: RoleAsk, queues: QueueTree, resource: str = "devices") -> int:
+def _devices(role: RoleRequest, queues: QueueTree, resource: str = "devices") -> int:
     """Return the thousandths that one task's devices count for."""
     ask = role.devices
     if ask.share is None and not queues.has_slices:

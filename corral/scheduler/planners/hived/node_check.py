@@ -10,7 +10,7 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reason
-from corral.model.requests import ALONE, GangRequest, RoleAsk, TopologyAsk
+from corral.model.requests import ALONE, GangRequest, RoleRequest, TopologyRequest
 from corral.scheduler.cluster.cluster import allocation_of
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.events import gang_placed
@@ -48,7 +48,7 @@ def not_in_hived(request: GangRequest) -> Reason | None:
     return Reason("not-in-hived", message, {"wishes": len(requirements)})
 
 
-def _levels(who: str, topology: TopologyAsk) -> list[str]:
+def _levels(who: str, topology: TopologyRequest) -> list[str]:
     requirements = []
     if topology.required:
         requirements.append(f"{who} inside one {topology.required}")
@@ -61,7 +61,7 @@ def _levels(who: str, topology: TopologyAsk) -> list[str]:
     return requirements
 
 
-def _devices(role: RoleAsk) -> list[str]:
+def _devices(role: RoleRequest) -> list[str]:
     requirements = []
     if role.devices.ids:
         requirements.append(f"named devices for role {role.role}")
@@ -204,5 +204,5 @@ def _task(engine: str, key: TaskKey, place: PodPlacement, chain: str, pinned: st
     return TaskPlacement(key.role, key.index, f"{engine}/{place.node}", place.devices, cells=cells)
 
 
-def _with_roles(request: GangRequest, roles: Sequence[RoleAsk]) -> GangRequest:
+def _with_roles(request: GangRequest, roles: Sequence[RoleRequest]) -> GangRequest:
     return msgspec.structs.replace(request, roles=tuple(roles))
