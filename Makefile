@@ -97,8 +97,9 @@ wheel: setup  ## Build the wheel into dist/, for deploy/Dockerfile
 	@rm -f dist/corral-*.whl && $(BIN)/python -m build --wheel --no-isolation --outdir dist . >/dev/null && ls dist/corral-*.whl
 
 .PHONY: docs
-docs: $(VENV)/.locked  ## Write the generated parts of docs/ anew
+docs: $(VENV)/.locked  ## Write the generated parts of docs/ and the types of the API anew
 	@$(BIN)/python docs/generate.py
+	@cd web && { [ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error; } && npm run --silent types
 
 .PHONY: lock
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

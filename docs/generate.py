@@ -6,7 +6,9 @@ and the pictures of `scheduling.md`; `--check` names the files that are out of d
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -86,6 +88,16 @@ def openapi() -> dict[str, Any]:
     return app.openapi()
 
 
+def openapi_file() -> dict[str, str]:
+    """The OpenAPI document, from which the types of the portal and of the SDK are generated."""
+    return {"schema/openapi.json": json.dumps(openapi(), indent=1, ensure_ascii=False) + "\n"}
+
+
+def sdk_types() -> dict[str, str]:
+    """The types of the SDK's answers."""
+    return {"../corral/client/schema.py": _of_docs("sdk_types").module(openapi())}
+
+
 def endpoints_page() -> dict[str, str]:
     """Every endpoint with its parameters, bodies and answers."""
     document = openapi()
@@ -124,6 +136,7 @@ def architecture() -> dict[str, str]:
         "job-machine": f"```mermaid\n{diagram(JOB_MACHINE)}```\n",
         "task-machine": f"```mermaid\n{diagram(TASK_MACHINE)}```\n",
         "rooms": rooms(),
+        "folders": folders(),
     }
     text = (DOCS / "architecture.md").read_text()
     return {"architecture.md": BLOCK.sub(lambda found: found[1] + blocks[found["name"]] + found[3], text)}
@@ -139,7 +152,7 @@ def scheduling() -> dict[str, str]:
 def sentences() -> str:
     """The reasons that jobs are given in the examples of `scheduling.md`."""
     lines = ["| example | job | is told |", "|---|---|---|"]
-    lines += [f"| {example} | `{job}` | {_cell(told)} |" for example, job, told in _scenes().sentences()]
+    lines += [f"| {example} | `{job}` | {_cell(told)} |" for example, job, told in _of_docs("scenes").sentences()]
     return "\n".join(lines) + "\n"
 
 
@@ -167,17 +180,15 @@ def presets() -> str:
 
 def pictures() -> dict[str, str]:
     """The pictures of `scheduling.md`, drawn from the scheduler's state."""
-    drawn: dict[str, str] = _scenes().pictures()
+    drawn: dict[str, str] = _of_docs("scenes").pictures()
     return drawn
 
 
-def _scenes() -> Any:
-    """The scenes; this file is run as a script, so its parent folder may not be on the path."""
+def _of_docs(name: str) -> Any:
+    """A module beside this one; this file is run as a script, so its folder's parent may not be on the path."""
     if str(DOCS.parent) not in sys.path:
         sys.path.insert(0, str(DOCS.parent))
-    from docs import scenes
-
-    return scenes
+    return importlib.import_module(f"docs.{name}")
 
 
 def rooms() -> str:
@@ -197,10 +208,26 @@ def rooms() -> str:
     return "\n".join(lines) + "\n"
 
 
+def folders() -> str:
+    """Every folder inside a room with the first line of its docstring, by room and path."""
+    package = DOCS.parent / "corral"
+    lines = ["| folder | what it is for |", "|---|---|"]
+    for source in sorted(package.glob("*/**/__init__.py")):
+        name = source.parent.relative_to(package).as_posix()
+        if "/" not in name:
+            continue
+        found = re.match(r'"""(.+?)(?:"""|\n)', source.read_text())
+        assert found, f"{source} does not open with a sentence"
+        lines.append(f"| `{name}/` | {_cell(_sentence(found[1]))} |")
+    return "\n".join(lines) + "\n"
+
+
 GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (
     documents,
     settings_page,
     commands_page,
+    openapi_file,
+    sdk_types,
     endpoints_page,
     architecture,
     scheduling,
@@ -231,7 +258,10 @@ def main(arguments: list[str]) -> int:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text)
     for path in stale:
-        print(f"docs/{path} " + ("is out of date: run `make docs`" if "--check" in arguments else "was written"))
+        print(
+            f"{(DOCS / path).resolve().relative_to(DOCS.parent)} "
+            + ("is out of date: run `make docs`" if "--check" in arguments else "was written")
+        )
     return 1 if stale and "--check" in arguments else 0
 
 

@@ -227,7 +227,7 @@ async def edit_job(
     return Json(found, 200 if dry_run else 202)
 
 
-@router.delete("/jobs/{ref}", status_code=202, responses=answers(None, 202, text="It goes", also=(409,)))
+@router.delete("/jobs/{ref}", status_code=202, responses=answers(dict[str, Any], 202, text="It goes", also=(409,)))
 async def delete_job(request: Request, actor: Caller, ref: Ref, stop: Stop = False) -> Json:
     """Remove an ended job; with `stop=true` a running job is stopped first."""
     await service_of(request).delete(actor, ref, stop=stop)

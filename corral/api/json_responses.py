@@ -13,12 +13,12 @@ import msgspec
 from starlette.responses import Response
 
 from corral.api.connection_limits import TOO_MANY
+from corral.api.schemas import REFERENCE
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.workers.pool import BUSY, TOO_MUCH
 
 _ENCODER: Final = msgspec.json.Encoder()
 _NOT_IN_NAME: Final = re.compile(r"[^a-zA-Z0-9.\-_]")
-REFERENCE: Final = "#/components/schemas/{name}"
 
 SHAPES: Final[list[Any]] = []
 """Every type that a route returns; the OpenAPI document has a schema for each."""

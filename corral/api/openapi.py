@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from corral.api.json_responses import REFERENCE, SHAPES, refused_with
+from corral.api.json_responses import SHAPES, refused_with
+from corral.api.schemas import schemas_of
 
 _SUMMARY = "Runs AI jobs on shared accelerators: whole gangs, close together, and always says why something waits."
 _OPEN = {"/healthz", "/readyz", "/metrics", "/api/v3/version", "/api/v3/login"}
@@ -31,9 +31,9 @@ def document(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document of `app`."""
     refused_with(400)
     built = get_openapi(title=app.title, version=app.version, summary=_SUMMARY, routes=app.routes)
-    _, shapes = msgspec.json.schema_components(SHAPES, ref_template=REFERENCE)
+    operations = [operation for methods in built["paths"].values() for operation in methods.values()]
     components = built.setdefault("components", {})
-    components["schemas"] = shapes
+    components["schemas"] = schemas_of(SHAPES, [each.get("requestBody") for each in operations])
     components["securitySchemes"] = {
         "token": {"type": "http", "scheme": "bearer"},
         "session": {"type": "apiKey", "in": "cookie", "name": "corral_session"},
@@ -43,12 +43,18 @@ def document(app: FastAPI) -> dict[str, Any]:
             is_open = path in _OPEN or path.startswith(_OPEN_BELOW)
             operation["security"] = [] if is_open else [{"token": []}, {"session": []}]
             for answer in operation["responses"].values():
-                for content in answer.get("content", {}).values():
-                    _mend(content["schema"])
+                _mend(answer)
     return built
 
 
-def _mend(schema: dict[str, Any]) -> None:
-    """Remove the type `string` that FastAPI adds to the schema of a response that it does not encode itself."""
-    if len(schema) > 1 and schema.get("type") == "string" and ("$ref" in schema or "anyOf" in schema):
-        del schema["type"]
+def _mend(answer: dict[str, Any]) -> None:
+    """Remove the JSON string that FastAPI describes where it does not encode a response itself."""
+    contents = answer.get("content", {})
+    if contents.get("application/json", {}).get("schema") == {"type": "string"}:
+        del contents["application/json"]
+    if not contents:
+        answer.pop("content", None)
+    for content in contents.values():
+        schema = content["schema"]
+        if len(schema) > 1 and schema.get("type") == "string" and ("$ref" in schema or "anyOf" in schema):
+            del schema["type"]

@@ -14,6 +14,7 @@ from corral.cli.paging import items
 from corral.cli.priority_options import PRIORITY, max_priority_option
 
 if TYPE_CHECKING:
+    from corral.client.schema import SignedIn
     from corral.client.sync import Client
 
 
@@ -57,7 +58,7 @@ def login_command(address: str, user: str, token: bool, ca: str | None, name: st
     say(f"Signed in to {url} as {who}.")
 
 
-def _by_password(client: Client, user: str) -> dict[str, str]:
+def _by_password(client: Client, user: str) -> SignedIn:
     user = user or click.prompt("User", err=True)
     password = click.prompt("Password", hide_input=True, err=True)
     return client.login(user=user, password=password)

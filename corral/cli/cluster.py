@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from corral.cli.connection import connect
 from corral.cli.output import age, devices_of, output_option, paint, part_words, say, show, state, table
 from corral.cli.paging import items
+
+if TYPE_CHECKING:
+    from corral.client.schema import DeviceView, Holding, NodeView, Top
 
 
 @click.command("nodes")
@@ -63,8 +67,9 @@ def top_command(interval: float, once: bool) -> None:
             click.echo("\x1b[?25h\x1b[?1049l", nl=False)
 
 
-def _top(top: dict[str, Any]) -> str:
-    total, free = top["total"], top["free"]
+def _top(top: Top) -> str:
+    total: Mapping[str, Any] = top["total"]
+    free: Mapping[str, Any] = top["free"]
     bars = "   ".join(
         f"{name} {_bar(total[field] - free[field], total[field])}"
         for name, field in (("devices", "devices"), ("cpu", "cpuMillis"), ("memory", "memoryBytes"))
@@ -93,7 +98,7 @@ def _bar(used: float, total: float, width: int = 20) -> str:
     return f"[{paint('█' * filled, colour)}{'·' * (width - filled)}] {100 * used / total:.0f}%"
 
 
-def _node_row(node: dict[str, Any]) -> tuple[object, ...]:
+def _node_row(node: NodeView) -> tuple[object, ...]:
     total, free = node["total"], node["free"]
     models = sorted({device["model"] or device["kind"] for device in node["devices"]})
     described = " (described)" if any(device["described"] for device in node["devices"]) else ""
@@ -111,7 +116,7 @@ def _node_row(node: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def _state(node: dict[str, Any]) -> str:
+def _state(node: NodeView) -> str:
     state = paint("ready", "green") if node["ready"] else paint(f"not ready: {node['reason']}", "red")
     cordon = node.get("cordon")
     if not cordon:
@@ -122,7 +127,7 @@ def _state(node: dict[str, Any]) -> str:
     return f"{state}, " + paint(f"{what} by {cordon['by']}" + (f": {cordon['why']}" if cordon["why"] else ""), "yellow")
 
 
-def _devices(node: dict[str, Any]) -> str:
+def _devices(node: NodeView) -> str:
     rows = [
         (
             device["index"],
@@ -140,14 +145,14 @@ def _devices(node: dict[str, Any]) -> str:
     return head + "\n\n" + table(("DEVICE", "ID", "MODEL", "CELLS", "HEALTH", "HELD BY"), rows)
 
 
-def _holders(device: dict[str, Any]) -> str:
+def _holders(device: DeviceView) -> str:
     """Return the holders of the device or of parts of it."""
     if device["job"] is None:
         return paint("free" if device["free"] else "", dim=True)
     return ", ".join(map(_holder, (device["job"], *device["others"])))
 
 
-def _holder(job: dict[str, Any]) -> str:
+def _holder(job: Holding) -> str:
     return f"{job['name']} {job['role']}-{job['index']} ({job['user']})" + part_words(job["share"])
 
 

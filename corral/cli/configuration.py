@@ -19,8 +19,8 @@ from corral.kernel.errors import InvalidInput
 from corral.kernel.kinds import kind_of
 
 if TYPE_CHECKING:
+    from corral.client.schema import Applied, AppliedDocument, DocumentDiff
     from corral.client.sync import Client
-    from corral.client.types import Record
 
 _HOW = (
     click.option("--dry-run", is_flag=True, help="Change nothing; show what would change, or what refuses it."),
@@ -122,15 +122,16 @@ def diff_command(target: str, before: int | None, after: int | None, exit_code: 
         if is_file:
             text = _text(target)
             parts = parts_in(text, target)
-            found = client.diff((configuration_of(parts) if parts else b"") or text)
-            diffs = [each["diff"] for each in found["documents"]]
-            names = [f"{each['kind']}/{each['name']}" for each in found["documents"] if each["diff"]]
+            applied = client.diff((configuration_of(parts) if parts else b"") or text)
+            found: Applied | DocumentDiff = applied
+            compared: Sequence[AppliedDocument | DocumentDiff] = applied["documents"]
         else:
             kind, name = named(target)
-            found = client.configuration_diff(kind, name, before=before, after=after)
-            diffs, names = [found["diff"]], [f"{found['kind']}/{found['name']}"] if found["diff"] else []
+            found = one = client.configuration_diff(kind, name, before=before, after=after)
+            compared = [one]
+    names = [f"{each['kind']}/{each['name']}" for each in compared if each["diff"]]
     if not show(found, output, names=names):
-        click.echo(coloured_diff("".join(diffs)), nl=False)
+        click.echo(coloured_diff("".join(each["diff"] for each in compared)), nl=False)
         if not names:
             say("There is no difference.")
     return 1 if exit_code and names else 0
@@ -183,7 +184,7 @@ def rollback_command(document: str, revision: int, output: str, **how: Unpack[Ho
 def delete_command(documents: Sequence[str], output: str, **how: Unpack[How]) -> None:
     """Delete configuration documents; their revisions are kept, and rollback restores one. (Jobs: corral rm.)"""
     wanted = [named(document) for document in documents]
-    done: list[Record] = []
+    done: list[AppliedDocument] = []
     with connect() as client:
         for kind, name in wanted:
             done += client.delete_configuration(kind, name, **how)["documents"]
@@ -261,7 +262,7 @@ def _coloured_line(line: str) -> str:
     return paint(line, "green" if line[:1] == "+" else "red") if line[:1] in ("+", "-") else line
 
 
-def _show_applied(applied: dict[str, Any], output: str) -> None:
+def _show_applied(applied: Applied, output: str) -> None:
     """Print the change of each document, and the guarantees that it breaks."""
     done = applied["documents"]
     if show(applied, output, names=[f"{each['kind']}/{each['name']}" for each in done]):

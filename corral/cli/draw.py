@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final, cast
 
 from corral.cli.output import paint
+
+if TYPE_CHECKING:
+    from corral.client.schema import CellDevice, CellState, DeviceUse
 
 _WIDTH: Final = 24
 _MARKS: Final = {
@@ -50,7 +53,7 @@ def legend() -> str:
     return "   ".join(f"{_MARKS[mark][0]} {word}" for mark, word in words)
 
 
-def cell_tree(cell: dict[str, Any]) -> Iterator[str]:
+def cell_tree(cell: CellState) -> Iterator[str]:
     """Yield a cell and its contents, one line each; a node below the top is one line with a mark per device."""
     yield _said(cell)
     if cell["holds"] or (_devices(cell) and cell["level"] not in _WIDE):
@@ -62,15 +65,15 @@ def cell_tree(cell: dict[str, Any]) -> Iterator[str]:
 _WIDE: Final = frozenset({"root", "engine", "block", "rack"})
 
 
-def _branches(cell: dict[str, Any], *, each_device: bool, prefix: str = "") -> Iterator[str]:
-    parts: list[dict[str, Any]] = [*cell["cells"], *(cell["holds"] if each_device else ())]
+def _branches(cell: CellState, *, each_device: bool, prefix: str = "") -> Iterator[str]:
+    parts: list[CellState | CellDevice] = [*cell["cells"], *(cell["holds"] if each_device else ())]
     hidden = cell["inside"] - len(cell["cells"]) - len(cell["holds"])
     hint = cell["cells"] and hidden > 0
     for at, part in enumerate(parts):
         last = at == len(parts) - 1 and not hint
         fork, below = ("└─ ", "   ") if last else ("├─ ", "│  ")
         if "index" in part:
-            yield prefix + paint(fork, dim=True) + _device(part)
+            yield prefix + paint(fork, dim=True) + _device(cast("CellDevice", part))
             continue
         leaf = not each_device and part["level"] == "node"
         yield prefix + paint(fork, dim=True) + _said(part) + (f"  {_strip(part)}" if leaf else "")
@@ -80,7 +83,7 @@ def _branches(cell: dict[str, Any], *, each_device: bool, prefix: str = "") -> I
         yield prefix + paint("└─ ", dim=True) + f"… {hidden} more: corral cells '{cell['id']}'"
 
 
-def _said(cell: dict[str, Any]) -> str:
+def _said(cell: CellState) -> str:
     """Return a cell's name, owner, users and problems as text."""
     words = [paint(cell["level"], dim=True) + " " + paint(cell["name"], bold=True)]
     if cell["level"] == "root":
@@ -106,32 +109,32 @@ def _said(cell: dict[str, Any]) -> str:
     return "  ".join(words)
 
 
-def _amounts(amounts: dict[str, float]) -> str:
+def _amounts(amounts: Mapping[str, float]) -> str:
     most = sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
     shown = ", ".join(f"{name} {count}" for name, count in most[:_FEW_QUEUES])
     return shown + (f" and {len(most) - _FEW_QUEUES} more" if len(most) > _FEW_QUEUES else "")
 
 
-def _devices(cell: dict[str, Any]) -> list[dict[str, Any]]:
+def _devices(cell: CellState) -> list[CellDevice]:
     return [*cell["holds"], *(device for inner in cell["cells"] for device in _devices(inner))]
 
 
-def _strip(cell: dict[str, Any]) -> str:
+def _strip(cell: CellState) -> str:
     """Return a mark for each device, with a space between the cells of the node."""
     if cell["cells"]:
         return " ".join(filter(None, (_strip(inner) for inner in cell["cells"])))
     return "".join(paint(*_mark(device)) for device in cell["holds"])
 
 
-def _mark(device: dict[str, Any]) -> tuple[str, str]:
-    state = device["state"]
+def _mark(device: CellDevice) -> tuple[str, str]:
+    state: str = device["state"]
     if state == "used":
         standings = [use["standing"] for use in device["uses"]]
         state = "guest" if "guest" in standings else "guaranteed" if "guaranteed" in standings else "used"
     return _MARKS[state]
 
 
-def _device(device: dict[str, Any]) -> str:
+def _device(device: CellDevice) -> str:
     mark, colour = _mark(device)
     words = [f"{paint(mark, colour)} device {device['index']}", device["model"] or device["kind"]]
     words += [_use(use) for use in device["uses"]] or [device["state"]]
@@ -140,7 +143,7 @@ def _device(device: dict[str, Any]) -> str:
     return "  ".join(words)
 
 
-def _use(use: dict[str, Any]) -> str:
+def _use(use: DeviceUse) -> str:
     part = f" {use['share']}%" if use["share"] != 100 else ""
     about = [use["user"], use["queue"], use["standing"], "leaving" if use["leaving"] else ""]
     return f"{use['name']} {use['role']}-{use['index']}{part} ({', '.join(filter(None, about))})"

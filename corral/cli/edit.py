@@ -12,8 +12,8 @@ from corral.cli.output import output_option, say, show
 from corral.kernel.errors import Conflict
 
 if TYPE_CHECKING:
+    from corral.client.schema import EditView, JobSummary
     from corral.client.sync import Client
-    from corral.client.types import Job
 
 
 @click.command("edit")
@@ -66,7 +66,7 @@ def edit_command(
         say("Nothing was changed.")
 
 
-def _members(client: Client, array: str, jobs: list[Job], terms: dict[str, Any]) -> list[dict[str, Any]]:
+def _members(client: Client, array: str, jobs: list[JobSummary], terms: dict[str, Any]) -> list[EditView]:
     """Edit the waiting jobs of an array; skip a job that starts meanwhile."""
     found = []
     for each in jobs:

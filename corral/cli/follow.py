@@ -11,13 +11,13 @@ from corral.cli.progress import StatusLine
 from corral.kernel.errors import Unavailable
 
 if TYPE_CHECKING:
+    from corral.client.schema import JobDetail
     from corral.client.sync import Client
-    from corral.client.types import Job
 
 _AWAY_SECONDS = 60.0
 
 
-def follow_job(client: Client, ref: str) -> Job:
+def follow_job(client: Client, ref: str) -> JobDetail:
     """Print a job's log until it ends, then its result; return the ended job.
 
     Ctrl-C ends the following, not the job.
@@ -68,7 +68,7 @@ def _await_start(client: Client, ref: str, status: StatusLine) -> None:
     class Started(Exception):
         pass
 
-    def tell(job: Job) -> None:
+    def tell(job: JobDetail) -> None:
         if job["state"] not in ("waiting", "starting"):
             raise Started
         reason = waiting["message"] if (waiting := job["waiting"]) else ""
@@ -80,7 +80,7 @@ def _await_start(client: Client, ref: str, status: StatusLine) -> None:
         return
 
 
-def _end(job: Job) -> str:
+def _end(job: JobDetail) -> str:
     ran = age(job["startedAt"], job["endedAt"])
     end = job["exit"]
     line = f"{job['name']}: {state(job['state'])}" + (f" after {ran}" if ran else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import click
 
@@ -12,7 +12,7 @@ from corral.cli.connection import connect
 from corral.cli.output import output_option, say, show, table
 from corral.cli.priority_options import PRIORITY, max_priority_option
 
-_KINDS = ("queues", "manages", "storages")
+_KINDS: Final[tuple[Literal["queues", "manages", "storages"], ...]] = ("queues", "manages", "storages")
 
 
 def _grants(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,7 +59,8 @@ def show_group(name: str, output: str) -> None:
         found = client.group(name)
     if show(found, output, names=[name]):
         return
-    rows = [(kind, ", ".join(found[kind]) or "-") for kind in (*_KINDS, "members")]
+    rows: list[tuple[str, str]] = [(kind, ", ".join(found[kind]) or "-") for kind in _KINDS]
+    rows.append(("members", ", ".join(found["members"]) or "-"))
     rows.append(("maxPriority", "-" if found["maxPriority"] is None else str(found["maxPriority"])))
     click.echo(table((name, found["description"]), rows))
 

@@ -12,8 +12,8 @@ from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.units import counted
 
 if TYPE_CHECKING:
+    from corral.client.schema import JobDetail, JobSummary
     from corral.client.sync import Client
-    from corral.client.types import Job
 
 _TAG: Final = "array:"
 _ENDED: Final = ("succeeded", "failed", "stopped")
@@ -23,7 +23,7 @@ _LOOKED_AT: Final = 1000
 """Jobs with a matching name that are searched for an array."""
 
 
-def members(client: Client, ref: str) -> list[Job]:
+def members(client: Client, ref: str) -> list[JobSummary]:
     """Return the jobs of the latest array named `ref` (NAME or USER~NAME), by index; own arrays come first.
 
     Empty if there is no such array.
@@ -40,7 +40,7 @@ def members(client: Client, ref: str) -> list[Job]:
     return []
 
 
-def job_or_array(client: Client, ref: str) -> Job | list[Job]:
+def job_or_array(client: Client, ref: str) -> JobDetail | list[JobSummary]:
     """Return the job named `ref`, or else all jobs of the array of that name.
 
     Raises NotFound.
@@ -90,7 +90,7 @@ def each_job(client: Client, refs: Sequence[str], *, live: bool | None = None) -
             yield ref
 
 
-def counted_states(jobs: Sequence[Job]) -> str:
+def counted_states(jobs: Sequence[JobSummary]) -> str:
     """Return the number of jobs per state: `3 running, 97 waiting`."""
     states = [job["state"] for job in jobs]
     return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))

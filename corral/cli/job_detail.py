@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from corral.cli.output import age, devices_of, fields, paint, part_words, span, state, table
 
 if TYPE_CHECKING:
-    from corral.client.types import Job
+    from corral.client.schema import JobDetail
 
 _SHOWN = 40
 
 
-def detail_text(job: Job) -> str:
+def detail_text(job: JobDetail) -> str:
     """Return a job's details as text that fits a screen."""
     parts = [_head(job), _reasons(job), _exit(job), _placement(job), _receipts(job), _links(job)]
     return "\n\n".join(part for part in parts if part)
 
 
-def _head(job: Job) -> str:
+def _head(job: JobDetail) -> str:
     tasks = job["tasks"]
     counts = ", ".join(f"{tasks[kind]} {kind}" for kind in ("waiting", "running", "succeeded", "failed") if tasks[kind])
     pairs: dict[str, object] = {
@@ -48,7 +48,7 @@ def _head(job: Job) -> str:
     return fields(pairs)
 
 
-def _waited(job: Job) -> str:
+def _waited(job: JobDetail) -> str:
     """Return the total time that the job has waited, without its runs between."""
     waited, since = job.get("waitedSeconds", 0.0), job.get("waitingSince")
     if since:
@@ -56,7 +56,7 @@ def _waited(job: Job) -> str:
     return span(waited) if waited >= 1 else ""
 
 
-def _replicas(job: Job) -> str:
+def _replicas(job: JobDetail) -> str:
     """Return the replicas that the scheduler assigns to an elastic job now, by node, out of those requested."""
     counted = job["document"]["spec"]["replicaSpec"]
     if counted["minReplicas"] == counted["maxReplicas"]:
@@ -67,13 +67,13 @@ def _replicas(job: Job) -> str:
     return bounds + (f" ({where}{', …' if len(targets) > 5 else ''})" if where else "")
 
 
-def _checkpoint(job: Job) -> str:
+def _checkpoint(job: JobDetail) -> str:
     """Return the time of the latest checkpoint, after which work would be lost."""
     saved = job.get("checkpointedAt")
     return f"{saved} ({age(saved)} ago)" if saved and job["state"] in ("running", "stopping") else ""
 
 
-def _retries(job: Job) -> str:
+def _retries(job: JobDetail) -> str:
     if not job["retries"]:
         return ""
     left, of_tasks = job.get("retriesLeft"), job.get("taskRetries")
@@ -81,7 +81,7 @@ def _retries(job: Job) -> str:
     return f"{job['retries']}{alone}" + (f", {left} left for the job" if left is not None else "")
 
 
-def _reasons(job: Job) -> str:
+def _reasons(job: JobDetail) -> str:
     reasons = job.get("reasons")
     word = {"stopping": "Yields:", "waiting": "Waiting:"}.get(job["state"], "Retries:")
     because = paint(word, "yellow", bold=True)
@@ -97,7 +97,7 @@ def _reasons(job: Job) -> str:
     return f"{because} {waiting['message']}" if waiting else ""
 
 
-def _exit(job: Job) -> str:
+def _exit(job: JobDetail) -> str:
     end = job["exit"]
     if end is None:
         return ""
@@ -110,8 +110,8 @@ def _exit(job: Job) -> str:
     return line
 
 
-def _placement(job: Job) -> str:
-    placed: list[dict[str, Any]] = job.get("placement", [])
+def _placement(job: JobDetail) -> str:
+    placed = job.get("placement", [])
     if not placed:
         return ""
     rows = [
@@ -132,12 +132,12 @@ def _placement(job: Job) -> str:
     return text + (f"\n… and {rest} more; corral get -o json shows them" if rest > 0 else "") + notes
 
 
-def _receipts(job: Job) -> str:
+def _receipts(job: JobDetail) -> str:
     from corral.cli.suspend_and_drain import receipts_table
 
     found = job.get("receipts", [])
     return f"{paint('Had to yield', bold=True)}\n{receipts_table(found)}" if found else ""
 
 
-def _links(job: Job) -> str:
+def _links(job: JobDetail) -> str:
     return fields({name: url for name, url in job.get("links", {}).items() if not url.startswith("/api/")})

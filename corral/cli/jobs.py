@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +16,7 @@ from corral.cli.paging import one_page
 from corral.kernel.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
-    from corral.client.types import Job
+    from corral.client.schema import EstimateView, JobSummary
 
 STATES = ("waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped")
 _SHOWN = 50
@@ -99,7 +99,7 @@ def ls_command(
         say(f"There are more; corral ls -n {limit * 4} shows them.")
 
 
-def _jobs_table(found: Sequence[Job]) -> str:
+def _jobs_table(found: Sequence[JobSummary]) -> str:
     rows = [
         (
             job["name"],
@@ -207,8 +207,8 @@ def explain_command(job: str, output: str) -> None:
             click.echo(f"  {reasons['ahead']} ahead of it" + _names(found.get("ahead", ())))
     for receipt in found.get("receipts", ()):
         click.echo(f"  it had to yield {age(receipt['at'])} ago ({receipt['rule']}): {receipt['message']}")
-    if found.get("estimate"):
-        click.echo(f"  {paint('Start:', bold=True)} {_start(found['estimate'])}")
+    if estimate := found.get("estimate"):
+        click.echo(f"  {paint('Start:', bold=True)} {_start(estimate)}")
     for change in found.get("changes", ()):
         click.echo(f"  {paint(change['path'], bold=True)}: {change['message']}")
 
@@ -216,7 +216,7 @@ def explain_command(job: str, output: str) -> None:
 _STARTS = {"at-latest": "at the latest in", "expected": "expected in", "not-before": "not within the next"}
 
 
-def _start(estimate: Mapping[str, Any]) -> str:
+def _start(estimate: EstimateView) -> str:
     """Return the likely start of a waiting job, and the assumptions of the estimate."""
     how = _STARTS.get(estimate["basis"])
     if how is None or estimate["seconds"] is None:
@@ -271,7 +271,7 @@ def rm_command(jobs: Sequence[str], stop: bool) -> None:
             say(f"{job} is removed.")
 
 
-def short_reason(job: Job) -> str:
+def short_reason(job: JobSummary) -> str:
     """Return the last column of a job's line: its reason for waiting, or for failure."""
     if (waiting := job["waiting"]) is not None:
         return paint(_cut(waiting["message"]), dim=True)

@@ -16,8 +16,8 @@ from corral.cli.paging import items, one_page
 from corral.kernel.units import counted
 
 if TYPE_CHECKING:
+    from corral.client.schema import AttemptRecord, TaskRecord
     from corral.client.sync import Client
-    from corral.client.types import Record
 
 _TASKS = 64
 """Tasks of a job whose attempts are listed when no task is named."""
@@ -149,11 +149,11 @@ def split_task(task: str) -> tuple[str, int]:
     return role, int(index)
 
 
-def _name(task: Record) -> str:
+def _name(task: TaskRecord | AttemptRecord) -> str:
     return f"{task['role']}-{task['index']}"
 
 
-def _attempt_row(attempt: Record) -> tuple[object, ...]:
+def _attempt_row(attempt: AttemptRecord) -> tuple[object, ...]:
     end = attempt["exit"]
     told = f"{end['phrase']} ({end['code']})" if end else ("" if attempt["endedAt"] is None else "ended")
     number = f"{attempt['jobAttempt']}.{attempt['attempt']}"

@@ -16,6 +16,7 @@ from corral.cli.output import output_option, paint, show, table
 from corral.kernel.errors import CorralError, InvalidInput
 
 if TYPE_CHECKING:
+    from corral.client.schema import Imported
     from corral.client.sync import Client
     from corral.spec.configuration_file import Document
     from corral.spec.openpai.cluster_export import Export
@@ -198,7 +199,7 @@ def _people(
     always: dict[str, Any] = {"issuer": site.issuer}
     if site.jwt_secret:
         secret = {"jwtSecret": site.jwt_secret, "tokensListed": export.tokens_exported}
-        yield from client.import_openpai(secret, dry_run=dry_run, replace=replace)["items"]
+        yield from map(_known, client.import_openpai(secret, dry_run=dry_run, replace=replace)["items"])
     parts: Sequence[tuple[str, Sequence[dict[str, Any]]]]
     parts = (("groups", groups), ("users", users), ("tokens", tokens), ("jobs", jobs))
     for kind, things in parts:
@@ -206,7 +207,7 @@ def _people(
             given = {**always, kind: piece}
             if dry_run and kind in ("tokens", "jobs"):
                 given["comingUsers"] = sorted({each["user"] for each in piece} & set(export.users))
-            yield from client.import_openpai(given, dry_run=dry_run, replace=replace)["items"]
+            yield from map(_known, client.import_openpai(given, dry_run=dry_run, replace=replace)["items"])
 
 
 def _pieces(things: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -226,6 +227,10 @@ def _pieces(things: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 def _item(kind: str, name: str, result: str, message: str = "") -> Item:
     return {"kind": kind, "name": name, "result": result, "message": message}
+
+
+def _known(done: Imported) -> Item:
+    return _item(done["kind"], done["name"], done["result"], done["message"])
 
 
 def _print(items: Sequence[Item], settings: dict[str, str], *, dry_run: bool) -> None:

@@ -7,9 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from corral.client.schema import ShareView
 
 FORMATS: Final = ("table", "json", "yaml", "name")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -73,7 +76,7 @@ def state(word: str) -> str:
     return paint(f"{mark} {word}" if coloured() else word, colour)
 
 
-def part_words(share: dict[str, float] | None) -> str:
+def part_words(share: ShareView | None) -> str:
     """Return the fraction of a device that a task has; "" for a whole device."""
     if not share:
         return ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -71,8 +72,9 @@ def limit_command(
             found = client.queue_limits(queue)
     if show(found, output, names=[queue]):
         return
+    limits: Mapping[str, Any] = found
     kinds = (("all its jobs", "limit"), ("one user", "userLimit"), ("one group", "groupLimit"))
-    rows = [(who, f"{name}={amount}") for who, kind in kinds for name, amount in sorted(found[kind].items())]
+    rows = [(who, f"{name}={amount}") for who, kind in kinds for name, amount in sorted(limits[kind].items())]
     if rows:
         click.echo(table(("WHO", "HOLDS AT MOST"), rows))
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +15,7 @@ from corral.cli.suspend_and_drain import ledger_text
 from corral.kernel.units import DEVICE, counted, format_cpu, format_devices, format_memory
 
 if TYPE_CHECKING:
-    pass
+    from corral.client.schema import CellState, LineEntry, QueueStanding, QueueView
 
 _MOST_CELLS = 1000
 
@@ -44,14 +44,14 @@ def queues_command(name: str, resource: str, output: str) -> None:
     click.echo(_queue_table(found, resource))
 
 
-def _queue_table(queues: Sequence[dict[str, Any]], resource: str) -> str:
+def _queue_table(queues: Sequence[QueueView], resource: str) -> str:
     scale = max((_scale(queue["standing"], resource) for queue in queues if queue["standing"]), default=0)
     headings = ("QUEUE", "USED", "", "OWNS", "FAIR", "LIMIT", "BORROWED", "LENT", "RUNS", "WAITS", "WANTED")
     rows = [_queue_row(queue, resource, scale) for queue in queues]
     return table(headings, rows, right=frozenset({1, 3, 4, 5, 6, 7, 8, 9, 10}))
 
 
-def _queue_row(queue: dict[str, Any], resource: str, scale: float) -> tuple[object, ...]:
+def _queue_row(queue: QueueView, resource: str, scale: float) -> tuple[object, ...]:
     standing = queue["standing"]
     if standing is None:
         held = queue["devices"] if resource == "devices" else ""
@@ -73,12 +73,12 @@ def _queue_row(queue: dict[str, Any], resource: str, scale: float) -> tuple[obje
     )
 
 
-def _scale(standing: dict[str, Any], resource: str) -> float:
+def _scale(standing: QueueStanding, resource: str) -> float:
     used, borrowed = standing["used"].get(resource, 0), standing["borrowed"].get(resource, 0)
     return float(max(used, own(standing, resource) + borrowed, standing["limit"].get(resource, 0)))
 
 
-def own(standing: dict[str, Any], resource: str) -> float:
+def own(standing: QueueStanding, resource: str) -> float:
     """Return a queue's own amount of a resource: its deserved quota, plus the devices of the cells that it owns."""
     deserved: float = standing["deserved"].get(resource, 0)
     return deserved + (standing["ownedDevices"] if resource == "devices" else 0)
@@ -93,7 +93,7 @@ def spoken(resource: str, amount: float) -> str:
     return format_memory(round(amount)) if resource == "memory" else format_devices(round(amount * DEVICE))
 
 
-def _queue(queue: dict[str, Any]) -> str:
+def _queue(queue: QueueView) -> str:
     standing = queue["standing"]
     if standing is None:
         return fields({"Queue": queue["name"], "Running": queue["running"], "Waiting": queue["waiting"]})
@@ -110,9 +110,10 @@ def _queue(queue: dict[str, Any]) -> str:
             "Pinned": ", ".join(standing["pinned"]),
         }
     )
+    amounts: Mapping[str, Any] = standing
     columns = ("guaranteed", "deserved", "limit", "borrowingLimit", "fair", "used", "borrowed", "lent", "wanted")
-    names = sorted({name for column in columns for name in standing[column]} | {"devices"})
-    rows = [(name, *(spoken(name, standing[column].get(name, 0)) for column in columns)) for name in names]
+    names = sorted({name for column in columns for name in amounts[column]} | {"devices"})
+    rows = [(name, *(spoken(name, amounts[column].get(name, 0)) for column in columns)) for name in names]
     headings = ("", "GUARANTEED", "DESERVES", "LIMIT", "MAY BORROW", "FAIR", "USED", "BORROWED", "LENT", "WANTED")
     text = head + "\n\n" + table(headings, rows, right=frozenset(range(1, 10)))
     if standing["cells"]:
@@ -136,7 +137,7 @@ def _shares(amounts: dict[str, float]) -> str:
 @output_option
 def line_command(queue: str, limit: int, output: str) -> None:
     """Show the waiting jobs in scheduling order, with their requests and reasons for waiting."""
-    found: list[dict[str, Any]] = []
+    found: list[LineEntry] = []
     after, total = "", 0
     with connect() as client:
         while len(found) < limit:
@@ -157,7 +158,7 @@ def line_command(queue: str, limit: int, output: str) -> None:
         say(f"{total - len(found)} more wait; --limit {total} shows all.")
 
 
-def _line_row(entry: dict[str, Any]) -> tuple[object, ...]:
+def _line_row(entry: LineEntry) -> tuple[object, ...]:
     reason = entry["reason"]
     why = reason["message"] if reason else paint("not looked at yet", dim=True)
     if not entry["possible"]:
@@ -176,7 +177,7 @@ def _line_row(entry: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def wants(entry: dict[str, Any]) -> str:
+def wants(entry: LineEntry) -> str:
     """Return a short text of the resources that a waiting gang requests."""
     devices, tasks = entry["devices"], counted(entry["tasks"], "task")
     model = f" {entry['model']}" if entry["model"] else ""
@@ -205,7 +206,7 @@ def cells_command(cell: str, engine: str, depth: int, output: str) -> None:
     say(legend())
 
 
-def _ids(cell: dict[str, Any]) -> Iterator[str]:
+def _ids(cell: CellState) -> Iterator[str]:
     if cell["id"]:
         yield cell["id"]
     for inner in cell["cells"]:

@@ -21,8 +21,8 @@ from corral.cli.output import output_option, say, show
 from corral.kernel.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
+    from corral.client.schema import JobDetail
     from corral.client.sync import Client
-    from corral.client.types import Job
 
 _UNKNOWN_PAUSES: Final = (1.0, 2.0, 4.0)
 """Seconds before each retry of a submission whose outcome is unknown."""
@@ -224,7 +224,7 @@ def _send(
     return OK if states == {"succeeded"} else JOB_FAILED
 
 
-def _submitted(submit: Callable[[], Job], key: str) -> Job:
+def _submitted(submit: Callable[[], JobDetail], key: str) -> JobDetail:
     """Submit, and retry with the same key while it is unknown whether the job was stored; it is stored once.
 
     Raises the errors of `submit`.
@@ -244,7 +244,7 @@ def _submitted(submit: Callable[[], Job], key: str) -> Job:
         raise
 
 
-def _tell_accepted(job: Job, *, follow: bool, array: bool) -> None:
+def _tell_accepted(job: JobDetail, *, follow: bool, array: bool) -> None:
     if follow and not array:
         say(f"{job['name']} is job {job['id']}.")
         return
@@ -257,7 +257,7 @@ def _jobs_of_array(client: Client, first: str) -> list[str]:
     return [job["id"] for job in page["items"]]
 
 
-def _tell_trial(trial: Job, output: str) -> None:
+def _tell_trial(trial: JobDetail, output: str) -> None:
     answer: dict[str, Any] = dict(trial)
     if show(answer, output):
         return

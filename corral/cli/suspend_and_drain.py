@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +16,7 @@ from corral.kernel.errors import Conflict
 
 if TYPE_CHECKING:
     from corral.client import Client
+    from corral.client.schema import LedgerView, ReceiptView
 
 jobs_argument = click.argument("jobs", nargs=-1, required=True, metavar="JOB...")
 nodes_argument = click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
@@ -66,13 +67,13 @@ def receipts_command(job: str, queue: str, since: str, limit: int, output: str) 
     click.echo(receipts_table(found))
 
 
-def receipts_table(found: Sequence[dict[str, Any]]) -> str:
+def receipts_table(found: Sequence[ReceiptView]) -> str:
     """Return receipts as a table."""
     headings = ("RECEIPT", "JOB", "QUEUE", "RULE", "AGO", "DEVICES", "COST", "BACK", "")
     return table(headings, (_receipt_row(receipt) for receipt in found), right=frozenset({4, 5, 6}))
 
 
-def _receipt_row(receipt: dict[str, Any]) -> tuple[object, ...]:
+def _receipt_row(receipt: ReceiptView) -> tuple[object, ...]:
     return (
         receipt["id"],
         receipt["name"],
@@ -86,10 +87,10 @@ def _receipt_row(receipt: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def _back(receipt: dict[str, Any]) -> str:
+def _back(receipt: ReceiptView) -> str:
     match receipt["state"]:
         case "returned":
-            return f"after {span(receipt['awaySeconds'])}"
+            return f"after {span(receipt['awaySeconds'] or 0)}"
         case "ended":
             return "never: the job ended"
         case _ if receipt["backAt"]:
@@ -100,7 +101,7 @@ def _back(receipt: dict[str, Any]) -> str:
             return "not yet: unknown when"
 
 
-def ledger_text(ledger: dict[str, Any]) -> str:
+def ledger_text(ledger: LedgerView) -> str:
     """Return a queue's lent and borrowed device time as a table."""
     rows = [
         (way, line["queue"] or "(nobody's)", device_time(line["deviceSeconds"]), line["devices"] or "", line["since"])

@@ -22,7 +22,7 @@ from corral.kernel.errors import NotFound, Unavailable
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from corral.client.types import Event, Job, Record
+    from corral.client.schema import EventRecord, JobDetail, SignedIn, Uploaded
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -78,7 +78,7 @@ class AsyncClient:
 
     version = _asks(operations.accounts.version)
 
-    async def login(self, *, link: str = "", user: str = "", password: str = "") -> Record:
+    async def login(self, *, link: str = "", user: str = "", password: str = "") -> SignedIn:
         """Sign in with a one-time link's token, or with user and password; this client then uses the new token."""
         signed = await self._ask(operations.accounts.login(link=link, user=user, password=password))
         self.token = signed["token"]
@@ -138,7 +138,9 @@ class AsyncClient:
     edit = _asks(operations.jobs.edit)
     delete = _asks(operations.jobs.delete)
 
-    async def wait(self, ref: str, *, timeout: float | None = None, tell: Callable[[Job], None] | None = None) -> Job:
+    async def wait(
+        self, ref: str, *, timeout: float | None = None, tell: Callable[[JobDetail], None] | None = None
+    ) -> JobDetail:
         """Wait until a job has ended; `tell` gets the job after each of its events and each heartbeat.
 
         Raises TimeoutError after `timeout` seconds.
@@ -167,7 +169,7 @@ class AsyncClient:
 
     async def events(
         self, *, after: int | None = None, job: str = "", timeout: float | None = None
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncIterator[EventRecord]:
         """Yield events as they happen, of all jobs or of one, after event `after` or from now on."""
         async for event in self._feed(after=after, job=job, timeout=timeout):
             if event is not None:
@@ -181,7 +183,7 @@ class AsyncClient:
             return False
         return True
 
-    async def put_code(self, pieces: AsyncIterable[bytes], size: int, digest: str = "") -> Record:
+    async def put_code(self, pieces: AsyncIterable[bytes], size: int, digest: str = "") -> Uploaded:
         """Upload a code archive (tar.gz) of `size` bytes; `digest` is its SHA-256, if known."""
         made = operations.streams.put_code(size, digest)
         try:
@@ -191,7 +193,7 @@ class AsyncClient:
         except httpx2.TransportError as error:
             raise _unreachable(self.url, error) from None
         raise_for(response.status_code, response.content)
-        answer: Record = response.json()
+        answer: Uploaded = response.json()
         return answer
 
     def exec(self, ref: str, role: str, index: int, command: Sequence[str], *, tty: bool = False) -> AsyncExecStream:
@@ -273,7 +275,7 @@ class AsyncClient:
 
     async def _feed(
         self, *, after: int | None = None, job: str = "", timeout: float | None = None
-    ) -> AsyncIterator[Event | None]:
+    ) -> AsyncIterator[EventRecord | None]:
         """Yield the event stream; None is a heartbeat, and the first one comes at once."""
         feed = operations.streams.Feed()
         pieces = self._stream(operations.streams.events(after=after, job=job), timeout=timeout)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from corral.client.exec import ExecStream
-    from corral.client.types import Event, Job, Record
+    from corral.client.schema import EventRecord, JobDetail, SignedIn, Uploaded
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -73,7 +73,7 @@ class Client:
 
     version = _asks(operations.accounts.version)
 
-    def login(self, *, link: str = "", user: str = "", password: str = "") -> Record:
+    def login(self, *, link: str = "", user: str = "", password: str = "") -> SignedIn:
         """Sign in with a one-time link's token, or with user and password; this client then uses the new token."""
         signed = self._ask(operations.accounts.login(link=link, user=user, password=password))
         self.token = signed["token"]
@@ -135,7 +135,9 @@ class Client:
     edit = _asks(operations.jobs.edit)
     delete = _asks(operations.jobs.delete)
 
-    def wait(self, ref: str, *, timeout: float | None = None, tell: Callable[[Job], None] | None = None) -> Job:
+    def wait(
+        self, ref: str, *, timeout: float | None = None, tell: Callable[[JobDetail], None] | None = None
+    ) -> JobDetail:
         """Wait until a job has ended; `tell` gets the job after each of its events and each heartbeat.
 
         Raises TimeoutError after `timeout` seconds.
@@ -162,7 +164,7 @@ class Client:
 
     log = _streams(operations.streams.log)
 
-    def events(self, *, after: int | None = None, job: str = "", timeout: float | None = None) -> Iterator[Event]:
+    def events(self, *, after: int | None = None, job: str = "", timeout: float | None = None) -> Iterator[EventRecord]:
         """Return events as they happen, of all jobs or of one, after event `after` or from now on."""
         return (event for event in self._feed(after=after, job=job, timeout=timeout) if event is not None)
 
@@ -174,9 +176,9 @@ class Client:
             return False
         return True
 
-    def put_code(self, pieces: Iterable[bytes], size: int, digest: str = "") -> Record:
+    def put_code(self, pieces: Iterable[bytes], size: int, digest: str = "") -> Uploaded:
         """Upload a code archive (tar.gz) of `size` bytes; `digest` is its SHA-256, if known."""
-        answer: Record = json.loads(self._transport.upload(operations.streams.put_code(size, digest), pieces))
+        answer: Uploaded = json.loads(self._transport.upload(operations.streams.put_code(size, digest), pieces))
         return answer
 
     def exec(self, ref: str, role: str, index: int, command: Sequence[str], *, tty: bool = False) -> ExecStream:
@@ -227,7 +229,9 @@ class Client:
         answer: Any = json.loads(body) if body else None
         return answer  # type: ignore[no-any-return]  # the API's own tests check the shapes
 
-    def _feed(self, *, after: int | None = None, job: str = "", timeout: float | None = None) -> Iterator[Event | None]:
+    def _feed(
+        self, *, after: int | None = None, job: str = "", timeout: float | None = None
+    ) -> Iterator[EventRecord | None]:
         """Yield the event stream; None is a heartbeat, and the first one comes at once."""
         feed = operations.streams.Feed()
         for piece in self._transport.stream(operations.streams.events(after=after, job=job), timeout=timeout):

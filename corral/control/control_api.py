@@ -265,7 +265,7 @@ class Door:
         await socket.accept()
         attempt = AttemptId(socket.path_params["attempt"])
         try:
-            engine = self._control.engines[self._control.inventories.engine_of(attempt)]
+            engine = self._control.engines[self._control.engine_of(attempt)]
             session = await opened(engine, attempt)
         except CorralError as error:
             await socket.send_text(json.dumps({"error": {"code": error.code, "message": error.message}}))

@@ -8,9 +8,10 @@ import structlog
 
 from corral.control.core.machines import Machines, MachinesSeen, with_removed
 from corral.control.core.store import CoreStore
+from corral.control.core.world import Job
 from corral.engines.base import Engine
 from corral.kernel.errors import CorralError, Unavailable
-from corral.kernel.ids import AttemptId
+from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.inventory import Inventory, Node
 from corral.scheduler import EngineUnknown
 
@@ -58,11 +59,19 @@ class Inventories:
                 kept.append(node)
         return with_removed(inventory, kept)
 
-    def engine_of(self, attempt: AttemptId) -> str:
-        """The engine that has this attempt.
+    def engine_of(self, attempt: AttemptId, jobs: Mapping[JobId, Job]) -> str:
+        """The engine that has this attempt: that of its task's node, else the one that knows it.
 
-        Raises CorralError when there is none.
+        Raises CorralError if there is none.
         """
         if len(self._engines) == 1:
             return next(iter(self._engines))
+        key = parse_attempt_id(attempt)
+        job = jobs.get(key.job)
+        task = job.tasks.get(key.task) if job is not None else None
+        if job is not None and task is not None and task.placement and job.run.attempt_of(task) == attempt:
+            return task.placement.node.partition("/")[0]
+        for name, engine in self._engines.items():
+            if attempt in engine.attempts():
+                return name
         raise CorralError("unknown-engine", f"No engine is known to have {attempt}.")

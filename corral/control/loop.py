@@ -148,6 +148,13 @@ class Control:
         """The registry secrets of a queue, as they are in force."""
         return self.core.configured.image_pull_secrets(queue)
 
+    def engine_of(self, attempt: AttemptId) -> str:
+        """The engine that has an attempt.
+
+        Raises CorralError if there is none.
+        """
+        return self.inventories.engine_of(attempt, self.core.world.jobs)
+
     async def run(self) -> None:
         """Lead until cancelled.
 
@@ -229,7 +236,7 @@ class Control:
 
     def _engine_of(self, attempt: AttemptId) -> str:
         job = self.core.world.jobs.get(parse_attempt_id(attempt).job)
-        return EXTERNAL if job is not None and job.run.external else self.inventories.engine_of(attempt)
+        return EXTERNAL if job is not None and job.run.external else self.engine_of(attempt)
 
     async def _cycle(self) -> None:
         inputs = await self._read()

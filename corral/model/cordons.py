@@ -6,11 +6,11 @@ A cordon is kept apart from the node's health, because a cordoned node is not a 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
-from corral.model.records import Record, rfc3339
+from corral.model.records import Record, one_of, rfc3339
 
 
 class Drain(StrEnum):
@@ -47,7 +47,7 @@ class CordonView(Record, frozen=True):
     by: str
     why: str
     at: str
-    drain: str = ""
+    drain: Annotated[str, one_of(*Drain)] = ""
     grace_seconds: float | None = None
 
 

@@ -7,9 +7,9 @@ limit unbounded.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from corral.model.records import Record
+from corral.model.records import Record, one_of
 from corral.model.views import ReasonView
 
 Amounts = dict[str, int | float]
@@ -142,7 +142,7 @@ class DeviceUse(Record, frozen=True):
     role: str
     index: int
     priority: int = 0
-    standing: str = ""
+    standing: Annotated[str, one_of("guaranteed", "guest", "")] = ""
     """`guaranteed` in a cell of its queue, `guest` outside; "" on an engine without owned cells."""
     leaving: bool = False
     """Whether it was told to end."""
@@ -156,7 +156,7 @@ class CellDevice(Record, frozen=True):
     id: str
     kind: str
     model: str = ""
-    state: str = "free"
+    state: Annotated[str, one_of("free", "used", "leaving", "unhealthy", "closed")] = "free"
     reason: str = ""
     """Why it is unhealthy or closed."""
     owner: str = ""
@@ -192,7 +192,7 @@ class CellState(Record, frozen=True):
     """Whether its type is owned by some queue and no bound cell overlaps it, so that it could be bound."""
     queues: Amounts = {}
     """By queue, the number of its devices in use; tasks with a fraction of a device count that fraction."""
-    state: str = ""
+    state: Annotated[str, one_of("", "cordoned", "not-ready", "unknown")] = ""
     """Of a node or an engine: `cordoned`, `not-ready` or `unknown`; "" if it is healthy."""
     reason: str = ""
     inside: int = 0

@@ -5,11 +5,13 @@ Times are seconds since 1970 in control, RFC 3339 in the API. Devices times seco
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import DEVICE, devices
-from corral.model.records import Record, rfc3339, rfc3339_or_none
+from corral.model.records import Record, one_of, rfc3339, rfc3339_or_none
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -74,7 +76,7 @@ class ReceiptView(Record, frozen=True):
     rule: str
     message: str
     at: str
-    state: str
+    state: Annotated[str, one_of("away", "returned", "ended")]
     devices: int | float
     tasks: tuple[str, ...] = ()
     by_job: str = ""

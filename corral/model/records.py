@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -20,6 +20,21 @@ LIVE_PHASES: Final = ("waiting", "starting", "running", "stopping")
 """The phases of a job that is not over."""
 ENDED_PHASES: Final = ("succeeded", "failed", "stopped")
 """The phases of a job that is over; only a restart leaves them."""
+
+
+def one_of(*values: str) -> msgspec.Meta:
+    """Return the annotation of a text field that has one of `values`, for the OpenAPI document; nothing checks it."""
+    return msgspec.Meta(extra_json_schema={"enum": list(values)})
+
+
+Phase = Annotated[str, one_of(*LIVE_PHASES, *ENDED_PHASES)]
+
+JOB_DOCUMENT: Final = "JobDocument"
+"""The name of the canonical job document's schema in the OpenAPI document."""
+JobDocument = Annotated[
+    dict[str, Any], msgspec.Meta(extra_json_schema={"$ref": f"#/components/schemas/{JOB_DOCUMENT}"})
+]
+"""A canonical job document, as `corral.spec` made it."""
 
 
 def rfc3339(seconds: float) -> str:
@@ -87,7 +102,7 @@ class ArrayView(Record, frozen=True):
 
     name: str
     tag: str
-    states: dict[str, int]
+    states: dict[Phase, int]
 
 
 class JobSummary(Record, frozen=True):
@@ -99,7 +114,7 @@ class JobSummary(Record, frozen=True):
     queue: str
     priority: int
     job_type: str
-    state: str
+    state: Phase
     created_at: str
     started_at: str | None = None
     ended_at: str | None = None

@@ -7,13 +7,13 @@ are generated from them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated
 
 from msgspec import field
 
 from corral.model.cordons import CordonView
 from corral.model.receipts import ReceiptView
-from corral.model.records import JobSummary, Record, ShareView
+from corral.model.records import JobDocument, JobSummary, Record, ShareView, one_of
 
 
 class RoleView(Record, frozen=True):
@@ -74,7 +74,7 @@ class JobStatus(Record, frozen=True):
 class JobDetail(JobSummary, frozen=True, kw_only=True):
     """All data of one job except its events and logs; `placement` has the first 2,000 tasks."""
 
-    document: dict[str, Any] = {}
+    document: JobDocument = {}
     """The present document: `replicaSpec` has the requested replicas and the scheduler's `targetReplicas`."""
     status: JobStatus = JobStatus()
     attempt: int = 0
@@ -110,7 +110,7 @@ class JobDetail(JobSummary, frozen=True, kw_only=True):
 class Trial(Record, frozen=True):
     """The result of a dry run: the canonical document, whether it would start now, and the reasons if not."""
 
-    document: dict[str, Any]
+    document: JobDocument
     would_start: bool | None = None
     """None: unknown, because no scheduler answers."""
     reasons: ReasonsView | None = None
@@ -133,7 +133,7 @@ class Validation(Record, frozen=True):
 
     valid: bool
     problems: tuple[ProblemView, ...] = ()
-    document: dict[str, Any] | None = None
+    document: JobDocument | None = None
     notes: tuple[str, ...] = ()
     """Documents of the file that belong to other programs and were left out."""
 
@@ -287,8 +287,7 @@ class BatchLine(Record, frozen=True):
 
     line: int
     name: str
-    action: str
-    """`create`, `change`, `unchanged` or `refused`."""
+    action: Annotated[str, one_of("create", "change", "unchanged", "refused")]
     changes: tuple[str, ...] = ()
     """In words, such as `role: user to admin`."""
     message: str = ""
@@ -326,8 +325,8 @@ class FileView(Record, frozen=True):
     """One entry of a storage's folder."""
 
     name: str
-    kind: str
-    """`folder`, `file`, `link` (never followed) or `other`."""
+    kind: Annotated[str, one_of("folder", "file", "link", "other")]
+    """A link is never followed."""
     size: int
     changed_at: str
 

@@ -14,19 +14,19 @@ import pytest
 from corral.api.events import Listener, Tailer
 from corral.api.log_merge import Merge
 from corral.client import Client
-from corral.client.types import Event
+from corral.client.schema import EventRecord
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId
 from tests.api.harness import Server
 from tests.api.test_jobs_are_submitted_and_read import job
 
 
-def take(events: Iterator[Event], count: int) -> list[Event]:
+def take(events: Iterator[EventRecord], count: int) -> list[EventRecord]:
     return list(itertools.islice(events, count))
 
 
 def test_a_stream_shows_what_happens_after_it_was_opened(server: Server, alice: Client) -> None:
-    seen: list[Event] = []
+    seen: list[EventRecord] = []
     opened = threading.Event()
 
     def watch() -> None:

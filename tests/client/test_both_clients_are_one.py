@@ -57,7 +57,7 @@ def test_every_operation_is_a_method_with_its_words_and_parameters(kind: type) -
         given = list(inspect.signature(method).parameters.values())
         assert given[1:] == list(inspect.signature(operation).parameters.values()), name
         assert name == "login" or method.__doc__ == operation.__doc__, name
-    assert str(inspect.signature(kind.job)) == "(self, /, ref: 'str') -> 'Job'"  # type: ignore[attr-defined]
+    assert str(inspect.signature(kind.job)) == "(self, /, ref: 'str') -> 'JobDetail'"  # type: ignore[attr-defined]
 
 
 @given(

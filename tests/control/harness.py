@@ -42,12 +42,11 @@ async def anybody(user: str) -> None:
 class PaperEngine:
     """An engine without machines that records starts; tests end its tasks. Idempotent by attempt like a real one."""
 
-    name = "local"
-
-    def __init__(self, nodes: int = 2, devices: int = 4) -> None:
+    def __init__(self, nodes: int = 2, devices: int = 4, name: str = "local") -> None:
+        self.name = name
         self._nodes = tuple(
             Node(
-                name=f"local/node{number}",
+                name=f"{name}/node{number}",
                 cells=(("rack", f"rack{number % 2}"),),
                 devices=tuple(Device(index, f"node{number}:{index}", described=True) for index in range(devices)),
                 cpu_millis=64_000,
@@ -139,6 +138,7 @@ class House:
     def __init__(self, folder: Path, engine: PaperEngine) -> None:
         self.folder = folder
         self.engine = engine
+        self.other_engines: tuple[PaperEngine, ...] = ()
         self.clock = SystemClock()
         self.not_ready_seconds = 60.0
         self.presenter: Presenter | None = None
@@ -159,7 +159,7 @@ class House:
         self.control_store = await self._store("control")
         self.control = Control(
             self.control_store,
-            {self.engine.name: self.engine},
+            {each.name: each for each in (self.engine, *self.other_engines)},
             Leadership(self.control_store),
             clock=self.clock,
             launch_policy=self.launch_policy,

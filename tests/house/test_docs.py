@@ -19,8 +19,9 @@ LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
 @pytest.mark.parametrize("generator", generate.GENERATORS, ids=lambda generator: str(generator.__name__))
 def test_generated_pages_are_up_to_date(generator: Callable[[], dict[str, str]]) -> None:
     for path, text in generator().items():
-        written = ROOT / "docs" / path
-        assert written.is_file() and written.read_text() == text, f"docs/{path} is out of date: run `make docs`"
+        written = (ROOT / "docs" / path).resolve()
+        name = written.relative_to(ROOT)
+        assert written.is_file() and written.read_text() == text, f"{name} is out of date: run `make docs`"
 
 
 def test_every_setting_is_explained() -> None:

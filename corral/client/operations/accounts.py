@@ -8,15 +8,29 @@ from typing import TYPE_CHECKING, Any, Literal
 from corral.client.calls import Call, call
 
 if TYPE_CHECKING:
+    from corral.client.schema import (
+        AccountUse,
+        AuditRecord,
+        ImportedPage,
+        LoginLink,
+        Me,
+        NewToken,
+        SecretView,
+        SignedIn,
+        TokenView,
+        UserChanged,
+        UserView,
+        VersionView,
+    )
     from corral.client.types import Page, Record
 
 
-def version() -> Call[Record]:
+def version() -> Call[VersionView]:
     """Return the server's version and features."""
     return call("GET", "/version")
 
 
-def login(*, link: str = "", user: str = "", password: str = "") -> Call[Record]:
+def login(*, link: str = "", user: str = "", password: str = "") -> Call[SignedIn]:
     """Sign in with a one-time link's token, or with user and password."""
     return call("POST", "/login", data={"link": link} if link else {"user": user, "password": password})
 
@@ -26,22 +40,22 @@ def logout() -> Call[None]:
     return call("POST", "/logout")
 
 
-def me() -> Call[Record]:
+def me() -> Call[Me]:
     """Return the caller's name, role and groups."""
     return call("GET", "/me")
 
 
-def users(*, limit: int = 200, after: str = "") -> Call[Page[Record]]:
+def users(*, limit: int = 200, after: str = "") -> Call[Page[UserView]]:
     """Return a page of the accounts."""
     return call("GET", "/users", {"limit": limit, "after": after})
 
 
-def user(name: str) -> Call[Record]:
+def user(name: str) -> Call[UserView]:
     """Return one account."""
     return call("GET", f"/users/{name}")
 
 
-def use_of_user(name: str) -> Call[Record]:
+def use_of_user(name: str) -> Call[AccountUse]:
     """Return how much of its limits an account uses."""
     return call("GET", f"/users/{name}/use")
 
@@ -54,7 +68,7 @@ def create_user(
     password: str | None = None,
     email: str = "",
     max_priority: int | None = None,
-) -> Call[Record]:
+) -> Call[UserView]:
     """Create an account."""
     data: dict[str, Any] = {"name": name, "role": role, "groups": list(groups), "password": password}
     data |= {"email": email} if email else {}
@@ -73,7 +87,7 @@ def change_user(
     disabled: bool | None = None,
     max_priority: int | Literal[""] | None = None,
     email: str | None = None,
-) -> Call[Record]:
+) -> Call[UserChanged]:
     """Change an account; None keeps a field, and `max_priority` "" removes the account's own bound.
 
     The caller's own password needs the old one or a fresh sign-in. A new password ends sign-ins and, unless
@@ -91,17 +105,17 @@ def delete_user(name: str) -> Call[None]:
     return call("DELETE", f"/users/{name}")
 
 
-def login_link(name: str) -> Call[Record]:
+def login_link(name: str) -> Call[LoginLink]:
     """Create a one-time sign-in link for an account."""
     return call("POST", f"/users/{name}/login-link")
 
 
-def tokens() -> Call[Page[Record]]:
+def tokens() -> Call[Page[TokenView]]:
     """Return the caller's API tokens."""
     return call("GET", "/tokens")
 
 
-def create_token(name: str = "", *, days: float = 90.0) -> Call[Record]:
+def create_token(name: str = "", *, days: float = 90.0) -> Call[NewToken]:
     """Create an API token; only this answer contains its secret."""
     return call("POST", "/tokens", data={"name": name, "days": days})
 
@@ -111,7 +125,7 @@ def revoke_token(id: str) -> Call[None]:
     return call("DELETE", f"/tokens/{id}")
 
 
-def secrets() -> Call[Page[Record]]:
+def secrets() -> Call[Page[SecretView]]:
     """Return the names of the caller's secrets."""
     return call("GET", "/secrets")
 
@@ -126,11 +140,11 @@ def delete_secret(name: str) -> Call[None]:
     return call("DELETE", f"/secrets/{name}")
 
 
-def audit(*, limit: int = 200, after: str = "") -> Call[Page[Record]]:
+def audit(*, limit: int = 200, after: str = "") -> Call[Page[AuditRecord]]:
     """Return a page of the audit log, newest first."""
     return call("GET", "/audit", {"limit": limit, "after": after})
 
 
-def import_openpai(given: Record, *, dry_run: bool = False, replace: bool = False) -> Call[Record]:
+def import_openpai(given: Record, *, dry_run: bool = False, replace: bool = False) -> Call[ImportedPage]:
     """Import groups, accounts, tokens and jobs of an OpenPAI cluster; the answer has the result of each."""
     return call("POST", "/openpai/import", {"dryRun": dry_run, "replace": replace}, data=given)

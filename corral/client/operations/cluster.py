@@ -7,56 +7,67 @@ from typing import TYPE_CHECKING
 from corral.client.calls import Call, call
 
 if TYPE_CHECKING:
-    from corral.client.types import Page, Record
+    from corral.client.schema import (
+        CellTree,
+        CellView,
+        CordonView,
+        DeviceView,
+        LedgerView,
+        NodeView,
+        QueueView,
+        Top,
+        WaitingLine,
+    )
+    from corral.client.types import Page
 
 
-def nodes(*, limit: int = 200, after: str = "") -> Call[Page[Record]]:
+def nodes(*, limit: int = 200, after: str = "") -> Call[Page[NodeView]]:
     """Return a page of the nodes."""
     return call("GET", "/nodes", {"limit": limit, "after": after})
 
 
-def node(name: str) -> Call[Record]:
+def node(name: str) -> Call[NodeView]:
     """Return one node, by ENGINE/NODE."""
     return call("GET", f"/nodes/{name}")
 
 
-def devices(*, limit: int = 200, after: str = "") -> Call[Page[Record]]:
+def devices(*, limit: int = 200, after: str = "") -> Call[Page[DeviceView]]:
     """Return a page of the devices."""
     return call("GET", "/devices", {"limit": limit, "after": after})
 
 
-def cluster() -> Call[Record]:
+def cluster() -> Call[CellView]:
     """Return the tree of cells."""
     return call("GET", "/cluster")
 
 
-def queues(*, limit: int = 200, after: str = "") -> Call[Page[Record]]:
+def queues(*, limit: int = 200, after: str = "") -> Call[Page[QueueView]]:
     """Return a page of the queues."""
     return call("GET", "/queues", {"limit": limit, "after": after})
 
 
-def queue(name: str) -> Call[Record]:
+def queue(name: str) -> Call[QueueView]:
     """Return one queue."""
     return call("GET", f"/queues/{name}")
 
 
-def line(*, queue: str = "", limit: int = 100, after: str = "") -> Call[Record]:
+def line(*, queue: str = "", limit: int = 100, after: str = "") -> Call[WaitingLine]:
     """Return a page of waiting jobs in order (`items`, `next`, `total`), of a queue with those below it, or of all."""
     return call("GET", "/line", {"queue": queue, "limit": limit, "after": after})
 
 
-def cells(*, engine: str = "", under: str = "", depth: int = 2, limit: int = 1000, after: str = "") -> Call[Record]:
+def cells(*, engine: str = "", under: str = "", depth: int = 2, limit: int = 1000, after: str = "") -> Call[CellTree]:
     """Return part of the tree of cells: an engine, the cell `under`, or all; at most `limit` cells and devices."""
     query = {"engine": engine, "under": under, "depth": str(depth), "limit": limit, "after": after}
     return call("GET", "/cells", query)
 
 
-def ledger(queue: str) -> Call[Record]:
+def ledger(queue: str) -> Call[LedgerView]:
     """Return the device-seconds that a queue has lent and borrowed."""
     return call("GET", f"/queues/{queue}/ledger")
 
 
-def cordon(node: str, *, why: str = "") -> Call[Record]:
+def cordon(node: str, *, why: str = "") -> Call[CordonView]:
     """Close a node (ENGINE/NODE) to new tasks."""
     return call("POST", f"/nodes/{node}/cordon", data={"why": why})
 
@@ -66,12 +77,14 @@ def uncordon(node: str) -> Call[None]:
     return call("POST", f"/nodes/{node}/uncordon")
 
 
-def drain(node: str, *, why: str = "", grace_seconds: float | None = None, after_jobs: bool = False) -> Call[Record]:
+def drain(
+    node: str, *, why: str = "", grace_seconds: float | None = None, after_jobs: bool = False
+) -> Call[CordonView]:
     """Close a node, and move its tasks elsewhere or let them end by themselves first."""
     data = {"why": why, "graceSeconds": grace_seconds, "afterJobs": after_jobs}
     return call("POST", f"/nodes/{node}/drain", data=data)
 
 
-def top() -> Call[Record]:
+def top() -> Call[Top]:
     """Return totals, and the running jobs."""
     return call("GET", "/top")

@@ -8,20 +8,21 @@ from urllib.parse import quote
 from corral.client.calls import Call, call, written
 
 if TYPE_CHECKING:
-    from corral.client.types import Page, Record
+    from corral.client.schema import Applied, DocumentDiff, DocumentSummary, DocumentView
+    from corral.client.types import Page
 
 
-def documents(*, kind: str = "", limit: int = 200, after: str = "") -> Call[Page[Record]]:
+def documents(*, kind: str = "", limit: int = 200, after: str = "") -> Call[Page[DocumentSummary]]:
     """Return a page of the documents that configure the cluster."""
     return call("GET", "/documents", {"kind": kind, "limit": limit, "after": after})
 
 
-def configuration(kind: str, name: str, *, revision: int | None = None) -> Call[Record]:
+def configuration(kind: str, name: str, *, revision: int | None = None) -> Call[DocumentView]:
     """Return one configuration document, as data and as YAML (`text`)."""
     return call("GET", _path(kind, name), {"revision": revision})
 
 
-def apply(text: str | bytes, *, note: str = "", dry_run: bool = False, preempt: bool = False) -> Call[Record]:
+def apply(text: str | bytes, *, note: str = "", dry_run: bool = False, preempt: bool = False) -> Call[Applied]:
     """Apply every document of a file, or none."""
     return written(call("POST", "/documents", _change(note, dry_run, preempt)), text)
 
@@ -35,22 +36,24 @@ def put_configuration(
     note: str = "",
     dry_run: bool = False,
     preempt: bool = False,
-) -> Call[Record]:
+) -> Call[Applied]:
     """Apply one document; `guard` is the revision that must be the current one, 0 if there must be none."""
     return written(call("PUT", _path(kind, name), _change(note, dry_run, preempt), **_guarded(guard)), text)
 
 
-def diff(text: str | bytes) -> Call[Record]:
+def diff(text: str | bytes) -> Call[Applied]:
     """Return the changes that applying a file would make."""
     return written(call("POST", "/documents/diff"), text)
 
 
-def configuration_history(kind: str, name: str, *, limit: int = 100, after: str = "") -> Call[Page[Record]]:
+def configuration_history(kind: str, name: str, *, limit: int = 100, after: str = "") -> Call[Page[DocumentSummary]]:
     """Return a page of a document's revisions, newest first."""
     return call("GET", _path(kind, name, "history"), {"limit": limit, "after": after})
 
 
-def configuration_diff(kind: str, name: str, *, before: int | None = None, after: int | None = None) -> Call[Record]:
+def configuration_diff(
+    kind: str, name: str, *, before: int | None = None, after: int | None = None
+) -> Call[DocumentDiff]:
     """Return the differences between two revisions, by default the last two."""
     query = {"from": None if before is None else str(before), "to": after}
     return call("GET", _path(kind, name, "diff"), query)
@@ -65,7 +68,7 @@ def roll_back(
     note: str = "",
     dry_run: bool = False,
     preempt: bool = False,
-) -> Call[Record]:
+) -> Call[Applied]:
     """Make an earlier revision the current one, as a new revision."""
     path, query = _path(kind, name, "rollback"), _change(note, dry_run, preempt)
     return call("POST", path, query, data={"revision": revision}, **_guarded(guard))
@@ -73,7 +76,7 @@ def roll_back(
 
 def delete_configuration(
     kind: str, name: str, *, guard: int | None = None, note: str = "", dry_run: bool = False, preempt: bool = False
-) -> Call[Record]:
+) -> Call[Applied]:
     """Delete a document; its revisions are kept."""
     return call("DELETE", _path(kind, name), _change(note, dry_run, preempt), **_guarded(guard))
 

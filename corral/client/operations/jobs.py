@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING
 from corral.client.calls import Call, call, job_path, written
 
 if TYPE_CHECKING:
-    from corral.client.types import Event, Job, Page, Record
+    from corral.client.schema import (
+        AttemptRecord,
+        EditView,
+        EventRecord,
+        Explanation,
+        JobDetail,
+        JobFile,
+        JobSummary,
+        PlacementRecord,
+        ReceiptView,
+        TaskRecord,
+        Validation,
+    )
+    from corral.client.types import Page, Record
 
 ENDED = frozenset({"succeeded", "failed", "stopped"})
 """The states of a job that has ended."""
@@ -24,7 +37,7 @@ def submit(
     no_image: bool = False,
     code: str = "",
     source: str = "",
-) -> Call[Job]:
+) -> Call[JobDetail]:
     """Submit a job file (YAML or JSON, short or canonical).
 
     A dry run returns what would happen instead, or raises the refusal. `source` is your job that the file came from;
@@ -41,7 +54,7 @@ def submit(
     return written(call("POST", "/jobs", query, idempotency_key=idempotency_key), text)
 
 
-def validate(text: str | bytes, *, parameters: Mapping[str, str] | None = None, source: str = "") -> Call[Record]:
+def validate(text: str | bytes, *, parameters: Mapping[str, str] | None = None, source: str = "") -> Call[Validation]:
     """Return all problems of a job file, or its canonical form; `source` as in `submit`."""
     return written(call("POST", "/validate", {"set": _pairs(parameters), "from": source}), text)
 
@@ -59,7 +72,7 @@ def jobs(
     order: str = "",
     limit: int = 50,
     after: str = "",
-) -> Call[Page[Job]]:
+) -> Call[Page[JobSummary]]:
     """Return a page of jobs, newest first; with `arrays`, one entry per array."""
     query = {"state": list(state), "user": list(user), "queue": list(queue), "q": q, "tag": tag, "type": job_type}
     return call(
@@ -69,12 +82,12 @@ def jobs(
     )
 
 
-def history(*, user: str = "", limit: int = 50, after: str = "") -> Call[Page[Job]]:
+def history(*, user: str = "", limit: int = 50, after: str = "") -> Call[Page[JobSummary]]:
     """Return a page of the summaries of removed jobs, newest job first."""
     return call("GET", "/history", {"user": user, "limit": limit, "after": after})
 
 
-def job(ref: str) -> Call[Job]:
+def job(ref: str) -> Call[JobDetail]:
     """Return one job, by id, name, or USER~NAME."""
     return call("GET", job_path(ref))
 
@@ -84,71 +97,71 @@ def document(ref: str) -> Call[Record]:
     return call("GET", job_path(ref, "document"))
 
 
-def job_file(ref: str) -> Call[Record]:
+def job_file(ref: str) -> Call[JobFile]:
     """Return the file that a job was submitted as: `text`, with `******` for secrets, and its `parameters`."""
     return call("GET", job_path(ref, "file"))
 
 
-def tasks(ref: str, *, role: str = "", state: str = "", limit: int = 100, after: str = "") -> Call[Page[Record]]:
+def tasks(ref: str, *, role: str = "", state: str = "", limit: int = 100, after: str = "") -> Call[Page[TaskRecord]]:
     """Return a page of a job's tasks."""
     return call("GET", job_path(ref, "tasks"), {"role": role, "state": state, "limit": limit, "after": after})
 
 
-def attempts(ref: str, role: str, index: int, *, limit: int = 100, after: str = "") -> Call[Page[Record]]:
+def attempts(ref: str, role: str, index: int, *, limit: int = 100, after: str = "") -> Call[Page[AttemptRecord]]:
     """Return a page of the attempts of one task."""
     return call("GET", job_path(ref, "tasks", role, index, "attempts"), {"limit": limit, "after": after})
 
 
-def server_events(*, limit: int = 100, after: str = "") -> Call[Page[Event]]:
+def server_events(*, limit: int = 100, after: str = "") -> Call[Page[EventRecord]]:
     """Return a page of events of the server itself, newest first."""
     return call("GET", "/server/events", {"limit": limit, "after": after})
 
 
-def job_events(ref: str, *, limit: int = 200, after: str = "") -> Call[Page[Event]]:
+def job_events(ref: str, *, limit: int = 200, after: str = "") -> Call[Page[EventRecord]]:
     """Return a page of a job's events."""
     return call("GET", job_path(ref, "events"), {"limit": limit, "after": after})
 
 
-def placement(ref: str, *, limit: int = 500, after: str = "") -> Call[Page[Record]]:
+def placement(ref: str, *, limit: int = 500, after: str = "") -> Call[Page[PlacementRecord]]:
     """Return a page of the placement of a job's tasks."""
     return call("GET", job_path(ref, "placement"), {"limit": limit, "after": after})
 
 
-def explain(ref: str) -> Call[Record]:
+def explain(ref: str) -> Call[Explanation]:
     """Explain why a job is in its state."""
     return call("GET", job_path(ref, "explain"))
 
 
-def stop(ref: str) -> Call[Job]:
+def stop(ref: str) -> Call[JobDetail]:
     """Stop a job."""
     return call("POST", job_path(ref, "stop"))
 
 
-def restart(ref: str) -> Call[Job]:
+def restart(ref: str) -> Call[JobDetail]:
     """Restart a job."""
     return call("POST", job_path(ref, "restart"))
 
 
-def suspend(ref: str) -> Call[Job]:
+def suspend(ref: str) -> Call[JobDetail]:
     """Suspend a job: end it with its checkpoint signal, and hold it until it is resumed."""
     return call("POST", job_path(ref, "suspend"))
 
 
-def resume(ref: str) -> Call[Job]:
+def resume(ref: str) -> Call[JobDetail]:
     """Resume a suspended job."""
     return call("POST", job_path(ref, "resume"))
 
 
 def receipts(
     ref: str = "", *, queue: str = "", since: str = "", limit: int = 100, after: str = ""
-) -> Call[Page[Record]]:
+) -> Call[Page[ReceiptView]]:
     """Return a page of receipts for yielding, of one job, of a queue, or of all, newest first."""
     if ref:
         return call("GET", job_path(ref, "receipts"), {"limit": limit, "after": after})
     return call("GET", "/receipts", {"queue": queue, "since": since, "limit": limit, "after": after})
 
 
-def scale(ref: str, replicas: int, *, role: str = "") -> Call[Job]:
+def scale(ref: str, replicas: int, *, role: str = "") -> Call[JobDetail]:
     """Set the number of replicas that an elastic job requests."""
     return call("POST", job_path(ref, "scale"), data={"replicas": replicas, "role": role})
 
@@ -161,7 +174,7 @@ def edit(
     queue: str | None = None,
     wait_for_capacity: bool = False,
     dry_run: bool = False,
-) -> Call[Record]:
+) -> Call[EditView]:
     """Change a waiting job's priority, maximum duration (`2h`, or seconds) or queue; it keeps its submission time."""
     given = {"priority": priority, "maxDuration": max_duration, "queue": queue}
     data = {name: value for name, value in given.items() if value is not None}
@@ -169,7 +182,7 @@ def edit(
     return call("PATCH", job_path(ref), query, data=data)
 
 
-def delete(ref: str, *, stop: bool = False) -> Call[None]:
+def delete(ref: str, *, stop: bool = False) -> Call[Record]:
     """Remove an ended job; with `stop`, a running job is stopped first."""
     return call("DELETE", job_path(ref), {"stop": stop})
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from corral.client.calls import Call, call, job_path
 
 if TYPE_CHECKING:
-    from corral.client.types import Event, Record
+    from corral.client.schema import EventRecord, PortsView, Uploaded
 
 
 def log(
@@ -48,7 +48,7 @@ class Feed:
     def __init__(self) -> None:
         self._rest = b""
 
-    def read(self, piece: bytes) -> Iterator[Event | None]:
+    def read(self, piece: bytes) -> Iterator[EventRecord | None]:
         """Yield the events that the next piece completes; pieces may end anywhere."""
         *whole, self._rest = (self._rest + piece).split(b"\n")
         for line in whole:
@@ -63,7 +63,7 @@ def has_code(digest: str) -> Call[None]:
     return call("HEAD", f"/blobs/code/{digest}")
 
 
-def put_code(size: int, digest: str = "") -> Call[Record]:
+def put_code(size: int, digest: str = "") -> Call[Uploaded]:
     """Upload a code archive (tar.gz) of `size` bytes, sent separately; `digest` is its SHA-256 in hexadecimal."""
     said = f"sha-256=:{base64.b64encode(bytes.fromhex(digest)).decode()}:" if digest else ""
     return call("PUT", "/blobs/code", content_type="application/gzip", content_length=str(size), content_digest=said)
@@ -79,6 +79,6 @@ def reach(ref: str, role: str, index: int, port: str) -> Call[bytes]:
     return call("GET", job_path(ref, "tasks", role, index, "forward"), {"port": port})
 
 
-def ports(ref: str, role: str, index: int) -> Call[Record]:
+def ports(ref: str, role: str, index: int) -> Call[PortsView]:
     """Return the ports of a running task, with the path of a notebook behind one of them."""
     return call("GET", job_path(ref, "tasks", role, index, "ports"))

@@ -9,15 +9,16 @@ from urllib.parse import quote
 from corral.client.calls import Call, call, job_path
 
 if TYPE_CHECKING:
-    from corral.client.types import Page, Record
+    from corral.client.schema import Batch, FileView, GroupView, JobDetail, QueueLimits, StorageView
+    from corral.client.types import Page
 
 
-def groups() -> Call[Page[Record]]:
+def groups() -> Call[Page[GroupView]]:
     """Return all groups for administrators, and the caller's groups for others."""
     return call("GET", "/groups")
 
 
-def group(name: str) -> Call[Record]:
+def group(name: str) -> Call[GroupView]:
     """Return one group."""
     return call("GET", f"/groups/{quote(name)}")
 
@@ -28,7 +29,7 @@ def create_group(
     grant: Mapping[str, Sequence[str]] = {},
     description: str = "",
     max_priority: int | None = None,
-) -> Call[Record]:
+) -> Call[GroupView]:
     """Create a group; `grant` has lists under `queues`, `manages` and `storages`."""
     data = {"name": name, "description": description, "grant": dict(grant), "maxPriority": max_priority}
     return call("POST", "/groups", data=data)
@@ -45,7 +46,7 @@ def change_group(
     external_name: str | None = None,
     admin: bool | None = None,
     max_priority: int | Literal[""] | None = None,
-) -> Call[Record]:
+) -> Call[GroupView]:
     """Change a group's grants, members, description and other properties; None keeps a field.
 
     With `max_priority` "" the group bounds no priority.
@@ -60,12 +61,12 @@ def delete_group(name: str) -> Call[None]:
     return call("DELETE", f"/groups/{quote(name)}")
 
 
-def order_job(ref: str, place: str, *, before: str = "") -> Call[Record]:
+def order_job(ref: str, place: str, *, before: str = "") -> Call[JobDetail]:
     """Move a waiting job within its queue: `first`, `last`, `before` another one, or back to its `own` place."""
     return call("POST", job_path(ref, "order"), data={"place": place, "before": before})
 
 
-def queue_limits(name: str) -> Call[Record]:
+def queue_limits(name: str) -> Call[QueueLimits]:
     """Return the limits that a queue's managers set on its use."""
     return call("GET", f"/queues/{quote(name)}/limits")
 
@@ -77,18 +78,18 @@ def limit_queue(
     user_limit: Mapping[str, str] = {},
     group_limit: Mapping[str, str] = {},
     dry_run: bool = False,
-) -> Call[Record]:
+) -> Call[QueueLimits]:
     """Set the limits of a queue's use, below the queue's own; a resource that is not named has no such limit."""
     data = {"limit": dict(limit), "userLimit": dict(user_limit), "groupLimit": dict(group_limit)}
     return call("PUT", f"/queues/{quote(name)}/limits", {"dryRun": dry_run}, data=data)
 
 
-def storages() -> Call[Page[Record]]:
+def storages() -> Call[Page[StorageView]]:
     """Return the storages that the caller may use."""
     return call("GET", "/storages")
 
 
-def storage_files(name: str, path: str = "", *, limit: int = 200, after: str = "") -> Call[Page[Record]]:
+def storage_files(name: str, path: str = "", *, limit: int = 200, after: str = "") -> Call[Page[FileView]]:
     """Return a page of a storage's folder."""
     return call("GET", f"/storages/{quote(name)}/files", {"path": path, "limit": limit, "after": after})
 
@@ -98,7 +99,7 @@ def storage_file(name: str, path: str) -> Call[bytes]:
     return call("GET", f"/storages/{quote(name)}/file", {"path": path})
 
 
-def batch_users(text: str, *, dry_run: bool = False, links: bool = False) -> Call[Record]:
+def batch_users(text: str, *, dry_run: bool = False, links: bool = False) -> Call[Batch]:
     """Create and change the accounts of a CSV file, all or none; `dry_run` only reports the effect of each line."""
-    asked: Call[Record] = call("POST", "/users-batch", {"dryRun": dry_run, "links": links})
+    asked: Call[Batch] = call("POST", "/users-batch", {"dryRun": dry_run, "links": links})
     return asked._replace(body=text.encode(), headers={"content-type": "text/csv"})

@@ -3,61 +3,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { address, call, part } from './client';
 import { documentPath } from './queries';
-import type { DocumentView, Page, UserView } from './types';
-
-export interface StorageView {
-  name: string;
-  type: string;
-  description: string;
-  /** Whether all users see the same; else each has a folder of their own. */
-  share: boolean;
-  readOnly: boolean;
-  /** Whether the caller's jobs get it unasked. */
-  default: boolean;
-  /** Whether the server reaches its folder. */
-  browsable: boolean;
-  /** The groups that grant it, for administrators. */
-  groups: string[];
-}
-export interface FileView {
-  name: string;
-  kind: 'folder' | 'file' | 'link' | 'other';
-  size: number;
-  changedAt: string;
-}
-export interface GroupView {
-  name: string;
-  description: string;
-  externalName: string;
-  queues: string[];
-  manages: string[];
-  storages: string[];
-  admin: boolean;
-  /** The highest priority of its members' jobs; null bounds nothing. */
-  maxPriority: number | null;
-  /** The first thousand, by name. */
-  members: string[];
-  memberCount: number;
-}
-export interface BatchLine {
-  line: number;
-  name: string;
-  action: 'create' | 'change' | 'unchanged' | 'refused';
-  changes: string[];
-  message: string;
-  link: string;
-}
-export interface Batch {
-  lines: BatchLine[];
-  applied: boolean;
-}
-/** By resource. */
-export type Limits = Record<string, string>;
-export interface QueueLimits {
-  limit: Limits;
-  userLimit: Limits;
-  groupLimit: Limits;
-}
+import type { DocumentView, FileView, GroupView, Page, QueueLimits, StorageView, UserView } from './types';
 
 /** Accounts that are shown at once; a search asks the server for no less. */
 const LONGEST = 1_000;

@@ -5,6 +5,7 @@ import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import * as ask from '../api/queries';
 import * as teams from '../api/teams';
+import type { GroupView } from '../api/types';
 import { quote } from '../lib/cli';
 import { count } from '../lib/format';
 import { ADMIN_GROUP, DEFAULT_GROUP } from '../lib/people';
@@ -14,7 +15,7 @@ import { Granted } from './Granted';
 import { Fault } from './Notices';
 import { useGroupChange, type GroupChange } from './useGroupChange';
 
-export function GroupDetail({ group, admin, onGone }: { group: teams.GroupView; admin: boolean; onGone: () => void }) {
+export function GroupDetail({ group, admin, onGone }: { group: GroupView; admin: boolean; onGone: () => void }) {
   const [asking, setAsking] = useState<'edit' | 'delete' | null>(null);
   const change = useGroupChange();
   const send = (said: GroupChange) => change.mutate({ group: group.name, change: said });
@@ -55,7 +56,7 @@ export function GroupDetail({ group, admin, onGone }: { group: teams.GroupView; 
 }
 
 interface PartProps {
-  group: teams.GroupView;
+  group: GroupView;
   admin: boolean;
   pending: boolean;
   send: (change: GroupChange) => void;

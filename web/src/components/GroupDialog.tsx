@@ -3,7 +3,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { call, part } from '../api/client';
-import type { GroupView } from '../api/teams';
+import type { GroupView } from '../api/types';
 import { quote } from '../lib/cli';
 import { count } from '../lib/format';
 import { ADMIN_GROUP } from '../lib/people';

@@ -1,8 +1,7 @@
 /** Why the next job waits: the first in line with its reason in a sentence, and those behind it. */
 
 import { Link } from '@tanstack/react-router';
-import type { LineEntry } from '../api/overview';
-import type { JobSummary } from '../api/types';
+import type { JobSummary, LineEntry } from '../api/types';
 import { count } from '../lib/format';
 import { Glyph } from './Status';
 import { Ago } from './Time';

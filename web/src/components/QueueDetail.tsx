@@ -3,8 +3,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import * as overview from '../api/overview';
-import type { CellShare, LedgerLine, QueueStanding } from '../api/overview';
-import type { Queue } from '../api/types';
+import type { CellShare, LedgerLine, Queue, QueueStanding } from '../api/types';
 import { count } from '../lib/format';
 import { amount, resources } from '../lib/shares';
 import { QueueManaging } from './QueueManaging';

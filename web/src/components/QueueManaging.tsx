@@ -6,7 +6,7 @@ import { useState } from 'react';
 import { call, part } from '../api/client';
 import * as ask from '../api/queries';
 import * as teams from '../api/teams';
-import type { Queue } from '../api/types';
+import type { Limits, Queue, QueueLimits } from '../api/types';
 import { limited, limitLine, limitsOf, manages, ownLimit, WHO, type Who } from '../lib/managing';
 import { FormDialog } from './FormDialog';
 
@@ -40,7 +40,7 @@ export function QueueManaging({ queue }: { queue: Queue }) {
   );
 }
 
-function SetLimits({ rows, limits }: { rows: string[]; limits: teams.QueueLimits }) {
+function SetLimits({ rows, limits }: { rows: string[]; limits: QueueLimits }) {
   return (
     <table className="grid-table !w-auto" aria-label="Limits that its managers set">
       <thead>
@@ -69,9 +69,9 @@ function SetLimits({ rows, limits }: { rows: string[]; limits: teams.QueueLimits
   );
 }
 
-function LimitsDialog({ queue, limits, onClose }: { queue: Queue; limits: teams.QueueLimits; onClose: () => void }) {
+function LimitsDialog({ queue, limits, onClose }: { queue: Queue; limits: QueueLimits; onClose: () => void }) {
   const client = useQueryClient();
-  const [cells, setCells] = useState<Record<Who, teams.Limits>>(limits);
+  const [cells, setCells] = useState<Record<Who, Limits>>(limits);
   const said = limitsOf(cells);
   const own = { limit: ownLimit(queue.doc, 'limit'), userLimit: ownLimit(queue.doc, 'userLimit'), groupLimit: ownLimit(queue.doc, 'groupLimit') };
   const save = useMutation({

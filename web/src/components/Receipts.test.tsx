@@ -14,6 +14,7 @@ const receipt: Receipt = {
   name: 'digits',
   user: 'ada',
   queue: 'research',
+  attempt: 0,
   rule: 'priority',
   message: 'evaluate (production) has higher priority',
   at: '2026-11-21T12:00:00.000Z',
@@ -21,9 +22,12 @@ const receipt: Receipt = {
   devices: 8,
   tasks: [],
   byJob: 'b',
+  byQueue: 'production',
+  byUser: 'dina',
   costDeviceSeconds: 9000,
   backAt: null,
   returnedAt: '2026-11-21T12:04:00.000Z',
+  awaySeconds: 240,
 };
 
 async function show(receipts: Receipt[]) {
@@ -65,7 +69,7 @@ describe('a receipt', () => {
 });
 
 describe('a closed node', () => {
-  const cordon = { by: 'ada', why: 'new cables', at: receipt.at };
+  const cordon = { by: 'ada', why: 'new cables', at: receipt.at, graceSeconds: null };
   it.each([
     ['', 3, '⊘ cordoned by ada: new cables'],
     ['now', 3, '⊘ draining (3 tasks left) by ada: new cables'],

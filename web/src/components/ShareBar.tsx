@@ -1,6 +1,6 @@
 /** One queue's share as a bar: what it uses of its own, what it borrows, what of its own is idle or lent, and its bounds. */
 
-import type { QueueStanding } from '../api/overview';
+import type { QueueStanding } from '../api/types';
 import { bar, told } from '../lib/shares';
 
 const HEIGHT = 16;

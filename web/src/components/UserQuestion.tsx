@@ -2,6 +2,7 @@
 
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { call, part } from '../api/client';
+import type { LoginLink } from '../api/types';
 import { quote } from '../lib/cli';
 import { linkAddress } from '../lib/people';
 import { CopyWord } from './Copy';
@@ -28,17 +29,12 @@ const WORDS: Record<UserAction, string> = { disable: 'Disable', enable: 'Enable'
 const lineOf = (action: UserAction, name: string) =>
   ({ disable: `corral users change ${quote(name)} --lock`, enable: `corral users change ${quote(name)} --unlock`, delete: `corral users rm ${quote(name)}`, link: `corral users link ${quote(name)}` })[action];
 
-interface Link {
-  link: string;
-  expiresAt: string;
-}
-
 export function UserQuestion({ name, action, onClose }: { name: string; action: UserAction; onClose: () => void }) {
   const client = useQueryClient();
   const act = useMutation({
     mutationFn: async () => {
       const path = `/users/${part(name)}`;
-      if (action === 'link') return call<Link>(`${path}/login-link`, { method: 'POST' });
+      if (action === 'link') return call<LoginLink>(`${path}/login-link`, { method: 'POST' });
       if (action === 'delete') await call(path, { method: 'DELETE' });
       else await call(path, { method: 'POST', json: { disabled: action === 'disable' } });
       return null;
@@ -56,7 +52,7 @@ export function UserQuestion({ name, action, onClose }: { name: string; action: 
   );
 }
 
-function MadeLink({ name, link, onClose }: { name: string; link: Link; onClose: () => void }) {
+function MadeLink({ name, link, onClose }: { name: string; link: LoginLink; onClose: () => void }) {
   return (
     <Dialog title={`Sign-in link for ${name}`} onClose={onClose}>
       <p role="status" className="border-l-[3px] border-accent bg-accent-ground px-4 py-3 text-sm break-all">

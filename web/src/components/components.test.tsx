@@ -5,7 +5,7 @@ import { cleanup, render, screen, within } from '@testing-library/react';
 import userEvent from '@testing-library/user-event';
 import { useState, type ReactNode } from 'react';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Cell, JobState, JobSummary } from '../api/types';
+import type { Cell, Device, JobState, JobSummary } from '../api/types';
 import { racks } from '../lib/cells';
 import { ClusterMap } from './ClusterMap';
 import { CommandLine } from './Copy';
@@ -39,11 +39,12 @@ export function job(id: string, change: Partial<JobSummary> = {}): JobSummary {
     exit: null,
     waiting: null,
     tags: [],
+    array: null,
     ...change,
   };
 }
 const waits = (id: string, ahead: number, priority = 10) =>
-  job(id, { state: 'waiting', priority, waiting: { code: 'no-cell-holds-gang', message: `${id} needs more`, ahead } });
+  job(id, { state: 'waiting', priority, waiting: { code: 'no-cell-holds-gang', message: `${id} needs more`, ahead, possible: true } });
 
 /** Shows a part of a page inside a router, and says where its links lead. */
 async function show(page: () => ReactNode) {
@@ -150,10 +151,10 @@ describe('the table of jobs', () => {
 });
 
 describe('the map', () => {
-  const holder = { id: 'j1', name: 'digits', user: 'ada', role: 'worker', index: 0 };
-  const device = (index: number, held: boolean, healthy = true) => ({
+  const holder = { id: 'j1', name: 'digits', user: 'ada', role: 'worker', index: 0, share: null };
+  const device = (index: number, held: boolean, healthy = true): Device => ({
     index, id: `n:${index}`, kind: 'gpu', model: '', memoryBytes: 0, healthy, healthReason: healthy ? '' : 'too hot',
-    described: true, cells: {}, node: 'local/n', job: held ? holder : null,
+    described: true, cells: {}, node: 'local/n', parent: -1, free: healthy && !held, job: held ? holder : null, others: [],
   });
   const node: Cell = { level: 'node', name: 'local/n', devices: 4, free: 2, ready: true, cells: [], holds: [device(0, true), device(1, true), device(2, false), device(3, false, false)] };
   const tree: Cell = { level: 'rack', name: 'rack1', devices: 4, free: 2, ready: true, cells: [node], holds: [] };

@@ -2,7 +2,7 @@
 
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { call, part } from '../api/client';
-import type { GroupView } from '../api/teams';
+import type { GroupView } from '../api/types';
 
 export interface GroupChange {
   grant?: { queues?: string[]; manages?: string[]; storages?: string[] };

@@ -3,8 +3,9 @@ import type { Cell, Device } from '../api/types';
 import { HUES, hues, joiningLevels, nodesOfJobs, racks, runs } from './cells';
 
 function device(index: number, job = '', healthy = true): Device {
-  const holder = job ? { id: job, name: job, user: 'ada', role: 'worker', index: 0 } : null;
-  return { index, id: `n:${index}`, kind: 'gpu', model: '', memoryBytes: 0, healthy, healthReason: '', described: true, cells: {}, node: 'local/n', job: holder };
+  const holder = job ? { id: job, name: job, user: 'ada', role: 'worker', index: 0, share: null } : null;
+  const known = { kind: 'gpu', model: '', memoryBytes: 0, described: true, cells: {}, node: 'local/n', parent: -1 };
+  return { ...known, index, id: `n:${index}`, healthy, healthReason: '', free: healthy && !holder, job: holder, others: [] };
 }
 function cell(level: string, name: string, cells: Cell[], holds: Device[] = []): Cell {
   const devices = holds.length + cells.reduce((sum, each) => sum + each.devices, 0);

@@ -25,7 +25,7 @@ const document = (change: object = {}, role: object = {}): JobDocument =>
     spec: {
       jobType: 'shell',
       queue: 'default',
-      priority: 10,
+      priority: '10',
       topology: { required: '', preferred: '' },
       replicaSpec: { role: 'train', replicas: 1, minReplicas: 1, maxReplicas: 1 },
       roles: [{ name: 'train', image: '', command: ['sh', '-c', 'set -e\npython train.py\n'], resources: { cpu: '2', memory: '0', devices: { count: 1, model: '' } }, ...role }],

@@ -1,6 +1,6 @@
 /** What the managers of a queue may do, and the limits that they set as a table: a row for each resource. */
 
-import type { Limits, QueueLimits } from '../api/teams';
+import type { Limits, QueueLimits } from '../api/types';
 
 /** Whether somebody manages a queue; administrators manage all. */
 export function manages(me: { role: string; manages: readonly string[] } | undefined, queue: string): boolean {

@@ -1,11 +1,16 @@
 import { expect, it } from 'vitest';
-import type { CellDevice, CellState, DeviceUse } from '../api/overview';
+import type { CellDevice, CellState, DeviceUse } from '../api/types';
 import { marked, marks, NO_MARKS } from './marks';
 
-const use = (change: Partial<DeviceUse> = {}): DeviceUse => ({ job: 'j', standing: 'guaranteed', leaving: false, share: 100, ...change });
-const device = (index: number, uses: DeviceUse[] = [], change: Partial<CellDevice> = {}): CellDevice => ({ index, state: uses.length ? 'used' : 'free', owner: '', pinned: false, uses, ...change });
+const use = (change: Partial<DeviceUse> = {}): DeviceUse => ({
+  job: 'j', name: 'digits', user: 'ada', queue: 'lab', role: 'worker', index: 0, priority: 10, standing: 'guaranteed', leaving: false, share: 100, ...change,
+});
+const device = (index: number, uses: DeviceUse[] = [], change: Partial<CellDevice> = {}): CellDevice => ({
+  index, id: `n:${index}`, kind: 'gpu', model: '', state: uses.length ? 'used' : 'free', reason: '', owner: '', pinned: false, uses, ...change,
+});
+const NOTHING = { devices: 0, free: 0, used: 0, leaving: 0, guests: 0, unhealthy: 0, closed: 0, inside: 0 };
 const cell = (level: string, id: string, cells: CellState[], holds: CellDevice[] = [], change: Partial<CellState> = {}): CellState => ({
-  id, level, name: id, devices: 0, owners: {}, owner: '', state: '', reason: '', cells, holds, ...change,
+  ...NOTHING, id, level, name: id, owners: {}, owner: '', pinned: false, whole: false, queues: {}, state: '', reason: '', cells, holds, ...change,
 });
 
 it('finds the marks of devices by their node, through the cells inside it', () => {

@@ -1,6 +1,6 @@
 /** What the map marks beside who holds what: whose cells devices are in, who is a guest, what leaves, what is closed. */
 
-import type { CellState, Standing } from '../api/overview';
+import type { CellState, Standing } from '../api/types';
 
 export interface DeviceMark {
   owner: string;

@@ -1,16 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import type { Batch, BatchLine } from '../api/teams';
-import type { UserView } from '../api/types';
+import type { Batch, BatchLine, UserView } from '../api/types';
 import { appliable, counts, found, linksText, MOST_BYTES, unsendable } from './people';
 
 const user = (name: string, change: Partial<UserView> = {}): UserView => ({
   name,
   role: 'user',
   groups: [],
+  uid: null,
   createdAt: '',
   disabled: false,
   hasPassword: false,
   email: '',
+  folder: name,
   maxPriority: null,
   ...change,
 });

@@ -1,7 +1,6 @@
 /** Accounts as their page has them: found by a search, told in words, and as a list of many. */
 
-import type { Batch, BatchLine } from '../api/teams';
-import type { UserView } from '../api/types';
+import type { Batch, BatchLine, UserView } from '../api/types';
 
 /** Groups that are always there: nobody is put into the one of those who are in no other, or made administrator by a list. */
 export const DEFAULT_GROUP = 'default';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { LineEntry, QueueStanding } from '../api/overview';
+import type { LineEntry, QueueStanding } from '../api/types';
 import { amount, bar, own, resources, scaleOf, told, wants } from './shares';
 
 const queue = (change: Partial<QueueStanding> = {}): QueueStanding => ({

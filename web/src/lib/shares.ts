@@ -1,6 +1,6 @@
 /** What a queue is owed and holds, as amounts, words and the parts of a bar. */
 
-import type { LineEntry, QueueStanding } from '../api/overview';
+import type { LineEntry, QueueStanding } from '../api/types';
 import { bytes, count, cpus } from './format';
 
 /** What is a queue's own: what it deserves, and the devices of the cells that it owns. */

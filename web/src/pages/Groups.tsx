@@ -5,6 +5,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import * as ask from '../api/queries';
 import * as teams from '../api/teams';
+import type { GroupView } from '../api/types';
 import { GroupDetail } from '../components/GroupDetail';
 import { GroupDialog } from '../components/GroupDialog';
 import { Empty, Fault, Skeleton } from '../components/Notices';
@@ -69,7 +70,7 @@ export function Groups() {
   );
 }
 
-function Table({ groups, chosen }: { groups: teams.GroupView[]; chosen: string }) {
+function Table({ groups, chosen }: { groups: GroupView[]; chosen: string }) {
   return (
     <table className="grid-table">
       <thead>
@@ -97,7 +98,7 @@ function Table({ groups, chosen }: { groups: teams.GroupView[]; chosen: string }
 }
 
 /** `queues vision; manages speech; storages data`. */
-function granted(group: teams.GroupView): string {
+function granted(group: GroupView): string {
   const words = (['queues', 'manages', 'storages'] as const).filter((kind) => group[kind].length > 0);
   const said = words.map((kind) => `${kind} ${group[kind].map((each) => (each === '*' ? 'all' : each)).join(', ')}`);
   return said.join('; ') || 'nothing';

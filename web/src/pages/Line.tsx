@@ -5,7 +5,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import * as overview from '../api/overview';
 import * as ask from '../api/queries';
-import type { LineEntry } from '../api/overview';
+import type { LineEntry } from '../api/types';
 import { CommandLine } from '../components/Copy';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { OrderDialog } from '../components/OrderDialog';

@@ -5,6 +5,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import * as ask from '../api/queries';
 import * as teams from '../api/teams';
+import type { StorageView } from '../api/types';
 import { ChangeQuestion } from '../components/ChangeQuestion';
 import { CommandLine } from '../components/Copy';
 import { FileTable } from '../components/FileTable';
@@ -74,7 +75,7 @@ function Changes({ name }: { name: string }) {
 }
 
 /** Which groups grant it; those that grant all storages are taken back where groups are. */
-function Groups({ storage }: { storage: teams.StorageView }) {
+function Groups({ storage }: { storage: StorageView }) {
   const { data } = useQuery(teams.groups);
   const change = useGroupChange();
   const groups = (data?.items ?? []).filter((group) => group.name !== ADMIN_GROUP);

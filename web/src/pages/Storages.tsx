@@ -5,6 +5,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import * as ask from '../api/queries';
 import * as teams from '../api/teams';
+import type { StorageView } from '../api/types';
 import { CommandLine } from '../components/Copy';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { StorageDialog } from '../components/StorageDialog';
@@ -46,7 +47,7 @@ export function Storages() {
   );
 }
 
-function Table({ storages, admin }: { storages: teams.StorageView[]; admin: boolean }) {
+function Table({ storages, admin }: { storages: StorageView[]; admin: boolean }) {
   return (
     <table className="grid-table">
       <thead>
@@ -78,7 +79,7 @@ function Table({ storages, admin }: { storages: teams.StorageView[]; admin: bool
 }
 
 /** `one folder for all, read only, a default of yours`. */
-export function access(storage: teams.StorageView): string {
+export function access(storage: StorageView): string {
   const words = [storage.share ? 'one folder for all' : 'a folder for each user'];
   if (storage.readOnly) words.push('read only');
   if (storage.default) words.push('a default of yours');

@@ -3,7 +3,7 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { call } from '../api/client';
-import * as teams from '../api/teams';
+import type { Batch } from '../api/types';
 import { CommandLine } from '../components/Copy';
 import { Tick } from '../components/FormDialog';
 import { Fault, Skeleton } from '../components/Notices';
@@ -16,7 +16,7 @@ const CSV = { 'Content-Type': 'text/csv' };
 const EXAMPLE = 'name,role,groups,email,disabled\nada,user,vision,ada@example.org,no\n';
 
 const send = (text: string, query: { dryRun?: boolean; links?: boolean }, signal?: AbortSignal) =>
-  call<teams.Batch>('/users-batch', { method: 'POST', text, headers: CSV, query, signal });
+  call<Batch>('/users-batch', { method: 'POST', text, headers: CSV, query, signal });
 
 export function UsersBatch() {
   const client = useQueryClient();
@@ -113,7 +113,7 @@ function FileChoice({ onText }: { onText: (text: string) => void }) {
   );
 }
 
-function Preview({ batch }: { batch: teams.Batch }) {
+function Preview({ batch }: { batch: Batch }) {
   return (
     <>
       <p role="status" className="pb-1 text-sm font-medium">
@@ -125,7 +125,7 @@ function Preview({ batch }: { batch: teams.Batch }) {
   );
 }
 
-function Lines({ batch }: { batch: teams.Batch }) {
+function Lines({ batch }: { batch: Batch }) {
   return (
     <div className="max-h-[70vh] overflow-y-auto" tabIndex={0} role="region" aria-label="What each line does">
       <table className="grid-table">
@@ -152,7 +152,7 @@ function Lines({ batch }: { batch: teams.Batch }) {
   );
 }
 
-function Done({ batch }: { batch: teams.Batch }) {
+function Done({ batch }: { batch: Batch }) {
   const text = linksText(batch, location.origin);
   return (
     <div role="status" className="border-l-[3px] border-accent bg-accent-ground px-4 py-3 text-sm">

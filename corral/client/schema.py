@@ -1,0 +1,1474 @@
+"""The shapes of the API's answers, generated from the OpenAPI document; `make docs` writes them anew."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+
+class Amount(TypedDict):
+    """An amount in use and its limit; a limit of 0 is none."""
+
+    used: int
+    limit: int
+
+
+class Amounts(TypedDict):
+    """CPU (thousandths), memory (bytes) and whole devices; slices are not counted in addition."""
+
+    cpuMillis: int
+    memoryBytes: int
+    devices: int
+
+
+class AppliedDocument(TypedDict):
+    """The result for one document of a file; `action` is `created`, `changed`, `unchanged` or `deleted`."""
+
+    kind: str
+    name: str
+    revision: int
+    """The current revision afterwards; in a dry run the one before."""
+    action: str
+    diff: str
+
+
+class ArrayView(TypedDict):
+    """The array that a list entry stands for: its name, the tag of its jobs, and job counts by state."""
+
+    name: str
+    tag: str
+    states: dict[str, int]
+
+
+class AuditRecord(TypedDict):
+    """One authorization decision about a call that changes something, or that was refused."""
+
+    seq: int
+    at: str
+    actor: str
+    action: str
+    resource: str
+    rule: str
+    allowed: bool
+    detail: dict[str, Any]
+
+
+class BatchLine(TypedDict):
+    """The effect of one line of an account list."""
+
+    line: int
+    name: str
+    action: Literal["create", "change", "unchanged", "refused"]
+    changes: list[str]
+    """In words, such as `role: user to admin`."""
+    message: str
+    """Why it is refused."""
+    link: str
+    """The token of a new account's one-time sign-in link, if links were requested."""
+
+
+class CellShare(TypedDict):
+    """
+    The cells of one type that a queue owns on an engine, as counts of cells.
+
+    `owned` = `bound` + `free` + `lent` + `missing`. Bound cells hold its jobs (or are pinned). Free ones could be bound
+    at once, and lent ones after their guests left. Missing ones could not even then (bad or absent hardware).
+    """
+
+    engine: str
+    level: str
+    model: str
+    """"" if its devices are of several models."""
+    devices: int | float
+    """Devices per cell; a slice is a fraction of a device."""
+    owned: int
+    bound: int
+    free: int
+    lent: int
+    missing: int
+
+
+ChangeView = TypedDict(
+    "ChangeView",
+    {
+        "path": str,
+        "from": str | int | float,
+        "to": str | int | float,
+        "message": str,
+    },
+)
+
+
+class CordonView(TypedDict):
+    """A cordon in the API: its author, reason and start; `drain` is "", `now` or `after-jobs`."""
+
+    by: str
+    why: str
+    at: str
+    drain: Literal["", "now", "after-jobs"]
+    graceSeconds: float | None
+
+
+class DeviceUse(TypedDict):
+    """One task on a device; `share` is its fraction of the device's computing power in percent, 100 for the whole."""
+
+    job: str
+    name: str
+    user: str
+    queue: str
+    role: str
+    index: int
+    priority: int
+    standing: Literal["guaranteed", "guest", ""]
+    """`guaranteed` in a cell of its queue, `guest` outside; "" on an engine without owned cells."""
+    leaving: bool
+    """Whether it was told to end."""
+    share: int
+
+
+class DocumentDiff(TypedDict):
+    """The unified diff of two revisions; "" if they are equal."""
+
+    kind: str
+    name: str
+    before: int
+    """The earlier revision; 0 for none."""
+    after: int
+    """The later revision; 0 for one that is not stored."""
+    diff: str
+
+
+class DocumentSummary(TypedDict):
+    """One revision of a document, as lists and histories show it."""
+
+    kind: str
+    name: str
+    revision: int
+    at: str
+    actor: str
+    note: str
+    deleted: bool
+
+
+class DocumentView(TypedDict):
+    """One revision with the document itself; `text` is the same document as YAML."""
+
+    kind: str
+    name: str
+    revision: int
+    at: str
+    actor: str
+    note: str
+    deleted: bool
+    document: dict[str, Any]
+    text: str
+
+
+class EditedField(TypedDict):
+    """One field that an edit changes, with both values as people write them."""
+
+    field: str
+    """`priority`, `maxDuration` or `queue`."""
+    before: str
+    after: str
+
+
+class ErrorShape(TypedDict):
+    """The body of every refusal."""
+
+    code: str
+    """A stable error code in kebab case, for programs."""
+    message: str
+    """One sentence for people, which says how to proceed."""
+
+
+class EventRecord(TypedDict):
+    """One event of a job; `seq` follows commit order, so a stream resumed after a `seq` skips nothing."""
+
+    seq: int
+    job: str
+    at: str
+    kind: str
+    actor: str
+    message: str
+    role: str
+    index: int
+    attempt: str
+    data: dict[str, Any]
+
+
+ExitView = TypedDict(
+    "ExitView",
+    {
+        "code": int,
+        "phrase": str,
+        "class": str,
+        "message": str,
+    },
+)
+
+
+class FileView(TypedDict):
+    """One entry of a storage's folder."""
+
+    name: str
+    kind: Literal["folder", "file", "link", "other"]
+    """A link is never followed."""
+    size: int
+    changedAt: str
+
+
+class GroupView(TypedDict):
+    """One group, its members and its grants; `*` is all."""
+
+    name: str
+    description: str
+    externalName: str
+    queues: list[str]
+    manages: list[str]
+    """The queues that its members manage."""
+    storages: list[str]
+    admin: bool
+    """Whether its members are administrators."""
+    members: list[str]
+    """The first thousand, by name."""
+    memberCount: int
+    maxPriority: int | None
+    """The highest priority of its members' jobs; null sets no bound."""
+
+
+class GuaranteeFinding(TypedDict):
+    """A guarantee that a change would break: `queue` needs `needed` cells of `level`, and `available` exist."""
+
+    message: str
+    queue: str
+    level: str
+    model: str
+    needed: int | float
+    available: int | float
+    preemptible: bool
+    """Whether the change is possible by preempting the jobs that stand in its way."""
+
+
+class Imported(TypedDict):
+    """The result for one imported object."""
+
+    kind: str
+    name: str
+    result: Literal["changed", "created", "kept", "left", "refused", "unchanged"]
+    message: str
+
+
+class ImportedPage(TypedDict):
+    """The results of one call, in the order of its objects."""
+
+    items: list[Imported]
+
+
+class JobAntiAffinity(TypedDict):
+    """Jobs that this job keeps away from, and that keep away from it."""
+
+    tags: NotRequired[list[str]]
+    """Jobs that carry one of these tags."""
+    level: NotRequired[str]
+    """No cell of this level is shared with them."""
+
+
+class JobArray(TypedDict):
+    """One document run many times, each with its own index."""
+
+    size: NotRequired[int]
+    """How many jobs, with indexes from 0; 0 is no array."""
+    maxParallel: NotRequired[int]
+    """How many may run at once; 0 is no limit."""
+
+
+class JobBarrier(TypedDict):
+    """Whether replicas wait at the start until all have an address."""
+
+    enabled: NotRequired[bool]
+    """Commands start only when every replica has an address."""
+    timeoutSeconds: NotRequired[int]
+    """After so long the attempt fails as transient."""
+
+
+class JobCheckpoint(TypedDict):
+    """How a replica is asked to end, and how Corral sees that it has saved its work."""
+
+    signal: NotRequired[str]
+    """The signal that asks for a checkpoint, such as SIGUSR1; "" sends only SIGTERM."""
+    graceSeconds: NotRequired[int]
+    """Seconds between being asked to end and being killed; -1: as the server's setting `grace_seconds` says (30 unless it was changed)."""
+    path: NotRequired[str]
+    """A file or folder that changes with every checkpoint (within the working directory unless absolute): work saved is not lost when the job yields, and who loses least yields first. "" is none."""
+
+
+class JobCode(TypedDict):
+    """The program's files, unpacked before the command starts."""
+
+    uri: NotRequired[str]
+    """A folder on the submitting machine, or a blob; "" is none."""
+    target: NotRequired[str]
+    """Where it is unpacked; "" is the working directory."""
+
+
+class JobCompletion(TypedDict):
+    """How many ended replicas of a role end the whole job."""
+
+    minFailed: NotRequired[int]
+    """So many failed replicas fail the job; below 1 none do."""
+    minSucceeded: NotRequired[int]
+    """So many succeeded replicas end the job as succeeded; below 1 all must."""
+
+
+class JobDependency(TypedDict):
+    """Another job that must end first."""
+
+    job: str
+    """The other job's name or id."""
+    condition: NotRequired[Literal["succeeded", "ended"]]
+    """Start when it has succeeded, or when it has ended in any way."""
+
+
+class JobExpression(TypedDict):
+    """A requirement on a node's label; a node must meet all of them."""
+
+    key: str
+    """The label."""
+    operator: NotRequired[Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]]
+    """As in Kubernetes; Gt and Lt compare whole numbers."""
+    values: NotRequired[list[str]]
+    """One of them (In), none of them (NotIn), or the one bound."""
+
+
+class JobFile(TypedDict):
+    """The file that a job was submitted with; secrets are replaced by `******`."""
+
+    job: str
+    text: str
+    parameters: dict[str, str]
+    """The parameters given beside the file."""
+    code: str
+    """The digest of the code that was uploaded with it."""
+    secrets: int
+    """The number of placeholders with a stored secret; the owner can submit the file again with `from`."""
+
+
+class JobInput(TypedDict):
+    """Data fetched before the command starts."""
+
+    uri: str
+    """Where the data is, such as file:///data/digits."""
+    path: str
+    """Where the replica finds it."""
+
+
+class JobKubernetes(TypedDict):
+    """Options that only the Kubernetes engine reads."""
+
+    podTemplate: NotRequired[dict[str, Any]]
+    """A pod template the role's pods are made from; Corral's own fields win."""
+    forceAfterSeconds: NotRequired[int]
+    """So long after a pod was told to end it is given up if it has not, though it may still run; -1: never."""
+
+
+class JobMetadata(TypedDict):
+    """Name, labels and annotations of a job."""
+
+    name: str
+    """The job's name: a DNS label of at most 63 characters."""
+    labels: NotRequired[dict[str, str]]
+    """Short labels that lists can be filtered by."""
+    annotations: NotRequired[dict[str, str]]
+    """Free text that tools keep with the job."""
+
+
+class JobNetwork(TypedDict):
+    """Requirements on the network between the replicas."""
+
+    rdma: NotRequired[Literal["none", "preferred", "required"]]
+    """Remote direct memory access."""
+
+
+class JobOutput(TypedDict):
+    """Data kept after the command has ended."""
+
+    path: str
+    """Where the replica leaves it."""
+    uri: str
+    """Where it is kept, such as file:///data/models."""
+
+
+class JobPort(TypedDict):
+    """Free ports of the node that Corral picks and tells to the replica and its peers."""
+
+    name: str
+    """What the ports are called."""
+    count: NotRequired[int]
+    """How many."""
+    start: NotRequired[int]
+    """The number that they begin at; 0: whichever are free. A taken one is waited for."""
+
+
+class JobReplicaSpec(TypedDict):
+    """The number of tasks of the counted role, and the bounds within which the scheduler may choose it."""
+
+    role: NotRequired[str]
+    """The role that is counted; the first one if unsaid."""
+    replicas: NotRequired[int]
+    """The number asked for; `corral scale` sets it."""
+    minReplicas: NotRequired[int]
+    """The fewest it can run with; replicas if unsaid."""
+    maxReplicas: NotRequired[int]
+    """The most it can use; replicas if unsaid."""
+    targetReplicas: NotRequired[dict[str, int]]
+    """Replicas by node id; only the scheduler writes it."""
+
+
+class JobRetryPolicy(TypedDict):
+    """When a failed or ended attempt is retried (FrameworkController's rules)."""
+
+    fancy: NotRequired[bool]
+    """Transient failures are retried without being counted, permanent ones never."""
+    maxRetries: NotRequired[int]
+    """Counted retries after failures; -1 without end, -2 even after success."""
+
+
+class JobSecret(TypedDict):
+    """A stored secret given to each replica as a variable or a file, never in arguments."""
+
+    name: str
+    """The secret's name in Corral's store."""
+    env: NotRequired[str]
+    """The variable that holds it."""
+    file: NotRequired[str]
+    """The file that holds it, below the secrets folder."""
+
+
+class JobShare(TypedDict):
+    """A share of one device; an unset share of computing power or memory equals the other one."""
+
+    computePercent: NotRequired[int]
+    """Of its computing power; 0 is unsaid."""
+    memoryPercent: NotRequired[int]
+    """Of its memory; 0 is unsaid."""
+    memory: NotRequired[str]
+    """Its memory as an amount instead, such as 10Gi; "" is unsaid."""
+    policy: NotRequired[Literal["pack", "spread"]]
+    """pack: on devices that others have parts of already, so that the rest stay whole; spread: on the emptiest."""
+
+
+class JobSharing(TypedDict):
+    """With whom the job shares its nodes."""
+
+    exclusive: NotRequired[bool]
+    """Its nodes are shared with no other job."""
+    oneTaskPerNode: NotRequired[bool]
+    """No two of its tasks are on one node (FrameworkLauncher's antiaffinityAllocation)."""
+    antiAffinity: NotRequired[JobAntiAffinity]
+    """Jobs to keep away from."""
+
+
+class JobStatus(TypedDict):
+    """The scheduler's result for a job: `placements` has task counts by role and node id, including ending tasks."""
+
+    placements: dict[str, dict[str, int]]
+
+
+class JobStorageUse(TypedDict):
+    """A storage of a job, and the path at which its tasks find it."""
+
+    name: str
+    """The Storage document; "" stands for every storage that is one of the user's defaults."""
+    mountPath: NotRequired[str]
+    """Where the tasks find it; "" is /mnt/NAME."""
+
+
+class JobToleration(TypedDict):
+    """A taint of nodes that the tasks tolerate, as in Kubernetes."""
+
+    key: NotRequired[str]
+    """The taint's key; "" with Exists is any."""
+    operator: NotRequired[Literal["Equal", "Exists"]]
+    """Whether the value matters."""
+    value: NotRequired[str]
+    """The taint's value."""
+    effect: NotRequired[Literal["", "NoSchedule", "NoExecute", "PreferNoSchedule"]]
+    """The taint's effect; "" is any."""
+    tolerationSeconds: NotRequired[int]
+    """How long the tasks stay on a node with a NoExecute taint before they yield; -1: for ever."""
+
+
+class JobTopologyGroup(TypedDict):
+    """Groups of consecutive replicas that are placed closer together than the rest."""
+
+    size: NotRequired[int]
+    """Replicas in one group; 0 is no grouping."""
+    required: NotRequired[str]
+    """The level that each group must be inside."""
+
+
+class JobTopologySpread(TypedDict):
+    """Replicas in different cells, so that the failure of one cell does not hit all."""
+
+    level: NotRequired[str]
+    """The replicas go to different cells of this level; "" is anywhere."""
+    maxSkew: NotRequired[int]
+    """No cell gets so many more than another that takes such replicas; 0: as even as can be."""
+
+
+class LedgerLine(TypedDict):
+    """Device-seconds lent to, or borrowed from, one other queue, and the devices lent or borrowed now."""
+
+    queue: str
+    deviceSeconds: float
+    devices: int | float
+    since: str
+
+
+class LedgerView(TypedDict):
+    """Lending and borrowing of one queue, by the other queue."""
+
+    queue: str
+    at: str
+    lentDeviceSeconds: float
+    borrowedDeviceSeconds: float
+    lent: list[LedgerLine]
+    borrowed: list[LedgerLine]
+
+
+class LoginLink(TypedDict):
+    """A one-time sign-in link; shown only once."""
+
+    link: str
+    expiresAt: str
+
+
+class Me(TypedDict):
+    """The caller."""
+
+    user: str
+    role: str
+    groups: list[str]
+    manages: list[str]
+    """The queues that the caller manages; `*` is all."""
+
+
+class MismatchView(TypedDict):
+    """One difference (`what`) between a machine's report and its configuration."""
+
+    what: str
+    configured: str
+    reported: str
+
+
+class NewToken(TypedDict):
+    """A new token; `token` is shown only once."""
+
+    id: str
+    name: str
+    kind: str
+    user: str
+    createdAt: str
+    expiresAt: str | None
+    lastUsedAt: str | None
+    token: str
+
+
+class NodeJob(TypedDict):
+    """A job with tasks on a node: the number of these tasks, and of the node's devices they hold."""
+
+    id: str
+    name: str
+    user: str
+    tasks: int
+    devices: int | float
+    """Fractions of devices count as fractions: 2.5."""
+
+
+class OidcView(TypedDict):
+    """Whether sign-in with OpenID Connect is enabled, and the label of its button."""
+
+    enabled: bool
+    label: str
+
+
+class PortsView(TypedDict):
+    """The ports of a running task, for users who may enter it."""
+
+    ports: dict[str, list[int]]
+    path: str
+    """For a notebook: the URL path after its port's address, with its token."""
+
+
+class ProblemView(TypedDict):
+    """One problem of a document; `line` and `column` count from 1, 0 is unknown."""
+
+    path: str
+    message: str
+    line: int
+    column: int
+    file: str
+
+
+class QueueLimits(TypedDict):
+    """The most that may be held in a queue, by resource: by all its jobs, by one user's, by one group's."""
+
+    limit: NotRequired[dict[str, str]]
+    userLimit: NotRequired[dict[str, str]]
+    groupLimit: NotRequired[dict[str, str]]
+
+
+class QueueStanding(TypedDict):
+    """One queue's entitlement and current use, including the queues below it."""
+
+    name: str
+    parent: str
+    depth: int
+    """The number of queues above it."""
+    weight: float
+    guaranteed: dict[str, int | float]
+    """Reserved for it, never lent."""
+    deserved: dict[str, int | float]
+    """Its own amounts, lent while idle. Devices of cells that it owns are in `ownedDevices` instead."""
+    limit: dict[str, int | float]
+    """The most that it may hold."""
+    borrowingLimit: dict[str, int | float]
+    """The most that it may hold above its deserved amounts."""
+    used: dict[str, int | float]
+    fair: dict[str, float]
+    """Its fair share given the demand of all queues: its deserved amounts, plus a part by weight of the rest."""
+    borrowed: dict[str, int | float]
+    """Its use beyond its own amounts: beyond deserved, and for devices also beyond the cells that it owns."""
+    lent: dict[str, int | float]
+    """Its own devices that others use; devices only."""
+    lentTo: dict[str, int | float]
+    """The lent amounts by borrowing queue."""
+    borrowedFrom: dict[str, int | float]
+    """The borrowed devices by owning queue; "" is devices that no queue owns."""
+    cells: list[CellShare]
+    pinned: list[str]
+    """The ids of its pinned cells."""
+    ownedDevices: int | float
+    """Devices in all cells that it owns."""
+    running: int
+    """Jobs that hold resources."""
+    guests: int
+    """Running jobs with tasks outside guaranteed cells; 0 if the queue owns no cells."""
+    waiting: int
+    """Jobs that wait to start, wholly or in part."""
+    wanted: dict[str, int | float]
+    """The amounts that all waiting jobs need to begin."""
+
+
+class QueueView(TypedDict):
+    """One queue, the numbers of its running and waiting jobs, and its entitlement and use."""
+
+    name: str
+    running: int
+    waiting: int
+    devices: int | float
+    doc: dict[str, Any]
+    standing: QueueStanding | None
+    """The scheduler's figures, including the queues below it; None while it does not answer."""
+    membersOnly: bool
+    """Whether only members of groups that grant or manage it may submit to it."""
+    managers: list[str]
+    """Its managers besides administrators, at most 100; only in answers about a single queue."""
+
+
+class Readiness(TypedDict):
+    """Whether the server can answer calls, with the reasons if not, or if it is degraded."""
+
+    ready: bool
+    reasons: list[str]
+    degraded: bool
+    """Whether stored data can be read but something else does not work; `reasons` says what."""
+
+
+class ReasonView(TypedDict):
+    """One constraint that keeps a job waiting, with the counts that show it."""
+
+    code: str
+    message: str
+    counts: dict[str, int | float]
+
+
+class ReasonsView(TypedDict):
+    """Why a job waits, the binding constraint first; `possible` is False if even an empty cluster could not hold it."""
+
+    binding: ReasonView
+    others: list[ReasonView]
+    ahead: int
+    """The number of gangs before it; in stored reasons, as of the time when the reason was found."""
+    possible: bool
+
+
+class ReceiptView(TypedDict):
+    """One receipt; `state` is `away`, `returned` or `ended`, `awaySeconds` the time without its devices."""
+
+    id: str
+    job: str
+    name: str
+    user: str
+    queue: str
+    attempt: int
+    rule: str
+    message: str
+    at: str
+    state: Literal["away", "returned", "ended"]
+    devices: int | float
+    tasks: list[str]
+    byJob: str
+    byQueue: str
+    byUser: str
+    costDeviceSeconds: float
+    backAt: str | None
+    returnedAt: str | None
+    awaySeconds: float | None
+    """None if the job ended without coming back."""
+
+
+class RoleView(TypedDict):
+    """One role of a job: the number of tasks it should have (`target`), and task counts by state."""
+
+    name: str
+    replicas: int
+    target: int
+    total: int
+    waiting: int
+    running: int
+    succeeded: int
+    failed: int
+    elastic: bool
+    minReplicas: int
+    maxReplicas: int
+
+
+class SecretView(TypedDict):
+    """One sealed secret of the caller, without its value."""
+
+    name: str
+    updatedAt: str
+
+
+class ShareView(TypedDict):
+    """The fraction of a device that a task has, in percent."""
+
+    computePercent: float
+    memoryPercent: float
+
+
+class SignedIn(TypedDict):
+    """A new token, shown only once."""
+
+    token: str
+    user: str
+    role: str
+    expiresAt: str
+
+
+class StorageView(TypedDict):
+    """A storage that the caller may use."""
+
+    name: str
+    type: str
+    description: str
+    share: bool
+    """Whether all users share one folder; otherwise each has a folder of their own."""
+    readOnly: bool
+    default: bool
+    """Whether the caller's jobs mount it by default."""
+    browsable: bool
+    """Whether the server can read its folder."""
+    groups: list[str]
+    """For administrators: the groups that grant it."""
+
+
+class TaskCounts(TypedDict):
+    """Task counts of a job or role by state; `waiting` includes tasks that are starting."""
+
+    total: int
+    waiting: int
+    running: int
+    succeeded: int
+    failed: int
+
+
+class TaskRecord(TypedDict):
+    """One task of a job's current attempt; `state` is the launcher's task state."""
+
+    role: str
+    index: int
+    state: str
+    attempt: int
+    node: str
+    devices: list[int]
+    host: str
+    ports: dict[str, list[int]]
+    startedAt: str | None
+    endedAt: str | None
+    exit: ExitView | None
+    retries: int
+    countedRetries: int
+    """The retries that count against maxRetries."""
+    retryAt: str | None
+    """When its next attempt begins, while it waits for a delayed retry."""
+    createdAt: str | None
+    share: ShareView | None
+    """Its fraction of its one device; null is the whole device."""
+
+
+class TokenView(TypedDict):
+    """One token of the caller; the secret itself is only in `NewToken`."""
+
+    id: str
+    name: str
+    kind: str
+    user: str
+    createdAt: str
+    expiresAt: str | None
+    lastUsedAt: str | None
+
+
+class Uploaded(TypedDict):
+    """A stored blob."""
+
+    digest: str
+    size: int
+
+
+class UserChanged(TypedDict):
+    """One account after a change."""
+
+    name: str
+    role: str
+    groups: list[str]
+    uid: int | None
+    createdAt: str
+    disabled: bool
+    hasPassword: bool
+    folder: str
+    """Its folder on storages with one folder per user; unique even if a deleted account had its name."""
+    maxPriority: int | None
+    """The highest priority of its jobs; null: its groups decide."""
+    email: str
+    notice: str
+    """After a new password: the sessions and tokens that it ended, and the tokens that are still valid."""
+
+
+class UserView(TypedDict):
+    """One account."""
+
+    name: str
+    role: str
+    groups: list[str]
+    uid: int | None
+    createdAt: str
+    disabled: bool
+    hasPassword: bool
+    folder: str
+    """Its folder on storages with one folder per user; unique even if a deleted account had its name."""
+    maxPriority: int | None
+    """The highest priority of its jobs; null: its groups decide."""
+    email: str
+
+
+class VersionView(TypedDict):
+    """The server's version and features."""
+
+    version: str
+    api: str
+    features: list[str]
+
+
+class WaitingView(TypedDict):
+    """Why a job waits: the binding constraint, and the number of gangs ahead of it."""
+
+    code: str
+    message: str
+    ahead: int
+    """As of the time when the reason was found; `explain` counts again."""
+    possible: bool
+    """Whether the machines known at that time could hold the job if they were empty."""
+
+
+class AccountUse(TypedDict):
+    """An account's use of its quotas."""
+
+    tasks: Amount
+    """Waiting and running tasks."""
+    codeBytes: Amount
+    """Bytes of uploaded code that are stored."""
+    submissions: Amount
+    """Submissions in the hour that began with the first of them."""
+    logBytesOfStream: int
+    """Bytes kept of each stream of a task's log, the newest; 0 is no limit."""
+    folderBytesOfTask: int
+    """Bytes that a task may have in its working folder, or a pod in all that it writes to its node; 0 is no limit."""
+    folder: str
+    """The account's folder on storages with one folder per user."""
+
+
+class Applied(TypedDict):
+    """The result of applying a file of documents; in a dry run, the result that it would have."""
+
+    documents: list[AppliedDocument]
+    dryRun: bool
+    findings: list[GuaranteeFinding]
+    """The guarantees that were broken because the caller asked for `preempt`."""
+
+
+class AttemptRecord(TypedDict):
+    """One run of one task, in any attempt of the job."""
+
+    id: str
+    jobAttempt: int
+    role: str
+    index: int
+    attempt: int
+    node: str
+    devices: list[int]
+    host: str
+    ports: dict[str, list[int]]
+    startedAt: str | None
+    endedAt: str | None
+    exit: ExitView | None
+
+
+class Batch(TypedDict):
+    """The effect of an account list, which is applied wholly or not at all."""
+
+    lines: list[BatchLine]
+    applied: bool
+    """Whether it was stored; never in a dry run."""
+
+
+class CellDevice(TypedDict):
+    """One device of a cell; `state` is `free`, `used`, `leaving`, `unhealthy` or `closed` (its node takes no tasks)."""
+
+    index: int
+    id: str
+    kind: str
+    model: str
+    state: Literal["free", "used", "leaving", "unhealthy", "closed"]
+    reason: str
+    """Why it is unhealthy or closed."""
+    owner: str
+    """The queue that its cell is bound to now."""
+    pinned: bool
+    uses: list[DeviceUse]
+
+
+class CellState(TypedDict):
+    """One cell with its device counts, owners and users, and the cells in it to the requested depth."""
+
+    id: str
+    """Its id for the parameter `under`: `ENGINE|LEVEL:NAME`; "" for the whole cluster."""
+    level: str
+    name: str
+    devices: int
+    free: int
+    """Devices that can be allocated now."""
+    used: int
+    leaving: int
+    """Devices whose tasks were told to end."""
+    guests: int
+    """Devices used by guests."""
+    unhealthy: int
+    closed: int
+    """Devices of nodes that take no new tasks."""
+    owners: dict[str, int]
+    """By queue, the number of its devices bound to that queue."""
+    owner: str
+    """The queue that the whole cell is bound to."""
+    pinned: bool
+    whole: bool
+    """Whether its type is owned by some queue and no bound cell overlaps it, so that it could be bound."""
+    queues: dict[str, int | float]
+    """By queue, the number of its devices in use; tasks with a fraction of a device count that fraction."""
+    state: Literal["", "cordoned", "not-ready", "unknown"]
+    """Of a node or an engine: `cordoned`, `not-ready` or `unknown`; "" if it is healthy."""
+    reason: str
+    inside: int
+    """The number of cells or devices directly in it; `cells` and `holds` may have fewer: query with `under`."""
+    cells: list[CellState]
+    holds: list[CellDevice]
+
+
+class CellTree(TypedDict):
+    """A part of the cell tree; pass `next` as `after` for more children of the requested cell."""
+
+    at: str
+    cell: CellState
+    next: str | None
+
+
+class EditView(TypedDict):
+    """The result of an edit of a waiting job; `changes` is empty if the job had these values already."""
+
+    id: str
+    name: str
+    changes: list[EditedField]
+    dryRun: bool
+    """Whether this was a dry run, which stores nothing."""
+
+
+class Holding(TypedDict):
+    """The task that holds a device or, with `share`, a fraction of it; null is the whole device."""
+
+    id: str
+    name: str
+    user: str
+    role: str
+    index: int
+    share: ShareView | None
+
+
+class JobDevices(TypedDict):
+    """The accelerators of one replica."""
+
+    count: NotRequired[int]
+    """How many devices one replica gets; all of them or none."""
+    kind: NotRequired[str]
+    """The kind of device, such as gpu or npu; "" is any."""
+    model: NotRequired[str]
+    """The model, such as A100 or described-a100; "" is any."""
+    ids: NotRequired[list[str]]
+    """Named devices: indexes within the node or ids; each replica gets exactly these of its node."""
+    bitmap: NotRequired[str]
+    """The same as bits, such as 0x33 for the devices 0, 1, 4 and 5; its bits and count agree; 0 is by count."""
+    share: NotRequired[JobShare]
+    """A part of one device instead of whole ones."""
+
+
+class JobNodeRules(TypedDict):
+    """Which nodes the tasks may be on."""
+
+    include: NotRequired[list[str]]
+    """Only these nodes, with or without the engine's name."""
+    exclude: NotRequired[list[str]]
+    """None of these nodes."""
+    expressions: NotRequired[list[JobExpression]]
+    """What their labels have to be, besides nodeSelector."""
+    tolerations: NotRequired[list[JobToleration]]
+    """The taints that the tasks do not mind."""
+
+
+class JobResources(TypedDict):
+    """The resources of one replica."""
+
+    cpu: NotRequired[str]
+    """Processors: "2", "0.5" or "500m"; "0" reserves and limits nothing."""
+    memory: NotRequired[str]
+    """Memory: "512Mi" or "2Gi"; "0" reserves and limits nothing."""
+    disk: NotRequired[str]
+    """Disk space: "20Gi"; "0" reserves nothing."""
+    other: NotRequired[dict[str, int]]
+    """Any other resource that nodes count, by its name, such as {licences: 2}."""
+    devices: NotRequired[JobDevices]
+
+
+class JobSummary(TypedDict):
+    """One entry of the job list."""
+
+    id: str
+    name: str
+    user: str
+    queue: str
+    priority: int
+    jobType: str
+    state: Literal["waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped"]
+    createdAt: str
+    startedAt: str | None
+    endedAt: str | None
+    tasks: TaskCounts
+    devices: int | float
+    """Devices that the job holds when all tasks of its requested size run; fractions of devices count as fractions."""
+    retries: int
+    """Retries of the job and of single tasks together."""
+    taskRetries: int
+    """Retries of single tasks only."""
+    exit: ExitView | None
+    waiting: WaitingView | None
+    tags: list[str]
+    devicesHeld: int | float
+    """Devices that its tasks hold now: fewer while an elastic job is below its size, or when some tasks are over."""
+    array: ArrayView | None
+    """Set only in a list with one entry per array."""
+
+
+class JobTopology(TypedDict):
+    """How close together, or how far apart, the replicas are placed."""
+
+    required: NotRequired[str]
+    """The level all must be inside, such as node or rack; "" is anywhere."""
+    preferred: NotRequired[str]
+    """The level tried first; not being inside it is noted, not an error."""
+    group: NotRequired[JobTopologyGroup]
+    """Groups of consecutive replicas."""
+    spread: NotRequired[JobTopologySpread]
+    """Replicas of a role that are apart; a job's holds for each role."""
+    sameModel: NotRequired[bool]
+    """All devices are of one model, whichever."""
+
+
+class LineEntry(TypedDict):
+    """One job of the waiting list. Its amounts are those it needs to begin, or all that it could still get."""
+
+    position: int
+    """Its position in the waiting list of all queues, from 1: the order in which the next cycle visits jobs."""
+    job: str
+    name: str
+    user: str
+    queue: str
+    priority: int
+    submittedAt: str
+    tasks: int
+    devices: int | float
+    """Fractions of devices count as fractions: 2.5."""
+    cpuMillis: int
+    memoryBytes: int
+    model: str
+    """The requested device model; "" is any."""
+    level: str
+    """The level whose one cell must hold the whole gang; "" is none."""
+    grows: bool
+    """Whether it runs already and waits for more tasks."""
+    yielding: bool
+    """Whether other jobs were told to end for it; its place is reserved."""
+    reason: ReasonView | None
+    """The binding constraint; None before the first cycle that looks at it."""
+    possible: bool
+    """Whether it could run on the machines known now if they were empty."""
+
+
+class PlacementRecord(TypedDict):
+    """The node and devices of one task; `rank` is its number in topology order, None if the framework has no ranks."""
+
+    role: str
+    index: int
+    node: str
+    devices: list[int]
+    host: str
+    ports: dict[str, list[int]]
+    state: str
+    rank: int | None
+    share: ShareView | None
+    """The task's fraction of its one device; null is the whole device."""
+
+
+class Top(TypedDict):
+    """The live table: totals, and the running jobs with the devices they hold."""
+
+    at: str
+    total: Amounts
+    free: Amounts
+    waiting: int
+    running: int
+    jobs: list[JobSummary]
+
+
+class WaitingLine(TypedDict):
+    """One page of the waiting list of `total` jobs; pass `next` as `after` to read the next page."""
+
+    at: str
+    total: int
+    items: list[LineEntry]
+    next: str | None
+
+
+class DeviceView(TypedDict):
+    """One accelerator of a node, and the tasks that hold it."""
+
+    index: int
+    id: str
+    kind: str
+    model: str
+    memoryBytes: int
+    healthy: bool
+    healthReason: str
+    described: bool
+    cells: dict[str, str]
+    node: str
+    parent: int
+    """The index of the device that it is a slice of; -1 is none."""
+    free: bool
+    """Whether it is healthy and can be allocated whole: no fraction, slice or parent of it is in use."""
+    job: Holding | None
+    others: list[Holding]
+    """The other tasks that hold fractions of it."""
+
+
+class EstimateView(TypedDict):
+    """When a waiting job is likely to start: the time (`at`), its certainty (`basis`) and its grounds (`message`)."""
+
+    basis: str
+    message: str
+    at: str | None
+    seconds: float | None
+    """Seconds from now."""
+    after: list[JobSummary]
+    """The last jobs that must end first, or those that have no known end; at most five."""
+
+
+class Explanation(TypedDict):
+    """Why a job is in its state, as one sentence and in parts."""
+
+    job: str
+    state: str
+    message: str
+    reasons: ReasonsView | None
+    ahead: list[JobSummary]
+    estimate: EstimateView | None
+    changes: list[ChangeView]
+    """The smallest changes that would start it now, at most three, the smallest first."""
+    receipts: list[ReceiptView]
+    """Its preemptions from which it has not come back yet."""
+
+
+class JobRole(TypedDict):
+    """A role in the canonical form: equal tasks, numbered from 0."""
+
+    name: str
+    """The role's name, unique in the job."""
+    replicas: NotRequired[int]
+    """How many tasks; left out for the one role that replicaSpec counts."""
+    image: NotRequired[str]
+    """The container image; "" is the engine's default or none."""
+    imagePullSecrets: NotRequired[list[str]]
+    """Names of the secrets that open the image's registry."""
+    resources: NotRequired[JobResources]
+    """What each task gets of its node."""
+    processesPerReplica: NotRequired[int]
+    """Processes the launcher starts per task; 0 is one per device, at least one."""
+    command: NotRequired[list[str]]
+    """What one process runs: the program and its arguments."""
+    workingDir: NotRequired[str]
+    """The folder the command starts in; "" is where the code was unpacked."""
+    env: NotRequired[dict[str, str]]
+    """Environment variables."""
+    secrets: NotRequired[list[JobSecret]]
+    """Stored secrets given to each task."""
+    ports: NotRequired[list[JobPort]]
+    """Free ports each task is given."""
+    shm: NotRequired[str]
+    """Shared memory, such as "1Gi"; "" is the engine's default."""
+    topology: NotRequired[JobTopology]
+    """Narrower closeness for this role alone, besides the job's."""
+    completion: NotRequired[JobCompletion]
+    """How many ended tasks of this role end the job."""
+    retryPolicy: NotRequired[JobRetryPolicy]
+    """When one ended task is tried again."""
+    maxTaskSeconds: NotRequired[int]
+    """An attempt of a task that has run so long is ended as failed (-1004), and retryPolicy decides; 0 is no limit."""
+    nodeSelector: NotRequired[dict[str, str]]
+    """Labels that each task's node must have."""
+    nodes: NotRequired[JobNodeRules]
+    """Which nodes its tasks may be on, besides the job's own rules."""
+    pinnedCell: NotRequired[str]
+    """The pinned cell that its tasks have to be in; "" is the job's."""
+    affinityGroup: NotRequired[str]
+    """Under the preset hived: roles of one name are one affinity group, placed together apart from the others."""
+    kubernetes: NotRequired[JobKubernetes]
+    """What only the Kubernetes engine reads."""
+
+
+class JobSpec(TypedDict):
+    """The spec of a job: its roles, framework, scheduling and options."""
+
+    jobType: NotRequired[str]
+    """The framework that starts it: pytorch, tensorflow, jax, mpi, horovod, cntk, shell, notebook, external, or a plug-in's."""
+    queue: NotRequired[str]
+    """The queue (virtual cluster) whose share it uses."""
+    priority: NotRequired[str]
+    """crit (120), prod (100), test (10), oppo (-1), or any integer; "" is test."""
+    preemptible: NotRequired[bool]
+    """Whether others may have it yield under their queues' rules; in cells that others own it always may."""
+    pinnedCell: NotRequired[str]
+    """The pinned cell that all of it has to be in, one of its virtual cluster's; "" is any place."""
+    lazyPreemption: NotRequired[bool]
+    """Under the preset hived: whether it runs on as a guest, instead of being ended, when a job of higher priority of the same virtual cluster takes its cells."""
+    topology: NotRequired[JobTopology]
+    """How close together the whole job is, all roles counted together."""
+    gang: NotRequired[bool]
+    """Whether its tasks get their places all at once; without, each starts as soon as there is one for it."""
+    roles: list[JobRole]
+    """The roles, in order."""
+    replicaSpec: NotRequired[JobReplicaSpec]
+    """How many tasks the counted role has."""
+    maxDurationSeconds: NotRequired[int]
+    """After running so long the job is ended as failed; 0 is no limit."""
+    deadlineSeconds: NotRequired[int]
+    """So long after it was submitted the job should be over: under the order deadline who is most pressed goes first; 0 is no matter."""
+    code: NotRequired[JobCode]
+    """The program's files."""
+    inputs: NotRequired[list[JobInput]]
+    """Data fetched before the start."""
+    outputs: NotRequired[list[JobOutput]]
+    """Data kept after the end."""
+    storages: NotRequired[list[JobStorageUse]]
+    """Storages that the tasks have, each at a path of its own."""
+    nodes: NotRequired[JobNodeRules]
+    """Which nodes the job may be on."""
+    sharing: NotRequired[JobSharing]
+    network: NotRequired[JobNetwork]
+    """What is needed of the network."""
+    retryPolicy: NotRequired[JobRetryPolicy]
+    """When the whole job is tried again."""
+    checkpoint: NotRequired[JobCheckpoint]
+    """How tasks are asked to end."""
+    badHardware: NotRequired[Literal["auto", "replace", "keep"]]
+    """When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets it run on; auto moves it off a lost node and keeps it on an unhealthy device."""
+    exitTable: NotRequired[Literal["openpai", "frameworkcontroller", "frameworklauncher"]]
+    """By whose table exit codes are read: which failures pass by themselves, and which come again."""
+    barrier: NotRequired[JobBarrier]
+    """Whether tasks wait for each other at the start."""
+    tags: NotRequired[list[str]]
+    """Words to find the job by."""
+    parameters: NotRequired[dict[str, str]]
+    """Values that `<% $parameters.NAME %>` stands for anywhere in the document."""
+    dependsOn: NotRequired[list[JobDependency]]
+    """Jobs that must have ended before this one starts."""
+    array: NotRequired[JobArray]
+    """Run this document many times."""
+
+
+class NodeView(TypedDict):
+    """One machine; `name` is ENGINE/NODE, `levels` the cells above it (rack and so on)."""
+
+    name: str
+    engine: str
+    ready: bool
+    """As reported by its engine; a cordoned node may be ready, yet takes no new tasks."""
+    reason: str
+    cordon: CordonView | None
+    levels: dict[str, str]
+    labels: dict[str, str]
+    total: Amounts
+    free: Amounts
+    devices: list[DeviceView]
+    links: list[list[int]]
+    mismatches: list[MismatchView]
+    """Differences between report and configuration; a node with any is not ready."""
+    tasks: int
+    jobs: list[NodeJob]
+    """The jobs with tasks on it, by name; draining the node would move these."""
+    seenAt: str
+
+
+class PeersView(TypedDict):
+    """The started tasks of a job attempt, for the tasks themselves."""
+
+    attempt: int
+    complete: bool
+    """Whether every task of the gang has started."""
+    peers: list[PlacementRecord]
+
+
+class CellView(TypedDict):
+    """One cell of the cluster's tree: its level (root, engine, rack, node, numa, …), its name and its content."""
+
+    level: str
+    name: str
+    devices: int
+    free: int
+    ready: bool
+    cells: list[CellView]
+    holds: list[DeviceView]
+    """The devices directly in it."""
+
+
+class JobDocument(TypedDict):
+    """A job, complete and consistent: the document that is stored, scheduled and launched."""
+
+    apiVersion: NotRequired[Literal["corral.dev/v1alpha1"]]
+    """The version of this language."""
+    kind: NotRequired[Literal["UnifiedJob"]]
+    """Always UnifiedJob."""
+    metadata: JobMetadata
+    """What the job is called."""
+    spec: JobSpec
+    """What it runs and how."""
+
+
+class Trial(TypedDict):
+    """The result of a dry run: the canonical document, whether it would start now, and the reasons if not."""
+
+    document: JobDocument
+    wouldStart: bool | None
+    """None: unknown, because no scheduler answers."""
+    reasons: ReasonsView | None
+    notes: list[str]
+    """Documents of the file that belong to other programs and were left out."""
+
+
+class Validation(TypedDict):
+    """Whether a document is valid and, if so, its canonical form."""
+
+    valid: bool
+    problems: list[ProblemView]
+    document: JobDocument | None
+    notes: list[str]
+    """Documents of the file that belong to other programs and were left out."""
+
+
+class JobDetail(TypedDict):
+    """All data of one job except its events and logs; `placement` has the first 2,000 tasks."""
+
+    id: str
+    name: str
+    user: str
+    queue: str
+    priority: int
+    jobType: str
+    state: Literal["waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped"]
+    createdAt: str
+    startedAt: str | None
+    endedAt: str | None
+    tasks: TaskCounts
+    devices: int | float
+    """Devices that the job holds when all tasks of its requested size run; fractions of devices count as fractions."""
+    retries: int
+    """Retries of the job and of single tasks together."""
+    taskRetries: int
+    """Retries of single tasks only."""
+    exit: ExitView | None
+    waiting: WaitingView | None
+    tags: list[str]
+    devicesHeld: int | float
+    """Devices that its tasks hold now: fewer while an elastic job is below its size, or when some tasks are over."""
+    array: ArrayView | None
+    """Set only in a list with one entry per array."""
+    document: JobDocument
+    """The present document: `replicaSpec` has the requested replicas and the scheduler's `targetReplicas`."""
+    status: JobStatus
+    attempt: int
+    roles: list[RoleView]
+    placement: list[PlacementRecord]
+    reasons: ReasonsView | None
+    links: dict[str, str]
+    retriesLeft: int | None
+    """None: no limit."""
+    dependsOn: list[str]
+    notes: list[str]
+    """
+    Notes on its placement: unmet preferences, and whether device fractions are enforced.
+
+    After a submission also the documents of the file that were left out.
+    """
+    suspended: bool
+    checkpointedAt: str | None
+    """When the current attempt last reported a checkpoint."""
+    waitedSeconds: float
+    """Seconds of all finished waits for placement, other jobs and next attempts, without running and suspended time."""
+    waitingSince: str | None
+    """When the present wait began."""
+    receipts: list[ReceiptView]
+    """Its ten latest preemptions."""
+    allowed: list[str]
+    """
+    The caller's permissions on it, whatever its state.
+
+    Possible values are `stop`, `restart`, `suspend`, `resume`, `scale`, `delete`, `tag`, `exec`, `logs`, `environment`
+    and, for managers of its queue, `order`.
+    """

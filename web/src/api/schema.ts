@@ -1,0 +1,2430 @@
+/** Generated from docs/schema/openapi.json; `make docs` writes it anew. */
+
+export type paths = Record<string, never>;
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /**
+         * AccountUse
+         * @description An account's use of its quotas.
+         */
+        AccountUse: {
+            /** @description Waiting and running tasks. */
+            tasks: components["schemas"]["Amount"];
+            /** @description Bytes of uploaded code that are stored. */
+            codeBytes: components["schemas"]["Amount"];
+            /** @description Submissions in the hour that began with the first of them. */
+            submissions: components["schemas"]["Amount"];
+            /** @description Bytes kept of each stream of a task's log, the newest; 0 is no limit. */
+            logBytesOfStream: number;
+            /** @description Bytes that a task may have in its working folder, or a pod in all that it writes to its node; 0 is no limit. */
+            folderBytesOfTask: number;
+            /** @description The account's folder on storages with one folder per user. */
+            folder: string;
+        };
+        /**
+         * Amount
+         * @description An amount in use and its limit; a limit of 0 is none.
+         */
+        Amount: {
+            used: number;
+            limit: number;
+        };
+        /**
+         * Amounts
+         * @description CPU (thousandths), memory (bytes) and whole devices; slices are not counted in addition.
+         */
+        Amounts: {
+            cpuMillis: number;
+            memoryBytes: number;
+            devices: number;
+        };
+        /**
+         * Applied
+         * @description The result of applying a file of documents; in a dry run, the result that it would have.
+         */
+        Applied: {
+            documents: components["schemas"]["AppliedDocument"][];
+            dryRun: boolean;
+            /** @description The guarantees that were broken because the caller asked for `preempt`. */
+            findings: components["schemas"]["GuaranteeFinding"][];
+        };
+        /**
+         * AppliedDocument
+         * @description The result for one document of a file; `action` is `created`, `changed`, `unchanged` or `deleted`.
+         */
+        AppliedDocument: {
+            kind: string;
+            name: string;
+            /** @description The current revision afterwards; in a dry run the one before. */
+            revision: number;
+            action: string;
+            diff: string;
+        };
+        /**
+         * ArrayView
+         * @description The array that a list entry stands for: its name, the tag of its jobs, and job counts by state.
+         */
+        ArrayView: {
+            name: string;
+            tag: string;
+            states: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * AttemptRecord
+         * @description One run of one task, in any attempt of the job.
+         */
+        AttemptRecord: {
+            id: string;
+            jobAttempt: number;
+            role: string;
+            index: number;
+            attempt: number;
+            node: string;
+            devices: number[];
+            host: string;
+            ports: {
+                [key: string]: number[];
+            };
+            startedAt: string | null;
+            endedAt: string | null;
+            exit: components["schemas"]["ExitView"] | null;
+        };
+        /**
+         * AuditRecord
+         * @description One authorization decision about a call that changes something, or that was refused.
+         */
+        AuditRecord: {
+            seq: number;
+            at: string;
+            actor: string;
+            action: string;
+            resource: string;
+            rule: string;
+            allowed: boolean;
+            detail: Record<string, never>;
+        };
+        /**
+         * Batch
+         * @description The effect of an account list, which is applied wholly or not at all.
+         */
+        Batch: {
+            lines: components["schemas"]["BatchLine"][];
+            /** @description Whether it was stored; never in a dry run. */
+            applied: boolean;
+        };
+        /**
+         * BatchLine
+         * @description The effect of one line of an account list.
+         */
+        BatchLine: {
+            line: number;
+            name: string;
+            /** @enum {string} */
+            action: "create" | "change" | "unchanged" | "refused";
+            /** @description In words, such as `role: user to admin`. */
+            changes: string[];
+            /** @description Why it is refused. */
+            message: string;
+            /** @description The token of a new account's one-time sign-in link, if links were requested. */
+            link: string;
+        };
+        /**
+         * CellDevice
+         * @description One device of a cell; `state` is `free`, `used`, `leaving`, `unhealthy` or `closed` (its node takes no tasks).
+         */
+        CellDevice: {
+            index: number;
+            id: string;
+            kind: string;
+            model: string;
+            /** @enum {string} */
+            state: "free" | "used" | "leaving" | "unhealthy" | "closed";
+            /** @description Why it is unhealthy or closed. */
+            reason: string;
+            /** @description The queue that its cell is bound to now. */
+            owner: string;
+            pinned: boolean;
+            uses: components["schemas"]["DeviceUse"][];
+        };
+        /**
+         * CellShare
+         * @description The cells of one type that a queue owns on an engine, as counts of cells.
+         *
+         *     `owned` = `bound` + `free` + `lent` + `missing`. Bound cells hold its jobs (or are pinned). Free ones could be bound
+         *     at once, and lent ones after their guests left. Missing ones could not even then (bad or absent hardware).
+         */
+        CellShare: {
+            engine: string;
+            level: string;
+            /** @description "" if its devices are of several models. */
+            model: string;
+            /** @description Devices per cell; a slice is a fraction of a device. */
+            devices: number;
+            owned: number;
+            bound: number;
+            free: number;
+            lent: number;
+            missing: number;
+        };
+        /**
+         * CellState
+         * @description One cell with its device counts, owners and users, and the cells in it to the requested depth.
+         */
+        CellState: {
+            /** @description Its id for the parameter `under`: `ENGINE|LEVEL:NAME`; "" for the whole cluster. */
+            id: string;
+            level: string;
+            name: string;
+            devices: number;
+            /** @description Devices that can be allocated now. */
+            free: number;
+            used: number;
+            /** @description Devices whose tasks were told to end. */
+            leaving: number;
+            /** @description Devices used by guests. */
+            guests: number;
+            unhealthy: number;
+            /** @description Devices of nodes that take no new tasks. */
+            closed: number;
+            /** @description By queue, the number of its devices bound to that queue. */
+            owners: {
+                [key: string]: number;
+            };
+            /** @description The queue that the whole cell is bound to. */
+            owner: string;
+            pinned: boolean;
+            /** @description Whether its type is owned by some queue and no bound cell overlaps it, so that it could be bound. */
+            whole: boolean;
+            /** @description By queue, the number of its devices in use; tasks with a fraction of a device count that fraction. */
+            queues: {
+                [key: string]: number;
+            };
+            /**
+             * @description Of a node or an engine: `cordoned`, `not-ready` or `unknown`; "" if it is healthy.
+             * @enum {string}
+             */
+            state: "" | "cordoned" | "not-ready" | "unknown";
+            reason: string;
+            /** @description The number of cells or devices directly in it; `cells` and `holds` may have fewer: query with `under`. */
+            inside: number;
+            cells: components["schemas"]["CellState"][];
+            holds: components["schemas"]["CellDevice"][];
+        };
+        /**
+         * CellTree
+         * @description A part of the cell tree; pass `next` as `after` for more children of the requested cell.
+         */
+        CellTree: {
+            at: string;
+            cell: components["schemas"]["CellState"];
+            next: string | null;
+        };
+        /**
+         * CellView
+         * @description One cell of the cluster's tree: its level (root, engine, rack, node, numa, …), its name and its content.
+         */
+        CellView: {
+            level: string;
+            name: string;
+            devices: number;
+            free: number;
+            ready: boolean;
+            cells: components["schemas"]["CellView"][];
+            /** @description The devices directly in it. */
+            holds: components["schemas"]["DeviceView"][];
+        };
+        /**
+         * ChangeView
+         * @description One change that would start the job now, checked with the scheduler itself.
+         */
+        ChangeView: {
+            /** @description The field of the job file, or of a queue (`Queue/NAME: limit.devices`). */
+            path: string;
+            from: string | number;
+            to: string | number;
+            message: string;
+        };
+        /**
+         * CheckpointBody
+         * @description A checkpoint: the task attempt that saved it, and its age in seconds (at most a day).
+         */
+        CheckpointBody: {
+            attempt: string;
+            /** @default 0 */
+            ageSeconds?: number;
+        };
+        /**
+         * CordonBody
+         * @description The reason for a cordon.
+         */
+        CordonBody: {
+            /** @default  */
+            why?: string;
+        };
+        /**
+         * CordonView
+         * @description A cordon in the API: its author, reason and start; `drain` is "", `now` or `after-jobs`.
+         */
+        CordonView: {
+            by: string;
+            why: string;
+            at: string;
+            /** @enum {string} */
+            drain: "" | "now" | "after-jobs";
+            graceSeconds: number | null;
+        };
+        /**
+         * DeviceUse
+         * @description One task on a device; `share` is its fraction of the device's computing power in percent, 100 for the whole.
+         */
+        DeviceUse: {
+            job: string;
+            name: string;
+            user: string;
+            queue: string;
+            role: string;
+            index: number;
+            priority: number;
+            /**
+             * @description `guaranteed` in a cell of its queue, `guest` outside; "" on an engine without owned cells.
+             * @enum {string}
+             */
+            standing: "guaranteed" | "guest" | "";
+            /** @description Whether it was told to end. */
+            leaving: boolean;
+            share: number;
+        };
+        /**
+         * DeviceView
+         * @description One accelerator of a node, and the tasks that hold it.
+         */
+        DeviceView: {
+            index: number;
+            id: string;
+            kind: string;
+            model: string;
+            memoryBytes: number;
+            healthy: boolean;
+            healthReason: string;
+            described: boolean;
+            cells: {
+                [key: string]: string;
+            };
+            node: string;
+            /** @description The index of the device that it is a slice of; -1 is none. */
+            parent: number;
+            /** @description Whether it is healthy and can be allocated whole: no fraction, slice or parent of it is in use. */
+            free: boolean;
+            job: components["schemas"]["Holding"] | null;
+            /** @description The other tasks that hold fractions of it. */
+            others: components["schemas"]["Holding"][];
+        };
+        /**
+         * DocumentDiff
+         * @description The unified diff of two revisions; "" if they are equal.
+         */
+        DocumentDiff: {
+            kind: string;
+            name: string;
+            /** @description The earlier revision; 0 for none. */
+            before: number;
+            /** @description The later revision; 0 for one that is not stored. */
+            after: number;
+            diff: string;
+        };
+        /**
+         * DocumentSummary
+         * @description One revision of a document, as lists and histories show it.
+         */
+        DocumentSummary: {
+            kind: string;
+            name: string;
+            revision: number;
+            at: string;
+            actor: string;
+            note: string;
+            deleted: boolean;
+        };
+        /**
+         * DocumentView
+         * @description One revision with the document itself; `text` is the same document as YAML.
+         */
+        DocumentView: {
+            kind: string;
+            name: string;
+            revision: number;
+            at: string;
+            actor: string;
+            note: string;
+            deleted: boolean;
+            document: Record<string, never>;
+            text: string;
+        };
+        /**
+         * DrainBody
+         * @description The options of a drain: `afterJobs` waits for the node's jobs to end by themselves.
+         */
+        DrainBody: {
+            /** @default  */
+            why?: string;
+            /** @default null */
+            graceSeconds?: number | null;
+            /** @default false */
+            afterJobs?: boolean;
+        };
+        /**
+         * EditView
+         * @description The result of an edit of a waiting job; `changes` is empty if the job had these values already.
+         */
+        EditView: {
+            id: string;
+            name: string;
+            changes: components["schemas"]["EditedField"][];
+            /** @description Whether this was a dry run, which stores nothing. */
+            dryRun: boolean;
+        };
+        /**
+         * EditedField
+         * @description One field that an edit changes, with both values as people write them.
+         */
+        EditedField: {
+            /** @description `priority`, `maxDuration` or `queue`. */
+            field: string;
+            before: string;
+            after: string;
+        };
+        /**
+         * ErrorShape
+         * @description The body of every refusal.
+         */
+        ErrorShape: {
+            /** @description A stable error code in kebab case, for programs. */
+            code: string;
+            /** @description One sentence for people, which says how to proceed. */
+            message: string;
+        };
+        /**
+         * EstimateView
+         * @description When a waiting job is likely to start: the time (`at`), its certainty (`basis`) and its grounds (`message`).
+         */
+        EstimateView: {
+            basis: string;
+            message: string;
+            at: string | null;
+            /** @description Seconds from now. */
+            seconds: number | null;
+            /** @description The last jobs that must end first, or those that have no known end; at most five. */
+            after: components["schemas"]["JobSummary"][];
+        };
+        /**
+         * EventRecord
+         * @description One event of a job; `seq` follows commit order, so a stream resumed after a `seq` skips nothing.
+         */
+        EventRecord: {
+            seq: number;
+            job: string;
+            at: string;
+            kind: string;
+            actor: string;
+            message: string;
+            role: string;
+            index: number;
+            attempt: string;
+            data: Record<string, never>;
+        };
+        /**
+         * ExitView
+         * @description How an attempt ended (`corral.model.outcome.Completion`).
+         */
+        ExitView: {
+            code: number;
+            phrase: string;
+            class: string;
+            message: string;
+        };
+        /**
+         * Explanation
+         * @description Why a job is in its state, as one sentence and in parts.
+         */
+        Explanation: {
+            job: string;
+            state: string;
+            message: string;
+            reasons: components["schemas"]["ReasonsView"] | null;
+            ahead: components["schemas"]["JobSummary"][];
+            estimate: components["schemas"]["EstimateView"] | null;
+            /** @description The smallest changes that would start it now, at most three, the smallest first. */
+            changes: components["schemas"]["ChangeView"][];
+            /** @description Its preemptions from which it has not come back yet. */
+            receipts: components["schemas"]["ReceiptView"][];
+        };
+        /**
+         * FileView
+         * @description One entry of a storage's folder.
+         */
+        FileView: {
+            name: string;
+            /**
+             * @description A link is never followed.
+             * @enum {string}
+             */
+            kind: "folder" | "file" | "link" | "other";
+            size: number;
+            changedAt: string;
+        };
+        /**
+         * GrantWords
+         * @description Queues and storages to grant or to revoke; `*` means all.
+         */
+        GrantWords: {
+            /** @default [] */
+            queues?: string[];
+            /**
+             * @description Queues that the members manage.
+             * @default []
+             */
+            manages?: string[];
+            /** @default [] */
+            storages?: string[];
+        };
+        /**
+         * GroupChangeWords
+         * @description A change of a group, applied as a whole or not at all.
+         */
+        GroupChangeWords: {
+            /**
+             * @default {
+             *       "queues": [],
+             *       "manages": [],
+             *       "storages": []
+             *     }
+             */
+            grant?: components["schemas"]["GrantWords"];
+            /**
+             * @default {
+             *       "queues": [],
+             *       "manages": [],
+             *       "storages": []
+             *     }
+             */
+            revoke?: components["schemas"]["GrantWords"];
+            /**
+             * @description Accounts to add as members.
+             * @default []
+             */
+            add?: string[];
+            /** @default [] */
+            remove?: string[];
+            /** @default null */
+            description?: string | null;
+            /**
+             * @description The group's name at the sign-in provider.
+             * @default null
+             */
+            externalName?: string | null;
+            /**
+             * @description Whether its members are administrators.
+             * @default null
+             */
+            admin?: boolean | null;
+            /**
+             * @description The highest priority of its members' jobs; "" removes the bound.
+             * @default null
+             */
+            maxPriority?: number | "" | null;
+        };
+        /**
+         * GroupView
+         * @description One group, its members and its grants; `*` is all.
+         */
+        GroupView: {
+            name: string;
+            description: string;
+            externalName: string;
+            queues: string[];
+            /** @description The queues that its members manage. */
+            manages: string[];
+            storages: string[];
+            /** @description Whether its members are administrators. */
+            admin: boolean;
+            /** @description The first thousand, by name. */
+            members: string[];
+            memberCount: number;
+            /** @description The highest priority of its members' jobs; null sets no bound. */
+            maxPriority: number | null;
+        };
+        /**
+         * GuaranteeFinding
+         * @description A guarantee that a change would break: `queue` needs `needed` cells of `level`, and `available` exist.
+         */
+        GuaranteeFinding: {
+            message: string;
+            queue: string;
+            level: string;
+            model: string;
+            needed: number;
+            available: number;
+            /** @description Whether the change is possible by preempting the jobs that stand in its way. */
+            preemptible: boolean;
+        };
+        /**
+         * Holding
+         * @description The task that holds a device or, with `share`, a fraction of it; null is the whole device.
+         */
+        Holding: {
+            id: string;
+            name: string;
+            user: string;
+            role: string;
+            index: number;
+            share: components["schemas"]["ShareView"] | null;
+        };
+        /**
+         * ImportGroup
+         * @description A group to create.
+         */
+        ImportGroup: {
+            name: string;
+            /** @default  */
+            description?: string;
+            /** @default  */
+            externalName?: string;
+            /** @default [] */
+            queues?: string[];
+            /** @default [] */
+            storages?: string[];
+            /** @default false */
+            admin?: boolean;
+            /** @default {} */
+            extension?: Record<string, never>;
+        };
+        /**
+         * ImportJob
+         * @description A job to submit as its user.
+         */
+        ImportJob: {
+            user: string;
+            name: string;
+            text: string;
+        };
+        /**
+         * ImportToken
+         * @description A token to import.
+         */
+        ImportToken: {
+            user: string;
+            token: string;
+        };
+        /**
+         * ImportUser
+         * @description An account to create.
+         */
+        ImportUser: {
+            name: string;
+            /** @default  */
+            email?: string;
+            /** @default false */
+            admin?: boolean;
+            /** @default [] */
+            groups?: string[];
+            /**
+             * @description OpenPAI's stored password hash; it is accepted for one sign-in, then the password is hashed anew.
+             * @default
+             */
+            passwordHash?: string;
+            /** @default {} */
+            extension?: Record<string, never>;
+        };
+        /**
+         * Imported
+         * @description The result for one imported object.
+         */
+        Imported: {
+            kind: string;
+            name: string;
+            /** @enum {unknown} */
+            result: "changed" | "created" | "kept" | "left" | "refused" | "unchanged";
+            message: string;
+        };
+        /**
+         * ImportedPage
+         * @description The results of one call, in the order of its objects.
+         */
+        ImportedPage: {
+            items: components["schemas"]["Imported"][];
+        };
+        /** @description Jobs that this job keeps away from, and that keep away from it. */
+        JobAntiAffinity: {
+            /** @description Jobs that carry one of these tags. */
+            tags?: string[];
+            /**
+             * @description No cell of this level is shared with them.
+             * @default node
+             */
+            level?: string;
+        };
+        /** @description One document run many times, each with its own index. */
+        JobArray: {
+            /**
+             * @description How many jobs, with indexes from 0; 0 is no array.
+             * @default 0
+             */
+            size?: number;
+            /**
+             * @description How many may run at once; 0 is no limit.
+             * @default 0
+             */
+            maxParallel?: number;
+        };
+        /** @description Whether replicas wait at the start until all have an address. */
+        JobBarrier: {
+            /**
+             * @description Commands start only when every replica has an address.
+             * @default false
+             */
+            enabled?: boolean;
+            /**
+             * @description After so long the attempt fails as transient.
+             * @default 600
+             */
+            timeoutSeconds?: number;
+        };
+        /** @description How a replica is asked to end, and how Corral sees that it has saved its work. */
+        JobCheckpoint: {
+            /**
+             * @description The signal that asks for a checkpoint, such as SIGUSR1; "" sends only SIGTERM.
+             * @default
+             */
+            signal?: string;
+            /**
+             * @description Seconds between being asked to end and being killed; -1: as the server's setting `grace_seconds` says (30 unless it was changed).
+             * @default -1
+             */
+            graceSeconds?: number;
+            /**
+             * @description A file or folder that changes with every checkpoint (within the working directory unless absolute): work saved is not lost when the job yields, and who loses least yields first. "" is none.
+             * @default
+             */
+            path?: string;
+        };
+        /** @description The program's files, unpacked before the command starts. */
+        JobCode: {
+            /**
+             * @description A folder on the submitting machine, or a blob; "" is none.
+             * @default
+             */
+            uri?: string;
+            /**
+             * @description Where it is unpacked; "" is the working directory.
+             * @default
+             */
+            target?: string;
+        };
+        /** @description How many ended replicas of a role end the whole job. */
+        JobCompletion: {
+            /**
+             * @description So many failed replicas fail the job; below 1 none do.
+             * @default 1
+             */
+            minFailed?: number;
+            /**
+             * @description So many succeeded replicas end the job as succeeded; below 1 all must.
+             * @default -1
+             */
+            minSucceeded?: number;
+        };
+        /** @description Another job that must end first. */
+        JobDependency: {
+            /** @description The other job's name or id. */
+            job: string;
+            /**
+             * @description Start when it has succeeded, or when it has ended in any way.
+             * @default succeeded
+             * @enum {string}
+             */
+            condition?: "succeeded" | "ended";
+        };
+        /**
+         * JobDetail
+         * @description All data of one job except its events and logs; `placement` has the first 2,000 tasks.
+         */
+        JobDetail: {
+            id: string;
+            name: string;
+            user: string;
+            queue: string;
+            priority: number;
+            jobType: string;
+            /** @enum {string} */
+            state: "waiting" | "starting" | "running" | "stopping" | "succeeded" | "failed" | "stopped";
+            createdAt: string;
+            startedAt: string | null;
+            endedAt: string | null;
+            tasks: components["schemas"]["TaskCounts"];
+            /** @description Devices that the job holds when all tasks of its requested size run; fractions of devices count as fractions. */
+            devices: number;
+            /** @description Retries of the job and of single tasks together. */
+            retries: number;
+            /** @description Retries of single tasks only. */
+            taskRetries: number;
+            exit: components["schemas"]["ExitView"] | null;
+            waiting: components["schemas"]["WaitingView"] | null;
+            tags: string[];
+            /** @description Devices that its tasks hold now: fewer while an elastic job is below its size, or when some tasks are over. */
+            devicesHeld: number;
+            /** @description Set only in a list with one entry per array. */
+            array: components["schemas"]["ArrayView"] | null;
+            /** @description The present document: `replicaSpec` has the requested replicas and the scheduler's `targetReplicas`. */
+            document: components["schemas"]["JobDocument"];
+            status: components["schemas"]["JobStatus"];
+            attempt: number;
+            roles: components["schemas"]["RoleView"][];
+            placement: components["schemas"]["PlacementRecord"][];
+            reasons: components["schemas"]["ReasonsView"] | null;
+            links: {
+                [key: string]: string;
+            };
+            /** @description None: no limit. */
+            retriesLeft: number | null;
+            dependsOn: string[];
+            /**
+             * @description Notes on its placement: unmet preferences, and whether device fractions are enforced.
+             *
+             *     After a submission also the documents of the file that were left out.
+             */
+            notes: string[];
+            suspended: boolean;
+            /** @description When the current attempt last reported a checkpoint. */
+            checkpointedAt: string | null;
+            /** @description Seconds of all finished waits for placement, other jobs and next attempts, without running and suspended time. */
+            waitedSeconds: number;
+            /** @description When the present wait began. */
+            waitingSince: string | null;
+            /** @description Its ten latest preemptions. */
+            receipts: components["schemas"]["ReceiptView"][];
+            /**
+             * @description The caller's permissions on it, whatever its state.
+             *
+             *     Possible values are `stop`, `restart`, `suspend`, `resume`, `scale`, `delete`, `tag`, `exec`, `logs`, `environment`
+             *     and, for managers of its queue, `order`.
+             */
+            allowed: string[];
+        };
+        /** @description The accelerators of one replica. */
+        JobDevices: {
+            /**
+             * @description How many devices one replica gets; all of them or none.
+             * @default 0
+             */
+            count?: number;
+            /**
+             * @description The kind of device, such as gpu or npu; "" is any.
+             * @default
+             */
+            kind?: string;
+            /**
+             * @description The model, such as A100 or described-a100; "" is any.
+             * @default
+             */
+            model?: string;
+            /** @description Named devices: indexes within the node or ids; each replica gets exactly these of its node. */
+            ids?: string[];
+            /**
+             * @description The same as bits, such as 0x33 for the devices 0, 1, 4 and 5; its bits and count agree; 0 is by count.
+             * @default
+             */
+            bitmap?: string;
+            /** @description A part of one device instead of whole ones. */
+            share?: components["schemas"]["JobShare"];
+        };
+        /** @description A job, complete and consistent: the document that is stored, scheduled and launched. */
+        JobDocument: {
+            /**
+             * @description The version of this language.
+             * @default corral.dev/v1alpha1
+             * @constant
+             */
+            apiVersion?: "corral.dev/v1alpha1";
+            /**
+             * @description Always UnifiedJob.
+             * @default UnifiedJob
+             * @constant
+             */
+            kind?: "UnifiedJob";
+            /** @description What the job is called. */
+            metadata: components["schemas"]["JobMetadata"];
+            /** @description What it runs and how. */
+            spec: components["schemas"]["JobSpec"];
+        };
+        /**
+         * JobEdit
+         * @description New values for a waiting job; a field without a value stays as it is.
+         */
+        JobEdit: {
+            /**
+             * @description A priority class (crit, prod, test, oppo) or a number.
+             * @default null
+             */
+            priority?: string | number | null;
+            /**
+             * @description A duration such as 90m or 2h, or seconds; 0 is no limit.
+             * @default null
+             */
+            maxDuration?: string | number | null;
+            /** @default null */
+            queue?: string | null;
+        };
+        /** @description A requirement on a node's label; a node must meet all of them. */
+        JobExpression: {
+            /** @description The label. */
+            key: string;
+            /**
+             * @description As in Kubernetes; Gt and Lt compare whole numbers.
+             * @default In
+             * @enum {string}
+             */
+            operator?: "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt";
+            /** @description One of them (In), none of them (NotIn), or the one bound. */
+            values?: string[];
+        };
+        /**
+         * JobFile
+         * @description The file that a job was submitted with; secrets are replaced by `******`.
+         */
+        JobFile: {
+            job: string;
+            text: string;
+            /** @description The parameters given beside the file. */
+            parameters: {
+                [key: string]: string;
+            };
+            /** @description The digest of the code that was uploaded with it. */
+            code: string;
+            /** @description The number of placeholders with a stored secret; the owner can submit the file again with `from`. */
+            secrets: number;
+        };
+        /** @description Data fetched before the command starts. */
+        JobInput: {
+            /** @description Where the data is, such as file:///data/digits. */
+            uri: string;
+            /** @description Where the replica finds it. */
+            path: string;
+        };
+        /** @description Options that only the Kubernetes engine reads. */
+        JobKubernetes: {
+            /** @description A pod template the role's pods are made from; Corral's own fields win. */
+            podTemplate?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description So long after a pod was told to end it is given up if it has not, though it may still run; -1: never.
+             * @default -1
+             */
+            forceAfterSeconds?: number;
+        };
+        /** @description Name, labels and annotations of a job. */
+        JobMetadata: {
+            /** @description The job's name: a DNS label of at most 63 characters. */
+            name: string;
+            /** @description Short labels that lists can be filtered by. */
+            labels?: {
+                [key: string]: string;
+            };
+            /** @description Free text that tools keep with the job. */
+            annotations?: {
+                [key: string]: string;
+            };
+        };
+        /** @description Requirements on the network between the replicas. */
+        JobNetwork: {
+            /**
+             * @description Remote direct memory access.
+             * @default none
+             * @enum {string}
+             */
+            rdma?: "none" | "preferred" | "required";
+        };
+        /** @description Which nodes the tasks may be on. */
+        JobNodeRules: {
+            /** @description Only these nodes, with or without the engine's name. */
+            include?: string[];
+            /** @description None of these nodes. */
+            exclude?: string[];
+            /** @description What their labels have to be, besides nodeSelector. */
+            expressions?: components["schemas"]["JobExpression"][];
+            /** @description The taints that the tasks do not mind. */
+            tolerations?: components["schemas"]["JobToleration"][];
+        };
+        /** @description Data kept after the command has ended. */
+        JobOutput: {
+            /** @description Where the replica leaves it. */
+            path: string;
+            /** @description Where it is kept, such as file:///data/models. */
+            uri: string;
+        };
+        /** @description Free ports of the node that Corral picks and tells to the replica and its peers. */
+        JobPort: {
+            /** @description What the ports are called. */
+            name: string;
+            /**
+             * @description How many.
+             * @default 1
+             */
+            count?: number;
+            /**
+             * @description The number that they begin at; 0: whichever are free. A taken one is waited for.
+             * @default 0
+             */
+            start?: number;
+        };
+        /** @description The number of tasks of the counted role, and the bounds within which the scheduler may choose it. */
+        JobReplicaSpec: {
+            /**
+             * @description The role that is counted; the first one if unsaid.
+             * @default
+             */
+            role?: string;
+            /**
+             * @description The number asked for; `corral scale` sets it.
+             * @default 1
+             */
+            replicas?: number;
+            /**
+             * @description The fewest it can run with; replicas if unsaid.
+             * @default 1
+             */
+            minReplicas?: number;
+            /**
+             * @description The most it can use; replicas if unsaid.
+             * @default 1
+             */
+            maxReplicas?: number;
+            /** @description Replicas by node id; only the scheduler writes it. */
+            targetReplicas?: {
+                [key: string]: number;
+            };
+        };
+        /** @description The resources of one replica. */
+        JobResources: {
+            /**
+             * @description Processors: "2", "0.5" or "500m"; "0" reserves and limits nothing.
+             * @default 1
+             */
+            cpu?: string;
+            /**
+             * @description Memory: "512Mi" or "2Gi"; "0" reserves and limits nothing.
+             * @default 0
+             */
+            memory?: string;
+            /**
+             * @description Disk space: "20Gi"; "0" reserves nothing.
+             * @default 0
+             */
+            disk?: string;
+            /** @description Any other resource that nodes count, by its name, such as {licences: 2}. */
+            other?: {
+                [key: string]: number;
+            };
+            devices?: components["schemas"]["JobDevices"];
+        };
+        /** @description When a failed or ended attempt is retried (FrameworkController's rules). */
+        JobRetryPolicy: {
+            /**
+             * @description Transient failures are retried without being counted, permanent ones never.
+             * @default true
+             */
+            fancy?: boolean;
+            /**
+             * @description Counted retries after failures; -1 without end, -2 even after success.
+             * @default 0
+             */
+            maxRetries?: number;
+        };
+        /** @description A role in the canonical form: equal tasks, numbered from 0. */
+        JobRole: {
+            /** @description The role's name, unique in the job. */
+            name: string;
+            /**
+             * @description How many tasks; left out for the one role that replicaSpec counts.
+             * @default 0
+             */
+            replicas?: number;
+            /**
+             * @description The container image; "" is the engine's default or none.
+             * @default
+             */
+            image?: string;
+            /** @description Names of the secrets that open the image's registry. */
+            imagePullSecrets?: string[];
+            /** @description What each task gets of its node. */
+            resources?: components["schemas"]["JobResources"];
+            /**
+             * @description Processes the launcher starts per task; 0 is one per device, at least one.
+             * @default 0
+             */
+            processesPerReplica?: number;
+            /** @description What one process runs: the program and its arguments. */
+            command?: string[];
+            /**
+             * @description The folder the command starts in; "" is where the code was unpacked.
+             * @default
+             */
+            workingDir?: string;
+            /** @description Environment variables. */
+            env?: {
+                [key: string]: string;
+            };
+            /** @description Stored secrets given to each task. */
+            secrets?: components["schemas"]["JobSecret"][];
+            /** @description Free ports each task is given. */
+            ports?: components["schemas"]["JobPort"][];
+            /**
+             * @description Shared memory, such as "1Gi"; "" is the engine's default.
+             * @default
+             */
+            shm?: string;
+            /** @description Narrower closeness for this role alone, besides the job's. */
+            topology?: components["schemas"]["JobTopology"];
+            /** @description How many ended tasks of this role end the job. */
+            completion?: components["schemas"]["JobCompletion"];
+            /** @description When one ended task is tried again. */
+            retryPolicy?: components["schemas"]["JobRetryPolicy"];
+            /**
+             * @description An attempt of a task that has run so long is ended as failed (-1004), and retryPolicy decides; 0 is no limit.
+             * @default 0
+             */
+            maxTaskSeconds?: number;
+            /** @description Labels that each task's node must have. */
+            nodeSelector?: {
+                [key: string]: string;
+            };
+            /** @description Which nodes its tasks may be on, besides the job's own rules. */
+            nodes?: components["schemas"]["JobNodeRules"];
+            /**
+             * @description The pinned cell that its tasks have to be in; "" is the job's.
+             * @default
+             */
+            pinnedCell?: string;
+            /**
+             * @description Under the preset hived: roles of one name are one affinity group, placed together apart from the others.
+             * @default
+             */
+            affinityGroup?: string;
+            /** @description What only the Kubernetes engine reads. */
+            kubernetes?: components["schemas"]["JobKubernetes"];
+        };
+        /** @description A stored secret given to each replica as a variable or a file, never in arguments. */
+        JobSecret: {
+            /** @description The secret's name in Corral's store. */
+            name: string;
+            /**
+             * @description The variable that holds it.
+             * @default
+             */
+            env?: string;
+            /**
+             * @description The file that holds it, below the secrets folder.
+             * @default
+             */
+            file?: string;
+        };
+        /** @description A share of one device; an unset share of computing power or memory equals the other one. */
+        JobShare: {
+            /**
+             * @description Of its computing power; 0 is unsaid.
+             * @default 0
+             */
+            computePercent?: number;
+            /**
+             * @description Of its memory; 0 is unsaid.
+             * @default 0
+             */
+            memoryPercent?: number;
+            /**
+             * @description Its memory as an amount instead, such as 10Gi; "" is unsaid.
+             * @default
+             */
+            memory?: string;
+            /**
+             * @description pack: on devices that others have parts of already, so that the rest stay whole; spread: on the emptiest.
+             * @default pack
+             * @enum {string}
+             */
+            policy?: "pack" | "spread";
+        };
+        /** @description With whom the job shares its nodes. */
+        JobSharing: {
+            /**
+             * @description Its nodes are shared with no other job.
+             * @default false
+             */
+            exclusive?: boolean;
+            /**
+             * @description No two of its tasks are on one node (FrameworkLauncher's antiaffinityAllocation).
+             * @default false
+             */
+            oneTaskPerNode?: boolean;
+            /** @description Jobs to keep away from. */
+            antiAffinity?: components["schemas"]["JobAntiAffinity"];
+        };
+        /** @description The spec of a job: its roles, framework, scheduling and options. */
+        JobSpec: {
+            /**
+             * @description The framework that starts it: pytorch, tensorflow, jax, mpi, horovod, cntk, shell, notebook, external, or a plug-in's.
+             * @default shell
+             */
+            jobType?: string;
+            /**
+             * @description The queue (virtual cluster) whose share it uses.
+             * @default default
+             */
+            queue?: string;
+            /**
+             * @description crit (120), prod (100), test (10), oppo (-1), or any integer; "" is test.
+             * @default
+             */
+            priority?: string;
+            /**
+             * @description Whether others may have it yield under their queues' rules; in cells that others own it always may.
+             * @default true
+             */
+            preemptible?: boolean;
+            /**
+             * @description The pinned cell that all of it has to be in, one of its virtual cluster's; "" is any place.
+             * @default
+             */
+            pinnedCell?: string;
+            /**
+             * @description Under the preset hived: whether it runs on as a guest, instead of being ended, when a job of higher priority of the same virtual cluster takes its cells.
+             * @default false
+             */
+            lazyPreemption?: boolean;
+            /** @description How close together the whole job is, all roles counted together. */
+            topology?: components["schemas"]["JobTopology"];
+            /**
+             * @description Whether its tasks get their places all at once; without, each starts as soon as there is one for it.
+             * @default true
+             */
+            gang?: boolean;
+            /** @description The roles, in order. */
+            roles: components["schemas"]["JobRole"][];
+            /** @description How many tasks the counted role has. */
+            replicaSpec?: components["schemas"]["JobReplicaSpec"];
+            /**
+             * @description After running so long the job is ended as failed; 0 is no limit.
+             * @default 0
+             */
+            maxDurationSeconds?: number;
+            /**
+             * @description So long after it was submitted the job should be over: under the order deadline who is most pressed goes first; 0 is no matter.
+             * @default 0
+             */
+            deadlineSeconds?: number;
+            /** @description The program's files. */
+            code?: components["schemas"]["JobCode"];
+            /** @description Data fetched before the start. */
+            inputs?: components["schemas"]["JobInput"][];
+            /** @description Data kept after the end. */
+            outputs?: components["schemas"]["JobOutput"][];
+            /** @description Storages that the tasks have, each at a path of its own. */
+            storages?: components["schemas"]["JobStorageUse"][];
+            /** @description Which nodes the job may be on. */
+            nodes?: components["schemas"]["JobNodeRules"];
+            sharing?: components["schemas"]["JobSharing"];
+            /** @description What is needed of the network. */
+            network?: components["schemas"]["JobNetwork"];
+            /** @description When the whole job is tried again. */
+            retryPolicy?: components["schemas"]["JobRetryPolicy"];
+            /** @description How tasks are asked to end. */
+            checkpoint?: components["schemas"]["JobCheckpoint"];
+            /**
+             * @description When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets it run on; auto moves it off a lost node and keeps it on an unhealthy device.
+             * @default auto
+             * @enum {string}
+             */
+            badHardware?: "auto" | "replace" | "keep";
+            /**
+             * @description By whose table exit codes are read: which failures pass by themselves, and which come again.
+             * @default openpai
+             * @enum {string}
+             */
+            exitTable?: "openpai" | "frameworkcontroller" | "frameworklauncher";
+            /** @description Whether tasks wait for each other at the start. */
+            barrier?: components["schemas"]["JobBarrier"];
+            /** @description Words to find the job by. */
+            tags?: string[];
+            /** @description Values that `<% $parameters.NAME %>` stands for anywhere in the document. */
+            parameters?: {
+                [key: string]: string;
+            };
+            /** @description Jobs that must have ended before this one starts. */
+            dependsOn?: components["schemas"]["JobDependency"][];
+            /** @description Run this document many times. */
+            array?: components["schemas"]["JobArray"];
+        };
+        /**
+         * JobStatus
+         * @description The scheduler's result for a job: `placements` has task counts by role and node id, including ending tasks.
+         */
+        JobStatus: {
+            placements: {
+                [key: string]: {
+                    [key: string]: number;
+                };
+            };
+        };
+        /** @description A storage of a job, and the path at which its tasks find it. */
+        JobStorageUse: {
+            /** @description The Storage document; "" stands for every storage that is one of the user's defaults. */
+            name: string;
+            /**
+             * @description Where the tasks find it; "" is /mnt/NAME.
+             * @default
+             */
+            mountPath?: string;
+        };
+        /**
+         * JobSummary
+         * @description One entry of the job list.
+         */
+        JobSummary: {
+            id: string;
+            name: string;
+            user: string;
+            queue: string;
+            priority: number;
+            jobType: string;
+            /** @enum {string} */
+            state: "waiting" | "starting" | "running" | "stopping" | "succeeded" | "failed" | "stopped";
+            createdAt: string;
+            startedAt: string | null;
+            endedAt: string | null;
+            tasks: components["schemas"]["TaskCounts"];
+            /** @description Devices that the job holds when all tasks of its requested size run; fractions of devices count as fractions. */
+            devices: number;
+            /** @description Retries of the job and of single tasks together. */
+            retries: number;
+            /** @description Retries of single tasks only. */
+            taskRetries: number;
+            exit: components["schemas"]["ExitView"] | null;
+            waiting: components["schemas"]["WaitingView"] | null;
+            tags: string[];
+            /** @description Devices that its tasks hold now: fewer while an elastic job is below its size, or when some tasks are over. */
+            devicesHeld: number;
+            /** @description Set only in a list with one entry per array. */
+            array: components["schemas"]["ArrayView"] | null;
+        };
+        /** @description A taint of nodes that the tasks tolerate, as in Kubernetes. */
+        JobToleration: {
+            /**
+             * @description The taint's key; "" with Exists is any.
+             * @default
+             */
+            key?: string;
+            /**
+             * @description Whether the value matters.
+             * @default Equal
+             * @enum {string}
+             */
+            operator?: "Equal" | "Exists";
+            /**
+             * @description The taint's value.
+             * @default
+             */
+            value?: string;
+            /**
+             * @description The taint's effect; "" is any.
+             * @default
+             * @enum {string}
+             */
+            effect?: "" | "NoSchedule" | "NoExecute" | "PreferNoSchedule";
+            /**
+             * @description How long the tasks stay on a node with a NoExecute taint before they yield; -1: for ever.
+             * @default -1
+             */
+            tolerationSeconds?: number;
+        };
+        /** @description How close together, or how far apart, the replicas are placed. */
+        JobTopology: {
+            /**
+             * @description The level all must be inside, such as node or rack; "" is anywhere.
+             * @default
+             */
+            required?: string;
+            /**
+             * @description The level tried first; not being inside it is noted, not an error.
+             * @default
+             */
+            preferred?: string;
+            /** @description Groups of consecutive replicas. */
+            group?: components["schemas"]["JobTopologyGroup"];
+            /** @description Replicas of a role that are apart; a job's holds for each role. */
+            spread?: components["schemas"]["JobTopologySpread"];
+            /**
+             * @description All devices are of one model, whichever.
+             * @default false
+             */
+            sameModel?: boolean;
+        };
+        /** @description Groups of consecutive replicas that are placed closer together than the rest. */
+        JobTopologyGroup: {
+            /**
+             * @description Replicas in one group; 0 is no grouping.
+             * @default 0
+             */
+            size?: number;
+            /**
+             * @description The level that each group must be inside.
+             * @default
+             */
+            required?: string;
+        };
+        /** @description Replicas in different cells, so that the failure of one cell does not hit all. */
+        JobTopologySpread: {
+            /**
+             * @description The replicas go to different cells of this level; "" is anywhere.
+             * @default
+             */
+            level?: string;
+            /**
+             * @description No cell gets so many more than another that takes such replicas; 0: as even as can be.
+             * @default 0
+             */
+            maxSkew?: number;
+        };
+        /**
+         * LedgerLine
+         * @description Device-seconds lent to, or borrowed from, one other queue, and the devices lent or borrowed now.
+         */
+        LedgerLine: {
+            queue: string;
+            deviceSeconds: number;
+            devices: number;
+            since: string;
+        };
+        /**
+         * LedgerView
+         * @description Lending and borrowing of one queue, by the other queue.
+         */
+        LedgerView: {
+            queue: string;
+            at: string;
+            lentDeviceSeconds: number;
+            borrowedDeviceSeconds: number;
+            lent: components["schemas"]["LedgerLine"][];
+            borrowed: components["schemas"]["LedgerLine"][];
+        };
+        /**
+         * LineEntry
+         * @description One job of the waiting list. Its amounts are those it needs to begin, or all that it could still get.
+         */
+        LineEntry: {
+            /** @description Its position in the waiting list of all queues, from 1: the order in which the next cycle visits jobs. */
+            position: number;
+            job: string;
+            name: string;
+            user: string;
+            queue: string;
+            priority: number;
+            submittedAt: string;
+            tasks: number;
+            /** @description Fractions of devices count as fractions: 2.5. */
+            devices: number;
+            cpuMillis: number;
+            memoryBytes: number;
+            /** @description The requested device model; "" is any. */
+            model: string;
+            /** @description The level whose one cell must hold the whole gang; "" is none. */
+            level: string;
+            /** @description Whether it runs already and waits for more tasks. */
+            grows: boolean;
+            /** @description Whether other jobs were told to end for it; its place is reserved. */
+            yielding: boolean;
+            /** @description The binding constraint; None before the first cycle that looks at it. */
+            reason: components["schemas"]["ReasonView"] | null;
+            /** @description Whether it could run on the machines known now if they were empty. */
+            possible: boolean;
+        };
+        /**
+         * Login
+         * @description Credentials: either the TOKEN of a one-time link, or `user` and `password`.
+         */
+        Login: {
+            /** @default  */
+            link?: string;
+            /** @default  */
+            user?: string;
+            /** @default  */
+            password?: string;
+        };
+        /**
+         * LoginLink
+         * @description A one-time sign-in link; shown only once.
+         */
+        LoginLink: {
+            link: string;
+            expiresAt: string;
+        };
+        /**
+         * Me
+         * @description The caller.
+         */
+        Me: {
+            user: string;
+            role: string;
+            groups: string[];
+            /** @description The queues that the caller manages; `*` is all. */
+            manages: string[];
+        };
+        /**
+         * MismatchView
+         * @description One difference (`what`) between a machine's report and its configuration.
+         */
+        MismatchView: {
+            what: string;
+            configured: string;
+            reported: string;
+        };
+        /**
+         * NewGroup
+         * @description A group to create.
+         */
+        NewGroup: {
+            name: string;
+            /** @default  */
+            description?: string;
+            /**
+             * @default {
+             *       "queues": [],
+             *       "manages": [],
+             *       "storages": []
+             *     }
+             */
+            grant?: components["schemas"]["GrantWords"];
+            /**
+             * @description The highest priority of its members' jobs.
+             * @default null
+             */
+            maxPriority?: number | null;
+        };
+        /**
+         * NewToken
+         * @description A new token; `token` is shown only once.
+         */
+        NewToken: {
+            id: string;
+            name: string;
+            kind: string;
+            user: string;
+            createdAt: string;
+            expiresAt: string | null;
+            lastUsedAt: string | null;
+            token: string;
+        };
+        /**
+         * NewUser
+         * @description An account to create; without a password, its user first signs in with a one-time link.
+         */
+        NewUser: {
+            name: string;
+            /** @default user */
+            role?: string;
+            /** @default [] */
+            groups?: string[];
+            /** @default null */
+            password?: string | null;
+            /** @default  */
+            email?: string;
+            /**
+             * @description The highest priority of the account's jobs; None leaves it to the account's groups.
+             * @default null
+             */
+            maxPriority?: number | null;
+        };
+        /**
+         * NodeJob
+         * @description A job with tasks on a node: the number of these tasks, and of the node's devices they hold.
+         */
+        NodeJob: {
+            id: string;
+            name: string;
+            user: string;
+            tasks: number;
+            /** @description Fractions of devices count as fractions: 2.5. */
+            devices: number;
+        };
+        /**
+         * NodeView
+         * @description One machine; `name` is ENGINE/NODE, `levels` the cells above it (rack and so on).
+         */
+        NodeView: {
+            name: string;
+            engine: string;
+            /** @description As reported by its engine; a cordoned node may be ready, yet takes no new tasks. */
+            ready: boolean;
+            reason: string;
+            cordon: components["schemas"]["CordonView"] | null;
+            levels: {
+                [key: string]: string;
+            };
+            labels: {
+                [key: string]: string;
+            };
+            total: components["schemas"]["Amounts"];
+            free: components["schemas"]["Amounts"];
+            devices: components["schemas"]["DeviceView"][];
+            links: number[][];
+            /** @description Differences between report and configuration; a node with any is not ready. */
+            mismatches: components["schemas"]["MismatchView"][];
+            tasks: number;
+            /** @description The jobs with tasks on it, by name; draining the node would move these. */
+            jobs: components["schemas"]["NodeJob"][];
+            seenAt: string;
+        };
+        /**
+         * OidcView
+         * @description Whether sign-in with OpenID Connect is enabled, and the label of its button.
+         */
+        OidcView: {
+            enabled: boolean;
+            label: string;
+        };
+        /**
+         * OpenPaiImport
+         * @description One part of an import, which may be spread over several calls.
+         */
+        OpenPaiImport: {
+            /** @default [] */
+            groups?: components["schemas"]["ImportGroup"][];
+            /** @default [] */
+            users?: components["schemas"]["ImportUser"][];
+            /** @default [] */
+            tokens?: components["schemas"]["ImportToken"][];
+            /** @default [] */
+            jobs?: components["schemas"]["ImportJob"][];
+            /**
+             * @description The secret with which the cluster signed its tokens.
+             * @default
+             */
+            jwtSecret?: string;
+            /**
+             * @description Whether the cluster's valid tokens were exported; then no other token is accepted.
+             * @default false
+             */
+            tokensListed?: boolean;
+            /**
+             * @description The OpenID provider where these users sign in.
+             * @default
+             */
+            issuer?: string;
+            /**
+             * @description In a dry run: users that do not exist yet but will when the import runs.
+             * @default []
+             */
+            comingUsers?: string[];
+        };
+        /**
+         * Page[AttemptRecord]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_AttemptRecord_: {
+            items: components["schemas"]["AttemptRecord"][];
+            next: string | null;
+        };
+        /**
+         * Page[AuditRecord]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_AuditRecord_: {
+            items: components["schemas"]["AuditRecord"][];
+            next: string | null;
+        };
+        /**
+         * Page[DeviceView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_DeviceView_: {
+            items: components["schemas"]["DeviceView"][];
+            next: string | null;
+        };
+        /**
+         * Page[DocumentSummary]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_DocumentSummary_: {
+            items: components["schemas"]["DocumentSummary"][];
+            next: string | null;
+        };
+        /**
+         * Page[EventRecord]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_EventRecord_: {
+            items: components["schemas"]["EventRecord"][];
+            next: string | null;
+        };
+        /**
+         * Page[FileView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_FileView_: {
+            items: components["schemas"]["FileView"][];
+            next: string | null;
+        };
+        /**
+         * Page[GroupView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_GroupView_: {
+            items: components["schemas"]["GroupView"][];
+            next: string | null;
+        };
+        /**
+         * Page[JobSummary]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_JobSummary_: {
+            items: components["schemas"]["JobSummary"][];
+            next: string | null;
+        };
+        /**
+         * Page[NodeView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_NodeView_: {
+            items: components["schemas"]["NodeView"][];
+            next: string | null;
+        };
+        /**
+         * Page[PlacementRecord]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_PlacementRecord_: {
+            items: components["schemas"]["PlacementRecord"][];
+            next: string | null;
+        };
+        /**
+         * Page[QueueView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_QueueView_: {
+            items: components["schemas"]["QueueView"][];
+            next: string | null;
+        };
+        /**
+         * Page[ReceiptView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_ReceiptView_: {
+            items: components["schemas"]["ReceiptView"][];
+            next: string | null;
+        };
+        /**
+         * Page[SecretView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_SecretView_: {
+            items: components["schemas"]["SecretView"][];
+            next: string | null;
+        };
+        /**
+         * Page[StorageView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_StorageView_: {
+            items: components["schemas"]["StorageView"][];
+            next: string | null;
+        };
+        /**
+         * Page[TaskRecord]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_TaskRecord_: {
+            items: components["schemas"]["TaskRecord"][];
+            next: string | null;
+        };
+        /**
+         * Page[TokenView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_TokenView_: {
+            items: components["schemas"]["TokenView"][];
+            next: string | null;
+        };
+        /**
+         * Page[UserView]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_UserView_: {
+            items: components["schemas"]["UserView"][];
+            next: string | null;
+        };
+        /**
+         * PeersView
+         * @description The started tasks of a job attempt, for the tasks themselves.
+         */
+        PeersView: {
+            attempt: number;
+            /** @description Whether every task of the gang has started. */
+            complete: boolean;
+            peers: components["schemas"]["PlacementRecord"][];
+        };
+        /**
+         * Place
+         * @description The new position of a waiting job in its queue.
+         */
+        Place: {
+            /** @enum {unknown} */
+            place: "before" | "first" | "last" | "own";
+            /**
+             * @description The other job, for the place `before`.
+             * @default
+             */
+            before?: string;
+        };
+        /**
+         * PlacementRecord
+         * @description The node and devices of one task; `rank` is its number in topology order, None if the framework has no ranks.
+         */
+        PlacementRecord: {
+            role: string;
+            index: number;
+            node: string;
+            devices: number[];
+            host: string;
+            ports: {
+                [key: string]: number[];
+            };
+            state: string;
+            rank: number | null;
+            /** @description The task's fraction of its one device; null is the whole device. */
+            share: components["schemas"]["ShareView"] | null;
+        };
+        /**
+         * PortsView
+         * @description The ports of a running task, for users who may enter it.
+         */
+        PortsView: {
+            ports: {
+                [key: string]: number[];
+            };
+            /** @description For a notebook: the URL path after its port's address, with its token. */
+            path: string;
+        };
+        /**
+         * ProblemView
+         * @description One problem of a document; `line` and `column` count from 1, 0 is unknown.
+         */
+        ProblemView: {
+            path: string;
+            message: string;
+            line: number;
+            column: number;
+            file: string;
+        };
+        /**
+         * QueueLimits
+         * @description The most that may be held in a queue, by resource: by all its jobs, by one user's, by one group's.
+         */
+        QueueLimits: {
+            /** @default {} */
+            limit?: {
+                [key: string]: string;
+            };
+            /** @default {} */
+            userLimit?: {
+                [key: string]: string;
+            };
+            /** @default {} */
+            groupLimit?: {
+                [key: string]: string;
+            };
+        };
+        /**
+         * QueueStanding
+         * @description One queue's entitlement and current use, including the queues below it.
+         */
+        QueueStanding: {
+            name: string;
+            parent: string;
+            /** @description The number of queues above it. */
+            depth: number;
+            weight: number;
+            /** @description Reserved for it, never lent. */
+            guaranteed: {
+                [key: string]: number;
+            };
+            /** @description Its own amounts, lent while idle. Devices of cells that it owns are in `ownedDevices` instead. */
+            deserved: {
+                [key: string]: number;
+            };
+            /** @description The most that it may hold. */
+            limit: {
+                [key: string]: number;
+            };
+            /** @description The most that it may hold above its deserved amounts. */
+            borrowingLimit: {
+                [key: string]: number;
+            };
+            used: {
+                [key: string]: number;
+            };
+            /** @description Its fair share given the demand of all queues: its deserved amounts, plus a part by weight of the rest. */
+            fair: {
+                [key: string]: number;
+            };
+            /** @description Its use beyond its own amounts: beyond deserved, and for devices also beyond the cells that it owns. */
+            borrowed: {
+                [key: string]: number;
+            };
+            /** @description Its own devices that others use; devices only. */
+            lent: {
+                [key: string]: number;
+            };
+            /** @description The lent amounts by borrowing queue. */
+            lentTo: {
+                [key: string]: number;
+            };
+            /** @description The borrowed devices by owning queue; "" is devices that no queue owns. */
+            borrowedFrom: {
+                [key: string]: number;
+            };
+            cells: components["schemas"]["CellShare"][];
+            /** @description The ids of its pinned cells. */
+            pinned: string[];
+            /** @description Devices in all cells that it owns. */
+            ownedDevices: number;
+            /** @description Jobs that hold resources. */
+            running: number;
+            /** @description Running jobs with tasks outside guaranteed cells; 0 if the queue owns no cells. */
+            guests: number;
+            /** @description Jobs that wait to start, wholly or in part. */
+            waiting: number;
+            /** @description The amounts that all waiting jobs need to begin. */
+            wanted: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * QueueView
+         * @description One queue, the numbers of its running and waiting jobs, and its entitlement and use.
+         */
+        QueueView: {
+            name: string;
+            running: number;
+            waiting: number;
+            devices: number;
+            doc: Record<string, never>;
+            /** @description The scheduler's figures, including the queues below it; None while it does not answer. */
+            standing: components["schemas"]["QueueStanding"] | null;
+            /** @description Whether only members of groups that grant or manage it may submit to it. */
+            membersOnly: boolean;
+            /** @description Its managers besides administrators, at most 100; only in answers about a single queue. */
+            managers: string[];
+        };
+        /**
+         * Readiness
+         * @description Whether the server can answer calls, with the reasons if not, or if it is degraded.
+         */
+        Readiness: {
+            ready: boolean;
+            reasons: string[];
+            /** @description Whether stored data can be read but something else does not work; `reasons` says what. */
+            degraded: boolean;
+        };
+        /**
+         * ReasonView
+         * @description One constraint that keeps a job waiting, with the counts that show it.
+         */
+        ReasonView: {
+            code: string;
+            message: string;
+            counts: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * ReasonsView
+         * @description Why a job waits, the binding constraint first; `possible` is False if even an empty cluster could not hold it.
+         */
+        ReasonsView: {
+            binding: components["schemas"]["ReasonView"];
+            others: components["schemas"]["ReasonView"][];
+            /** @description The number of gangs before it; in stored reasons, as of the time when the reason was found. */
+            ahead: number;
+            possible: boolean;
+        };
+        /**
+         * ReceiptView
+         * @description One receipt; `state` is `away`, `returned` or `ended`, `awaySeconds` the time without its devices.
+         */
+        ReceiptView: {
+            id: string;
+            job: string;
+            name: string;
+            user: string;
+            queue: string;
+            attempt: number;
+            rule: string;
+            message: string;
+            at: string;
+            /** @enum {string} */
+            state: "away" | "returned" | "ended";
+            devices: number;
+            tasks: string[];
+            byJob: string;
+            byQueue: string;
+            byUser: string;
+            costDeviceSeconds: number;
+            backAt: string | null;
+            returnedAt: string | null;
+            /** @description None if the job ended without coming back. */
+            awaySeconds: number | null;
+        };
+        /**
+         * RoleView
+         * @description One role of a job: the number of tasks it should have (`target`), and task counts by state.
+         */
+        RoleView: {
+            name: string;
+            replicas: number;
+            target: number;
+            total: number;
+            waiting: number;
+            running: number;
+            succeeded: number;
+            failed: number;
+            elastic: boolean;
+            minReplicas: number;
+            maxReplicas: number;
+        };
+        /**
+         * RollbackRequest
+         * @description The revision to make the current one again.
+         */
+        RollbackRequest: {
+            revision: number;
+        };
+        /**
+         * Scale
+         * @description The size to set for an elastic job.
+         */
+        Scale: {
+            replicas: number;
+            /** @default  */
+            role?: string;
+        };
+        /**
+         * SecretValue
+         * @description The value of a secret, to be stored encrypted.
+         */
+        SecretValue: {
+            value: string;
+        };
+        /**
+         * SecretView
+         * @description One sealed secret of the caller, without its value.
+         */
+        SecretView: {
+            name: string;
+            updatedAt: string;
+        };
+        /**
+         * ShareView
+         * @description The fraction of a device that a task has, in percent.
+         */
+        ShareView: {
+            computePercent: number;
+            memoryPercent: number;
+        };
+        /**
+         * SignedIn
+         * @description A new token, shown only once.
+         */
+        SignedIn: {
+            token: string;
+            user: string;
+            role: string;
+            expiresAt: string;
+        };
+        /**
+         * StorageView
+         * @description A storage that the caller may use.
+         */
+        StorageView: {
+            name: string;
+            type: string;
+            description: string;
+            /** @description Whether all users share one folder; otherwise each has a folder of their own. */
+            share: boolean;
+            readOnly: boolean;
+            /** @description Whether the caller's jobs mount it by default. */
+            default: boolean;
+            /** @description Whether the server can read its folder. */
+            browsable: boolean;
+            /** @description For administrators: the groups that grant it. */
+            groups: string[];
+        };
+        /**
+         * TaskCounts
+         * @description Task counts of a job or role by state; `waiting` includes tasks that are starting.
+         */
+        TaskCounts: {
+            total: number;
+            waiting: number;
+            running: number;
+            succeeded: number;
+            failed: number;
+        };
+        /**
+         * TaskRecord
+         * @description One task of a job's current attempt; `state` is the launcher's task state.
+         */
+        TaskRecord: {
+            role: string;
+            index: number;
+            state: string;
+            attempt: number;
+            node: string;
+            devices: number[];
+            host: string;
+            ports: {
+                [key: string]: number[];
+            };
+            startedAt: string | null;
+            endedAt: string | null;
+            exit: components["schemas"]["ExitView"] | null;
+            retries: number;
+            /** @description The retries that count against maxRetries. */
+            countedRetries: number;
+            /** @description When its next attempt begins, while it waits for a delayed retry. */
+            retryAt: string | null;
+            createdAt: string | null;
+            /** @description Its fraction of its one device; null is the whole device. */
+            share: components["schemas"]["ShareView"] | null;
+        };
+        /**
+         * TokenRequest
+         * @description An API token to create: its purpose, and the number of days that it is valid.
+         */
+        TokenRequest: {
+            /** @default  */
+            name?: string;
+            /** @default 90 */
+            days?: number;
+        };
+        /**
+         * TokenView
+         * @description One token of the caller; the secret itself is only in `NewToken`.
+         */
+        TokenView: {
+            id: string;
+            name: string;
+            kind: string;
+            user: string;
+            createdAt: string;
+            expiresAt: string | null;
+            lastUsedAt: string | null;
+        };
+        /**
+         * Top
+         * @description The live table: totals, and the running jobs with the devices they hold.
+         */
+        Top: {
+            at: string;
+            total: components["schemas"]["Amounts"];
+            free: components["schemas"]["Amounts"];
+            waiting: number;
+            running: number;
+            jobs: components["schemas"]["JobSummary"][];
+        };
+        /**
+         * Trial
+         * @description The result of a dry run: the canonical document, whether it would start now, and the reasons if not.
+         */
+        Trial: {
+            document: components["schemas"]["JobDocument"];
+            /** @description None: unknown, because no scheduler answers. */
+            wouldStart: boolean | null;
+            reasons: components["schemas"]["ReasonsView"] | null;
+            /** @description Documents of the file that belong to other programs and were left out. */
+            notes: string[];
+        };
+        /**
+         * Uploaded
+         * @description A stored blob.
+         */
+        Uploaded: {
+            digest: string;
+            size: number;
+        };
+        /**
+         * UserChange
+         * @description A change of an account; None leaves a field as it is.
+         */
+        UserChange: {
+            /** @default null */
+            role?: string | null;
+            /** @default null */
+            groups?: string[] | null;
+            /** @default null */
+            password?: string | null;
+            /**
+             * @description Needed when users change their own password, unless they have just signed in.
+             * @default
+             */
+            oldPassword?: string;
+            /**
+             * @description Whether the account's API tokens stay valid after a change of password.
+             * @default false
+             */
+            keepTokens?: boolean;
+            /** @default null */
+            disabled?: boolean | null;
+            /**
+             * @description The highest priority of the account's jobs; "" leaves it to the account's groups.
+             * @default null
+             */
+            maxPriority?: number | "" | null;
+            /**
+             * @description "" removes the address.
+             * @default null
+             */
+            email?: string | null;
+        };
+        /**
+         * UserChanged
+         * @description One account after a change.
+         */
+        UserChanged: {
+            name: string;
+            role: string;
+            groups: string[];
+            uid: number | null;
+            createdAt: string;
+            disabled: boolean;
+            hasPassword: boolean;
+            /** @description Its folder on storages with one folder per user; unique even if a deleted account had its name. */
+            folder: string;
+            /** @description The highest priority of its jobs; null: its groups decide. */
+            maxPriority: number | null;
+            email: string;
+            /** @description After a new password: the sessions and tokens that it ended, and the tokens that are still valid. */
+            notice: string;
+        };
+        /**
+         * UserView
+         * @description One account.
+         */
+        UserView: {
+            name: string;
+            role: string;
+            groups: string[];
+            uid: number | null;
+            createdAt: string;
+            disabled: boolean;
+            hasPassword: boolean;
+            /** @description Its folder on storages with one folder per user; unique even if a deleted account had its name. */
+            folder: string;
+            /** @description The highest priority of its jobs; null: its groups decide. */
+            maxPriority: number | null;
+            email: string;
+        };
+        /**
+         * Validation
+         * @description Whether a document is valid and, if so, its canonical form.
+         */
+        Validation: {
+            valid: boolean;
+            problems: components["schemas"]["ProblemView"][];
+            document: components["schemas"]["JobDocument"] | null;
+            /** @description Documents of the file that belong to other programs and were left out. */
+            notes: string[];
+        };
+        /**
+         * VersionView
+         * @description The server's version and features.
+         */
+        VersionView: {
+            version: string;
+            api: string;
+            features: string[];
+        };
+        /**
+         * WaitingLine
+         * @description One page of the waiting list of `total` jobs; pass `next` as `after` to read the next page.
+         */
+        WaitingLine: {
+            at: string;
+            total: number;
+            items: components["schemas"]["LineEntry"][];
+            next: string | null;
+        };
+        /**
+         * WaitingView
+         * @description Why a job waits: the binding constraint, and the number of gangs ahead of it.
+         */
+        WaitingView: {
+            code: string;
+            message: string;
+            /** @description As of the time when the reason was found; `explain` counts again. */
+            ahead: number;
+            /** @description Whether the machines known at that time could hold the job if they were empty. */
+            possible: boolean;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type AccountUse = components['schemas']['AccountUse'];
+export type Amount = components['schemas']['Amount'];
+export type Amounts = components['schemas']['Amounts'];
+export type Applied = components['schemas']['Applied'];
+export type AppliedDocument = components['schemas']['AppliedDocument'];
+export type ArrayView = components['schemas']['ArrayView'];
+export type AttemptRecord = components['schemas']['AttemptRecord'];
+export type AuditRecord = components['schemas']['AuditRecord'];
+export type Batch = components['schemas']['Batch'];
+export type BatchLine = components['schemas']['BatchLine'];
+export type CellDevice = components['schemas']['CellDevice'];
+export type CellShare = components['schemas']['CellShare'];
+export type CellState = components['schemas']['CellState'];
+export type CellTree = components['schemas']['CellTree'];
+export type CellView = components['schemas']['CellView'];
+export type ChangeView = components['schemas']['ChangeView'];
+export type CheckpointBody = components['schemas']['CheckpointBody'];
+export type CordonBody = components['schemas']['CordonBody'];
+export type CordonView = components['schemas']['CordonView'];
+export type DeviceUse = components['schemas']['DeviceUse'];
+export type DeviceView = components['schemas']['DeviceView'];
+export type DocumentDiff = components['schemas']['DocumentDiff'];
+export type DocumentSummary = components['schemas']['DocumentSummary'];
+export type DocumentView = components['schemas']['DocumentView'];
+export type DrainBody = components['schemas']['DrainBody'];
+export type EditView = components['schemas']['EditView'];
+export type EditedField = components['schemas']['EditedField'];
+export type ErrorShape = components['schemas']['ErrorShape'];
+export type EstimateView = components['schemas']['EstimateView'];
+export type EventRecord = components['schemas']['EventRecord'];
+export type ExitView = components['schemas']['ExitView'];
+export type Explanation = components['schemas']['Explanation'];
+export type FileView = components['schemas']['FileView'];
+export type GrantWords = components['schemas']['GrantWords'];
+export type GroupChangeWords = components['schemas']['GroupChangeWords'];
+export type GroupView = components['schemas']['GroupView'];
+export type GuaranteeFinding = components['schemas']['GuaranteeFinding'];
+export type Holding = components['schemas']['Holding'];
+export type ImportGroup = components['schemas']['ImportGroup'];
+export type ImportJob = components['schemas']['ImportJob'];
+export type ImportToken = components['schemas']['ImportToken'];
+export type ImportUser = components['schemas']['ImportUser'];
+export type Imported = components['schemas']['Imported'];
+export type ImportedPage = components['schemas']['ImportedPage'];
+export type JobAntiAffinity = components['schemas']['JobAntiAffinity'];
+export type JobArray = components['schemas']['JobArray'];
+export type JobBarrier = components['schemas']['JobBarrier'];
+export type JobCheckpoint = components['schemas']['JobCheckpoint'];
+export type JobCode = components['schemas']['JobCode'];
+export type JobCompletion = components['schemas']['JobCompletion'];
+export type JobDependency = components['schemas']['JobDependency'];
+export type JobDetail = components['schemas']['JobDetail'];
+export type JobDevices = components['schemas']['JobDevices'];
+export type JobDocument = components['schemas']['JobDocument'];
+export type JobEdit = components['schemas']['JobEdit'];
+export type JobExpression = components['schemas']['JobExpression'];
+export type JobFile = components['schemas']['JobFile'];
+export type JobInput = components['schemas']['JobInput'];
+export type JobKubernetes = components['schemas']['JobKubernetes'];
+export type JobMetadata = components['schemas']['JobMetadata'];
+export type JobNetwork = components['schemas']['JobNetwork'];
+export type JobNodeRules = components['schemas']['JobNodeRules'];
+export type JobOutput = components['schemas']['JobOutput'];
+export type JobPort = components['schemas']['JobPort'];
+export type JobReplicaSpec = components['schemas']['JobReplicaSpec'];
+export type JobResources = components['schemas']['JobResources'];
+export type JobRetryPolicy = components['schemas']['JobRetryPolicy'];
+export type JobRole = components['schemas']['JobRole'];
+export type JobSecret = components['schemas']['JobSecret'];
+export type JobShare = components['schemas']['JobShare'];
+export type JobSharing = components['schemas']['JobSharing'];
+export type JobSpec = components['schemas']['JobSpec'];
+export type JobStatus = components['schemas']['JobStatus'];
+export type JobStorageUse = components['schemas']['JobStorageUse'];
+export type JobSummary = components['schemas']['JobSummary'];
+export type JobToleration = components['schemas']['JobToleration'];
+export type JobTopology = components['schemas']['JobTopology'];
+export type JobTopologyGroup = components['schemas']['JobTopologyGroup'];
+export type JobTopologySpread = components['schemas']['JobTopologySpread'];
+export type LedgerLine = components['schemas']['LedgerLine'];
+export type LedgerView = components['schemas']['LedgerView'];
+export type LineEntry = components['schemas']['LineEntry'];
+export type Login = components['schemas']['Login'];
+export type LoginLink = components['schemas']['LoginLink'];
+export type Me = components['schemas']['Me'];
+export type MismatchView = components['schemas']['MismatchView'];
+export type NewGroup = components['schemas']['NewGroup'];
+export type NewToken = components['schemas']['NewToken'];
+export type NewUser = components['schemas']['NewUser'];
+export type NodeJob = components['schemas']['NodeJob'];
+export type NodeView = components['schemas']['NodeView'];
+export type OidcView = components['schemas']['OidcView'];
+export type OpenPaiImport = components['schemas']['OpenPaiImport'];
+export type PageAttemptRecord = components['schemas']['Page_AttemptRecord_'];
+export type PageAuditRecord = components['schemas']['Page_AuditRecord_'];
+export type PageDeviceView = components['schemas']['Page_DeviceView_'];
+export type PageDocumentSummary = components['schemas']['Page_DocumentSummary_'];
+export type PageEventRecord = components['schemas']['Page_EventRecord_'];
+export type PageFileView = components['schemas']['Page_FileView_'];
+export type PageGroupView = components['schemas']['Page_GroupView_'];
+export type PageJobSummary = components['schemas']['Page_JobSummary_'];
+export type PageNodeView = components['schemas']['Page_NodeView_'];
+export type PagePlacementRecord = components['schemas']['Page_PlacementRecord_'];
+export type PageQueueView = components['schemas']['Page_QueueView_'];
+export type PageReceiptView = components['schemas']['Page_ReceiptView_'];
+export type PageSecretView = components['schemas']['Page_SecretView_'];
+export type PageStorageView = components['schemas']['Page_StorageView_'];
+export type PageTaskRecord = components['schemas']['Page_TaskRecord_'];
+export type PageTokenView = components['schemas']['Page_TokenView_'];
+export type PageUserView = components['schemas']['Page_UserView_'];
+export type PeersView = components['schemas']['PeersView'];
+export type Place = components['schemas']['Place'];
+export type PlacementRecord = components['schemas']['PlacementRecord'];
+export type PortsView = components['schemas']['PortsView'];
+export type ProblemView = components['schemas']['ProblemView'];
+export type QueueLimits = components['schemas']['QueueLimits'];
+export type QueueStanding = components['schemas']['QueueStanding'];
+export type QueueView = components['schemas']['QueueView'];
+export type Readiness = components['schemas']['Readiness'];
+export type ReasonView = components['schemas']['ReasonView'];
+export type ReasonsView = components['schemas']['ReasonsView'];
+export type ReceiptView = components['schemas']['ReceiptView'];
+export type RoleView = components['schemas']['RoleView'];
+export type RollbackRequest = components['schemas']['RollbackRequest'];
+export type Scale = components['schemas']['Scale'];
+export type SecretValue = components['schemas']['SecretValue'];
+export type SecretView = components['schemas']['SecretView'];
+export type ShareView = components['schemas']['ShareView'];
+export type SignedIn = components['schemas']['SignedIn'];
+export type StorageView = components['schemas']['StorageView'];
+export type TaskCounts = components['schemas']['TaskCounts'];
+export type TaskRecord = components['schemas']['TaskRecord'];
+export type TokenRequest = components['schemas']['TokenRequest'];
+export type TokenView = components['schemas']['TokenView'];
+export type Top = components['schemas']['Top'];
+export type Trial = components['schemas']['Trial'];
+export type Uploaded = components['schemas']['Uploaded'];
+export type UserChange = components['schemas']['UserChange'];
+export type UserChanged = components['schemas']['UserChanged'];
+export type UserView = components['schemas']['UserView'];
+export type Validation = components['schemas']['Validation'];
+export type VersionView = components['schemas']['VersionView'];
+export type WaitingLine = components['schemas']['WaitingLine'];
+export type WaitingView = components['schemas']['WaitingView'];
+export type $defs = Record<string, never>;
+export type operations = Record<string, never>;
