@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from corral.kernel.ids import JobId
 from corral.model.inventory import Device, Inventory, Node
-from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
+from corral.model.requests import DeviceRequest, GangRequest, RoleRequest, TopologyRequest
 
 
 def machines(count: int, racks: int) -> Inventory:
@@ -25,6 +25,6 @@ def gang(
     number: int, *, tasks: int = 1, devices: int = 1, required: str = "", cpu: int = 1000, queue: str = "default"
 ) -> GangRequest:
     """A gang of one role whose tasks request devices, processors and memory."""
-    role = RoleAsk("worker", tuple(range(tasks)), tasks, cpu, 2**30, devices=DeviceAsk(devices))
+    role = RoleRequest("worker", tuple(range(tasks)), tasks, cpu, 2**30, devices=DeviceRequest(devices))
     job = JobId(f"job{number:08}")
-    return GangRequest(job, 0, "ada", queue, 10, float(number), (role,), TopologyAsk(required))
+    return GangRequest(job, 0, "ada", queue, 10, float(number), (role,), TopologyRequest(required))

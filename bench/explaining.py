@@ -9,7 +9,7 @@ from msgspec import structs
 
 from bench.described import gang, machines
 from corral.kernel.ids import JobId
-from corral.scheduler import Cluster, GangQueued, NodesSeen, Queue, carry_out, explain, find_policy, plan
+from corral.scheduler import Cluster, GangQueued, NodesSeen, Queue, execute_plan, explain, find_policy, plan
 from corral.scheduler.explain.outlook import outlook
 
 _ASKED = (1000, 7777, 19_999)
@@ -26,7 +26,7 @@ def explained() -> float:
     running = [structs.replace(gang(at), max_duration_seconds=_BOUND + at if at % 2 else 0) for at in range(16_000)]
     for request in running:
         queue.apply(GangQueued(request))
-    carry_out(cluster, queue, plan(cluster, queue, find_policy(), 0.0), 0.0)
+    execute_plan(cluster, queue, plan(cluster, queue, find_policy(), 0.0), 0.0)
     kinds = [(1 + at % 8, 1000 + 100 * (at // 8)) for at in range(40)]
     for at in range(20_000):
         devices, cpu = kinds[at % 40]

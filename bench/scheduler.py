@@ -23,7 +23,7 @@ from corral.scheduler import (
     NodesSeen,
     Queue,
     TasksReleased,
-    carry_out,
+    execute_plan,
     find_policy,
     plan,
 )
@@ -87,7 +87,7 @@ def _cycle(nodes: int, racks: int, requests: list[GangRequest]) -> float:
 def _start(cluster: Cluster, queue: Queue, requests: dict[JobId, GangRequest]) -> list[GangRequest]:
     """One cycle, committed; the requests that started."""
     found = plan(cluster, queue, POLICY, 0.0)
-    carry_out(cluster, queue, found, 0.0)
+    execute_plan(cluster, queue, found, 0.0)
     return [requests[placed.job] for placed in found.placements]
 
 

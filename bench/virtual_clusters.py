@@ -23,7 +23,7 @@ from corral.scheduler import (
     Queue,
     QueuesConfigured,
     TasksReleased,
-    carry_out,
+    execute_plan,
     find_policy,
     plan,
 )
@@ -124,7 +124,7 @@ class Churn:
         self.queue.apply(GangQueued(request))
         self.now += SECONDS_BETWEEN
         found = plan(self.cluster, self.queue, POLICY, self.now)
-        carry_out(self.cluster, self.queue, found, self.now)
+        execute_plan(self.cluster, self.queue, found, self.now)
         self._started += [self._asked[placed.job] for placed in found.placements]
         self._yielding += found.evictions
 

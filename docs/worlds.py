@@ -16,7 +16,7 @@ from corral.devices.described import described_inventory
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import configuration_of
 from corral.model.plan import Eviction, Plan
-from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
+from corral.model.requests import DeviceRequest, GangRequest, RoleRequest, TopologyRequest
 from corral.scheduler import (
     Cluster,
     GangQueued,
@@ -25,7 +25,7 @@ from corral.scheduler import (
     Queue,
     QueuesConfigured,
     TasksReleased,
-    carry_out,
+    execute_plan,
     find_policy,
     plan,
 )
@@ -87,10 +87,10 @@ class World:
     ) -> None:
         """Queue a job; `least` makes it elastic, `hours` bounds its run time."""
         least = tasks if least is None else least
-        role = RoleAsk("worker", tuple(range(tasks)), least, devices=DeviceAsk(devices))
+        role = RoleRequest("worker", tuple(range(tasks)), least, devices=DeviceRequest(devices))
         order, most = self.now + len(self.requests) / 1000, int(hours * 3600)
         self.requests[job] = GangRequest(
-            JobId(job), 0, "ada", queue, priority, order, (role,), TopologyAsk(inside), max_duration_seconds=most
+            JobId(job), 0, "ada", queue, priority, order, (role,), TopologyRequest(inside), max_duration_seconds=most
         )  # fmt: skip
         self.queue.apply(GangQueued(self.requests[job]))
 
@@ -98,7 +98,7 @@ class World:
         """Plan once, start the placed jobs and record the evictions."""
         self.now = self.now if now is None else now
         found = plan(self.cluster, self.queue, self.policy, self.now)
-        carry_out(self.cluster, self.queue, found, self.now)
+        execute_plan(self.cluster, self.queue, found, self.now)
         for placed in found.placements:
             self._since.update({(placed.job, task.key): self.now for task in placed.placement.tasks})
             self._may_grow(placed.job)
@@ -155,15 +155,15 @@ class World:
         for job in self.requests:
             entry = self.queue.first(JobId(job))
             if entry is not None and not self.cluster.holds(JobId(job)):
-                out.append((job, entry.told.binding.code if entry.told else "new"))
+                out.append((job, entry.reported.binding.code if entry.reported else "new"))
         return out
 
     def told(self, job: str) -> str:
         """The reason that a waiting job was given, as a sentence; raises ValueError if there is none."""
         entry = self.queue.first(JobId(job))
-        if entry is None or entry.told is None:
+        if entry is None or entry.reported is None:
             raise ValueError(f"{job} does not wait for a reason")
-        return entry.told.binding.message
+        return entry.reported.binding.message
 
 
 def _bits(mask: int) -> list[int]:

@@ -15,17 +15,17 @@ from corral.model.inventory import ELSEWHERE
 from corral.model.placement import TaskPlacement
 from corral.model.requests import (
     ALONE,
-    Company,
-    DeviceAsk,
+    DeviceRequest,
     Expression,
+    FractionRequest,
     GangRequest,
     NodeRules,
-    RoleAsk,
-    ShareAsk,
+    NodeSharing,
+    RoleRequest,
     Toleration,
-    TopologyAsk,
+    TopologyRequest,
 )
-from corral.spec import placement_rules as company
+from corral.spec import placement_rules
 from corral.spec.job import JobSpec, UnifiedJob
 from corral.spec.job_parts import Topology
 from corral.spec.placement_rules import MILLIONTHS, Share
@@ -40,12 +40,12 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
 
     queue: str
     priority: int
-    roles: tuple[RoleAsk, ...]
+    roles: tuple[RoleRequest, ...]
     """In the document's order, without indexes; `minimum` is the fewest tasks that the job can begin with."""
-    topology: TopologyAsk
+    topology: TopologyRequest
     network_rdma: str
     tags: tuple[str, ...]
-    company: Company | None
+    node_sharing: NodeSharing | None
     max_duration_seconds: int
     deadline_seconds: int
     preemptible: bool
@@ -104,7 +104,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             topology=self.topology,
             network_rdma=self.network_rdma,
             tags=self.tags,
-            company=self.company,
+            company=self.node_sharing,
             max_duration_seconds=self.max_duration_seconds,
             deadline=created_at + self.deadline_seconds if self.deadline_seconds else 0.0,
             groups=groups,
@@ -128,12 +128,13 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
         queue=spec.queue,
         priority=document.priority,
         roles=tuple(
-            _role_ask(spec, role, least[role.name], ports.get(role.name, 0), groups[role.name]) for role in spec.roles
+            _role_request(spec, role, least[role.name], ports.get(role.name, 0), groups[role.name])
+            for role in spec.roles
         ),
         topology=_topology(spec.topology, ""),
         network_rdma=spec.network.rdma,
         tags=tuple(sorted(set(spec.tags))),
-        company=_company(spec.sharing),
+        node_sharing=_node_sharing(spec.sharing),
         max_duration_seconds=spec.max_duration_seconds,
         deadline_seconds=spec.deadline_seconds,
         preemptible=spec.preemptible,
@@ -144,7 +145,7 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
     return _KNOWN.setdefault(msgspec.msgpack.encode(terms), terms)
 
 
-def _for_tasks(role: RoleAsk, indexes: tuple[int, ...], minimum: int) -> RoleAsk:
+def _for_tasks(role: RoleRequest, indexes: tuple[int, ...], minimum: int) -> RoleRequest:
     return msgspec.structs.replace(role, indexes=indexes, minimum=max(0, min(minimum, len(indexes))))
 
 
@@ -163,17 +164,19 @@ def _affinities(spec: JobSpec) -> dict[str, str]:
     return {name: f"{model}@{cell}" for name, (model, cell) in kinds.items()}
 
 
-def _role_ask(spec: JobSpec, role: Role, minimum: int, ports: int, affinity: str) -> RoleAsk:
+def _role_request(spec: JobSpec, role: Role, minimum: int, ports: int, affinity: str) -> RoleRequest:
     devices = role.resources.devices
     spread = role.topology.spread if role.topology.spread.level else spec.topology.spread
-    return RoleAsk(
+    return RoleRequest(
         role=role.name,
         indexes=(),
         minimum=minimum,
         cpu_millis=role.resources.cpu_millis,
         memory_bytes=role.resources.memory_bytes,
         shm_bytes=units.parse_memory(role.shm) if role.shm else 0,
-        devices=DeviceAsk(devices.count, devices.kind, devices.model, devices.named, share_ask(devices.share)),
+        devices=DeviceRequest(
+            devices.count, devices.kind, devices.model, devices.named, fraction_request(devices.share)
+        ),
         topology=_topology(role.topology, spread.level, spread.max_skew),
         node_selector=dict(role.node_selector),
         resources=amounts_of(role, ports),
@@ -193,12 +196,12 @@ def amounts_of(role: Role, ports: int = 0) -> dict[str, int]:
     return found
 
 
-def share_ask(share: Share) -> ShareAsk | None:
+def fraction_request(share: Share) -> FractionRequest | None:
     """The device fraction that a document requests; None for whole devices."""
     if not share.asked:
         return None
     percent = MILLIONTHS // 100
-    return ShareAsk(
+    return FractionRequest(
         share.compute_percent * percent,
         share.memory_percent * percent,
         share.memory_bytes,
@@ -206,14 +209,14 @@ def share_ask(share: Share) -> ShareAsk | None:
     )
 
 
-def node_rules(*rules: company.NodeRules) -> NodeRules | None:
+def node_rules(*rules: placement_rules.NodeRules) -> NodeRules | None:
     """Combine node rules; a node must be in every non-empty `include` list. None if the result has no rule."""
     included = [each.include for each in rules if each.include]
-    named = [{company.node_name(name) for name in names} for names in included]
+    named = [{placement_rules.node_name(name) for name in names} for names in included]
     both = NodeRules(
         tuple(Expression(e.key, e.operator, tuple(e.values)) for each in rules for e in each.expressions),
         tuple(_toleration(t) for each in rules for t in each.tolerations),
-        tuple(sorted(name for name in included[-1] if all(company.node_name(name) in each for each in named)))
+        tuple(sorted(name for name in included[-1] if all(placement_rules.node_name(name) in each for each in named)))
         if included
         else (),
         tuple(sorted({name for each in rules for name in each.exclude})),
@@ -245,19 +248,21 @@ def _volume_claims(spec: JobSpec, role: Role) -> list[str]:
     return sorted({*filter(None, named), *(uri.removeprefix(_CLAIM).partition("/")[0] for uri in data)})
 
 
-def _toleration(said: company.Toleration) -> Toleration:
+def _toleration(said: placement_rules.Toleration) -> Toleration:
     return Toleration(said.key, said.operator, said.value, said.effect, said.toleration_seconds)
 
 
-def _company(sharing: company.Sharing) -> Company | None:
+def _node_sharing(sharing: placement_rules.Sharing) -> NodeSharing | None:
     away = sharing.anti_affinity
     if not (sharing.exclusive or sharing.one_task_per_node or away.tags):
         return None
-    return Company(sharing.exclusive, sharing.one_task_per_node, tuple(sorted(set(away.tags))), away.level or "node")
+    return NodeSharing(
+        sharing.exclusive, sharing.one_task_per_node, tuple(sorted(set(away.tags))), away.level or "node"
+    )
 
 
-def _topology(topology: Topology, spread: str, max_skew: int = 0) -> TopologyAsk:
+def _topology(topology: Topology, spread: str, max_skew: int = 0) -> TopologyRequest:
     group = topology.group
-    return TopologyAsk(
+    return TopologyRequest(
         topology.required, topology.preferred, group.size, group.required, spread, max_skew, topology.same_model
     )  # fmt: skip

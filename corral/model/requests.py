@@ -12,7 +12,7 @@ ALONE: Final = "*"
 """The affinity of tasks that are a group each."""
 
 
-class ShareAsk(msgspec.Struct, frozen=True):
+class FractionRequest(msgspec.Struct, frozen=True):
     """A fraction of one device: of its computing power and of its memory. An unset one equals the other."""
 
     compute: int = 0
@@ -25,18 +25,18 @@ class ShareAsk(msgspec.Struct, frozen=True):
     """Whether fractions go to the emptiest devices instead of devices that are already shared."""
 
 
-class DeviceAsk(msgspec.Struct, frozen=True):
+class DeviceRequest(msgspec.Struct, frozen=True):
     """The devices of one task: `count` of a kind and model ("" is any), or exactly the indexes or ids in `ids`."""
 
     count: int = 0
     kind: str = ""
     model: str = ""
     ids: tuple[str, ...] = ()
-    share: ShareAsk | None = None
+    share: FractionRequest | None = None
     """A fraction of the task's one device instead of the whole."""
 
 
-class TopologyAsk(msgspec.Struct, frozen=True):
+class TopologyRequest(msgspec.Struct, frozen=True):
     """All tasks must be in one cell of level `required`; level `preferred` is tried first; "" is none."""
 
     required: str = ""
@@ -81,7 +81,7 @@ class NodeRules(msgspec.Struct, frozen=True):
     exclude: tuple[str, ...] = ()
 
 
-class Company(msgspec.Struct, frozen=True):
+class NodeSharing(msgspec.Struct, frozen=True):
     """Rules on sharing nodes with other jobs."""
 
     exclusive: bool = False
@@ -93,7 +93,7 @@ class Company(msgspec.Struct, frozen=True):
     averse_level: str = "node"
 
 
-class RoleAsk(msgspec.Struct, frozen=True):
+class RoleRequest(msgspec.Struct, frozen=True):
     """Tasks of one role with equal requirements."""
 
     role: str
@@ -103,8 +103,8 @@ class RoleAsk(msgspec.Struct, frozen=True):
     cpu_millis: int = 0
     memory_bytes: int = 0
     shm_bytes: int = 0
-    devices: DeviceAsk = DeviceAsk()
-    topology: TopologyAsk = TopologyAsk()
+    devices: DeviceRequest = DeviceRequest()
+    topology: TopologyRequest = TopologyRequest()
     node_selector: dict[str, str] = {}
     resources: dict[str, int] = {}
     """Other resources that one task needs, by name (`ports`, `disk` in bytes, …)."""
@@ -124,15 +124,15 @@ class GangRequest(msgspec.Struct, frozen=True):
     queue: str
     priority: int
     submitted_at: float
-    roles: tuple[RoleAsk, ...]
-    topology: TopologyAsk = TopologyAsk()
+    roles: tuple[RoleRequest, ...]
+    topology: TopologyRequest = TopologyRequest()
     network_rdma: str = "none"
     max_duration_seconds: int = 0
     beside: tuple[str, ...] = ()
     """The nodes of the running gang that these tasks join."""
     tags: tuple[str, ...] = ()
     """Sorted, without duplicates; jobs with an anti-affinity to one of them keep away."""
-    company: Company | None = None
+    company: NodeSharing | None = None
     groups: tuple[str, ...] = ()
     """The user's groups, for limits per group."""
     preemptible: bool = True

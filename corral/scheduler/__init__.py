@@ -21,7 +21,7 @@ from corral.scheduler.events import (
     gang_placed,
 )
 from corral.scheduler.explain.shortage import could_ever_fit
-from corral.scheduler.plan_execution import Steps, carry_out
+from corral.scheduler.plan_execution import PlanHooks, execute_plan
 from corral.scheduler.planners.builtin.planner import explain, plan
 from corral.scheduler.policy import Order, Policy, PriorityOrder, find_policy
 from corral.scheduler.queues.waiting_queue import Queue
@@ -45,12 +45,12 @@ __all__ = [
     "Queue",
     "QueueEvent",
     "QueuesConfigured",
-    "Steps",
+    "PlanHooks",
     "TaskUse",
     "TasksReleased",
     "TasksLeaving",
     "UsageRecalled",
-    "carry_out",
+    "execute_plan",
     "could_ever_fit",
     "explain",
     "find_policy",

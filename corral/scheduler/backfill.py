@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
-from corral.scheduler.cluster.allocation import Take, nothing, take_of
+from corral.scheduler.cluster.allocation import Allocation, allocation_of, nothing
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.events import FOREVER
 from corral.scheduler.explain.shortage import refused_by
-from corral.scheduler.placement.engine_request import Ask, Part
+from corral.scheduler.placement.engine_request import EngineRequest, EngineRole
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Trial
 
@@ -42,8 +42,8 @@ class Need(NamedTuple):
     """The resources that the head needs of one node, and the part of them returned there before it starts."""
 
     engine: str
-    wanted: Take
-    returned: Take
+    wanted: Allocation
+    returned: Allocation
 
 
 class Reservation:
@@ -53,7 +53,7 @@ class Reservation:
         self.job = job
         self.start = start
         self.needs = needs
-        self._held: list[tuple[EngineIndex, Take]] | None = None
+        self._held: list[tuple[EngineIndex, Allocation]] | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Reservation):
@@ -73,7 +73,7 @@ class Reservation:
         self._held = []
         for engine, wanted, returned in self.needs:
             index, at = cluster.engines[engine], wanted.at
-            take = Take(
+            allocation = Allocation(
                 at,
                 wanted.devices & index.free[at],
                 _short(wanted.tasks, returned.tasks, index.tasks[at]),
@@ -82,19 +82,19 @@ class Reservation:
                 _short(wanted.shm, returned.shm, index.shm[at]),
                 index.short(at, wanted.extra, returned.extra),
             )
-            index.take(take)
-            self._held.append((index, take))
+            index.take(allocation)
+            self._held.append((index, allocation))
 
     def lift(self) -> None:
         """Release the reservation until the next `hold`."""
-        for index, take in self._held or ():
-            index.lift(take)
+        for index, allocation in self._held or ():
+            index.lift(allocation)
         self._held = None
 
-    def suppose_lifted(self) -> None:
+    def lift_tentatively(self) -> None:
         """Release as `lift` does, but leave it marked as held: the trial restores it with `undo`."""
-        for index, take in self._held or ():
-            index.lift(take)
+        for index, allocation in self._held or ():
+            index.lift(allocation)
 
     def occupy(self, cluster: Cluster) -> None:
         """Take all wanted resources, free or not, in trials that assume evictions."""
@@ -106,13 +106,13 @@ class Reservation:
         self._held = None
 
 
-def reservation_of(job: JobId, start: float, takes: Sequence[tuple[EngineIndex, Take]]) -> Reservation:
-    """Build the reservation of exactly the resources in `takes`."""
-    wanted: dict[tuple[str, int], Take] = {}
-    for index, take in takes:
-        key = (index.tree.engine, take.at)
-        wanted[key] = _sum(take, wanted.get(key))
-    needs = tuple(Need(key[0], take, nothing(take.at)) for key, take in wanted.items())
+def reservation_of(job: JobId, start: float, allocations: Sequence[tuple[EngineIndex, Allocation]]) -> Reservation:
+    """Build the reservation of exactly the resources in `allocations`."""
+    wanted: dict[tuple[str, int], Allocation] = {}
+    for index, allocation in allocations:
+        key = (index.tree.engine, allocation.at)
+        wanted[key] = _sum(allocation, wanted.get(key))
+    needs = tuple(Need(key[0], allocation, nothing(allocation.at)) for key, allocation in wanted.items())
     return Reservation(job, start, needs)
 
 
@@ -125,7 +125,7 @@ def _short(wanted: int, returned: int, free: int) -> int:
     return max(0, min(free, wanted - returned))
 
 
-Ending = tuple[EngineIndex, Take]
+Ending = tuple[EngineIndex, Allocation]
 
 
 def _bounded(trial: Trial, request: GangRequest, now: float) -> Reservation | None:
@@ -162,24 +162,26 @@ def _needs_after(
     trial: Trial, request: GangRequest, endings: Sequence[tuple[float, list[Ending]]]
 ) -> tuple[Need, ...] | None:
     """Return the needs of the head after all these endings; None if it still does not fit."""
-    with trial.supposing():
-        returned: dict[tuple[str, int], Take] = {}
-        for index, take in chain.from_iterable(freed for _, freed in endings):
-            index.lift(take)
-            key = (index.tree.engine, take.at)
-            returned[key] = _sum(take, returned.get(key))
-        takes = trial.takes(request)
-        if takes is None:
+    with trial.tentative():
+        returned: dict[tuple[str, int], Allocation] = {}
+        for index, allocation in chain.from_iterable(freed for _, freed in endings):
+            index.lift(allocation)
+            key = (index.tree.engine, allocation.at)
+            returned[key] = _sum(allocation, returned.get(key))
+        allocations = trial.allocations(request)
+        if allocations is None:
             return None
-        wanted: dict[tuple[str, int], Take] = {}
-        for index, take in takes:
-            key = (index.tree.engine, take.at)
-            wanted[key] = _sum(take, wanted.get(key))
-        return tuple(Need(key[0], take, returned.get(key, nothing(take.at))) for key, take in wanted.items())
+        wanted: dict[tuple[str, int], Allocation] = {}
+        for index, allocation in allocations:
+            key = (index.tree.engine, allocation.at)
+            wanted[key] = _sum(allocation, wanted.get(key))
+        return tuple(
+            Need(key[0], allocation, returned.get(key, nothing(allocation.at))) for key, allocation in wanted.items()
+        )
 
 
-def _sum(take: Take, more: Take | None) -> Take:
-    return take if more is None else take.plus(more)
+def _sum(allocation: Allocation, more: Allocation | None) -> Allocation:
+    return allocation if more is None else allocation.plus(more)
 
 
 def _unbounded(trial: Trial, request: GangRequest) -> Reservation | None:
@@ -194,8 +196,11 @@ def _unbounded(trial: Trial, request: GangRequest) -> Reservation | None:
 
 def _anywhere(empty: Trial, request: GangRequest) -> list[Need]:
     """Return the needs of the gang on the empty machines."""
-    with empty.supposing():
-        return [Need(index.tree.engine, take, nothing(take.at)) for index, take in empty.takes(request) or ()]
+    with empty.tentative():
+        return [
+            Need(index.tree.engine, allocation, nothing(allocation.at))
+            for index, allocation in empty.allocations(request) or ()
+        ]
 
 
 def _nearest(trial: Trial, empty: Trial, request: GangRequest) -> list[Need] | None:
@@ -203,7 +208,7 @@ def _nearest(trial: Trial, empty: Trial, request: GangRequest) -> list[Need] | N
     shape = gang_shape(request)
     choices = []
     for name, index in trial.cluster.engines.items():
-        ask = trial.ask(request, index, shape, rdma=request.network_rdma == "required")
+        ask = trial.engine_request(request, index, shape, rdma=request.network_rdma == "required")
         depth = min(index.tree.node_depth, _scope(ask))
         if (
             index.unknown
@@ -216,18 +221,18 @@ def _nearest(trial: Trial, empty: Trial, request: GangRequest) -> list[Need] | N
             choices.append((int(missing[cell]), name, depth, cell))
     for _, name, depth, cell in sorted(choices)[:_MOST_CELLS]:
         now, then = trial.cluster.engines[name], empty.cluster.engines[name]
-        ask = trial.ask(request, now, shape, rdma=request.network_rdma == "required")
+        ask = trial.engine_request(request, now, shape, rdma=request.network_rdma == "required")
         needs = _gather(now, then, ask, counts, depth, cell)
         if needs:
             return needs
     return None
 
 
-def _scope(ask: Ask) -> int:
+def _scope(ask: EngineRequest) -> int:
     return max(ask.required, ask.parts[0].required) if len(ask.parts) == 1 else ask.required
 
 
-def _missing(index: EngineIndex, ask: Ask, counts: Sequence[int], depth: int) -> NDArray[np.int64]:
+def _missing(index: EngineIndex, ask: EngineRequest, counts: Sequence[int], depth: int) -> NDArray[np.int64]:
     """Return for each cell at `depth` how many tasks find no room now."""
     missing = np.zeros(len(index.tree.cells[depth].names), dtype=np.int64)
     for part in ask.parts:
@@ -236,7 +241,7 @@ def _missing(index: EngineIndex, ask: Ask, counts: Sequence[int], depth: int) ->
 
 
 def _gather(
-    now: EngineIndex, then: EngineIndex, ask: Ask, counts: Sequence[int], depth: int, cell: int
+    now: EngineIndex, then: EngineIndex, ask: EngineRequest, counts: Sequence[int], depth: int, cell: int
 ) -> list[Need] | None:
     """Reserve the nodes of one cell that have the most room now, as far as they would hold the gang when empty."""
     cells = now.tree.cells[depth]
@@ -255,8 +260,8 @@ def _gather(
                     continue
                 wanted = _wanted(now, part, at, tasks, reserved.get(at, 0), whole=_scope(ask) > now.tree.node_depth)
                 reserved[at] = reserved.get(at, 0) | wanted
-                then.take(take_of(part.shape, at, _any_devices(then, part, at, tasks), tasks))
-                needs.append(Need(now.tree.engine, take_of(part.shape, at, wanted, tasks), nothing(at)))
+                then.take(allocation_of(part.shape, at, _any_devices(then, part, at, tasks), tasks))
+                needs.append(Need(now.tree.engine, allocation_of(part.shape, at, wanted, tasks), nothing(at)))
                 left -= tasks
             if left:
                 return None
@@ -265,7 +270,7 @@ def _gather(
         then.undo(mark)
 
 
-def _roomiest(now: EngineIndex, part: Part, start: int, end: int) -> list[int]:
+def _roomiest(now: EngineIndex, part: EngineRole, start: int, end: int) -> list[int]:
     """Return the nodes of a range ordered by most room, then most free devices, then position."""
     shape = part.shape
     room = now.slots(shape).room[start:end]
@@ -276,7 +281,7 @@ def _roomiest(now: EngineIndex, part: Part, start: int, end: int) -> list[int]:
     return found
 
 
-def _wanted(now: EngineIndex, part: Part, at: int, tasks: int, reserved: int, *, whole: bool) -> int:
+def _wanted(now: EngineIndex, part: EngineRole, at: int, tasks: int, reserved: int, *, whole: bool) -> int:
     """Choose the free devices to keep on a node: only as many as needed, or all if cells inside it matter."""
     if not part.shape.devices:
         return 0
@@ -288,7 +293,7 @@ def _wanted(now: EngineIndex, part: Part, at: int, tasks: int, reserved: int, *,
     return now.tree.layouts[at].choose(free, count)
 
 
-def _any_devices(then: EngineIndex, part: Part, at: int, tasks: int) -> int:
+def _any_devices(then: EngineIndex, part: EngineRole, at: int, tasks: int) -> int:
     if not part.shape.devices:
         return 0
     free = then.free[at] & then.slots(part.shape).masks[at]

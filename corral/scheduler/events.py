@@ -12,7 +12,7 @@ from corral.model.inventory import Inventory
 from corral.model.placement import Placement
 from corral.model.plan import CellsReserved
 from corral.model.queues import QueueSpec, QueueUsage, UserUsage
-from corral.model.requests import GangRequest, RoleAsk
+from corral.model.requests import GangRequest, RoleRequest
 from corral.spec.hived.configuration import HivedCluster
 
 FOREVER = float("inf")
@@ -182,11 +182,11 @@ def gang_placed(request: GangRequest, placement: Placement, at: float) -> GangPl
     )
 
 
-def _use(request: GangRequest, role: RoleAsk) -> TaskUse:
-    company, amounts = request.company, tuple(sorted(role.resources.items()))
-    if company is None:
+def _use(request: GangRequest, role: RoleRequest) -> TaskUse:
+    sharing, amounts = request.company, tuple(sorted(role.resources.items()))
+    if sharing is None:
         return TaskUse(role.cpu_millis, role.memory_bytes, role.shm_bytes, amounts, tags=request.tags)
-    level = company.averse_level if company.averse else ""
+    level = sharing.averse_level if sharing.averse else ""
     return TaskUse(
-        role.cpu_millis, role.memory_bytes, role.shm_bytes, amounts, company.exclusive, request.tags, company.averse, level
+        role.cpu_millis, role.memory_bytes, role.shm_bytes, amounts, sharing.exclusive, request.tags, sharing.averse, level
     )  # fmt: skip

@@ -18,7 +18,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.plan import Eviction, GangPlacement, Plan
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.events import (
     FOREVER,
     GangPlaced,
@@ -27,12 +27,12 @@ from corral.scheduler.events import (
     TasksLeaving,
     TasksReleased,
 )
-from corral.scheduler.plan_execution import Steps, carry_out, told_to_end
+from corral.scheduler.plan_execution import PlanHooks, evicted_tasks, execute_plan
 from corral.scheduler.planners.builtin.planner import Memory, plan
 from corral.scheduler.policy import Policy
 from corral.scheduler.queues.waiting_queue import Queue
 
-Graces = Callable[[JobId], float]
+GracePeriods = Callable[[JobId], float]
 """Returns for a job the most seconds between the order to end and its end."""
 
 
@@ -53,10 +53,10 @@ class Ending(NamedTuple):
     """Empty: all tasks end, and the job is over."""
 
 
-class Future(Steps):
+class Forecast(PlanHooks):
     """A forked cluster and queue that are advanced through known events; `now` is the simulated time."""
 
-    def __init__(self, cluster: Cluster, queue: Queue, policy: Policy, now: float, graces: Graces) -> None:
+    def __init__(self, cluster: Cluster, queue: Queue, policy: Policy, now: float, grace_periods: GracePeriods) -> None:
         self.cluster = cluster.fork()
         self.queue = queue.fork()
         self.policy = policy
@@ -65,13 +65,13 @@ class Future(Steps):
         """The jobs that ended or shrank at the current simulated time."""
         self.started: set[JobId] = set()
         """The jobs placed since the simulation began."""
-        self._graces = graces
+        self._grace_periods = grace_periods
         self._number = count()
         self._ends = [self._ending(max(at, now), job, ()) for at, job in self.cluster.ends]
         for job in sorted(self.cluster.gangs.leaving):
             self._ends.append(self._ending(now, job, tuple(sorted(self.cluster.gangs.by_job[job].leaving))))
         heapify(self._ends)
-        self._again = inf
+        self._next_look_at = inf
         memory = self.queue.memory
         if isinstance(memory, Memory):
             memory.cluster = self.cluster
@@ -79,13 +79,13 @@ class Future(Steps):
     def _ending(self, at: float, job: JobId, tasks: tuple[TaskKey, ...]) -> Ending:
         """Build the ending of tasks that start to terminate at a time, after their grace period."""
         begun = self.cluster.gangs.by_job[job].placed_at
-        return Ending(at + self._graces(job), next(self._number), job, begun, tasks)
+        return Ending(at + self._grace_periods(job), next(self._number), job, begun, tasks)
 
     def cycle(self) -> Plan:
         """Plan once and carry out the plan."""
         found = plan(self.cluster, self.queue, self.policy, self.now)
-        carry_out(self.cluster, self.queue, found, self.now, self)
-        self._again = found.again_at if found.again_at is not None else inf
+        execute_plan(self.cluster, self.queue, found, self.now, self)
+        self._next_look_at = found.again_at if found.again_at is not None else inf
         return found
 
     def placed(self, found: GangPlacement, event: GangPlaced) -> None:
@@ -98,13 +98,13 @@ class Future(Steps):
 
     def evict(self, cluster: Cluster, eviction: Eviction) -> None:
         """Mark the evicted tasks as leaving, and record when they end."""
-        told = told_to_end(cluster, eviction)
-        cluster.apply(TasksLeaving(eviction.job, told))
-        heappush(self._ends, self._ending(self.now, eviction.job, told))
+        tasks = evicted_tasks(cluster, eviction)
+        cluster.apply(TasksLeaving(eviction.job, tasks))
+        heappush(self._ends, self._ending(self.now, eviction.job, tasks))
 
     def advance(self) -> bool:
         """Advance to the next known event; False if there is none."""
-        at = min(self._ends[0].at if self._ends else inf, self._again if self._again > self.now else inf)
+        at = min(self._ends[0].at if self._ends else inf, self._next_look_at if self._next_look_at > self.now else inf)
         if at == inf:
             return False
         self.now, ended = at, list[JobId]()
@@ -117,7 +117,7 @@ class Future(Steps):
         self.ended = tuple(dict.fromkeys(ended))
         return True
 
-    def _end(self, gang: Running, tasks: tuple[TaskKey, ...]) -> None:
+    def _end(self, gang: RunningGang, tasks: tuple[TaskKey, ...]) -> None:
         """Release these tasks, or all; evicted tasks are queued again."""
         held, request = tuple(self.cluster.holds(gang.job)), gang.request
         self.cluster.apply(TasksReleased(gang.job, tasks or held, self.now))

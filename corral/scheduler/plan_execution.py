@@ -1,6 +1,6 @@
 """Apply a plan to a cluster and a queue in one fixed order.
 
-Control, the forecast (`Future`), benchmarks, pictures and tests all use it.
+Control, the forecast (`Forecast`), benchmarks, pictures and tests all use it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from corral.scheduler.events import GangNominated, GangPlaced, NominationLapsed,
 from corral.scheduler.queues.waiting_queue import Queue
 
 
-class Steps:
+class PlanHooks:
     """Hooks for each part of a plan beside its events; callers override the ones they need."""
 
     def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:
@@ -26,30 +26,30 @@ class Steps:
 
     def evict(self, cluster: Cluster, eviction: Eviction) -> None:
         """Tell a gang, or some of its tasks, to end; the default only marks them as leaving."""
-        cluster.apply(TasksLeaving(eviction.job, told_to_end(cluster, eviction)))
+        cluster.apply(TasksLeaving(eviction.job, evicted_tasks(cluster, eviction)))
 
 
-def told_to_end(cluster: Cluster, eviction: Eviction) -> tuple[TaskKey, ...]:
+def evicted_tasks(cluster: Cluster, eviction: Eviction) -> tuple[TaskKey, ...]:
     """Return the tasks that an eviction ends: those it names, or all tasks that hold resources."""
     return eviction.tasks or tuple(cluster.holds(eviction.job))
 
 
-def carry_out(cluster: Cluster, queue: Queue, plan: Plan, now: float, steps: Steps | None = None) -> None:
+def execute_plan(cluster: Cluster, queue: Queue, plan: Plan, now: float, hooks: PlanHooks | None = None) -> None:
     """Commit a plan to cluster and queue at `now` (seconds since 1970).
 
     The order is: placements, reserved cells, evictions with their nominations, then lapsed nominations.
     """
-    steps = steps or Steps()
+    hooks = hooks or PlanHooks()
     for found in plan.placements:
         request = request_of(queue, found)
-        event = gang_placed(request, steps.before_placing(request, found), now)
+        event = gang_placed(request, hooks.before_placing(request, found), now)
         cluster.apply(event)
         queue.apply(event)
-        steps.placed(found, event)
+        hooks.placed(found, event)
     for reserved in plan.reserved:
         cluster.apply(reserved)
     for eviction in plan.evictions:
-        steps.evict(cluster, eviction)
+        hooks.evict(cluster, eviction)
         if eviction.by is not None:
             queue.apply(GangNominated(eviction.by))
     for job in plan.lapsed:

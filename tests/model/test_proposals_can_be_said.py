@@ -14,7 +14,7 @@ from corral.model.change_proposals import as_said, changed
 from corral.model.request_builder import gang_terms
 from corral.model.requests import GangRequest
 from corral.model.start_estimates import Change
-from corral.scheduler.explain.relaxation import Wish, amounts, ladders
+from corral.scheduler.explain.relaxation import Relaxation, amounts, relaxations
 from corral.spec.job import UnifiedJob
 from corral.spec.job_reader import load_job
 from corral.spec.short_form_writer import short_form
@@ -98,10 +98,10 @@ def asked(job: UnifiedJob) -> GangRequest:
     return gang_terms(job).request(JobId("j"), 1, tasks, user="ann", created_at=0.0)
 
 
-def wishes(request: GangRequest) -> list[Wish]:
+def relaxations_of(request: GangRequest) -> list[Relaxation]:
     """The first, the last and one middle step of every ladder."""
-    every = [list(ladder) for ladder in (*ladders(request, LEVELS), *amounts(request)) if ladder]
-    return [ladder[at] for ladder in every for at in sorted({0, len(ladder) // 2, len(ladder) - 1})]
+    every = [list(series) for series in (*relaxations(request, LEVELS), *amounts(request)) if series]
+    return [series[at] for series in every for at in sorted({0, len(series) // 2, len(series) - 1})]
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -109,15 +109,15 @@ def wishes(request: GangRequest) -> list[Wish]:
 def test_what_is_proposed_can_be_written_into_the_file_which_then_asks_for_it(file: dict[str, Any]) -> None:
     job = load_job(file)
     request = asked(job)
-    for wish in wishes(request):
-        said = as_said(job, request, wish.change, wish.request)
-        if said is None and wish.change.path.endswith("spread.maxSkew") and len(request.roles) > 1:
+    for relaxation in relaxations_of(request):
+        said = as_said(job, request, relaxation.change, relaxation.request)
+        if said is None and relaxation.change.path.endswith("spread.maxSkew") and len(request.roles) > 1:
             continue  # the file may bound the whole job and the role; the request has one of them
-        assert said is not None, wish.change
+        assert said is not None, relaxation.change
         again = load_job(changed(hoisted(job), said.path, said.after))
         made = asked(again)
-        assert bare(made) == bare(wish.request), said
-        for role in wish.request.roles:
+        assert bare(made) == bare(relaxation.request), said
+        for role in relaxation.request.roles:
             assert again.gang_size()[role.role] == role.minimum, said
 
 
@@ -166,8 +166,8 @@ def test_a_change_touches_one_field(
 def proposed(file: dict[str, Any], path: str) -> Change | None:
     job = load_job({"name": "j"} | file)
     request = asked(job)
-    wish = next(wish for wish in wishes(request) if wish.change.path == path)
-    return as_said(job, request, wish.change, wish.request)
+    relaxation = next(relaxation for relaxation in relaxations_of(request) if relaxation.change.path == path)
+    return as_said(job, request, relaxation.change, relaxation.request)
 
 
 def test_rules_of_the_whole_job_are_named_at_the_top_of_the_file() -> None:

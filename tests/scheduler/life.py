@@ -17,19 +17,19 @@ from corral.scheduler import (
     GangPlaced,
     GangQueued,
     GangWithdrawn,
+    PlanHooks,
     Policy,
     Queue,
     QueuesConfigured,
-    Steps,
     TasksReleased,
-    carry_out,
+    execute_plan,
     find_policy,
     plan,
 )
 from tests.scheduler.machines import check, cluster
 
 
-class Life(Steps):
+class Life(PlanHooks):
     """Virtual time, one cluster, one queue; checks every placement and compares every index with a rebuilt one."""
 
     def __init__(self, nodes: Sequence[Node], queues: Sequence[QueueSpec] = (), policy: Policy | None = None) -> None:
@@ -63,7 +63,7 @@ class Life(Steps):
         before = self.cluster.digest(), self.queue.digest()
         found = plan(self.cluster, self.queue, self.policy, self.now)
         assert (self.cluster.digest(), self.queue.digest()) == before
-        carry_out(self.cluster, self.queue, found, self.now, self)
+        execute_plan(self.cluster, self.queue, found, self.now, self)
         assert self.cluster.consistent()
         return found
 
@@ -143,8 +143,8 @@ class Life(Steps):
     def why(self, job: str) -> str:
         """The code of a waiting job's last reason."""
         entry = self.queue.first(JobId(job))
-        assert entry is not None and entry.told is not None
-        return entry.told.binding.code
+        assert entry is not None and entry.reported is not None
+        return entry.reported.binding.code
 
     def rules(self) -> list[tuple[str, Rule]]:
         """The preempted jobs and the rules of their preemption, in order."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from corral.kernel.ids import JobId
 from corral.model.inventory import Device, Inventory, Node
 from corral.model.placement import Placement, TaskPlacement
-from corral.model.requests import DeviceAsk, GangRequest, RoleAsk, TopologyAsk
+from corral.model.requests import DeviceRequest, GangRequest, RoleRequest, TopologyRequest
 from corral.scheduler import Cluster, GangPlaced, NodesSeen, Queue, TaskUse
 from corral.scheduler.cluster.device_count import WHOLE_DEVICE
 from corral.scheduler.cluster.device_layout import indexes
@@ -64,24 +64,24 @@ def role(
     *,
     name: str = "worker",
     minimum: int | None = None,
-    topology: TopologyAsk | None = None,
-    ask: DeviceAsk | None = None,
+    topology: TopologyRequest | None = None,
+    ask: DeviceRequest | None = None,
     **fields: object,
-) -> RoleAsk:
+) -> RoleRequest:
     """A role of `count` tasks with `devices` each."""
-    return RoleAsk(
+    return RoleRequest(
         name,
         tuple(range(count)),
         count if minimum is None else minimum,
-        devices=ask or DeviceAsk(devices),
-        topology=topology or TopologyAsk(),
+        devices=ask or DeviceRequest(devices),
+        topology=topology or TopologyRequest(),
         **fields,  # type: ignore[arg-type]
     )
 
 
 def gang(
     job: str,
-    *roles: RoleAsk,
+    *roles: RoleRequest,
     at: float = 0.0,
     priority: int = 10,
     required: str = "",
@@ -92,7 +92,7 @@ def gang(
 ) -> GangRequest:
     """A gang submitted at time `at`."""
     return GangRequest(
-        JobId(job), 0, user, queue, priority, at, roles or (role(),), TopologyAsk(required, preferred), **fields  # type: ignore[arg-type]
+        JobId(job), 0, user, queue, priority, at, roles or (role(),), TopologyRequest(required, preferred), **fields  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def occupy(target: Cluster, name: str, *devices: int, job: str = "", ends_at: fl
 
 def place(target: Cluster, request: GangRequest) -> Placement | None:
     """The placement that the gang would get; the cluster stays unchanged."""
-    with Trial(target).supposing():
+    with Trial(target).tentative():
         return Trial(target).place(request)
 
 

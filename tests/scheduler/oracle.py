@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from corral.kernel.ids import JobId
 from corral.model.inventory import Device, Inventory, Node, Taint
 from corral.model.placement import DeviceShare, Placement, TaskPlacement
-from corral.model.requests import Company, Expression, GangRequest, NodeRules, RoleAsk, Toleration
+from corral.model.requests import Expression, GangRequest, NodeRules, NodeSharing, RoleRequest, Toleration
 from corral.scheduler import Cluster, GangPlaced, NodesSeen, TaskUse
 
 WHOLE = 1_000_000
@@ -65,7 +65,7 @@ def cell(node: Node, level: str) -> str:
     return {"": "", "engine": "", "rack": rack(node), "node": node.name}[level]
 
 
-def welcome(world: World, request: GangRequest, role: RoleAsk, node: Node) -> bool:
+def welcome(world: World, request: GangRequest, role: RoleRequest, node: Node) -> bool:
     """Whether a node accepts tasks of a role at all."""
     rules = role.nodes or NodeRules()
     name = node.name.removeprefix("local/")
@@ -81,7 +81,7 @@ def welcome(world: World, request: GangRequest, role: RoleAsk, node: Node) -> bo
 
 def in_peace(world: World, request: GangRequest, node: Node) -> bool:
     """Whether anti-affinity and exclusive nodes allow the gang beside the jobs on and near a node."""
-    company = request.company or Company()
+    company = request.company or NodeSharing()
     here = world.here(node)
     if (company.exclusive and here) or any(other.use.exclusive for other in here):
         return False
@@ -118,7 +118,7 @@ def _tolerated(toleration: Toleration, taint: Taint) -> bool:
     )  # fmt: skip
 
 
-def suits(role: RoleAsk, node: Node, device: Device) -> bool:
+def suits(role: RoleRequest, node: Node, device: Device) -> bool:
     """Whether a device fits a role's request, whoever holds it."""
     ask = role.devices
     if not device.healthy or (ask.kind and device.kind != ask.kind) or (ask.model and device.model != ask.model):
@@ -131,7 +131,7 @@ def suits(role: RoleAsk, node: Node, device: Device) -> bool:
     return parent is None or bool((ask.kind and parent.kind != ask.kind) or (ask.model and parent.model != ask.model))
 
 
-def part(role: RoleAsk, device: Device) -> tuple[int, int] | None:
+def part(role: RoleRequest, device: Device) -> tuple[int, int] | None:
     """The fraction of the device that a task of the role takes; None if the device has no such fraction."""
     share = role.devices.share
     assert share is not None
@@ -177,7 +177,7 @@ def left(world: World, node: Node) -> dict[str, int]:
     return found | {name: amount - amounts[name] for name, amount in node.resources.items()}
 
 
-def wants(role: RoleAsk) -> dict[str, int]:
+def wants(role: RoleRequest) -> dict[str, int]:
     """One task's request of everything but devices; ports and disk are unlimited where a node gives no number."""
     return {"cpu": role.cpu_millis, "memory": role.memory_bytes, "tasks": 1} | role.resources
 
@@ -191,7 +191,7 @@ def _broken(world: World, request: GangRequest, placement: Placement) -> Iterato
     nodes = {node.name: node for node in world.nodes}
     roles = {role.role: role for role in request.roles}
     taken: dict[tuple[str, int], list[tuple[int, int] | None]] = {}
-    company = request.company or Company()
+    company = request.company or NodeSharing()
     for task in placement.tasks:
         node, role = nodes[task.node], roles[task.role]
         if not welcome(world, request, role, node) or not in_peace(world, request, node):
@@ -263,7 +263,7 @@ def _model(nodes: dict[str, Node], task: TaskPlacement, index: int) -> str:
     return nodes[task.node].devices[index].model
 
 
-def scopes(request: GangRequest, role: RoleAsk, world: World, member: Node) -> Iterator[list[Node]]:
+def scopes(request: GangRequest, role: RoleRequest, world: World, member: Node) -> Iterator[list[Node]]:
     """The sets of nodes that a role's tasks must stay within, given one of them."""
     yield [
         node
@@ -272,7 +272,7 @@ def scopes(request: GangRequest, role: RoleAsk, world: World, member: Node) -> I
     ]
 
 
-def eligible(world: World, request: GangRequest, role: RoleAsk, scope: list[Node]) -> set[str]:
+def eligible(world: World, request: GangRequest, role: RoleRequest, scope: list[Node]) -> set[str]:
     """The cells that tasks spread over: those with a ready node that would accept such a task if it were empty."""
     level = role.topology.spread_level
     return {
@@ -282,7 +282,7 @@ def eligible(world: World, request: GangRequest, role: RoleAsk, scope: list[Node
     }
 
 
-def _could(role: RoleAsk, node: Node) -> bool:
+def _could(role: RoleRequest, node: Node) -> bool:
     """Whether the node has devices of the kind, healthy or not."""
     well = [msgspec.structs.replace(device, healthy=True) for device in node.devices]
     revived = msgspec.structs.replace(node, devices=tuple(well))
@@ -345,7 +345,7 @@ def fits(world: World, request: GangRequest) -> bool:
 
 
 def _program(world: World, request: GangRequest, model: str | None) -> Program:
-    program, company = Program(), request.company or Company()
+    program, company = Program(), request.company or NodeSharing()
     for role in request.roles:
         if role.minimum:
             _role(program, world, request, role, model)
@@ -363,7 +363,7 @@ def _program(world: World, request: GangRequest, model: str | None) -> Program:
     return program
 
 
-def _role(program: Program, world: World, request: GangRequest, role: RoleAsk, model: str | None) -> None:
+def _role(program: Program, world: World, request: GangRequest, role: RoleRequest, model: str | None) -> None:
     """Add the number of a role's tasks on each node, and their devices."""
     ask = role.devices
     for node in world.nodes:
@@ -390,7 +390,7 @@ def _role(program: Program, world: World, request: GangRequest, role: RoleAsk, m
         _evenly(program, world, request, role)
 
 
-def _devices(program: Program, world: World, node: Node, roles: list[RoleAsk]) -> None:
+def _devices(program: Program, world: World, node: Node, roles: list[RoleRequest]) -> None:
     """No device has two owners, or more than the whole of it allocated."""
     for device in node.devices:
         before = used_parts(world, node, device)
@@ -424,7 +424,7 @@ def _inside_one(program: Program, world: World, roles: list[str], level: str, wh
             program.row({program.variable("x", role, node.name): 1.0, chosen[cell(node, level)]: -float(_MUCH)}, high=0)
 
 
-def _evenly(program: Program, world: World, request: GangRequest, role: RoleAsk) -> None:
+def _evenly(program: Program, world: World, request: GangRequest, role: RoleRequest) -> None:
     """No eligible cell inside the chosen scope exceeds another by more than the allowed skew."""
     level, skew = role.topology.spread_level, role.topology.max_skew
     order = ("", "engine", "rack", "node")

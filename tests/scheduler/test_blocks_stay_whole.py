@@ -8,15 +8,15 @@ from msgspec import structs
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import Placement, TaskPlacement
-from corral.model.requests import GangRequest, RoleAsk, TopologyAsk
+from corral.model.requests import GangRequest, RoleRequest, TopologyRequest
 from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed, plan
 from corral.scheduler.cluster.device_layout import indexes
 from tests.examples import examples
 from tests.scheduler.machines import cells_used, cluster, gang, node, occupy, place, queue, role
 
-BY_NODE = TopologyAsk(group_size=2, group_required="node")
-BY_SWITCH = TopologyAsk(group_size=2, group_required="pcie-switch")
-BY_RACK = TopologyAsk(group_size=4, group_required="rack")
+BY_NODE = TopologyRequest(group_size=2, group_required="node")
+BY_SWITCH = TopologyRequest(group_size=2, group_required="pcie-switch")
+BY_RACK = TopologyRequest(group_size=4, group_required="rack")
 
 
 def start(target: Cluster, request: GangRequest) -> dict[int, str]:
@@ -32,7 +32,7 @@ def nodes(placement: Placement) -> dict[int, str]:
 
 
 def again(
-    target: Cluster, whole: RoleAsk, *indexes: int, ended: bool = True, minimum: int | None = None
+    target: Cluster, whole: RoleRequest, *indexes: int, ended: bool = True, minimum: int | None = None
 ) -> GangRequest:
     """Request the same tasks once more, beside the rest of the gang; running ones end first."""
     if ended:
@@ -113,7 +113,7 @@ def test_a_block_inside_a_node_comes_back_to_its_switch() -> None:
 
 def test_an_elastic_job_grows_its_last_block_before_it_begins_another() -> None:
     target = cluster(node("n1"), node("n2"), node("n3"))
-    whole = role(8, 1, topology=TopologyAsk(group_size=4, group_required="node"))
+    whole = role(8, 1, topology=TopologyRequest(group_size=4, group_required="node"))
     occupy(target, "n2", 0, 1)
     occupy(target, "n3", 0, 1)
     placed = start(target, gang("job", structs.replace(whole, indexes=tuple(range(6)))))

@@ -10,12 +10,21 @@ import pytest
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Taint
 from corral.model.placement import Placement
-from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, RoleAsk, ShareAsk, Toleration, TopologyAsk
+from corral.model.requests import (
+    DeviceRequest,
+    FractionRequest,
+    GangRequest,
+    NodeRules,
+    NodeSharing,
+    RoleRequest,
+    Toleration,
+    TopologyRequest,
+)
 from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed, plan
 from tests.scheduler.machines import cluster, gang, node, occupy, place, queue, role
 
-ALONE = Company(exclusive=True)
-ONE_EACH = Company(one_per_node=True)
+ALONE = NodeSharing(exclusive=True)
+ONE_EACH = NodeSharing(one_per_node=True)
 
 
 def start(target: Cluster, request: GangRequest) -> Placement:
@@ -57,7 +66,7 @@ def test_an_exclusive_job_grows_on_its_own_nodes() -> None:
     target = cluster(node("n1", 4), node("n2", 4))
     start(target, gang("a", role(2), company=ALONE))
     occupy(target, "n2", 0)
-    late = gang("a", RoleAsk("worker", (2, 3), 2, devices=DeviceAsk(1)), company=ALONE, beside=("local/n1",))
+    late = gang("a", RoleRequest("worker", (2, 3), 2, devices=DeviceRequest(1)), company=ALONE, beside=("local/n1",))
     assert names(start(target, late)) == {"n1": 2}
     target.apply(TasksReleased(JobId("a"), tuple(TaskKey("worker", at) for at in range(4))))
     assert names(place(target, gang("b", role(4), required="node"))) == {"n1": 4}
@@ -90,7 +99,7 @@ def test_one_task_a_node_holds_over_roles_and_growth() -> None:
 def test_jobs_keep_away_from_tags_and_are_kept_away(level: str, left: set[str]) -> None:
     target = cluster(node("n1", 4, rack="r1"), node("n2", 4, rack="r1"), node("n3", 4, rack="r2"))
     start(target, gang("noisy", role(1), tags=("noisy",), company=None))
-    shy = Company(averse=("noisy",), averse_level=level)
+    shy = NodeSharing(averse=("noisy",), averse_level=level)
     assert set(names(place(target, gang("a", role(4 * len(left)), company=shy)))) == left
     assert place(target, gang("a", role(4 * len(left) + 1), company=shy)) is None
     other = cluster(node("n1", 4, rack="r1"), node("n2", 4, rack="r1"), node("n3", 4, rack="r2"))
@@ -102,7 +111,7 @@ def test_jobs_keep_away_from_tags_and_are_kept_away(level: str, left: set[str]) 
 
 def test_a_job_may_keep_its_own_kind_away_but_not_itself() -> None:
     target = cluster(node("n1", 4), node("n2", 4))
-    apart = Company(averse=("me",))
+    apart = NodeSharing(averse=("me",))
     assert names(start(target, gang("a", role(4), tags=("me",), company=apart))) == {"n1": 4}
     assert names(start(target, gang("b", role(4), tags=("me",), company=apart))) == {"n2": 4}
 
@@ -113,7 +122,7 @@ def test_room_that_came_by_others_leaving_a_rack_is_seen() -> None:
     tagged = gang("noisy", role(1), tags=("noisy",))
     placement = start(target, tagged)
     shy = gang(
-        "a", role(1, 1, nodes=NodeRules(include=("n2",))), company=Company(averse=("noisy",), averse_level="rack")
+        "a", role(1, 1, nodes=NodeRules(include=("n2",))), company=NodeSharing(averse=("noisy",), averse_level="rack")
     )
     waiting = queue(shy)
     assert not plan(target, waiting, Policy(), 0.0).placements
@@ -124,7 +133,7 @@ def test_room_that_came_by_others_leaving_a_rack_is_seen() -> None:
 @pytest.mark.parametrize("skew", [0, 1, 2])
 def test_tasks_are_spread_as_evenly_as_can_be(skew: int) -> None:
     target = cluster(*(node(f"n{at}", 8, rack=f"r{at // 2}") for at in range(6)))
-    spread = TopologyAsk(spread_level="rack", max_skew=skew)
+    spread = TopologyRequest(spread_level="rack", max_skew=skew)
     placement = place(target, gang("a", role(7, topology=spread)))
     racks = Counter(int(name[1:]) // 2 for name in names(placement).elements())
     assert sorted(racks.values()) == [2, 2, 3]
@@ -132,18 +141,18 @@ def test_tasks_are_spread_as_evenly_as_can_be(skew: int) -> None:
 
 def test_a_bound_on_the_skew_refuses_what_only_evening_would_not() -> None:
     target = cluster(node("n1", 8, rack="r1"), node("n2", 1, rack="r2"))
-    assert names(place(target, gang("a", role(5, topology=TopologyAsk(spread_level="rack"))))) == {"n1": 4, "n2": 1}
-    assert place(target, gang("a", role(5, topology=TopologyAsk(spread_level="rack", max_skew=2)))) is None
-    assert place(target, gang("a", role(4, topology=TopologyAsk(spread_level="rack", max_skew=2)))) is not None
+    assert names(place(target, gang("a", role(5, topology=TopologyRequest(spread_level="rack"))))) == {"n1": 4, "n2": 1}
+    assert place(target, gang("a", role(5, topology=TopologyRequest(spread_level="rack", max_skew=2)))) is None
+    assert place(target, gang("a", role(4, topology=TopologyRequest(spread_level="rack", max_skew=2)))) is not None
 
 
 def test_spread_tasks_that_join_count_those_that_run() -> None:
     target = cluster(node("n1", 8, rack="r1"), node("n2", 8, rack="r2"))
     occupy(target, "n2", *range(8))
-    spread = TopologyAsk(spread_level="rack")
+    spread = TopologyRequest(spread_level="rack")
     assert names(start(target, gang("a", role(2, topology=spread)))) == {"n1": 2}
     target.apply(TasksReleased(JobId("other-n2-0-1-2-3-4-5-6-7"), tuple(TaskKey("other", at) for at in range(8))))
-    late = RoleAsk("worker", (2, 3, 4, 5), 4, devices=DeviceAsk(1), topology=spread)
+    late = RoleRequest("worker", (2, 3, 4, 5), 4, devices=DeviceRequest(1), topology=spread)
     assert names(place(target, gang("a", late, beside=("local/n1",)))) == {"n1": 1, "n2": 3}
 
 
@@ -162,7 +171,7 @@ def test_nodes_that_would_rather_be_left_alone_are_taken_last() -> None:
 def test_a_big_gang_behind_parts_of_devices_is_not_starved_by_more_of_them() -> None:
     """The head waits for two whole devices; half devices that would outlast its start may not take them."""
     target = cluster(node("n1", 2))
-    half = DeviceAsk(1, share=ShareAsk(500_000, 500_000))
+    half = DeviceRequest(1, share=FractionRequest(500_000, 500_000))
     first = gang("a", role(2, ask=half), max_duration_seconds=10)
     placement = place(target, first)
     assert placement is not None
@@ -180,7 +189,7 @@ def test_a_big_gang_behind_parts_of_devices_is_not_starved_by_more_of_them() -> 
 def test_what_is_placed_together_in_one_cycle_minds_its_neighbours() -> None:
     target = cluster(node("n1", 4), node("n2", 4))
     noisy = [gang(f"a{at}", role(1), at=at, tags=("noisy",)) for at in range(4)]
-    shy = gang("shy", role(1), at=9.0, company=Company(averse=("noisy",)))
+    shy = gang("shy", role(1), at=9.0, company=NodeSharing(averse=("noisy",)))
     late = gang("late", role(1), at=10.0, tags=("noisy",))
     before = target.digest()
     placements = plan(target, queue(*noisy, shy, late), Policy(), 0.0).placements
@@ -194,12 +203,12 @@ def test_what_is_placed_together_in_one_cycle_minds_its_neighbours() -> None:
 def test_a_cluster_rebuilt_from_stored_events_holds_the_same() -> None:
     """Affinity, device fractions and all amounts are restored after a restart."""
     nodes = [node(f"n{at}", 4, resources={"ports": 9, "key": 3}) for at in range(4)]
-    half = DeviceAsk(1, share=ShareAsk(500_000, 250_000))
+    half = DeviceRequest(1, share=FractionRequest(500_000, 250_000))
     target, stored = cluster(*nodes), []
     for request in (
         gang("a", role(1), company=ALONE),
         gang("b", role(2, ask=half, resources={"ports": 2, "key": 1}), tags=("noisy",)),
-        gang("c", role(1, 4), company=Company(averse=("noisy",), averse_level="node")),
+        gang("c", role(1, 4), company=NodeSharing(averse=("noisy",), averse_level="node")),
     ):
         placement = place(target, request)
         assert placement is not None
@@ -215,6 +224,6 @@ def test_a_cluster_rebuilt_from_stored_events_holds_the_same() -> None:
 
 def test_jobs_that_share_no_engine_with_others_are_kept_from_all_of_it() -> None:
     target = cluster(node("n1", 4), node("n2", 4))
-    start(target, gang("shy", role(1), company=Company(averse=("noisy",), averse_level="engine")))
+    start(target, gang("shy", role(1), company=NodeSharing(averse=("noisy",), averse_level="engine")))
     assert place(target, gang("a", role(1), tags=("noisy",))) is None
     assert place(target, gang("b", role(1))) is not None

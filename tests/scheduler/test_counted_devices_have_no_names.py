@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from corral.model.inventory import Node
-from corral.model.requests import DeviceAsk, GangRequest, ShareAsk, TopologyAsk
+from corral.model.requests import DeviceRequest, FractionRequest, GangRequest, TopologyRequest
 from corral.scheduler import could_ever_fit
 from corral.scheduler.placement.trial import Trial
 from tests.scheduler.machines import cluster, gang, node, role
@@ -25,11 +25,11 @@ def shared(name: str) -> Node:
 REFUSED = (
     ("a level below the node", gang("job", role(1, 2), required="pcie-switch")),
     ("a level below the node", gang("job", role(1, 1), required="numa")),
-    ("a level below the node", gang("job", role(1, 2, topology=TopologyAsk(required="numa")))),
-    ("a level below the node", gang("job", role(4, 1, topology=TopologyAsk(group_size=2, group_required="numa")))),
-    ("the devices nvidia.com/gpu#1", gang("job", role(ask=DeviceAsk(ids=("nvidia.com/gpu#1",))))),
-    ("the devices 0", gang("job", role(ask=DeviceAsk(ids=("0",))))),
-    ("a part of a device", gang("job", role(ask=DeviceAsk(1, share=ShareAsk(compute=500_000))))),
+    ("a level below the node", gang("job", role(1, 2, topology=TopologyRequest(required="numa")))),
+    ("a level below the node", gang("job", role(4, 1, topology=TopologyRequest(group_size=2, group_required="numa")))),
+    ("the devices nvidia.com/gpu#1", gang("job", role(ask=DeviceRequest(ids=("nvidia.com/gpu#1",))))),
+    ("the devices 0", gang("job", role(ask=DeviceRequest(ids=("0",))))),
+    ("a part of a device", gang("job", role(ask=DeviceRequest(1, share=FractionRequest(compute=500_000))))),
 )
 
 

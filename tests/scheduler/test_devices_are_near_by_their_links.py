@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.model.inventory import Device, Inventory, Node
-from corral.model.requests import TopologyAsk
+from corral.model.requests import TopologyRequest
 from corral.scheduler import Cluster, NodesSeen
 from corral.spec.link_table import read_table
 from tests.examples import examples
@@ -30,7 +30,7 @@ def machine(text: str, *taken: int) -> Cluster:
 
 def chosen(target: Cluster, count: int, **topology: str) -> tuple[int, ...]:
     """The devices that a task of `count` gets."""
-    placement = place(target, gang("job", role(1, count, topology=TopologyAsk(**topology))))  # type: ignore[arg-type]
+    placement = place(target, gang("job", role(1, count, topology=TopologyRequest(**topology))))  # type: ignore[arg-type]
     assert placement is not None
     return placement.tasks[0].devices
 

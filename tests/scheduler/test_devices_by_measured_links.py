@@ -10,7 +10,7 @@ import pytest
 from corral.devices.described import described_inventory
 from corral.model.inventory import Inventory
 from corral.model.placement import Placement
-from corral.model.requests import TopologyAsk
+from corral.model.requests import TopologyRequest
 from corral.scheduler import Cluster, NodesSeen
 from corral.spec.cluster import load_cluster
 from tests.devices.test_topology_tables import DGX1, switched
@@ -66,15 +66,15 @@ def test_between_switched_gpus_one_pcie_switch_and_one_socket_decide(word: str) 
 
 
 def test_a_required_island_is_all_of_a_switched_machine() -> None:
-    whole = gang("a", role(2, 4, topology=TopologyAsk(required="nvlink")))
+    whole = gang("a", role(2, 4, topology=TopologyRequest(required="nvlink")))
     assert chosen(place(machine(switched("NV18")), whole)) == [(0, 1, 2, 3), (4, 5, 6, 7)]
 
 
 def test_a_required_island_is_half_of_a_mesh() -> None:
     taken = machine(DGX1)
-    four = gang("a", role(1, 4, topology=TopologyAsk(required="nvlink")))
+    four = gang("a", role(1, 4, topology=TopologyRequest(required="nvlink")))
     assert chosen(place(taken, four)) == [(0, 1, 2, 3)]
-    assert place(taken, gang("b", role(1, 5, topology=TopologyAsk(required="nvlink")))) is None
+    assert place(taken, gang("b", role(1, 5, topology=TopologyRequest(required="nvlink")))) is None
     occupy(taken, "n", 2)
     assert chosen(place(taken, four)) == [(4, 5, 6, 7)]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.model.inventory import Device
-from corral.model.requests import DeviceAsk, ShareAsk, TopologyAsk
+from corral.model.requests import DeviceRequest, FractionRequest, TopologyRequest
 from corral.scheduler.cluster.device_layout import Layout, indexes
 from tests.scheduler.machines import cluster, gang, node, occupy, place, role
 
@@ -76,20 +76,20 @@ def test_a_node_with_many_devices_is_answered_without_looking_at_every_set() -> 
 
 def test_named_devices_are_those_named_by_index_or_by_id() -> None:
     target = cluster(node("n1"), node("n2"))
-    by_index = place(target, gang("job", role(ask=DeviceAsk(ids=("1", "3")))))
-    by_id = place(target, gang("job", role(ask=DeviceAsk(ids=("n2:1", "n2:2")))))
+    by_index = place(target, gang("job", role(ask=DeviceRequest(ids=("1", "3")))))
+    by_id = place(target, gang("job", role(ask=DeviceRequest(ids=("n2:1", "n2:2")))))
     assert by_index is not None and by_id is not None
     assert by_index.tasks[0].devices == (1, 3)
     assert (by_id.tasks[0].node, by_id.tasks[0].devices) == ("local/n2", (1, 2))
     occupy(target, "n2", 2)
-    assert place(target, gang("job", role(ask=DeviceAsk(ids=("n2:1", "n2:2"))))) is None
+    assert place(target, gang("job", role(ask=DeviceRequest(ids=("n2:1", "n2:2"))))) is None
 
 
 def test_a_block_of_tasks_shares_its_switch_though_the_gang_spans_nodes() -> None:
     target = cluster(node("n1", 8), node("n2", 8))
     for device in (0, 3, 5):
         occupy(target, "n1", device)
-    ask = role(8, 1, topology=TopologyAsk(group_size=2, group_required="pcie-switch"))
+    ask = role(8, 1, topology=TopologyRequest(group_size=2, group_required="pcie-switch"))
     placement = place(target, gang("job", ask))
     assert placement is not None
     by_index = {task.index: task for task in placement.tasks}
@@ -99,20 +99,20 @@ def test_a_block_of_tasks_shares_its_switch_though_the_gang_spans_nodes() -> Non
         assert pair[0].devices[0] // 2 == pair[1].devices[0] // 2
 
 
-@pytest.mark.parametrize("share", [None, ShareAsk(500_000, 500_000)])
+@pytest.mark.parametrize("share", [None, FractionRequest(500_000, 500_000)])
 @pytest.mark.parametrize("others", [64, 65, 128, 200])
 def test_a_kind_of_device_is_found_beside_nodes_that_have_any_number_of_another(
-    others: int, share: ShareAsk | None
+    others: int, share: FractionRequest | None
 ) -> None:
     many = msgspec.structs.replace(
         node("many", 0), devices=tuple(Device(index, f"many:{index}", kind="fpga") for index in range(others))
     )
-    target, ask = cluster(many, node("few", 2)), DeviceAsk(1, kind="gpu", share=share)
+    target, ask = cluster(many, node("few", 2)), DeviceRequest(1, kind="gpu", share=share)
     occupy(target, "many", 0)
     placed = place(target, gang("g", role(2, ask=ask)))
     assert placed is not None
     assert {(task.node, len(task.devices)) for task in placed.tasks} == {("local/few", 1)}
     assert (place(target, gang("g", role(3, ask=ask))) is None) == (share is None)
-    whole = place(target, gang("f", role(others - 1, ask=DeviceAsk(1, kind="fpga"))))
+    whole = place(target, gang("f", role(others - 1, ask=DeviceRequest(1, kind="fpga"))))
     assert whole is not None
     assert {task.node for task in whole.tasks} == {"local/many"}

@@ -9,7 +9,7 @@ import pytest
 
 from corral.kernel.ids import TaskKey
 from corral.model.queues import CellQuota, QueueSpec
-from corral.model.requests import DeviceAsk, GangRequest, TopologyAsk
+from corral.model.requests import DeviceRequest, GangRequest, TopologyRequest
 from corral.scheduler import (
     Cluster,
     EngineUnknown,
@@ -100,14 +100,14 @@ CASES = (
     ),
     Case(
         "a model that no node has",
-        gang("job", role(ask=DeviceAsk(1, model="H900"))),
+        gang("job", role(ask=DeviceRequest(1, model="H900"))),
         "no-such-device",
         "No node has a H900 device.",
         possible=False,
     ),
     Case(
         "named devices that are taken",
-        gang("job", role(ask=DeviceAsk(ids=("n1:0",)))),
+        gang("job", role(ask=DeviceRequest(ids=("n1:0",)))),
         "named-devices",
         "Needs the devices n1:0; they are taken.",
     ),
@@ -132,7 +132,7 @@ CASES = (
     ),
     Case(
         "blocks that find no cell",
-        gang("job", role(8, 1, topology=TopologyAsk(group_size=4, group_required="node"))),
+        gang("job", role(8, 1, topology=TopologyRequest(group_size=4, group_required="node"))),
         "no-cell-holds-block",
         "Each block of 4 tasks must be inside one node, and too few nodes have room.",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.model.requests import TopologyAsk
+from corral.model.requests import TopologyRequest
 from corral.scheduler import Cluster
 from tests.examples import examples
 from tests.scheduler.machines import brute_force, busy_clusters, check, gang, place, role
@@ -43,7 +43,7 @@ def test_two_roles_each_with_its_level(
     if not first[1] or not second[1]:  # a task without devices has no cell inside its node
         level, first, second = _node(level), (*first[:2], _node(first[2])), (*second[:2], _node(second[2]))
     roles = [
-        role(count, devices, name=name, topology=TopologyAsk(required))
+        role(count, devices, name=name, topology=TopologyRequest(required))
         for name, (count, devices, required) in (("a", first), ("b", second))
     ]
     request = gang("job", *roles, required=level)
@@ -67,7 +67,7 @@ def test_blocks_stay_inside_their_cells(
     target: Cluster, count: int, devices: int, size: int, level: str, required: str
 ) -> None:
     request = gang(
-        "job", role(count, devices, topology=TopologyAsk(group_size=size, group_required=level)), required=required
+        "job", role(count, devices, topology=TopologyRequest(group_size=size, group_required=level)), required=required
     )
     placement = place(target, request)
     assert (placement is not None) == brute_force(target, request)

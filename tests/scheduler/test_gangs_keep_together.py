@@ -6,7 +6,7 @@ import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import Placement, TaskPlacement
-from corral.model.requests import GangRequest, TopologyAsk
+from corral.model.requests import GangRequest, TopologyRequest
 from corral.scheduler import (
     Cluster,
     GangPlaced,
@@ -107,7 +107,7 @@ def test_what_joins_a_gang_comes_as_near_as_it_can() -> None:
 
 def test_a_role_that_is_joined_keeps_to_its_own_cell() -> None:
     target = two_by_two()
-    pair = [role(1, 1, name="chief"), role(2, 2, topology=TopologyAsk("node"))]
+    pair = [role(1, 1, name="chief"), role(2, 2, topology=TopologyRequest("node"))]
     placed = run(target, gang("job", *pair))
     (home,) = {task.node for task in placed.tasks if task.role == "worker"}
     more = msgspec.structs.replace(pair[1], indexes=(2,), minimum=1)

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from corral.kernel.ids import JobId, TaskKey
-from corral.model.requests import ALONE, DeviceAsk, GangRequest, RoleAsk
+from corral.model.requests import ALONE, DeviceRequest, GangRequest, RoleRequest
 from corral.scheduler import TasksReleased, explain
 from corral.scheduler.planners.hived import gang_placement
 from tests.scheduler.life import Life
@@ -35,8 +35,8 @@ virtualClusters:
 """
 
 
-def of_group(name: str, count: int, devices: int, group: str, *, model: str = "", pinned: str = "") -> RoleAsk:
-    ask = DeviceAsk(devices, model=model)
+def of_group(name: str, count: int, devices: int, group: str, *, model: str = "", pinned: str = "") -> RoleRequest:
+    ask = DeviceRequest(devices, model=model)
     return role(count, name=name, ask=ask, cpu_millis=100, affinity=group, pinned_cell=pinned)
 
 
@@ -169,7 +169,7 @@ def test_the_groups_are_the_same_after_a_restart_from_what_runs() -> None:
 
 def test_tasks_that_need_not_wait_for_each_other_start_where_there_is_room() -> None:
     life = HivedLife(SITE)
-    loose = role(9, ask=DeviceAsk(4), minimum=1, cpu_millis=100, affinity=ALONE)
+    loose = role(9, ask=DeviceRequest(4), minimum=1, cpu_millis=100, affinity=ALONE)
     life.submit(gang("loose", loose, queue="prod"))
     life.settle()
     assert life.sizes() == {"loose": 3}, "the pinned cell, a V100 box and a K80 box are its queue's"
@@ -178,7 +178,7 @@ def test_tasks_that_need_not_wait_for_each_other_start_where_there_is_room() -> 
 def test_of_very_many_groups_that_need_not_wait_some_start_in_each_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gang_placement, "_MOST_AT_ONCE", 2)
     life = HivedLife(SITE)
-    loose = role(5, ask=DeviceAsk(1), minimum=1, cpu_millis=100, affinity=ALONE)
+    loose = role(5, ask=DeviceRequest(1), minimum=1, cpu_millis=100, affinity=ALONE)
     life.submit(gang("loose", loose, queue="prod"))
     seen = []
     for _ in range(3):

@@ -15,12 +15,12 @@ from corral.scheduler.planners.hived.algorithm.cells import Cell
 from corral.scheduler.planners.hived.algorithm.free_list import FreeList
 from corral.scheduler.planners.hived.algorithm.groups import Slot
 from corral.scheduler.planners.hived.algorithm.state import State
-from corral.scheduler.planners.hived.algorithm.topology import View
+from corral.scheduler.planners.hived.algorithm.topology import RankedNodes
 from tests.scheduler.machines import gang, role
 from tests.scheduler.test_hived_decides import HivedLife
 
 CODE = (type, ModuleType, FunctionType)
-CHANGING = (Cell, Group, Slot, Ledger, FreeList, State, View, set)
+CHANGING = (Cell, Group, Slot, Ledger, FreeList, State, RankedNodes, set)
 
 
 def _lived(seed: int) -> HivedLife:

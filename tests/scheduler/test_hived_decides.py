@@ -17,7 +17,7 @@ from corral.model.configuration import configuration_of
 from corral.model.inventory import Inventory
 from corral.model.placement import Placement
 from corral.model.plan import GangPlacement, Rule
-from corral.model.requests import DeviceAsk, RoleAsk, TopologyAsk
+from corral.model.requests import DeviceRequest, RoleRequest, TopologyRequest
 from corral.scheduler import (
     Cluster,
     HivedConfigured,
@@ -196,8 +196,10 @@ def test_what_hived_does_not_know_is_said_and_not_ignored() -> None:
     life = HivedLife()
     life.submit(
         gang("racked", role(1, 4), queue="prod", required="rack"),
-        gang("grouped", role(2, 2, topology=TopologyAsk(group_size=2, group_required="node")), queue="prod", at=1.0),
-        gang("named", role(1, 1, ask=DeviceAsk(1, ids=("0",))), queue="prod", at=2.0),
+        gang(
+            "grouped", role(2, 2, topology=TopologyRequest(group_size=2, group_required="node")), queue="prod", at=1.0
+        ),
+        gang("named", role(1, 1, ask=DeviceRequest(1, ids=("0",))), queue="prod", at=2.0),
         gang("plain", role(1, 4), queue="prod", at=3.0),
     )
     life.settle()
@@ -244,7 +246,7 @@ def test_tasks_that_ended_alone_come_back_into_their_own_places() -> None:
     life.settle()
     before = dict(life.cluster.holds(JobId("a")))
     life.cluster.apply(TasksReleased(JobId("a"), (TaskKey("worker", 1),)))
-    life.submit(gang("a", RoleAsk("worker", (1,), 1, devices=DeviceAsk(4)), queue="prod", priority=10))
+    life.submit(gang("a", RoleRequest("worker", (1,), 1, devices=DeviceRequest(4)), queue="prod", priority=10))
     life.submit(gang("other", role(1, 4), queue="prod", priority=10, at=1.0))
     life.settle(2.0)
     assert dict(life.cluster.holds(JobId("a"))) == before

@@ -23,7 +23,7 @@ from corral.scheduler import (
     Policy,
     Queue,
     TasksReleased,
-    carry_out,
+    execute_plan,
     plan,
 )
 from tests.examples import examples
@@ -104,7 +104,7 @@ class Life(RuleBasedStateMachine):
             (request,) = self.queue.waiting(placed.job)
             check(self.cluster, request, placed.placement)
             self.running[placed.job] = {task.key for task in placed.placement.tasks}
-        carry_out(self.cluster, self.queue, found, self.now)
+        execute_plan(self.cluster, self.queue, found, self.now)
 
     @precondition(lambda self: self.running)
     @rule(data=st.data())

@@ -11,11 +11,11 @@ from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Trial
 from tests.scheduler.machines import place
-from tests.scheduler.test_the_oracle_agrees import ALONE, Asking, asked, world
+from tests.scheduler.test_the_oracle_agrees import ALONE, GangPlacer, asked, world
 
 
 @pytest.mark.parametrize("asking", ALONE)
-def test_whole_and_elastic_gangs_have_room_if_and_only_if_they_are_placed(asking: Asking) -> None:
+def test_whole_and_elastic_gangs_have_room_if_and_only_if_they_are_placed(asking: GangPlacer) -> None:
     for seed in range(100):
         source = random.Random(f"totals{asking.__name__}{seed}")
         target = world(source, spare=source.random() < 0.5).cluster()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.model.inventory import Inventory, Node
-from corral.model.requests import Expression, NodeRules, RoleAsk
+from corral.model.requests import Expression, NodeRules, RoleRequest
 from corral.scheduler.cluster.topology_tree import Tree
 from corral.scheduler.placement.node_fit import fitting_devices
 from corral.scheduler.placement.shape import task_shape
@@ -16,7 +16,7 @@ ODD = ["--5", "5-", "-", "", "\N{SUPERSCRIPT TWO}", "\N{ARABIC-INDIC DIGIT FIVE}
 def fits(value: str, operator: str, bound: str) -> bool:
     tree = Tree(Inventory("local", (Node("local/a", labels={"size": value}),), ("node",)))
     rules = NodeRules(expressions=(Expression("size", operator, (bound,)),))
-    return bool(fitting_devices(tree, task_shape(RoleAsk("w", (0,), 1, nodes=rules)))[0])
+    return bool(fitting_devices(tree, task_shape(RoleRequest("w", (0,), 1, nodes=rules)))[0])
 
 
 @pytest.mark.parametrize("operator", ["Gt", "Lt"])

@@ -17,7 +17,7 @@ from corral.kernel.draw import draw, draw_integer
 from corral.model.inventory import Device, Node
 from corral.model.plan import Plan
 from corral.model.queues import CellQuota, QueueSpec, Reclaim
-from corral.model.requests import DeviceAsk, GangRequest, ShareAsk
+from corral.model.requests import DeviceRequest, FractionRequest, GangRequest
 from corral.scheduler import NodesSeen
 from corral.scheduler.cluster.device_layout import indexes
 from tests.examples import examples
@@ -39,7 +39,12 @@ OWNERS = (
 )
 STEPS = 250
 SEEDS = 20
-PARTS = (ShareAsk(500_000), ShareAsk(250_000), ShareAsk(300_000, 700_000), ShareAsk(100_000))
+PARTS = (
+    FractionRequest(500_000),
+    FractionRequest(250_000),
+    FractionRequest(300_000, 700_000),
+    FractionRequest(100_000),
+)
 """Device fractions, used in lives from seed `SEEDS` on, which also have machines with slices."""
 SLICES = 2
 """Slices of each sliced device."""
@@ -76,7 +81,7 @@ def request(seed: int, step: int) -> GangRequest:
     model = "slice" if seed >= SEEDS and devices and of("sliced", 3) == 0 else ""
     return gang(
         f"job{step:04}",
-        role(most, minimum=least, cpu_millis=500, ask=DeviceAsk(devices, model=model, share=part)),
+        role(most, minimum=least, cpu_millis=500, ask=DeviceRequest(devices, model=model, share=part)),
         at=float(step),
         queue="abcd"[of("queue", 4)],
         user=("ada", "bob")[of("user", 2)],

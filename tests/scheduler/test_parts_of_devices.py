@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 from corral.kernel.ids import JobId
 from corral.model.inventory import Device, Node
 from corral.model.placement import Placement
-from corral.model.requests import DeviceAsk, GangRequest, ShareAsk, TopologyAsk
+from corral.model.requests import DeviceRequest, FractionRequest, GangRequest, TopologyRequest
 from corral.scheduler import Cluster, NodesSeen, TasksReleased, gang_placed
 from corral.scheduler.cluster.device_count import WHOLE_DEVICE
 from tests.examples import examples
 from tests.scheduler.machines import cluster, gang, inventory, node, occupy, place, role
 from tests.scheduler.oracle import World, broken
 
-HALF = ShareAsk(500_000, 500_000)
-QUARTER = ShareAsk(250_000, 250_000)
+HALF = FractionRequest(500_000, 500_000)
+QUARTER = FractionRequest(250_000, 250_000)
 
 
-def sharing(share: ShareAsk, *, spread: bool = False) -> DeviceAsk:
+def sharing(share: FractionRequest, *, spread: bool = False) -> DeviceRequest:
     """A fraction of one device."""
-    return DeviceAsk(1, share=ShareAsk(share.compute, share.memory, share.memory_bytes, spread))
+    return DeviceRequest(1, share=FractionRequest(share.compute, share.memory, share.memory_bytes, spread))
 
 
 def start(target: Cluster, request: GangRequest) -> Placement:
@@ -55,10 +55,10 @@ def test_a6_packing_fills_broken_devices_before_it_breaks_others() -> None:
 
 def test_a6_packing_takes_the_fullest_device_that_still_fits() -> None:
     target = cluster(node("n1", 2))
-    start(target, gang("a", role(ask=sharing(ShareAsk(700_000, 100_000)))))
-    start(target, gang("b", role(ask=sharing(ShareAsk(400_000, 100_000)))))
-    assert where(start(target, gang("c", role(ask=sharing(ShareAsk(300_000, 0)))))) == [("local/n1", 0)]
-    assert where(start(target, gang("d", role(ask=sharing(ShareAsk(300_000, 0)))))) == [("local/n1", 1)]
+    start(target, gang("a", role(ask=sharing(FractionRequest(700_000, 100_000)))))
+    start(target, gang("b", role(ask=sharing(FractionRequest(400_000, 100_000)))))
+    assert where(start(target, gang("c", role(ask=sharing(FractionRequest(300_000, 0)))))) == [("local/n1", 0)]
+    assert where(start(target, gang("d", role(ask=sharing(FractionRequest(300_000, 0)))))) == [("local/n1", 1)]
 
 
 def test_a6_spreading_takes_the_emptiest_device() -> None:
@@ -72,7 +72,7 @@ def test_a6_spreading_takes_the_emptiest_device() -> None:
 def test_memory_binds_as_well_as_computing_power() -> None:
     devices = (Device(0, "d0", memory_bytes=80), Device(1, "d1", memory_bytes=40))
     target = cluster(Node("local/n", devices=devices))
-    ask = sharing(ShareAsk(compute=100_000, memory_bytes=40))
+    ask = sharing(FractionRequest(compute=100_000, memory_bytes=40))
     placement = place(target, gang("a", role(3, ask=ask)))
     assert placement is not None
     assert Counter(where(placement)) == {("local/n", 0): 2, ("local/n", 1): 1}
@@ -81,7 +81,7 @@ def test_memory_binds_as_well_as_computing_power() -> None:
         (1, 1_000_000),
     }
     assert place(target, gang("a", role(4, ask=ask))) is None
-    assert place(target, gang("a", role(1, ask=sharing(ShareAsk(memory_bytes=81))))) is None
+    assert place(target, gang("a", role(1, ask=sharing(FractionRequest(memory_bytes=81))))) is None
 
 
 def test_a_share_says_whether_anything_keeps_the_task_to_it() -> None:
@@ -100,7 +100,9 @@ def test_parts_stay_inside_the_cell_that_is_required() -> None:
     assert placement is not None
     assert {task.devices[0] // 2 for task in placement.tasks} == {0}
     blocks = role(
-        6, ask=sharing(ShareAsk(600_000, 0)), topology=TopologyAsk(group_size=2, group_required="pcie-switch")
+        6,
+        ask=sharing(FractionRequest(600_000, 0)),
+        topology=TopologyRequest(group_size=2, group_required="pcie-switch"),
     )
     assert place(target, gang("b", blocks)) is None
     assert place(cluster(node("n1", 6)), gang("b", blocks)) is not None
@@ -118,13 +120,13 @@ def sliced(*names: str) -> World:
 
 def test_a_device_with_slices_in_use_is_not_given_whole_nor_the_other_way_round() -> None:
     target = sliced("n1").cluster()
-    slice_of = role(ask=DeviceAsk(1, model="slice"))
+    slice_of = role(ask=DeviceRequest(1, model="slice"))
     first = start(target, gang("a", slice_of))
     assert first.tasks[0].devices == (2,)
     assert place(target, gang("b", role(2))) is None
     whole = start(target, gang("b", role()))
     assert whole.tasks[0].devices == (1,)
-    assert place(target, gang("c", role(2, ask=DeviceAsk(1, model="slice")))) is None
+    assert place(target, gang("c", role(2, ask=DeviceRequest(1, model="slice")))) is None
     assert start(target, gang("c", slice_of)).tasks[0].devices == (3,)
     target.apply(TasksReleased(JobId("a"), (first.tasks[0].key,)))
     assert place(target, gang("d", role())) is None
@@ -135,7 +137,7 @@ def test_a_device_with_slices_in_use_is_not_given_whole_nor_the_other_way_round(
 
 def test_slices_of_one_device_are_taken_before_another_is_cut() -> None:
     target = sliced("n1", "n2").cluster()
-    found = [start(target, gang(f"j{at}", role(ask=DeviceAsk(1, model="slice")))).tasks[0] for at in range(4)]
+    found = [start(target, gang(f"j{at}", role(ask=DeviceRequest(1, model="slice")))).tasks[0] for at in range(4)]
     assert {task.node for task in found} == {"local/n1"}
     assert [task.devices for task in found] == [(2,), (3,), (4,), (5,)]
     assert place(target, gang("whole", role(2))) is not None
@@ -144,7 +146,7 @@ def test_slices_of_one_device_are_taken_before_another_is_cut() -> None:
 def test_a_slice_is_taken_of_the_device_that_is_cut_already() -> None:
     target = sliced("n1").cluster()
     occupy(target, "n1", 4)
-    assert start(target, gang("a", role(ask=DeviceAsk(1, model="slice")))).tasks[0].devices == (5,)
+    assert start(target, gang("a", role(ask=DeviceRequest(1, model="slice")))).tasks[0].devices == (5,)
 
 
 def test_whoever_asks_for_any_device_gets_a_whole_one() -> None:
@@ -162,8 +164,9 @@ def test_no_device_is_ever_given_for_more_than_the_whole(data: st.DataObject) ->
     """Gangs with fractions, slices and whole devices come and go; kept state equals a recount."""
     target = sliced("n1", "n2").cluster()
     running: dict[str, Placement] = {}
-    asks = [sharing(HALF), sharing(QUARTER), sharing(ShareAsk(300_000, 0), spread=True), DeviceAsk(1), DeviceAsk(2),
-            DeviceAsk(1, model="slice"), DeviceAsk(1, model="slice", share=HALF)]  # fmt: skip
+    asks = [sharing(HALF), sharing(QUARTER), sharing(FractionRequest(300_000, 0), spread=True),
+            DeviceRequest(1), DeviceRequest(2), DeviceRequest(1, model="slice"),
+            DeviceRequest(1, model="slice", share=HALF)]  # fmt: skip
     for number in range(data.draw(st.integers(1, 14))):
         if running and data.draw(st.integers(0, 2)) == 0:
             job = data.draw(st.sampled_from(sorted(running)))

@@ -49,8 +49,8 @@ def test_it_waits_for_that_cell_though_others_of_its_queue_are_free() -> None:
     life.settle(1.0)
     assert set(life.running) == {"first"}
     entry = life.queue.first(JobId("second"))
-    assert entry is not None and entry.told is not None
-    told = entry.told.binding
+    assert entry is not None and entry.reported is not None
+    told = entry.reported.binding
     assert told.code == "pinned-cell"
     assert told.message == "Needs 2 devices in the pinned cell fast; 1 of 4 are free there."
     life.end("first")

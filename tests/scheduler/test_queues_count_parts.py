@@ -11,7 +11,7 @@ from corral.model.inventory import Device, Node
 from corral.model.plan import Rule
 from corral.model.queue_views import QueueStanding
 from corral.model.queues import CellQuota, QueueSpec
-from corral.model.requests import DeviceAsk, GangRequest, ShareAsk
+from corral.model.requests import DeviceRequest, FractionRequest, GangRequest
 from corral.scheduler import QueuesConfigured, TasksReleased
 from corral.scheduler.preemption.over_quota import over_limit
 from corral.scheduler.queues.fair_share import Fairness
@@ -44,11 +44,11 @@ def test_a_queue_limited_to_one_device_runs_two_halves_and_refuses_a_third() -> 
     life.settle(5.0)
     assert sorted(life.running) == ["j0", "j1"]
     entry = life.queue.first(JobId("j2"))
-    assert entry is not None and entry.told is not None
-    binding = entry.told.binding
+    assert entry is not None and entry.reported is not None
+    binding = entry.reported.binding
     assert (binding.code, binding.counts) == ("queue-limit", {"limit": 1, "used": 1, "needed": 0.5})
     assert binding.message == "Queue a may hold 1 device; 1 device is held and this asks for 0.5 devices."
-    assert entry.told.possible
+    assert entry.reported.possible
     life.end("j0")
     life.settle(6.0)
     assert sorted(life.running) == ["j1", "j2"]
@@ -63,8 +63,8 @@ def test_a_limit_may_be_a_part_of_a_device() -> None:
     never.submit(half("h", queue="a"))
     never.settle(0.0)
     entry = never.queue.first(JobId("h"))
-    assert entry is not None and entry.told is not None and not entry.told.possible
-    assert entry.told.binding.message.startswith("The limit of queue a allows 0.25 devices,")
+    assert entry is not None and entry.reported is not None and not entry.reported.possible
+    assert entry.reported.binding.message.startswith("The limit of queue a allows 0.25 devices,")
 
 
 def test_the_limits_of_users_and_groups_and_of_borrowing_count_parts() -> None:
@@ -205,9 +205,9 @@ def _uses(cell: object) -> list[object]:
 def test_thirds_by_memory_never_count_for_more_than_the_device() -> None:
     devices = (Device(0, "d0", model="big", memory_bytes=90), Device(1, "d1", model="small", memory_bytes=45))
     target = cluster(Node("local/n", devices=devices))
-    third = gang("j", role(ask=DeviceAsk(1, model="big", share=ShareAsk(memory_bytes=30))))
+    third = gang("j", role(ask=DeviceRequest(1, model="big", share=FractionRequest(memory_bytes=30))))
     assert asked(third, target.queues)[0] == 333
-    unsaid = gang("k", role(ask=sharing(ShareAsk(memory_bytes=30))))
+    unsaid = gang("k", role(ask=sharing(FractionRequest(memory_bytes=30))))
     assert asked(unsaid, target.queues)[0] == 666, "it may get the smaller one"
     start(target, unsaid)
     assert target.queues.root.used[0] in (333, 666)
@@ -217,7 +217,7 @@ def test_slices_count_in_devices_as_parts_of_what_they_are_cut_from() -> None:
     target = sliced("n1").cluster()
     target.apply(QueuesConfigured((QueueSpec("a", limit={"devices": 1}), QueueSpec("b", limit={"devices/slice": 1}))))
     assert target.queues.total[0] == 2000, "two devices; what they can be cut into is not there besides"
-    ask = DeviceAsk(1, model="slice")
+    ask = DeviceRequest(1, model="slice")
     requests = [gang(f"a{at}", role(ask=ask), queue="a") for at in range(3)]
     for request in requests[:2]:
         assert target.queues.refusal("a", "ada", (), asked(request, target.queues)) is None
@@ -235,9 +235,9 @@ def test_charges_and_refunds_balance_to_nothing(data: st.DataObject) -> None:
     top, one = QueueSpec("top", user_limit={"devices": 50}), QueueSpec("a", "top", deserved={"devices/slice": 1})
     target.apply(QueuesConfigured((top, one, QueueSpec("b", "top"))))
     asks = [
-        (sharing(HALF), 500), (sharing(QUARTER), 250), (sharing(ShareAsk(10_000, 330_000)), 330), (DeviceAsk(1), 1000),
-        (DeviceAsk(2), 2000), (DeviceAsk(1, model="slice"), 500), (DeviceAsk(1, model="slice", share=HALF), 250),
-        (DeviceAsk(), 0),
+        (sharing(HALF), 500), (sharing(QUARTER), 250), (sharing(FractionRequest(10_000, 330_000)), 330),
+        (DeviceRequest(), 0), (DeviceRequest(1), 1000), (DeviceRequest(2), 2000),
+        (DeviceRequest(1, model="slice"), 500), (DeviceRequest(1, model="slice", share=HALF), 250),
     ]  # fmt: skip
     each_has: dict[tuple[str, object], tuple[str, int]] = {}
     for number in range(data.draw(st.integers(1, 16))):

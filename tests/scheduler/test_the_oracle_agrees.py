@@ -11,15 +11,15 @@ import pytest
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Device, Node, Taint
 from corral.model.requests import (
-    Company,
-    DeviceAsk,
+    DeviceRequest,
     Expression,
+    FractionRequest,
     GangRequest,
     NodeRules,
-    RoleAsk,
-    ShareAsk,
+    NodeSharing,
+    RoleRequest,
     Toleration,
-    TopologyAsk,
+    TopologyRequest,
 )
 from corral.scheduler import TasksReleased, TaskUse, gang_placed
 from tests.scheduler.machines import place
@@ -27,7 +27,7 @@ from tests.scheduler.oracle import WHOLE, Other, World, broken, fits, used_parts
 
 MODELS = ("big", "small")
 SLICE = "slice"
-Asking = Callable[[random.Random], tuple[tuple[RoleAsk, ...], dict[str, object]]]
+GangPlacer = Callable[[random.Random], tuple[tuple[RoleRequest, ...], dict[str, object]]]
 
 
 def world(source: random.Random, *, sliced: bool = False, spare: bool = False) -> World:
@@ -95,27 +95,27 @@ def _counts(source: random.Random) -> tuple[int, int]:
     return source.randint(1, 4), source.choice([0, 1, 1, 2])
 
 
-def _role(source: random.Random, name: str = "w", **fields: object) -> RoleAsk:
+def _role(source: random.Random, name: str = "w", **fields: object) -> RoleRequest:
     tasks, devices = _counts(source)
     given: dict[str, object] = {
         "cpu_millis": source.choice([0, 500, 1000]),
-        "devices": DeviceAsk(devices, model=source.choice(["", "", "big"])),
-        "topology": TopologyAsk(required=source.choice(["", "", "", "rack", "node"])),
+        "devices": DeviceRequest(devices, model=source.choice(["", "", "big"])),
+        "topology": TopologyRequest(required=source.choice(["", "", "", "rack", "node"])),
     }
-    return RoleAsk(name, tuple(range(tasks)), tasks, **(given | fields))  # type: ignore[arg-type]
+    return RoleRequest(name, tuple(range(tasks)), tasks, **(given | fields))  # type: ignore[arg-type]
 
 
-def _named(source: random.Random) -> tuple[tuple[RoleAsk, ...], dict[str, object]]:
+def _named(source: random.Random) -> tuple[tuple[RoleRequest, ...], dict[str, object]]:
     amounts = {name: source.randint(1, 2) for name in ("ports", "licence", "disk") if source.random() < 0.5}
     return (_role(source, resources=amounts),), {}
 
 
-def _devices_by_name(source: random.Random) -> tuple[tuple[RoleAsk, ...], dict[str, object]]:
+def _devices_by_name(source: random.Random) -> tuple[tuple[RoleRequest, ...], dict[str, object]]:
     ids = tuple(str(each) for each in sorted(source.sample(range(4), source.randint(1, 2))))
-    return (_role(source, devices=DeviceAsk(len(ids), ids=ids)),), {}
+    return (_role(source, devices=DeviceRequest(len(ids), ids=ids)),), {}
 
 
-def _chosen_nodes(source: random.Random) -> tuple[tuple[RoleAsk, ...], dict[str, object]]:
+def _chosen_nodes(source: random.Random) -> tuple[tuple[RoleRequest, ...], dict[str, object]]:
     expressions = [
         Expression("zone", "In", ("a",)), Expression("zone", "NotIn", ("a",)), Expression("size", "Gt", ("2",)),
         Expression("size", "Lt", ("3",)), Expression("size", "Exists"), Expression("none", "DoesNotExist"),
@@ -134,47 +134,47 @@ def _chosen_nodes(source: random.Random) -> tuple[tuple[RoleAsk, ...], dict[str,
     return (_role(source, nodes=rules, node_selector=source.choice([{}, {"zone": "a"}])),), {}
 
 
-def _company(source: random.Random) -> tuple[tuple[RoleAsk, ...], dict[str, object]]:
-    company = Company(
+def _company(source: random.Random) -> tuple[tuple[RoleRequest, ...], dict[str, object]]:
+    company = NodeSharing(
         source.random() < 0.3, source.random() < 0.3, source.choice([(), ("noisy",)]), source.choice(["node", "rack"])
     )
     return (_role(source),), {"company": company, "tags": source.choice([(), ("mine",)])}
 
 
-def _spread(source: random.Random) -> tuple[tuple[RoleAsk, ...], dict[str, object]]:
-    topology = TopologyAsk(
+def _spread(source: random.Random) -> tuple[tuple[RoleRequest, ...], dict[str, object]]:
+    topology = TopologyRequest(
         required=source.choice(["", "", "rack"]),
         spread_level=source.choice(["rack", "node"]),
         max_skew=source.randint(0, 2),
     )
-    company = Company(one_per_node=source.random() < 0.3)
+    company = NodeSharing(one_per_node=source.random() < 0.3)
     return (_role(source, topology=topology),), {"company": company}
 
 
-def _one_model(source: random.Random) -> tuple[tuple[RoleAsk, ...], dict[str, object]]:
+def _one_model(source: random.Random) -> tuple[tuple[RoleRequest, ...], dict[str, object]]:
     for_role = source.random() < 0.4
-    devices = DeviceAsk(source.randint(1, 2))
-    topology = TopologyAsk(same_model=for_role)
-    return (_role(source, topology=topology, devices=devices),), {"topology": TopologyAsk(same_model=not for_role)}
+    devices = DeviceRequest(source.randint(1, 2))
+    topology = TopologyRequest(same_model=for_role)
+    return (_role(source, topology=topology, devices=devices),), {"topology": TopologyRequest(same_model=not for_role)}
 
 
-def _parts(source: random.Random) -> tuple[tuple[RoleAsk, ...], dict[str, object]]:
+def _parts(source: random.Random) -> tuple[tuple[RoleRequest, ...], dict[str, object]]:
     share = source.choice([
-        ShareAsk(500_000, 500_000), ShareAsk(300_000, 0), ShareAsk(0, 0, 4), ShareAsk(100_000, 0, 8),
-        ShareAsk(250_000, 250_000, spread=True), ShareAsk(0, WHOLE),
+        FractionRequest(500_000, 500_000), FractionRequest(300_000, 0), FractionRequest(0, 0, 4),
+        FractionRequest(100_000, 0, 8), FractionRequest(250_000, 250_000, spread=True), FractionRequest(0, WHOLE),
     ])  # fmt: skip
-    return (_role(source, devices=DeviceAsk(1, model=source.choice(["", "big"]), share=share)),), {}
+    return (_role(source, devices=DeviceRequest(1, model=source.choice(["", "big"]), share=share)),), {}
 
 
-def _slices(source: random.Random) -> tuple[tuple[RoleAsk, ...], dict[str, object]]:
-    return (_role(source, devices=DeviceAsk(source.randint(1, 2), model=source.choice(["", SLICE]))),), {}
+def _slices(source: random.Random) -> tuple[tuple[RoleRequest, ...], dict[str, object]]:
+    return (_role(source, devices=DeviceRequest(source.randint(1, 2), model=source.choice(["", SLICE]))),), {}
 
 
 ALONE = [_named, _devices_by_name, _chosen_nodes, _company, _spread, _one_model, _parts, _slices]
 
 
 @pytest.mark.parametrize("asking", ALONE)
-def test_one_role_fits_if_and_only_if_the_oracle_says_so(asking: Asking) -> None:
+def test_one_role_fits_if_and_only_if_the_oracle_says_so(asking: GangPlacer) -> None:
     both = 0
     for seed in range(100):
         source = random.Random(f"{asking.__name__}{seed}")
@@ -185,7 +185,7 @@ def test_one_role_fits_if_and_only_if_the_oracle_says_so(asking: Asking) -> None
 
 
 @pytest.mark.parametrize("asking", ALONE)
-def test_several_roles_fit_if_the_oracle_says_so(asking: Asking) -> None:
+def test_several_roles_fit_if_the_oracle_says_so(asking: GangPlacer) -> None:
     both = 0
     for seed in range(70):
         source = random.Random(f"several{asking.__name__}{seed}")
@@ -196,7 +196,7 @@ def test_several_roles_fit_if_the_oracle_says_so(asking: Asking) -> None:
     assert 3 < both < 67
 
 
-def asked(roles: tuple[RoleAsk, ...], fields: dict[str, object]) -> GangRequest:
+def asked(roles: tuple[RoleRequest, ...], fields: dict[str, object]) -> GangRequest:
     """A gang of these roles."""
     return GangRequest(JobId("job"), 0, "ada", "default", 10, 0.0, roles, **fields)  # type: ignore[arg-type]
 

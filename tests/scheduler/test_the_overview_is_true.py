@@ -12,10 +12,10 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Device, Node
 from corral.model.queue_views import CellState, QueueStanding
 from corral.model.queues import CellQuota, QueueSpec
-from corral.model.requests import RoleAsk
+from corral.model.requests import RoleRequest
 from corral.scheduler import TasksLeaving
 from corral.scheduler.queues.lending import lending, owned_devices
-from corral.scheduler.queues.queue_order import Line
+from corral.scheduler.queues.queue_order import QueueOrder
 from corral.scheduler.views import CellTreeView, ahead_of, in_line, queue_standings, waiting_line
 from tests.examples import examples
 from tests.scheduler.life import Life
@@ -206,7 +206,7 @@ def test_a_job_whose_tasks_wait_apart_stands_once_with_all_that_it_could_still_g
     assert [row.job for row in page.items] == ["next"] and page.next == "2"
 
 
-def growth(first: int, count: int) -> RoleAsk:
+def growth(first: int, count: int) -> RoleRequest:
     """A request for `count` more tasks of a running gang."""
     return msgspec.structs.replace(role(count), indexes=tuple(range(first, first + count)), minimum=0)
 
@@ -235,7 +235,7 @@ def test_the_line_is_the_order_in_which_the_next_cycle_looks(data: st.DataObject
         life.submit(gang(f"j{at:02}", role(count), at=float(at), queue=queue, priority=priority))
     life.cycle(20.0)
     groups = list(life.queue.groups.values())
-    line, order = Line(groups, life.cluster.queues, 20.0, life.policy), []
+    line, order = QueueOrder(groups, life.cluster.queues, 20.0, life.policy), []
     while (found := line.pop()) is not None:
         at, first, _ = found
         order.append(groups[at].keys[first])

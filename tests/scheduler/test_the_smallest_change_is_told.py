@@ -12,10 +12,10 @@ from msgspec import structs
 from corral.kernel.ids import JobId
 from corral.model.inventory import Node
 from corral.model.queues import CellQuota, QueueSpec
-from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, ShareAsk, TopologyAsk
+from corral.model.requests import DeviceRequest, FractionRequest, GangRequest, NodeRules, NodeSharing, TopologyRequest
 from corral.model.start_estimates import Change
 from corral.scheduler import GangQueued, Policy, QueuesConfigured, explain, find_policy, plan
-from corral.scheduler.explain.relaxation import amounts, ladders
+from corral.scheduler.explain.relaxation import amounts, relaxations
 from corral.scheduler.explain.smallest_change import MOST_CHANGES, smallest_changes
 from tests.examples import examples
 from tests.scheduler.life import Life
@@ -89,7 +89,7 @@ CASES = (
     ),
     Case(
         "a smaller part",
-        gang("job", role(6, ask=DeviceAsk(1, share=ShareAsk(compute=600_000)))),
+        gang("job", role(6, ask=DeviceRequest(1, share=FractionRequest(compute=600_000)))),
         "roles.worker.resources.devices.share.computePercent",
         60,
         50,
@@ -105,7 +105,7 @@ CASES = (
     ),
     Case(
         "any model",
-        gang("job", role(ask=DeviceAsk(1, model="H900"))),
+        gang("job", role(ask=DeviceRequest(1, model="H900"))),
         "roles.worker.resources.devices.model",
         "H900",
         "",
@@ -113,7 +113,7 @@ CASES = (
     ),
     Case(
         "any devices instead of named ones",
-        gang("job", role(ask=DeviceAsk(ids=("n1:0",)))),
+        gang("job", role(ask=DeviceRequest(ids=("n1:0",)))),
         "roles.worker.resources.devices",
         "n1:0",
         1,
@@ -137,7 +137,7 @@ CASES = (
     ),
     Case(
         "on shared nodes",
-        gang("job", role(), company=Company(exclusive=True)),
+        gang("job", role(), company=NodeSharing(exclusive=True)),
         "sharing.exclusive",
         "true",
         "",
@@ -245,7 +245,7 @@ def test_the_lowest_priority_that_helps_is_told_with_who_would_yield() -> None:
 
 @pytest.mark.parametrize(
     "request_",
-    [gang("job", role(1, 4), at=9.0, preemptible=False), gang("job", role(ask=DeviceAsk(1)), at=9.0)],
+    [gang("job", role(1, 4), at=9.0, preemptible=False), gang("job", role(ask=DeviceRequest(1)), at=9.0)],
     ids=["a whole node", "one device"],
 )
 def test_nothing_is_told_when_every_device_is_taken_by_who_may_not_yield(request_: GangRequest) -> None:
@@ -335,9 +335,9 @@ def wanted(draw: st.DrawFn, job: str, at: float) -> GangRequest:
     count, minimum = draw(st.integers(1, 4)), None
     if draw(st.booleans()):
         minimum = draw(st.integers(1, count))
-    topology = TopologyAsk()
+    topology = TopologyRequest()
     if count % 2 == 0 and draw(st.integers(0, 3)) == 0:
-        topology = TopologyAsk(group_size=2, group_required="node")
+        topology = TopologyRequest(group_size=2, group_required="node")
     fields: dict[str, object] = {}
     if draw(st.integers(0, 3)) == 0:
         fields["node_selector"] = {"disk": "fast"}
@@ -345,11 +345,11 @@ def wanted(draw: st.DrawFn, job: str, at: float) -> GangRequest:
         count,
         minimum=minimum,
         topology=topology,
-        ask=DeviceAsk(draw(st.integers(1, 4)), model=draw(st.sampled_from(["", "", "A100"]))),
+        ask=DeviceRequest(draw(st.integers(1, 4)), model=draw(st.sampled_from(["", "", "A100"]))),
         cpu_millis=draw(st.sampled_from([0, 1000, 5000])),
         **fields,
     )
-    company = draw(st.sampled_from([None, None, Company(exclusive=True), Company(one_per_node=True)]))
+    company = draw(st.sampled_from([None, None, NodeSharing(exclusive=True), NodeSharing(one_per_node=True)]))
     return gang(
         job,
         asked,
@@ -415,12 +415,12 @@ def test_whatever_change_is_told_the_next_cycle_places_the_gang_with_it(life: Li
 
 def test_less_shared_memory_is_proposed_where_a_job_file_has_it() -> None:
     asked = gang("j", role(shm_bytes=4 * 2**30))
-    assert {wish.change.path for ladder in amounts(asked) for wish in ladder} == {"roles.worker.shm"}
+    assert {wish.change.path for series in amounts(asked) for wish in series} == {"roles.worker.shm"}
 
 
 def test_a_gang_of_many_tasks_is_tried_with_few_other_numbers_of_them() -> None:
     def counts(tasks: int) -> list[int]:
-        return [int(wish.change.after) for ladder in ladders(gang("j", role(tasks, 0)), ()) for wish in ladder]
+        return [int(wish.change.after) for series in relaxations(gang("j", role(tasks, 0)), ()) for wish in series]
 
     assert counts(40) == list(range(39, 0, -1))
     many = counts(10_000)

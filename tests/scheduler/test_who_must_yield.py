@@ -210,7 +210,7 @@ def test_a_gang_larger_than_its_limit_is_told_that_it_never_starts() -> None:
     life.submit(gang("big", role(4)), gang("small", role(1), at=1.0))
     life.cycle(0.0)
     entry = life.queue.first("big")
-    assert entry is not None and entry.told is not None and not entry.told.possible
+    assert entry is not None and entry.reported is not None and not entry.reported.possible
     assert set(life.running) == {"small"}
 
 

@@ -7,15 +7,15 @@ import pytest
 from corral.model.inventory import Device, Inventory, Node, Taint
 from corral.model.plan import Reasons
 from corral.model.requests import (
-    Company,
-    DeviceAsk,
+    DeviceRequest,
     Expression,
+    FractionRequest,
     GangRequest,
     NodeRules,
-    RoleAsk,
-    ShareAsk,
+    NodeSharing,
+    RoleRequest,
     Toleration,
-    TopologyAsk,
+    TopologyRequest,
 )
 from corral.scheduler import Cluster, NodesSeen, Policy, TaskUse, explain
 from tests.scheduler.machines import gang, node, queue, role
@@ -37,12 +37,12 @@ def why(target: Cluster, request: GangRequest) -> Reasons:
     return found
 
 
-HALF = DeviceAsk(1, share=ShareAsk(500_000, 500_000))
+HALF = DeviceRequest(1, share=FractionRequest(500_000, 500_000))
 NOT_A = NodeRules((Expression("zone", "NotIn", ("a",)),))
-APART = TopologyAsk(spread_level="rack", max_skew=1)
-ONE_EACH: dict[str, object] = {"company": Company(one_per_node=True)}
+APART = TopologyRequest(spread_level="rack", max_skew=1)
+ONE_EACH: dict[str, object] = {"company": NodeSharing(one_per_node=True)}
 
-WAITS: list[tuple[str, list[dict[str, object]], RoleAsk, dict[str, object], str]] = [
+WAITS: list[tuple[str, list[dict[str, object]], RoleRequest, dict[str, object], str]] = [
     (
         "not-enough-ports",
         [{"resources": {"ports": 3}}],
@@ -63,7 +63,13 @@ WAITS: list[tuple[str, list[dict[str, object]], RoleAsk, dict[str, object], str]
         {},
         "50 % of the computing power and 50 % of the memory of a device for 5 tasks; there is so much left for 4",
     ),
-    ("no-device-share", [{}], role(ask=DeviceAsk(1, share=ShareAsk(memory_bytes=2**30))), {}, "1Gi of the memory"),
+    (
+        "no-device-share",
+        [{}],
+        role(ask=DeviceRequest(1, share=FractionRequest(memory_bytes=2**30))),
+        {},
+        "1Gi of the memory",
+    ),
     ("one-task-per-node", [{}, {}], role(3, 0), ONE_EACH, "2 nodes have room for one, and it has 3 tasks"),
     (
         "spread",
@@ -77,7 +83,7 @@ WAITS: list[tuple[str, list[dict[str, object]], RoleAsk, dict[str, object], str]
 
 @pytest.mark.parametrize(("code", "nodes", "asked", "fields", "words"), WAITS)
 def test_what_never_can_be_says_so(
-    code: str, nodes: list[dict[str, object]], asked: RoleAsk, fields: dict[str, object], words: str
+    code: str, nodes: list[dict[str, object]], asked: RoleRequest, fields: dict[str, object], words: str
 ) -> None:
     found = why(machines(*nodes), gang("job", asked, **fields))  # type: ignore[arg-type]
     assert not found.possible
@@ -90,14 +96,14 @@ def test_one_model_for_all_says_which_came_nearest() -> None:
     devices = tuple(Device(at, f"d{at}", model="big" if at < 3 else "small") for at in range(5))
     target = Cluster()
     target.apply(NodesSeen(Inventory("local", (Node("local/n", devices=devices),))))
-    found = why(target, gang("job", role(4, topology=TopologyAsk(same_model=True))))
+    found = why(target, gang("job", role(4, topology=TopologyRequest(same_model=True))))
     assert found.binding.code == "same-model"
     assert "the best, big, has room for 3 of 4 tasks" in found.binding.message
 
 
 def test_a_job_that_wants_its_nodes_for_itself_hears_how_many_are_empty() -> None:
     target = machines({}, {}, others=(Other("local/n0"),))
-    found = why(target, gang("job", role(2, 2), company=Company(exclusive=True)))
+    found = why(target, gang("job", role(2, 2), company=NodeSharing(exclusive=True)))
     assert (found.binding.code, found.possible) == ("exclusive-nodes", True)
     assert "1 of 2 are empty, with room for 1 of 2 tasks" in found.binding.message
 
@@ -112,7 +118,7 @@ def test_a_job_kept_out_by_one_that_shares_with_nobody_hears_of_it() -> None:
 @pytest.mark.parametrize("theirs", [TaskUse(tags=("noisy",)), TaskUse(averse=("mine",), averse_level="rack")])
 def test_jobs_that_keep_apart_hear_of_each_other(theirs: TaskUse) -> None:
     target = machines({}, {}, {}, others=(Other("local/n0", use=theirs),))
-    company = Company(averse=("noisy",), averse_level="rack")
+    company = NodeSharing(averse=("noisy",), averse_level="rack")
     found = why(target, gang("job", role(2, 2), company=company, tags=("mine",)))
     assert (found.binding.code, found.possible) == ("anti-affinity", True)
     assert "1 of 3 nodes are left, with room for 1 of 2 tasks" in found.binding.message

@@ -6,7 +6,7 @@ import pytest
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.request_builder import gang_terms
-from corral.model.requests import Company, Expression, GangRequest, NodeRules, ShareAsk, Toleration
+from corral.model.requests import Expression, FractionRequest, GangRequest, NodeRules, NodeSharing, Toleration
 from corral.spec.cluster import load_cluster
 from corral.spec.errors import SpecError
 from corral.spec.job_reader import load_job
@@ -71,9 +71,9 @@ def test_devices_that_do_not_agree_are_refused_with_path_and_numbers(devices: st
 
 def test_a_fraction_is_so_much_of_one_device() -> None:
     half = asked(role("resources: {devices: 0.5}")).roles[0].devices
-    assert (half.count, half.share) == (1, ShareAsk(500_000, 500_000))
+    assert (half.count, half.share) == (1, FractionRequest(500_000, 500_000))
     part = "{share: {computePercent: 30, memory: 10Gi, policy: spread}}"
-    assert asked(role(f"resources: {{devices: {part}}}")).roles[0].devices.share == ShareAsk(
+    assert asked(role(f"resources: {{devices: {part}}}")).roles[0].devices.share == FractionRequest(
         300_000, 0, 10 * 2**30, True
     )
     assert asked(role("resources: {devices: 2.0}")).roles[0].devices.share is None
@@ -85,7 +85,7 @@ def test_an_amount_of_memory_that_is_nothing_asks_for_no_part(zero: str) -> None
     whole = asked(role(f"resources: {{devices: {{count: 2, share: {{memory: {zero}}}}}}}")).roles[0].devices
     assert (whole.count, whole.share) == (2, None)
     part = asked(role(f"resources: {{devices: {{share: {{memory: {zero}, memoryPercent: 5}}}}}}")).roles[0].devices
-    assert part.share == ShareAsk(0, 50_000)
+    assert part.share == FractionRequest(0, 50_000)
 
 
 def test_nodes_are_chosen_by_name_label_and_taint() -> None:
@@ -170,7 +170,7 @@ def test_roles_of_one_affinity_group_ask_for_the_same_cells(group: str, fields: 
 
 
 def test_company_and_closeness_are_said_once_for_the_job() -> None:
-    assert asked(role("replicas: 1", "sharing: exclusive")).company == Company(exclusive=True)
+    assert asked(role("replicas: 1", "sharing: exclusive")).company == NodeSharing(exclusive=True)
     request = asked(
         role(
             "topology: {sameModel: true}",
@@ -178,7 +178,7 @@ def test_company_and_closeness_are_said_once_for_the_job() -> None:
             "sharing: {oneTaskPerNode: true, antiAffinity: {tags: [noisy], level: rack}}",
         )
     )
-    assert request.company == Company(False, True, ("noisy",), "rack")
+    assert request.company == NodeSharing(False, True, ("noisy",), "rack")
     assert request.tags == ("a", "b")
     topology = request.roles[0].topology
     assert (topology.spread_level, topology.max_skew, topology.same_model) == ("rack", 0, True)

@@ -42,11 +42,11 @@ from corral.scheduler import (
     GangNominated,
     GangPlaced,
     HivedConfigured,
+    PlanHooks,
     Policy,
     Queue,
-    Steps,
     UsageRecalled,
-    carry_out,
+    execute_plan,
     plan,
 )
 from corral.scheduler.preemption.over_quota import fragmenting, over_limit
@@ -243,7 +243,7 @@ class Core:
     def _plan(self, now: float) -> None:
         self.world.plan_wanted = False
         proposal = plan(self.world.cluster, self.world.queue, self.policy, now)
-        carry_out(self.world.cluster, self.world.queue, proposal, now, _InJobs(self, now))
+        execute_plan(self.world.cluster, self.world.queue, proposal, now, _InJobs(self, now))
         if proposal.placements and self.machines.tainted:
             self._next_maintenance = now
         self._plan_again = proposal.again_at
@@ -318,7 +318,7 @@ class Core:
         return tuple(writes)
 
 
-class _InJobs(Steps):
+class _InJobs(PlanHooks):
     """Carries out a plan in the jobs, in addition to cluster and queue."""
 
     def __init__(self, core: Core, now: float) -> None:

@@ -16,7 +16,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.queues import CellQuota
 from corral.scheduler.cells.cell_type import CellType, Structure
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.cluster.masked_index import View
+from corral.scheduler.cluster.masked_index import MaskedIndex
 
 
 class Cell(NamedTuple):
@@ -36,7 +36,7 @@ class Bound:
         self.tasks: set[tuple[JobId, TaskKey]] = set()
 
 
-class Cells:
+class CellOwnership:
     """The owned and bound cells of one engine; `owed` and `left` count cells by type."""
 
     def __init__(self, index: EngineIndex, quotas: Mapping[str, Iterable[CellQuota]]) -> None:
@@ -61,31 +61,31 @@ class Cells:
         """For each cell of these types, the number of bound cells that overlap it."""
         self._used: dict[str, Counter[CellType]] = {owner: Counter() for owner in self.quotas}
         self._trail: list[Cell] = []
-        self._inside: dict[Cell, View] = {}
-        self.own = {owner: View(index) for owner in self.quotas}
+        self._inside: dict[Cell, MaskedIndex] = {}
+        self.own = {owner: MaskedIndex(index) for owner in self.quotas}
         """For each owner, a view of the cells it has bound."""
         self._depths = sorted({kind.depth for kind in self.types})
-        self.whole: dict[tuple[CellType, bool], View] = {}
+        self.whole: dict[tuple[CellType, bool], MaskedIndex] = {}
         """Views of the bindable cells of a type; True excludes cells inside a wider whole cell (the buddy rule)."""
         for kind in self.types:
-            self.whole[kind, False] = View(index)
+            self.whole[kind, False] = MaskedIndex(index)
             breaks = any(wider.depth < kind.depth for wider in self.types)
-            self.whole[kind, True] = View(index) if breaks else self.whole[kind, False]
+            self.whole[kind, True] = MaskedIndex(index) if breaks else self.whole[kind, False]
         for at in range(len(index.free)) if self.types else ():
             self._look(at)
 
-    def inside(self, cell: Cell) -> View:
+    def inside(self, cell: Cell) -> MaskedIndex:
         """Return a view of one cell regardless of its binding; created once and kept up to date."""
         found = self._inside.get(cell)
         if found is None:
-            found = self._inside[cell] = View(self.index)
+            found = self._inside[cell] = MaskedIndex(self.index)
             for at, mask in self.structure.masks(*cell):
                 found.allow(at, mask)
             self.index.views.append(found)
         return found
 
     @property
-    def views(self) -> Iterator[View]:
+    def views(self) -> Iterator[MaskedIndex]:
         """Yield all views that must follow changes of the engine."""
         yield from self.own.values()
         for (kind, unbroken), view in self.whole.items():

@@ -104,7 +104,7 @@ class Structure:
         tree, first = self.tree, next(iter(self.cells(kind)), None)
         masks = self.masks(kind.depth, first) if first is not None else ()
         return sum(
-            whole(tree.nodes[at].devices, mask) if at in tree.rivals else mask.bit_count() * DEVICE
+            whole(tree.nodes[at].devices, mask) if at in tree.slice_conflicts else mask.bit_count() * DEVICE
             for at, mask in masks
         )
 

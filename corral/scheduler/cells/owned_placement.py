@@ -9,11 +9,11 @@ from msgspec import structs
 
 from corral.model.placement import Placement
 from corral.model.requests import GangRequest
-from corral.scheduler.cells.cell_ownership import Cell, Cells
+from corral.scheduler.cells.cell_ownership import Cell, CellOwnership
 from corral.scheduler.cells.cell_type import CellType
 from corral.scheduler.cells.ownership_registry import SEPARATOR
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.placement.engine_request import Ask
+from corral.scheduler.placement.engine_request import EngineRequest
 from corral.scheduler.placement.node_sharing import limited
 from corral.scheduler.placement.search import Anchors, Search, Spot
 from corral.scheduler.placement.shape import gang_shape
@@ -50,7 +50,7 @@ def place_owned(trial: Trial, request: GangRequest, shape: Hashable | None = Non
         anchors = trial.anchors(request, index)
         if index.unknown or owner not in cells.quotas or anchors is None:
             continue
-        ask = trial.ask(request, index, shape, rdma=request.network_rdma == "required")
+        ask = trial.engine_request(request, index, shape, rdma=request.network_rdma == "required")
         for counts in wanted:
             spots = Owned(cells, owner, ask, anchors).place(counts)
             if spots:
@@ -73,7 +73,7 @@ def place_best(trial: Trial, request: GangRequest, shape: Hashable | None = None
     return place_owned(trial, request, shape) or trial.place(request, shape)
 
 
-def _claiming(engine: str, cells: Cells, owner: str, placement: Placement) -> Placement:
+def _claiming(engine: str, cells: CellOwnership, owner: str, placement: Placement) -> Placement:
     """Return the placement with each task's bound cells named, which makes the task guaranteed."""
     structure, position = cells.structure, cells.index.tree.position
     tasks = []
@@ -88,7 +88,7 @@ def _claiming(engine: str, cells: Cells, owner: str, placement: Placement) -> Pl
 class Owned:
     """Places one gang in the cells of one owner on one engine."""
 
-    def __init__(self, cells: Cells, owner: str, ask: Ask, anchors: Anchors) -> None:
+    def __init__(self, cells: CellOwnership, owner: str, ask: EngineRequest, anchors: Anchors) -> None:
         self.cells = cells
         self.owner = owner
         self.ask = ask

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.queues import CellQuota, QueueSpec
-from corral.scheduler.cells.cell_ownership import Cell, Cells
+from corral.scheduler.cells.cell_ownership import Cell, CellOwnership
 from corral.scheduler.cells.cell_type import Structure
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.cluster.masked_index import View
-from corral.scheduler.cluster.running_gang import Gangs, Running
+from corral.scheduler.cluster.masked_index import MaskedIndex
+from corral.scheduler.cluster.running_gang import RunningGang, RunningGangs
 
 _PIN = TaskKey("pinned", 0)
 SEPARATOR = "|"
@@ -30,10 +30,10 @@ class Shortfall(NamedTuple):
 class Ownership:
     """The owned cells of every engine; without quotas there are none, and no gang is a guest."""
 
-    def __init__(self, specs: Mapping[str, QueueSpec], engines: Mapping[str, EngineIndex], gangs: Gangs) -> None:
+    def __init__(self, specs: Mapping[str, QueueSpec], engines: Mapping[str, EngineIndex], gangs: RunningGangs) -> None:
         self._specs = specs
-        self._found: dict[str, tuple[Cells, Cell]] = {}
-        self.cells: dict[str, Cells] = {}
+        self._found: dict[str, tuple[CellOwnership, Cell]] = {}
+        self.cells: dict[str, CellOwnership] = {}
         """By engine; only engines with owned cells."""
         owners = [spec for spec in specs.values() if spec.cells or spec.pinned_cells]
         if not owners:
@@ -41,7 +41,7 @@ class Ownership:
         quotas = self._divided(owners, engines)
         for name, index in engines.items():
             if quotas.get(name):
-                cells = self.cells[name] = Cells(index, quotas[name])
+                cells = self.cells[name] = CellOwnership(index, quotas[name])
                 index.views = list(cells.views)
                 self._pin(name, cells, owners)
         for gang in sorted(gangs.by_job.values(), key=lambda gang: (-gang.priority, gang.placed_at, gang.job)):
@@ -74,7 +74,7 @@ class Ownership:
                     out.setdefault(engine, {}).setdefault(spec.name, []).append(CellQuota(level, 1, model))
         return out
 
-    def _pin(self, engine: str, cells: Cells, owners: Iterable[QueueSpec]) -> None:
+    def _pin(self, engine: str, cells: CellOwnership, owners: Iterable[QueueSpec]) -> None:
         for spec in owners:
             for pinned in spec.pinned_cells:
                 of_engine, _, name = pinned.partition(SEPARATOR)
@@ -93,7 +93,7 @@ class Ownership:
             spec = self._specs.get(spec.parent)
         return ""
 
-    def pinned(self, queue: str, name: str) -> tuple[str, View] | None:
+    def pinned(self, queue: str, name: str) -> tuple[str, MaskedIndex] | None:
         """Return the engine and view of the pinned cell that a queue calls `name`; None if there is no such cell."""
         spec = self._specs.get(self.owner(queue))
         if spec is None:
@@ -107,9 +107,9 @@ class Ownership:
         spec = self._specs.get(self.owner(queue))
         return (spec.pinned_names or spec.pinned_cells) if spec is not None else ()
 
-    def hold(self, gang: Running, task: TaskKey, names: Iterable[str]) -> bool:
+    def hold(self, gang: RunningGang, task: TaskKey, names: Iterable[str]) -> bool:
         """Record a task in these cells; False, without recording any, if one cannot be bound to its owner."""
-        owner, held = self.owner(gang.queue), list[tuple[Cells, Cell]]()
+        owner, held = self.owner(gang.queue), list[tuple[CellOwnership, Cell]]()
         for name in names:
             found = self._find(name)
             if found is None or not owner or not found[0].hold(found[1], owner, gang.job, task):
@@ -119,14 +119,14 @@ class Ownership:
             held.append(found)
         return True
 
-    def release(self, gang: Running, task: TaskKey) -> None:
+    def release(self, gang: RunningGang, task: TaskKey) -> None:
         """Release the cells of a task that ended."""
         for name in gang.cells.pop(task, ()):
             found = self._find(name)
             if found is not None:
                 found[0].release(found[1], gang.job, task)
 
-    def _find(self, name: str) -> tuple[Cells, Cell] | None:
+    def _find(self, name: str) -> tuple[CellOwnership, Cell] | None:
         known = self._found.get(name)
         if known is None:
             engine, _, rest = name.partition(SEPARATOR)

@@ -13,7 +13,7 @@ CLOSED = 1 << 32
 _ENDLESS = 1 << 60
 
 
-class Part(NamedTuple):
+class DeviceFraction(NamedTuple):
     """A part of one device, in millionths of its compute and of its memory."""
 
     device: int
@@ -26,20 +26,20 @@ class Neighbour(NamedTuple):
 
     job: str
     tags: tuple[str, ...]
-    averse: tuple[str, ...]
+    anti_affinity: tuple[str, ...]
     """It shares no cell of `level` with jobs that carry one of these tags."""
     level: str
 
 
-class Extra(NamedTuple):
+class ExtraAllocation(NamedTuple):
     """The rarer holdings: other resources by name, device parts, and tags or anti-affinity rules."""
 
     amounts: Amounts = ()
-    shares: tuple[Part, ...] = ()
+    shares: tuple[DeviceFraction, ...] = ()
     near: tuple[Neighbour, ...] = ()
 
 
-class Take(NamedTuple):
+class Allocation(NamedTuple):
     """The resources that some tasks hold on one node; `devices` are those held whole."""
 
     at: int
@@ -48,11 +48,11 @@ class Take(NamedTuple):
     cpu: int
     memory: int
     shm: int
-    extra: Extra | None = None
+    extra: ExtraAllocation | None = None
 
-    def plus(self, more: Take) -> Take:
+    def plus(self, more: Allocation) -> Allocation:
         """Return the sum of both, on the node of this one."""
-        return Take(
+        return Allocation(
             self.at,
             self.devices | more.devices,
             self.tasks + more.tasks,
@@ -63,27 +63,27 @@ class Take(NamedTuple):
         )
 
 
-def nothing(at: int) -> Take:
-    """Return an empty take on a node."""
-    return Take(at, 0, 0, 0, 0, 0)
+def nothing(at: int) -> Allocation:
+    """Return an empty allocation on a node."""
+    return Allocation(at, 0, 0, 0, 0, 0)
 
 
-def take_of(
+def allocation_of(
     shape: TaskShape,
     at: int,
     devices: int,
     tasks: int,
-    shares: tuple[Part, ...] = (),
+    shares: tuple[DeviceFraction, ...] = (),
     near: tuple[Neighbour, ...] = (),
     *,
     exclusive: bool = False,
-) -> Take:
-    """Return the take of `tasks` tasks of a shape on one node, with these devices between them."""
+) -> Allocation:
+    """Return the allocation of `tasks` tasks of a shape on one node, with these devices between them."""
     extra = None
     if shape.more or shares or near:
-        extra = Extra(tuple((name, tasks * amount) for name, amount in shape.more), shares, near)
+        extra = ExtraAllocation(tuple((name, tasks * amount) for name, amount in shape.more), shares, near)
     held = tasks * (1 + CLOSED) if exclusive else tasks
-    return Take(at, devices, held, tasks * shape.cpu, tasks * shape.memory, tasks * shape.shm, extra)
+    return Allocation(at, devices, held, tasks * shape.cpu, tasks * shape.memory, tasks * shape.shm, extra)
 
 
 def named_columns(nodes: Sequence[Node]) -> dict[str, list[int]]:
@@ -100,11 +100,11 @@ def summed(amounts: Iterable[tuple[str, int]]) -> Amounts:
     return tuple(sorted(total.items()))
 
 
-def _both(first: Extra | None, second: Extra | None) -> Extra | None:
+def _both(first: ExtraAllocation | None, second: ExtraAllocation | None) -> ExtraAllocation | None:
     if first is None or second is None:
         return first or second
     amounts = summed((*first.amounts, *second.amounts))
-    return Extra(amounts, (*first.shares, *second.shares), (*first.near, *second.near))
+    return ExtraAllocation(amounts, (*first.shares, *second.shares), (*first.near, *second.near))
 
 
 class Neighbours:
@@ -112,14 +112,14 @@ class Neighbours:
 
     def __init__(self) -> None:
         self.at: dict[int, dict[Neighbour, int]] = {}
-        self.averse = 0
+        self.anti_affinity = 0
         """How many of them have anti-affinity rules."""
 
     def add(self, at: int, near: Neighbour) -> None:
         """Add a neighbour."""
         here = self.at.setdefault(at, {})
         here[near] = here.get(near, 0) + 1
-        self.averse += bool(near.averse)
+        self.anti_affinity += bool(near.anti_affinity)
 
     def remove(self, at: int, near: Neighbour) -> None:
         """Remove a neighbour."""
@@ -129,7 +129,7 @@ class Neighbours:
             del here[near]
         if not here:
             del self.at[at]
-        self.averse -= bool(near.averse)
+        self.anti_affinity -= bool(near.anti_affinity)
 
     def listed(self) -> list[tuple[int, list[tuple[Neighbour, int]]]]:
         """Return the whole state in a fixed order."""
@@ -138,5 +138,5 @@ class Neighbours:
     def copy(self) -> Neighbours:
         """Return an independent copy."""
         twin = Neighbours()
-        twin.at, twin.averse = {at: dict(here) for at, here in self.at.items()}, self.averse
+        twin.at, twin.anti_affinity = {at: dict(here) for at, here in self.at.items()}, self.anti_affinity
         return twin

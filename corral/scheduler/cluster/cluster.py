@@ -16,11 +16,11 @@ from corral.model.inventory import Inventory, Node
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import CellsReserved, Reason
 from corral.scheduler.cells.ownership_registry import Ownership
-from corral.scheduler.cluster.allocation import CLOSED, Extra, Neighbour, Part, Take
+from corral.scheduler.cluster.allocation import CLOSED, Allocation, DeviceFraction, ExtraAllocation, Neighbour
 from corral.scheduler.cluster.device_count import held
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.cluster.running_gang import Gangs, Running
+from corral.scheduler.cluster.running_gang import RunningGang, RunningGangs
 from corral.scheduler.cluster.topology_tree import Tree
 from corral.scheduler.events import (
     FOREVER,
@@ -40,7 +40,7 @@ from corral.scheduler.events import (
 from corral.scheduler.planners.hived.state_fold import Hived, HivedEvent
 from corral.scheduler.queues.queue_tree import BASE, QueueTree
 
-_MOST_RETURNED = 1024
+_MOST_FREED_PLACES = 1024
 
 
 class Hold(NamedTuple):
@@ -52,7 +52,7 @@ class Hold(NamedTuple):
     memory: int
     shm: int
     tasks: int = 1
-    extra: Extra | None = None
+    extra: ExtraAllocation | None = None
 
 
 class Cluster:
@@ -64,19 +64,19 @@ class Cluster:
     def __init__(self) -> None:
         self.revision = 0
         """Counts the applied events."""
-        self.gains = 0
+        self.freed_count = 0
         """Counts the events that may let a refused gang fit; a refusal stays valid until it changes."""
-        self.machines = 0
-        """Counts those `gains` that changed machines or configuration."""
-        self.returned: list[tuple[str, int]] = []
+        self.machine_revision = 0
+        """Counts those of them that changed machines or configuration."""
+        self.freed_places: list[tuple[str, int]] = []
         """The last (engine, node position) pairs where resources were released."""
-        self.returns = 0
-        """Counts all entries that `returned` ever had."""
+        self.release_count = 0
+        """Counts all entries that `freed_places` ever had."""
         self.engines: dict[str, EngineIndex] = {}
         """By engine name, sorted."""
         self.queues = QueueTree()
         """The queues with their configured amounts and current usage."""
-        self.gangs = Gangs()
+        self.gangs = RunningGangs()
         """The running gangs."""
         self.ownership = Ownership({}, {}, self.gangs)
         """Which virtual cluster owns which cells."""
@@ -101,23 +101,23 @@ class Cluster:
                 if not self._see(inventory):
                     return
                 self._emptied = {}
-                self.gains += 1
-                self.machines += 1
+                self.freed_count += 1
+                self.machine_revision += 1
             case EngineUnknown(engine=engine, reason=reason):
                 known = self.engines.get(engine)
                 if known is None or known.unknown:
                     return
                 known.set_unknown(reason or "the engine does not answer")
                 self._emptied = {}
-                self.gains += 1
-                self.machines += 1
+                self.freed_count += 1
+                self.machine_revision += 1
             case GangPlaced():
                 self._place(event)
             case TasksReleased():
                 kept = self._tell_hived(event)
                 if not self._release(event.job, event.tasks, event.at) and not kept:
                     return
-                self.gains += 1
+                self.freed_count += 1
             case TasksLeaving() | Checkpointed() | UsageRecalled():
                 if not self._hear(event):
                     return
@@ -125,16 +125,16 @@ class Cluster:
                 self._configure(QueueTree(queues).following(self.queues))
                 self._own()
                 self._emptied = {}
-                self.gains += 1
-                self.machines += 1
+                self.freed_count += 1
+                self.machine_revision += 1
             case HivedConfigured():
                 self._follow_hived(event)
-                self.gains += 1
-                self.machines += 1
+                self.freed_count += 1
+                self.machine_revision += 1
             case CellsReserved() | NominationLapsed():
                 if not self._tell_hived(event):
                     return
-                self.gains += 1
+                self.freed_count += 1
         self.revision += 1
 
     def _hear(self, event: TasksLeaving | Checkpointed | UsageRecalled) -> bool:
@@ -177,11 +177,11 @@ class Cluster:
         """Return the holdings of a job by task; empty if it holds nothing."""
         return self._holds.get(job, {})
 
-    def takes(self, job: JobId, *, without: Collection[TaskKey] = ()) -> list[tuple[EngineIndex, Take]]:
-        """Return a job's holdings, less some tasks, as (engine index, take) pairs; nodes that are gone are left out."""
+    def allocations(self, job: JobId, *, without: Collection[TaskKey] = ()) -> list[tuple[EngineIndex, Allocation]]:
+        """Return a job's holdings without some tasks, as (engine index, allocation) pairs; missing nodes are left out."""
         holds = [hold for task, hold in self.holds(job).items() if task not in without]
         found = [(self._engine_of(hold.node), hold) for hold in holds]
-        return [(at[0], _take(at[1], hold)) for at, hold in found if at is not None]
+        return [(at[0], _allocation(at[1], hold)) for at, hold in found if at is not None]
 
     def holders(self) -> dict[str, dict[int, tuple[JobId, TaskKey]]]:
         """Return for each node and device index the job and task that hold the device."""
@@ -211,8 +211,8 @@ class Cluster:
         `hived=False` leaves out HiveD's state, the largest part, for questions that no plan answers.
         """
         twin = Cluster()
-        twin.revision, twin.gains, twin.machines = self.revision, self.gains, self.machines
-        twin.returned, twin.returns = self.returned[:], self.returns
+        twin.revision, twin.freed_count, twin.machine_revision = self.revision, self.freed_count, self.machine_revision
+        twin.freed_places, twin.release_count = self.freed_places[:], self.release_count
         twin.engines = {name: engine.copy() for name, engine in self.engines.items()}
         twin.queues, twin.gangs = self.queues.copy(), self.gangs.copy()
         twin._own()
@@ -243,7 +243,7 @@ class Cluster:
         """Return a hash of the whole state, independent of the order in which dictionaries were filled."""
         state = (
             self.revision,
-            self.gains,
+            self.freed_count,
             [(name, self._seen[name], str(index.columns())) for name, index in self.engines.items()],
             sorted((job, sorted(tasks.items())) for job, tasks in self._holds.items()),
             self.ends,
@@ -287,9 +287,9 @@ class Cluster:
             self._own()
         self._seen[inventory.engine] = inventory
         self._tell_hived(NodesSeen(inventory))
-        was_cut = self.queues.cut
+        had_slices = self.queues.has_slices
         self._measure(self.queues)
-        if self.queues.models or self.queues.cut or was_cut:
+        if self.queues.models or self.queues.has_slices or had_slices:
             self._configure(self.queues.cleared())
         return True
 
@@ -307,7 +307,7 @@ class Cluster:
         """Return a task's holdings as a queue resource vector; devices of a node that is gone have no model."""
         models = self.queues.models
         shares = hold.extra.shares if hold.extra is not None else ()
-        if not (models or shares or self.queues.cut):
+        if not (models or shares or self.queues.has_slices):
             return (hold.devices.bit_count() * DEVICE, hold.cpu, hold.memory)
         found = self._engine_of(hold.node)
         known = found[0].tree.nodes[found[1]].devices if found else ()
@@ -317,10 +317,10 @@ class Cluster:
     def _measure(self, queues: QueueTree) -> None:
         """Set the total capacity of the queues; slices count only as devices of their own model."""
         queues.trees = tuple(engine.tree for engine in self.engines.values())
-        queues.cut = any(tree.rivals for tree in queues.trees)
+        queues.has_slices = any(tree.slice_conflicts for tree in queues.trees)
         nodes = [node for tree in queues.trees for node in tree.nodes]
         devices = sum(len(node.devices) for node in nodes)
-        if queues.cut:
+        if queues.has_slices:
             devices -= sum(device.parent >= 0 for node in nodes for device in node.devices)
         queues.total = [
             devices * DEVICE,
@@ -338,7 +338,7 @@ class Cluster:
             for hold in tasks.values():
                 at = index.tree.position.get(hold.node)
                 if at is not None:
-                    index.add(_take(at, hold))
+                    index.add(_allocation(at, hold))
         self.engines[inventory.engine] = index
         self.engines = dict(sorted(self.engines.items()))
 
@@ -347,7 +347,7 @@ class Cluster:
         tasks = self._holds.setdefault(event.job, {})
         gang = self.gangs.by_job.get(event.job)
         if gang is None:
-            gang = Running(event, len(self.queues.names))
+            gang = RunningGang(event, len(self.queues.names))
             self.gangs.add(gang)
         else:
             gang.join(event.request)
@@ -362,8 +362,8 @@ class Cluster:
             key = placed.key
             if tasks.get(key) == hold:
                 continue
-            take = _take(index[1], hold) if index is not None else None
-            if key in tasks or (index is not None and take is not None and not index[0].may_add(take)):
+            allocation = _allocation(index[1], hold) if index is not None else None
+            if key in tasks or (index is not None and allocation is not None and not index[0].may_add(allocation)):
                 raise Conflict(
                     "device-held-twice",
                     f"{event.job} {key} was given what is held on {placed.node}; rebuild the index from the store.",
@@ -372,8 +372,8 @@ class Cluster:
             gang.charge(key, self._amounts(hold))
             if placed.cells and self.ownership.hold(gang, key, placed.cells):
                 gang.cells[key] = placed.cells
-            if index is not None and take is not None:
-                index[0].add(take)
+            if index is not None and allocation is not None:
+                index[0].add(allocation)
         more = [now - was for now, was in zip(gang.amounts, before, strict=True)]
         self.queues.remember(gang.queue, gang.user, event.placed_at)
         self.queues.charge(gang.queue, gang.user, gang.groups, more)
@@ -396,24 +396,24 @@ class Cluster:
             self.queues.charge(gang.queue, gang.user, gang.groups, gang.discharge(key), -1)
             index = self._engine_of(hold.node)
             if index is not None:
-                index[0].remove(_take(index[1], hold))
-                self._returned(index[0].tree.engine, index[1])
+                index[0].remove(_allocation(index[1], hold))
+                self._note_freed(index[0].tree.engine, index[1])
         self.gangs.released(gang)
         if not tasks:
             del self._holds[job]
             self._forget_end(job)
         return True
 
-    def returned_since(self, count: int) -> set[tuple[str, int]] | None:
-        """Return where resources were released after `returns` was `count`; None if the record begins later."""
-        new = self.returns - count
-        return set(self.returned[len(self.returned) - new :]) if new <= len(self.returned) else None
+    def freed_since(self, count: int) -> set[tuple[str, int]] | None:
+        """Return where resources were released after `release_count` was `count`; None if the record begins later."""
+        new = self.release_count - count
+        return set(self.freed_places[len(self.freed_places) - new :]) if new <= len(self.freed_places) else None
 
-    def _returned(self, engine: str, at: int) -> None:
-        self.returned.append((engine, at))
-        self.returns += 1
-        if len(self.returned) > 2 * _MOST_RETURNED:
-            del self.returned[:_MOST_RETURNED]
+    def _note_freed(self, engine: str, at: int) -> None:
+        self.freed_places.append((engine, at))
+        self.release_count += 1
+        if len(self.freed_places) > 2 * _MOST_FREED_PLACES:
+            del self.freed_places[:_MOST_FREED_PLACES]
 
     def _forget_end(self, job: JobId) -> None:
         ends_at = self._ends_at.pop(job, None)
@@ -429,12 +429,12 @@ class Cluster:
         return None
 
 
-def take_of(job: JobId, placed: TaskPlacement, at: int, use: TaskUse) -> Take:
-    """Return the take of a task on the node at a position."""
-    return _take(at, _hold(job, placed, sum(1 << device for device in placed.devices), use))
+def allocation_of(job: JobId, placed: TaskPlacement, at: int, use: TaskUse) -> Allocation:
+    """Return the allocation of a task on the node at a position."""
+    return _allocation(at, _hold(job, placed, sum(1 << device for device in placed.devices), use))
 
 
-def placed_again(gang: Running, holds: Mapping[TaskKey, Hold]) -> GangPlaced:
+def placed_again(gang: RunningGang, holds: Mapping[TaskKey, Hold]) -> GangPlaced:
     """Return a placement event that describes a gang's current holdings.
 
     Tasks that hold device shares are left out.
@@ -460,12 +460,14 @@ def _hold(job: JobId, placed: TaskPlacement, mask: int, use: TaskUse) -> Hold:
     if placed.share is None and not (use.amounts or use.exclusive or use.tags or use.averse):
         return Hold(placed.node, mask, use.cpu_millis, use.memory_bytes, use.shm_bytes)
     tasks = 1 + CLOSED if use.exclusive else 1
-    parts = tuple(Part(device, placed.share.compute, placed.share.memory) for device in placed.devices if placed.share)
+    parts = tuple(
+        DeviceFraction(device, placed.share.compute, placed.share.memory) for device in placed.devices if placed.share
+    )
     near = (Neighbour(job, use.tags, use.averse, use.averse_level),) if use.tags or use.averse else ()
-    extra = Extra(use.amounts, parts, near) if use.amounts or parts or near else None
+    extra = ExtraAllocation(use.amounts, parts, near) if use.amounts or parts or near else None
     return Hold(placed.node, mask, use.cpu_millis, use.memory_bytes, use.shm_bytes, tasks, extra)
 
 
-def _take(at: int, hold: Hold) -> Take:
+def _allocation(at: int, hold: Hold) -> Allocation:
     whole = 0 if hold.extra is not None and hold.extra.shares else hold.devices
-    return Take(at, whole, hold.tasks, hold.cpu, hold.memory, hold.shm, hold.extra)
+    return Allocation(at, whole, hold.tasks, hold.cpu, hold.memory, hold.shm, hold.extra)

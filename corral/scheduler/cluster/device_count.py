@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from corral.kernel.units import DEVICE
 from corral.model.inventory import Device
-from corral.model.requests import DeviceAsk
-from corral.scheduler.cluster.allocation import Part
-from corral.scheduler.placement.shape import ShareShape
+from corral.model.requests import DeviceRequest
+from corral.scheduler.cluster.allocation import DeviceFraction
+from corral.scheduler.placement.shape import FractionShape
 
 WHOLE_DEVICE = 1_000_000
 """A whole device in millionths, the unit of device shares."""
@@ -37,7 +37,7 @@ def counted(devices: Sequence[Device]) -> list[Counted]:
     ]
 
 
-def part_of(device: Device, share: ShareShape) -> Part | None:
+def part_of(device: Device, share: FractionShape) -> DeviceFraction | None:
     """Return the part of a device that a share request amounts to, or None if the device cannot provide it.
 
     Of compute and memory, an unset value equals the other one. Bytes are rounded down to a millionth of the device, so
@@ -49,15 +49,15 @@ def part_of(device: Device, share: ShareShape) -> Part | None:
             return None
         memory = max(1, share.memory_bytes * WHOLE_DEVICE // device.memory_bytes)
     compute = share.compute or memory
-    return Part(device.index, compute, memory or compute)
+    return DeviceFraction(device.index, compute, memory or compute)
 
 
-def part(share: Part, of: int = DEVICE) -> int:
+def part(share: DeviceFraction, of: int = DEVICE) -> int:
     """Return the thousandths that a part counts for, of a device that counts for `of`."""
     return max(1, max(share.compute, share.memory) * of // WHOLE_DEVICE)
 
 
-def held(devices: Sequence[Device], mask: int, shares: Sequence[Part], names: Sequence[str]) -> list[int]:
+def held(devices: Sequence[Device], mask: int, shares: Sequence[DeviceFraction], names: Sequence[str]) -> list[int]:
     """Return the thousandths of the devices in `mask` for each resource name; 0 for names of other resources.
 
     A device listed in `shares` counts only for that part. Unknown devices count as whole and have no model.
@@ -87,7 +87,7 @@ def whole(devices: Sequence[Device], mask: int) -> int:
     )
 
 
-def wanted(ask: DeviceAsk, known: Iterable[Counted], resource: str) -> int:
+def wanted(ask: DeviceRequest, known: Iterable[Counted], resource: str) -> int:
     """Return the most that one task's devices can count for, over the `known` devices that it could get."""
     count = len(ask.ids) or ask.count
     found = [each for each in known if _is_meant(ask, each.device)] if count else []
@@ -95,15 +95,15 @@ def wanted(ask: DeviceAsk, known: Iterable[Counted], resource: str) -> int:
     if shares is None:
         each = DEVICE if resource != "devices" else max((one.thousandths for one in found), default=DEVICE)
         return count * each
-    shape = ShareShape(shares.compute, shares.memory, shares.memory_bytes, shares.spread)
+    shape = FractionShape(shares.compute, shares.memory, shares.memory_bytes, shares.spread)
     made = [(part_of(one.device, shape), one.thousandths) for one in found]
     fitting = [part(share, of if resource == "devices" else DEVICE) for share, of in made if share is not None]
     if not fitting and not shares.memory_bytes:
-        fitting = [part(Part(0, shares.compute or shares.memory, shares.memory or shares.compute))]
+        fitting = [part(DeviceFraction(0, shares.compute or shares.memory, shares.memory or shares.compute))]
     return count * max(fitting, default=DEVICE)
 
 
-def _is_meant(ask: DeviceAsk, device: Device) -> bool:
+def _is_meant(ask: DeviceRequest, device: Device) -> bool:
     """Return whether a task with this request could get the device.
 
     Slices are given only when asked for by model; devices named by id are whole.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.model.inventory import MPS_LABEL, Node
-from corral.scheduler.cluster.allocation import Part
+from corral.scheduler.cluster.allocation import DeviceFraction
 from corral.scheduler.cluster.device_count import WHOLE_DEVICE, part_of
 from corral.scheduler.cluster.shape_slots import SECOND, Slots
 from corral.scheduler.placement.node_fit import WHOLE
@@ -42,13 +42,13 @@ class Shared:
     def __init__(self) -> None:
         self.at: dict[int, dict[int, Used]] = {}
 
-    def add(self, at: int, part: Part) -> None:
+    def add(self, at: int, part: DeviceFraction) -> None:
         """Record one more task with a part."""
         here = self.at.setdefault(at, {})
         used = here.get(part.device, Used(0, 0, 0))
         here[part.device] = Used(used.compute + part.compute, used.memory + part.memory, used.tasks + 1)
 
-    def remove(self, at: int, part: Part) -> bool:
+    def remove(self, at: int, part: DeviceFraction) -> bool:
         """Remove one task's part; return whether the device is now unused."""
         here = self.at[at]
         used = here[part.device]
@@ -60,7 +60,7 @@ class Shared:
             del self.at[at]
         return True
 
-    def room(self, at: int, part: Part) -> bool:
+    def room(self, at: int, part: DeviceFraction) -> bool:
         """Return whether the part is available on a device that is shared or unused."""
         used = self.at.get(at, {}).get(part.device, Used(0, 0, 0))
         return used.compute + part.compute <= WHOLE_DEVICE and used.memory + part.memory <= WHOLE_DEVICE
@@ -76,7 +76,7 @@ class Shared:
         return twin
 
 
-class ShareSlots(Slots):
+class FractionSlots(Slots):
     """How many tasks that request a part of a device fit on each node of an engine."""
 
     def measure(self, index: EngineIndex, at: int, within: int = WHOLE, tasks: int | None = None) -> int:
@@ -100,7 +100,7 @@ class ShareSlots(Slots):
         """Return how many parts are available on the devices of a mask."""
         return sum(count for _, count in self.choices(index, at, within))
 
-    def choices(self, index: EngineIndex, at: int, within: int = WHOLE) -> list[tuple[Part, int]]:
+    def choices(self, index: EngineIndex, at: int, within: int = WHOLE) -> list[tuple[DeviceFraction, int]]:
         """Return the available parts per device, with the number each device can still give, in order of use.
 
         Packing uses the fullest shared devices first, then whole devices. Spreading uses the emptiest first.
@@ -108,7 +108,7 @@ class ShareSlots(Slots):
         share, node = self.shape.share, index.tree.nodes[at]
         assert share is not None
         mask, used = self.masks[at] & within & index.shareable(at), index.shared.at.get(at, {})
-        found: list[tuple[tuple[int, ...], Part, int]] = []
+        found: list[tuple[tuple[int, ...], DeviceFraction, int]] = []
         for device in node.devices:
             bit = 1 << device.index
             given = used.get(device.index)
@@ -129,7 +129,7 @@ class ShareSlots(Slots):
         cells = index.tree.layouts[at].depths[-2]
         return next((cell & index.free[at]).bit_count() for cell in cells if cell & bit), bit
 
-    def give(self, index: EngineIndex, at: int, within: int, tasks: int) -> list[Part]:
+    def give(self, index: EngineIndex, at: int, within: int, tasks: int) -> list[DeviceFraction]:
         """Return parts for `tasks` tasks, which must have room."""
         share = self.shape.share
         assert share is not None
@@ -138,11 +138,11 @@ class ShareSlots(Slots):
             return _round_robin(choices, tasks)
         return [part for part, count in choices for _ in range(count)][:tasks]
 
-    def give_blocks(self, index: EngineIndex, at: int, within: int, blocks: int) -> list[Part]:
+    def give_blocks(self, index: EngineIndex, at: int, within: int, blocks: int) -> list[DeviceFraction]:
         """Return parts for `blocks` blocks, each inside one cell."""
         if self.depth == 0:
             return self.give(index, at, within, blocks * self.size)
-        out: list[Part] = []
+        out: list[DeviceFraction] = []
         for cell in index.tree.layouts[at].depths[self.depth]:
             count = min(blocks - len(out) // self.size, self._parts(index, at, within & cell) // self.size)
             out += self.give(index, at, within & cell, count * self.size)
@@ -198,9 +198,9 @@ class ShareSlots(Slots):
         return (0 if broken else 1 + free) * SECOND + room
 
 
-def _round_robin(choices: list[tuple[Part, int]], tasks: int) -> list[Part]:
+def _round_robin(choices: list[tuple[DeviceFraction, int]], tasks: int) -> list[DeviceFraction]:
     """Deal one part of each device in turn."""
-    out: list[Part] = []
+    out: list[DeviceFraction] = []
     left = dict(choices)
     while len(out) < tasks:
         for part in left:

@@ -6,16 +6,16 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from corral.model.inventory import Inventory, Node
-from corral.scheduler.cluster.allocation import Extra, Neighbours, Take, named_columns
-from corral.scheduler.cluster.device_fraction import Shared, ShareSlots
+from corral.scheduler.cluster.allocation import Allocation, ExtraAllocation, Neighbours, named_columns
+from corral.scheduler.cluster.device_fraction import FractionSlots, Shared
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.shape_slots import Slots
 from corral.scheduler.cluster.topology_tree import Tree
-from corral.scheduler.placement.engine_request import Ask
+from corral.scheduler.placement.engine_request import EngineRequest
 from corral.scheduler.placement.shape import TaskShape
 
 if TYPE_CHECKING:
-    from corral.scheduler.cluster.masked_index import View
+    from corral.scheduler.cluster.masked_index import MaskedIndex
 
 _MOST_SLOTS = 512
 """The most shapes followed at once; beyond it the least recently used one is dropped."""
@@ -52,13 +52,13 @@ class EngineIndex:
         """The node positions that changed, for `Slots` to follow."""
         self.changes = 0
         """Counts all changes; the journal holds the most recent ones."""
-        self.asks: dict[Hashable, Ask] = {}
+        self.engine_requests: dict[Hashable, EngineRequest] = {}
         """Requests translated for this engine, by shape; a cache."""
-        self.views: list[View] = []
+        self.views: list[MaskedIndex] = []
         """The views that owners of cells search."""
-        self.seen_by: list[list[View]] = [[] for _ in nodes]
+        self.seen_by: list[list[MaskedIndex]] = [[] for _ in nodes]
         """For each node position, the views that see any of its devices; they follow every change there."""
-        self._trail: list[tuple[Take, bool]] = []
+        self._trail: list[tuple[Allocation, bool]] = []
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
 
     def slots(self, shape: TaskShape, size: int = 1, depth: int = 0) -> Slots:
@@ -77,19 +77,19 @@ class EngineIndex:
         found = self._slots.get((shape, 1, 0))
         return (found or self.slots(shape)).measure(self, at)
 
-    def take(self, take: Take) -> None:
-        """Hold a take; it can be undone with `undo`."""
-        self._trail.append((take, True))
-        self.add(take)
+    def take(self, allocation: Allocation) -> None:
+        """Hold an allocation; it can be undone with `undo`."""
+        self._trail.append((allocation, True))
+        self.add(allocation)
 
-    def lift(self, take: Take) -> None:
-        """Release a take; it can be undone with `undo`."""
-        self._trail.append((take, False))
-        self.remove(take)
+    def lift(self, allocation: Allocation) -> None:
+        """Release an allocation; it can be undone with `undo`."""
+        self._trail.append((allocation, False))
+        self.remove(allocation)
 
-    def taken(self, mark: int) -> list[Take]:
-        """Return the takes held since the mark."""
-        return [take for take, added in self._trail[mark:] if added]
+    def taken(self, mark: int) -> list[Allocation]:
+        """Return the allocations held since the mark."""
+        return [allocation for allocation, added in self._trail[mark:] if added]
 
     def mark(self) -> int:
         """Return a point to `undo` to."""
@@ -98,55 +98,57 @@ class EngineIndex:
     def undo(self, mark: int) -> None:
         """Undo every `take` and `lift` since the mark."""
         while len(self._trail) > mark:
-            take, added = self._trail.pop()
+            allocation, added = self._trail.pop()
             if added:
-                self.remove(take)
+                self.remove(allocation)
             else:
-                self.add(take)
+                self.add(allocation)
 
-    def add(self, take: Take) -> None:
-        """Hold a take, without a record for `undo`."""
-        at = take.at
-        self.held[at] |= take.devices
-        self.free[at] &= ~take.devices
-        self.cpu[at] -= take.cpu
-        self.memory[at] -= take.memory
-        self.shm[at] -= take.shm
-        self.tasks[at] -= take.tasks
-        if take.extra is not None:
-            self._add_extra(at, take.extra)
-        if at in self.tree.rivals:
+    def add(self, allocation: Allocation) -> None:
+        """Hold an allocation, without a record for `undo`."""
+        at = allocation.at
+        self.held[at] |= allocation.devices
+        self.free[at] &= ~allocation.devices
+        self.cpu[at] -= allocation.cpu
+        self.memory[at] -= allocation.memory
+        self.shm[at] -= allocation.shm
+        self.tasks[at] -= allocation.tasks
+        if allocation.extra is not None:
+            self._add_extra(at, allocation.extra)
+        if at in self.tree.slice_conflicts:
             self.free[at] = self._free(at)
         self._changed(at)
 
-    def remove(self, take: Take) -> None:
-        """Release a take, without a record for `undo`."""
-        at = take.at
-        self.held[at] &= ~take.devices
+    def remove(self, allocation: Allocation) -> None:
+        """Release an allocation, without a record for `undo`."""
+        at = allocation.at
+        self.held[at] &= ~allocation.devices
         if self.usable[at]:
-            self.free[at] |= take.devices & self.offered[at]
-        self.cpu[at] += take.cpu
-        self.memory[at] += take.memory
-        self.shm[at] += take.shm
-        self.tasks[at] += take.tasks
-        if take.extra is not None:
-            self._remove_extra(at, take.extra)
-        if at in self.tree.rivals:
+            self.free[at] |= allocation.devices & self.offered[at]
+        self.cpu[at] += allocation.cpu
+        self.memory[at] += allocation.memory
+        self.shm[at] += allocation.shm
+        self.tasks[at] += allocation.tasks
+        if allocation.extra is not None:
+            self._remove_extra(at, allocation.extra)
+        if at in self.tree.slice_conflicts:
             self.free[at] = self._free(at)
         self._changed(at)
 
-    def may_add(self, take: Take) -> bool:
-        """Return whether the take's whole devices are unused and its device parts have room."""
-        at = take.at
-        if self.held[at] & take.devices:
+    def may_add(self, allocation: Allocation) -> bool:
+        """Return whether the allocation's whole devices are unused and its device parts have room."""
+        at = allocation.at
+        if self.held[at] & allocation.devices:
             return False
         shared = self.shared.at.get(at, {})
-        return take.extra is None or all(
+        return allocation.extra is None or all(
             self.shared.room(at, part) and (part.device in shared or not self.held[at] >> part.device & 1)
-            for part in take.extra.shares
+            for part in allocation.extra.shares
         )
 
-    def short(self, at: int, wanted: Extra | None, returned: Extra | None) -> Extra | None:
+    def short(
+        self, at: int, wanted: ExtraAllocation | None, returned: ExtraAllocation | None
+    ) -> ExtraAllocation | None:
         """Return the free part of the extra resources wanted on a node, less those returned there."""
         if wanted is None:
             return None
@@ -158,14 +160,14 @@ class EngineIndex:
         )
         mark, parts = self.mark(), []
         for part in wanted.shares:
-            take = Take(at, 0, 0, 0, 0, 0, Extra(shares=(part,)))
-            if self.usable[at] and self.shareable(at) >> part.device & 1 and self.may_add(take):
-                self.take(take)
+            allocation = Allocation(at, 0, 0, 0, 0, 0, ExtraAllocation(shares=(part,)))
+            if self.usable[at] and self.shareable(at) >> part.device & 1 and self.may_add(allocation):
+                self.take(allocation)
                 parts.append(part)
         self.undo(mark)
-        return Extra(amounts, tuple(parts))
+        return ExtraAllocation(amounts, tuple(parts))
 
-    def _add_extra(self, at: int, extra: Extra) -> None:
+    def _add_extra(self, at: int, extra: ExtraAllocation) -> None:
         for name, amount in extra.amounts:
             if name in self.more:
                 self.more[name][at] -= amount
@@ -176,7 +178,7 @@ class EngineIndex:
             self.held[at] |= 1 << part.device
             self.free[at] &= ~(1 << part.device)
 
-    def _remove_extra(self, at: int, extra: Extra) -> None:
+    def _remove_extra(self, at: int, extra: ExtraAllocation) -> None:
         for name, amount in extra.amounts:
             if name in self.more:
                 self.more[name][at] += amount
@@ -192,10 +194,10 @@ class EngineIndex:
         if not self.usable[at]:
             return 0
         free = self.offered[at] & ~self.held[at]
-        rivals = self.tree.rivals.get(at)
-        if rivals:
+        conflicts = self.tree.slice_conflicts.get(at)
+        if conflicts:
             for device in indexes(self.held[at]):
-                free &= ~rivals.get(device, 0)
+                free &= ~conflicts.get(device, 0)
         return free
 
     def shareable(self, at: int) -> int:
@@ -207,7 +209,7 @@ class EngineIndex:
         tree = self.tree.refreshed(inventory)
         if tree is None:
             return False
-        self.asks.clear()
+        self.engine_requests.clear()
         was_unknown, self.unknown, old, self.tree = self.unknown, "", self.tree, tree
         for view in self.views:
             view.share()
@@ -286,7 +288,7 @@ class EngineIndex:
         twin.more = {name: column[:] for name, column in self.more.items()}
         twin.shared, twin.neighbours = self.shared.copy(), self.neighbours.copy()
         twin.views, twin.seen_by = [], [[] for _ in self.free]
-        twin.asks = dict(self.asks)
+        twin.engine_requests = dict(self.engine_requests)
         twin.journal, twin._trail = self.journal[:], self._trail[:]
         twin._slots = {key: slots.copy() for key, slots in self._slots.items()}
         return twin
@@ -294,7 +296,7 @@ class EngineIndex:
 
 def kind_of_slots(shape: TaskShape) -> type[Slots]:
     """Return the class that tracks the room for a shape."""
-    return Slots if shape.share is None else ShareSlots
+    return Slots if shape.share is None else FractionSlots
 
 
 def _healthy(node: Node) -> int:

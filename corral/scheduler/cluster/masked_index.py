@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from corral.scheduler.cluster.allocation import Take
+from corral.scheduler.cluster.allocation import Allocation
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.shape_slots import Slots
-from corral.scheduler.placement.engine_request import Ask
+from corral.scheduler.placement.engine_request import EngineRequest
 from corral.scheduler.placement.shape import TaskShape
 
 
-class View(EngineIndex):
+class MaskedIndex(EngineIndex):
     """An engine seen through device masks: `free` is its own, all other state is the engine's.
 
-    A take on the view is a take on the engine.
+    An allocation on the view is an allocation on the engine.
     """
 
     def __init__(self, base: EngineIndex) -> None:
@@ -24,9 +24,9 @@ class View(EngineIndex):
         self.free = [0] * len(base.free)
         self.journal: list[int] = []
         self.changes = 0
-        self.views: list[View] = []
-        self.seen_by: list[list[View]] = []
-        self.asks: dict[Hashable, Ask] = {}
+        self.views: list[MaskedIndex] = []
+        self.seen_by: list[list[MaskedIndex]] = []
+        self.engine_requests: dict[Hashable, EngineRequest] = {}
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
         self.share()
 
@@ -54,16 +54,16 @@ class View(EngineIndex):
         """Return the visible devices of a node that may be given in parts."""
         return super().shareable(at) & self.allowed[at]
 
-    def take(self, take: Take) -> None:
-        """Hold a take on the engine."""
-        self.base.take(take)
+    def take(self, allocation: Allocation) -> None:
+        """Hold an allocation on the engine."""
+        self.base.take(allocation)
 
-    def lift(self, take: Take) -> None:
-        """Release a take on the engine."""
-        self.base.lift(take)
+    def lift(self, allocation: Allocation) -> None:
+        """Release an allocation on the engine."""
+        self.base.lift(allocation)
 
-    def taken(self, mark: int) -> list[Take]:
-        """Return the takes held on the engine since the mark."""
+    def taken(self, mark: int) -> list[Allocation]:
+        """Return the allocations held on the engine since the mark."""
         return self.base.taken(mark)
 
     def mark(self) -> int:
@@ -71,5 +71,5 @@ class View(EngineIndex):
         return self.base.mark()
 
     def undo(self, mark: int) -> None:
-        """Undo every take and lift on the engine since the mark."""
+        """Undo every `take` and `lift` on the engine since the mark."""
         self.base.undo(mark)

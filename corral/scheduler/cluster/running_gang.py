@@ -12,7 +12,7 @@ from corral.model.requests import GangRequest
 from corral.scheduler.events import Checkpointed, GangPlaced, TasksLeaving
 
 
-class Running:
+class RunningGang:
     """One running gang; `amounts` are its holdings, as a queue resource vector."""
 
     __slots__ = (
@@ -97,10 +97,10 @@ class Running:
             self.amounts[at] -= amount
         return amounts
 
-    def copy(self) -> Running:
+    def copy(self) -> RunningGang:
         """Return an independent copy."""
-        twin = object.__new__(Running)
-        for name in Running.__slots__:
+        twin = object.__new__(RunningGang)
+        for name in RunningGang.__slots__:
             setattr(twin, name, getattr(self, name))
         twin.charges, twin.amounts, twin.leaving = dict(self.charges), self.amounts[:], set(self.leaving)
         twin.cells = dict(self.cells)
@@ -127,29 +127,29 @@ def joined(first: GangRequest | None, more: GangRequest | None) -> GangRequest |
     return structs.replace(first, roles=tuple(known.values()))
 
 
-class Gangs:
+class RunningGangs:
     """Every running gang, by job, and by queue and priority."""
 
     def __init__(self) -> None:
-        self.by_job: dict[JobId, Running] = {}
-        self.by_queue: dict[str, dict[int, dict[JobId, Running]]] = {}
-        self.elastic: dict[str, dict[JobId, Running]] = {}
+        self.by_job: dict[JobId, RunningGang] = {}
+        self.by_queue: dict[str, dict[int, dict[JobId, RunningGang]]] = {}
+        self.elastic: dict[str, dict[JobId, RunningGang]] = {}
         """For each queue, the gangs that can run with fewer than all their tasks."""
         self.leaving: set[JobId] = set()
         """The gangs with terminating tasks."""
 
-    def add(self, gang: Running) -> None:
+    def add(self, gang: RunningGang) -> None:
         """Add a gang that now holds resources."""
         self.by_job[gang.job] = gang
         self.by_queue.setdefault(gang.queue, {}).setdefault(gang.priority, {})[gang.job] = gang
         self.grown(gang)
 
-    def grown(self, gang: Running) -> None:
+    def grown(self, gang: RunningGang) -> None:
         """Index a gang as elastic if its merged request is."""
         if gang.elastic:
             self.elastic.setdefault(gang.queue, {})[gang.job] = gang
 
-    def remove(self, gang: Running) -> None:
+    def remove(self, gang: RunningGang) -> None:
         """Remove a gang that holds nothing any more."""
         del self.by_job[gang.job]
         self.leaving.discard(gang.job)
@@ -177,22 +177,22 @@ class Gangs:
             self.leaving.add(event.job)
         return bool(fresh)
 
-    def released(self, gang: Running) -> None:
+    def released(self, gang: RunningGang) -> None:
         """Update the indexes after tasks of the gang ended."""
         if not gang.charges:
             self.remove(gang)
         elif not gang.leaving:
             self.leaving.discard(gang.job)
 
-    def below(self, queue: str, priority: int) -> Iterator[Running]:
+    def below(self, queue: str, priority: int) -> Iterator[RunningGang]:
         """Yield the gangs of a queue with a lower priority that are not wholly leaving."""
         for level, gangs in self.by_queue.get(queue, {}).items():
             if level < priority:
                 yield from (gang for gang in gangs.values() if gang.stays)
 
-    def copy(self) -> Gangs:
+    def copy(self) -> RunningGangs:
         """Return an independent copy."""
-        twin = Gangs()
+        twin = RunningGangs()
         for gang in self.by_job.values():
             twin.add(gang.copy())
         twin.leaving = set(self.leaving)

@@ -24,7 +24,7 @@ AVOIDED = "PreferNoSchedule"
 _DIGITS = re.compile(r"(\d+)")
 
 
-class Cells(NamedTuple):
+class LevelCells(NamedTuple):
     """All cells of one level, ordered by position."""
 
     names: tuple[str, ...]
@@ -64,7 +64,7 @@ class Tree:
         """The models of whole devices."""
         self.avoided = any(taint.effect == AVOIDED for node in self.nodes for taint in node.taints)
         """Whether any node has a PreferNoSchedule taint."""
-        self.rivals = {at: found for at, node in enumerate(self.nodes) if (found := _rivals(node))}
+        self.slice_conflicts = {at: found for at, node in enumerate(self.nodes) if (found := _slice_conflicts(node))}
         """By position and device, the mask of its slices or of its parent device; empty where nothing is sliced."""
         wirings = [(node.links, tuple([(each.index, each.cells) for each in node.devices])) for node in self.nodes]
         layouts: dict[Any, Layout] = {}
@@ -82,7 +82,7 @@ class Tree:
                 found.setdefault(key, each)
         return tuple(found.values())
 
-    def _cells(self, paths: list[tuple[str, ...]]) -> tuple[Cells, ...]:
+    def _cells(self, paths: list[tuple[str, ...]]) -> tuple[LevelCells, ...]:
         count = len(self.nodes)
         out = [_ranges([(self.engine,)] * count)]
         out.extend(_ranges([path[:depth] for path in paths]) for depth in range(1, self.node_depth))
@@ -129,7 +129,7 @@ class Tree:
         return twin
 
 
-def _rivals(node: Node) -> dict[int, int]:
+def _slice_conflicts(node: Node) -> dict[int, int]:
     found: dict[int, int] = {}
     for device in node.devices:
         if device.parent >= 0:
@@ -162,7 +162,7 @@ def _path(node: Node, upper: Sequence[str]) -> tuple[str, ...]:
     return tuple(reversed(path))
 
 
-def _ranges(keys: list[tuple[str, ...]]) -> Cells:
+def _ranges(keys: list[tuple[str, ...]]) -> LevelCells:
     names: list[str] = []
     starts: list[int] = []
     of: list[int] = []
@@ -172,4 +172,4 @@ def _ranges(keys: list[tuple[str, ...]]) -> Cells:
             starts.append(at)
         of.append(len(starts) - 1)
     ends = [*starts[1:], len(keys)] if starts else []
-    return Cells(tuple(names), np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64), tuple(of))
+    return LevelCells(tuple(names), np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64), tuple(of))

@@ -8,7 +8,7 @@ from corral.model.start_estimates import Outlook
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.explain.smallest_change import Said, as_it_is, smallest_changes
 from corral.scheduler.explain.start_estimate import estimate
-from corral.scheduler.forecast import Graces, at_once
+from corral.scheduler.forecast import GracePeriods, at_once
 from corral.scheduler.policy import Policy
 from corral.scheduler.queues.waiting_queue import Queue
 
@@ -20,7 +20,7 @@ def outlook(
     job: JobId,
     reasons: Reasons,
     now: float,
-    graces: Graces = at_once,
+    grace_periods: GracePeriods = at_once,
     said: Said = as_it_is,
 ) -> Outlook | None:
     """Return the estimated start of a waiting job and the smallest changes that would start it now.
@@ -28,7 +28,7 @@ def outlook(
     None if it does not wait. A job that starts now needs no change, so none is reported. `reasons` are the current
     result of `explain`. `cluster` and `queue` are left bit for bit as they are.
     """
-    found = estimate(cluster, queue, policy, job, reasons, now, graces)
+    found = estimate(cluster, queue, policy, job, reasons, now, grace_periods)
     if found is None:
         return None
     if found.at is not None and found.at <= now:

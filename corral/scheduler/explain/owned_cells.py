@@ -11,7 +11,7 @@ from corral.kernel.units import counted, devices
 from corral.model.plan import Reason
 from corral.model.requests import GangRequest
 from corral.scheduler.cells.owned_placement import owner_of
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.placement.shape import TaskShape
 from corral.scheduler.placement.trial import Trial
@@ -50,7 +50,7 @@ def own_cells_in_use(trial: Trial, request: GangRequest) -> Reason | None:
     return Reason("own-cells-in-use", _sentence(owner, owned, used, free, users), counts)
 
 
-def _users(trial: Trial, owner: str) -> Iterator[Running]:
+def _users(trial: Trial, owner: str) -> Iterator[RunningGang]:
     """Yield the gangs that are guaranteed in an owner's cells."""
     gangs, ownership = trial.cluster.gangs, trial.cluster.ownership
     for queue in sorted(gangs.by_queue):
@@ -59,7 +59,7 @@ def _users(trial: Trial, owner: str) -> Iterator[Running]:
                 yield from (gang for gang in members.values() if gang.guaranteed)
 
 
-def _sentence(owner: str, owned: Counter[str], used: int, free: int, users: list[Running]) -> str:
+def _sentence(owner: str, owned: Counter[str], used: int, free: int, users: list[RunningGang]) -> str:
     kinds = [counted(count, f"{spoken(level)} cell") for level, count in owned.items()]
     total = owned.total()
     which = f"{used} of them {'are' if used > 1 else 'is'}"

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from corral.kernel.units import counted, format_memory
 from corral.model.inventory import Node
 from corral.model.plan import Reason
-from corral.model.requests import Company, Expression, GangRequest
+from corral.model.requests import Expression, GangRequest, NodeSharing
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.topology_level import spoken
-from corral.scheduler.placement.engine_request import Ask, Part
-from corral.scheduler.placement.model_choice import variants
+from corral.scheduler.placement.engine_request import EngineRequest, EngineRole
+from corral.scheduler.placement.model_choice import model_choices
 from corral.scheduler.placement.node_fit import refusal
-from corral.scheduler.placement.node_sharing import Limits, View, limited
-from corral.scheduler.placement.shape import ShareShape, TaskShape
+from corral.scheduler.placement.node_sharing import LimitedSlots, Limits, limited
+from corral.scheduler.placement.shape import FractionShape, TaskShape
 
 _PERCENT = 10_000
 _NAMED = 4
@@ -67,7 +67,7 @@ def _said(each: Expression) -> str:
     return f"{each.key} {each.operator} {', '.join(each.values)}".strip()
 
 
-def no_share(share: ShareShape, count: int, room: int, where: str, who: str) -> Reason:
+def no_share(share: FractionShape, count: int, room: int, where: str, who: str) -> Reason:
     """Return the reason that too few devices have a large enough part left."""
     wanted = [f"{share.compute / _PERCENT:g} % of the computing power"] if share.compute else []
     if share.memory_bytes:
@@ -87,7 +87,7 @@ def no_amount(name: str, count: int, room: int, where: str, who: str) -> Reason:
     return Reason(code, message, {"needed": count, "free": room})
 
 
-def in_company(index: EngineIndex, ask: Ask, request: GangRequest) -> Reason | None:
+def node_sharing_conflict(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Reason | None:
     """Return the rule across nodes that keeps the gang waiting although each role has room by itself, or None."""
     if ask.plain and not limited(index, ask):
         return None
@@ -98,35 +98,37 @@ def in_company(index: EngineIndex, ask: Ask, request: GangRequest) -> Reason | N
     return Reason("company", "Each of its wishes about other tasks can be met, but not all of them together.")
 
 
-def _rules(index: EngineIndex, ask: Ask, request: GangRequest) -> Iterator[Reason]:
-    company, near = ask.company, [index.tree.position[node] for node in request.beside if node in index.tree.position]
-    alone: list[tuple[Company, tuple[str, ...]]] = []
-    if company.exclusive:
-        alone.append((Company(exclusive=True), ()))
-    if company.one_per_node:
-        alone.append((Company(one_per_node=True), ()))
-    if company.averse or (ask.tags and index.neighbours.averse):
-        alone.append((Company(averse=company.averse, averse_level=company.averse_level), ask.tags))
+def _rules(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Iterator[Reason]:
+    sharing, near = ask.sharing, [index.tree.position[node] for node in request.beside if node in index.tree.position]
+    alone: list[tuple[NodeSharing, tuple[str, ...]]] = []
+    if sharing.exclusive:
+        alone.append((NodeSharing(exclusive=True), ()))
+    if sharing.one_per_node:
+        alone.append((NodeSharing(one_per_node=True), ()))
+    if sharing.averse or (ask.tags and index.neighbours.anti_affinity):
+        alone.append((NodeSharing(averse=sharing.averse, averse_level=sharing.averse_level), ask.tags))
     for rule, tags in alone:
-        limits = Limits(index, ask._replace(company=rule, tags=tags), request.job, near, [])
+        limits = Limits(index, ask._replace(sharing=rule, tags=tags), request.job, near, [])
         for part in ask.parts:
             count, room = request.roles[part.role].minimum, _best(index, ask, part, limits)
             if room < count:
                 yield _rule(index, ask, rule, count, room, int((limits.caps() > 0).sum()))
                 break
-    if company.one_per_node:
+    if sharing.one_per_node:
         needed = sum(request.roles[part.role].minimum for part in ask.parts)
         if needed > len(index.tree.nodes):
-            yield _rule(index, ask, Company(one_per_node=True), needed, len(index.tree.nodes), len(index.tree.nodes))
+            yield _rule(
+                index, ask, NodeSharing(one_per_node=True), needed, len(index.tree.nodes), len(index.tree.nodes)
+            )
 
 
-def _best(index: EngineIndex, ask: Ask, part: Part, limits: Limits) -> int:
+def _best(index: EngineIndex, ask: EngineRequest, part: EngineRole, limits: Limits) -> int:
     """Return the most tasks of a role that one cell of its scope holds under these limits."""
     depth = min(max(ask.required, part.required), index.tree.node_depth)
-    return int(View(index.slots(part.shape), limits).totals[depth].max())
+    return int(LimitedSlots(index.slots(part.shape), limits).totals[depth].max())
 
 
-def _rule(index: EngineIndex, ask: Ask, rule: Company, count: int, room: int, nodes: int) -> Reason:
+def _rule(index: EngineIndex, ask: EngineRequest, rule: NodeSharing, count: int, room: int, nodes: int) -> Reason:
     total = len(index.tree.nodes)
     counts = {"needed": count, "free": room, "nodes": total, "allowed": nodes}
     if rule.exclusive:
@@ -136,7 +138,7 @@ def _rule(index: EngineIndex, ask: Ask, rule: Company, count: int, room: int, no
     if rule.one_per_node:
         message = f"Wants one task on a node: {room} nodes have room for one, and it has {counted(count, 'task')}."
         return Reason("one-task-per-node", message, counts)
-    level = spoken(index.tree.levels[ask.averse_depth])
+    level = spoken(index.tree.levels[ask.anti_affinity_depth])
     apart = (
         f"keeps away, by {level}, from jobs tagged {', '.join(rule.averse)}"
         if rule.averse
@@ -146,11 +148,11 @@ def _rule(index: EngineIndex, ask: Ask, rule: Company, count: int, room: int, no
     return Reason("anti-affinity", message, counts)
 
 
-def _models(index: EngineIndex, ask: Ask, request: GangRequest) -> Iterator[Reason]:
+def _models(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Iterator[Reason]:
     if not ask.same_model and not any(part.same_model for part in ask.parts):
         return
     best, named = -1, ""
-    for variant in variants(index, ask):
+    for variant in model_choices(index, ask):
         rooms = []
         for part in variant.parts:
             depth = min(max(ask.required, part.required), index.tree.node_depth)
@@ -166,7 +168,7 @@ def _models(index: EngineIndex, ask: Ask, request: GangRequest) -> Iterator[Reas
         yield Reason("same-model", message, {"needed": needed, "free": max(best, 0)})
 
 
-def _spread(index: EngineIndex, ask: Ask, request: GangRequest) -> Iterator[Reason]:
+def _spread(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Iterator[Reason]:
     for part in ask.parts:
         if part.spread and part.max_skew:
             level = spoken(index.tree.levels[part.spread])

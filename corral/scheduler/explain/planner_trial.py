@@ -41,7 +41,7 @@ class Bound(NamedTuple):
     most: float
 
 
-class Stage:
+class PlannerTrial:
     """Tries changed requests of one waiting gang, as often as their cost allows."""
 
     def __init__(self, cluster: Cluster, queue: Queue, policy: Policy, entry: Entry, now: float) -> None:
@@ -67,7 +67,7 @@ class Stage:
         """Return whether it has room and no bound against it, beside the head's place: necessary but not sufficient."""
         self.looks -= 1
         trial, head, queues = Trial(self.cluster), self.head, self.cluster.queues
-        with self._bounded_by(bound), trial.supposing():
+        with self._bounded_by(bound), trial.tentative():
             if queues.refusal(request.queue, request.user, request.groups, asked(request, queues)):
                 return False
             if head is not None and not head.lets_pass(request, self.now):
@@ -83,7 +83,7 @@ class Stage:
         self.tries -= 1
         queue = self._queue
         verdicts = [(group, group.verdict) for group in queue.groups.values()]
-        memory, told = copy(queue.memory), [(group, group.told) for group in queue.groups.values()]
+        memory, reported = copy(queue.memory), [(group, group.reported) for group in queue.groups.values()]
         queue.apply(GangQueued(request))
         try:
             with self._bounded_by(bound):
@@ -93,8 +93,8 @@ class Stage:
             queue.memory, queue.expected = memory, set()
             for group, verdict in verdicts:
                 group.verdict = verdict
-            for group, reasons in told:
-                group.told = reasons
+            for group, reasons in reported:
+                group.reported = reasons
 
     def starts(self, request: GangRequest, bound: Bound | None = None) -> Plan | None:
         """Return the next plan if it places the gang with this request; else None."""
@@ -121,7 +121,7 @@ class Stage:
             vector[bound.at] = kept
 
 
-def first_that_fits(stage: Stage, requests: Sequence[GangRequest]) -> int | None:
+def first_that_fits(stage: PlannerTrial, requests: Sequence[GangRequest]) -> int | None:
     """Return the index of the first request that has room, or None if the last has none.
 
     Each request must ask less than the one before.

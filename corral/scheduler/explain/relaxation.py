@@ -1,6 +1,6 @@
 """Generate relaxations of a gang's request, to find the smallest change that would let it start.
 
-Each series (`Ladder`) relaxes one requirement further with every step, so that if one step fits, all later ones do.
+Each series (`Relaxations`) relaxes one requirement further with every step, so that if one step fits, all later ones do.
 `size` is the cost of a relaxation: sharing and topology are cheap, amounts cost the fraction of the gang that they
 remove.
 """
@@ -14,7 +14,15 @@ from msgspec import structs
 
 from corral.kernel.units import counted, format_cpu, format_memory
 from corral.model.inventory import ELSEWHERE
-from corral.model.requests import Company, DeviceAsk, GangRequest, NodeRules, RoleAsk, ShareAsk, TopologyAsk
+from corral.model.requests import (
+    DeviceRequest,
+    FractionRequest,
+    GangRequest,
+    NodeRules,
+    NodeSharing,
+    RoleRequest,
+    TopologyRequest,
+)
 from corral.model.start_estimates import Change, Written
 from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.placement.shape import RDMA_LABEL
@@ -26,7 +34,7 @@ _PERCENT, _STEP = 10_000, 5
 _MEBI, _GIBI = 2**20, 2**30
 
 
-class Wish(NamedTuple):
+class Relaxation(NamedTuple):
     """A relaxation: the request with one requirement weakened."""
 
     size: float
@@ -34,26 +42,26 @@ class Wish(NamedTuple):
     request: GangRequest
 
 
-Ladder = Sequence[Wish]
+Relaxations = Sequence[Relaxation]
 
 
-def ladders(request: GangRequest, levels: Sequence[str]) -> Iterator[Ladder]:
+def relaxations(request: GangRequest, levels: Sequence[str]) -> Iterator[Relaxations]:
     """Yield every series of relaxations of a gang; `levels` are the machines' levels from engine down to device."""
     yield from _closeness(request, levels)
-    yield from _company(request)
+    yield from _node_sharing(request)
     yield from _nodes(request)
     for role in request.roles:
         yield from _devices(request, role)
         yield _tasks(request, role)
     if request.pinned_cell:
         change = Change("pinnedCell", request.pinned_cell, "", _sentence("anywhere, not only in that pinned cell"))
-        yield [Wish(0.2, change, structs.replace(request, pinned_cell=""))]
+        yield [Relaxation(0.2, change, structs.replace(request, pinned_cell=""))]
     if request.network_rdma == "required":
         change = Change("network", "rdma", "preferred", _sentence("without a network with RDMA"))
-        yield [Wish(0.2, change, structs.replace(request, network_rdma="preferred"))]
+        yield [Relaxation(0.2, change, structs.replace(request, network_rdma="preferred"))]
 
 
-def amounts(request: GangRequest) -> Iterator[Ladder]:
+def amounts(request: GangRequest) -> Iterator[Relaxations]:
     """Yield the series that reduce resources other than devices."""
     for role in request.roles:
         whole = {"cpu": role.cpu_millis, "memory": role.memory_bytes, "shm": role.shm_bytes, **role.resources}
@@ -66,15 +74,15 @@ def _sentence(condition: str) -> str:
     return f"It would start now {condition}."
 
 
-def _of(request: GangRequest, role: RoleAsk) -> str:
+def _of(request: GangRequest, role: RoleRequest) -> str:
     return f" of role {role.role}" if len(request.roles) > 1 else ""
 
 
-def _for(request: GangRequest, role: RoleAsk) -> str:
+def _for(request: GangRequest, role: RoleRequest) -> str:
     return f" for the tasks of role {role.role}" if len(request.roles) > 1 else ""
 
 
-def _with_role(request: GangRequest, role: RoleAsk, **fields: object) -> GangRequest:
+def _with_role(request: GangRequest, role: RoleRequest, **fields: object) -> GangRequest:
     lesser = structs.replace(role, **fields)
     return structs.replace(request, roles=tuple(lesser if each is role else each for each in request.roles))
 
@@ -82,7 +90,7 @@ def _with_role(request: GangRequest, role: RoleAsk, **fields: object) -> GangReq
 # -- amounts ----------------------------------------------------------------------------------------------------------
 
 
-def _part(request: GangRequest, role: RoleAsk) -> float:
+def _part(request: GangRequest, role: RoleRequest) -> float:
     """Return the role's fraction of the gang's devices, or of its tasks if it needs no devices."""
     weights = [each.minimum * max(each.devices.count, len(each.devices.ids), 0) for each in request.roles]
     if not any(weights):
@@ -90,12 +98,12 @@ def _part(request: GangRequest, role: RoleAsk) -> float:
     return weights[request.roles.index(role)] / max(1, sum(weights))
 
 
-def _tasks(request: GangRequest, role: RoleAsk) -> Ladder:
+def _tasks(request: GangRequest, role: RoleRequest) -> Relaxations:
     part, elastic = _part(request, role), role.minimum < len(role.indexes)
     path = f"roles.{role.role}.replicas.min" if elastic else f"roles.{role.role}.replicas"
-    rungs: list[Wish] = []
+    steps: list[Relaxation] = []
     if role.indexes != tuple(range(len(role.indexes))):
-        return rungs  # some of its tasks have ended already
+        return steps  # some of its tasks have ended already
     step = max(1, role.minimum // _GRAIN)
     for count in dict.fromkeys(
         (*range((role.minimum - 1) // step * step, 0, -step), *([1] if role.minimum > 1 else []))
@@ -106,36 +114,38 @@ def _tasks(request: GangRequest, role: RoleAsk) -> Ladder:
         if not elastic:
             fields["indexes"] = role.indexes[:count]
         change = Change(path, role.minimum, count, _sentence(words))
-        rungs.append(Wish(part * (1 - count / role.minimum), change, _with_role(request, role, **fields)))
-    return rungs
+        steps.append(Relaxation(part * (1 - count / role.minimum), change, _with_role(request, role, **fields)))
+    return steps
 
 
-def _devices(request: GangRequest, role: RoleAsk) -> Iterator[Ladder]:
+def _devices(request: GangRequest, role: RoleRequest) -> Iterator[Relaxations]:
     ask, part = role.devices, _part(request, role)
     path = f"roles.{role.role}.resources.devices"
 
-    def wish(size: float, field: str, before: Written, after: Written, words: str, lesser: DeviceAsk) -> Wish:
+    def relaxation(
+        size: float, field: str, before: Written, after: Written, words: str, lesser: DeviceRequest
+    ) -> Relaxation:
         name = f"{path}.{field}" if field else path
         change = Change(name, before, after, _sentence(words + _for(request, role)))
-        return Wish(size, change, _with_role(request, role, devices=lesser))
+        return Relaxation(size, change, _with_role(request, role, devices=lesser))
 
     if ask.ids:
         count = len(ask.ids)
         words = f"with any {counted(count, 'device')} of a node instead of {', '.join(ask.ids)}"
-        yield [wish(0.2, "", ",".join(ask.ids), count, words, DeviceAsk(count))]
+        yield [relaxation(0.2, "", ",".join(ask.ids), count, words, DeviceRequest(count))]
         return
     if ask.model:
         words = f"with devices of any model, not only {ask.model}"
-        yield [wish(0.2, "model", ask.model, "", words, structs.replace(ask, model=""))]
+        yield [relaxation(0.2, "model", ask.model, "", words, structs.replace(ask, model=""))]
     if ask.kind:
         words = f"with devices of any kind, not only {ask.kind}"
-        yield [wish(0.25, "kind", ask.kind, "", words, structs.replace(ask, kind=""))]
+        yield [relaxation(0.25, "kind", ask.kind, "", words, structs.replace(ask, kind=""))]
     if ask.share is not None:
         yield _share(request, role, ask.share)
     else:
-        field = "" if ask == DeviceAsk(ask.count) else "count"
+        field = "" if ask == DeviceRequest(ask.count) else "count"
         yield [
-            wish(
+            relaxation(
                 part * (1 - count / ask.count),
                 field,
                 ask.count,
@@ -147,7 +157,7 @@ def _devices(request: GangRequest, role: RoleAsk) -> Iterator[Ladder]:
         ]
 
 
-def _share(request: GangRequest, role: RoleAsk, share: ShareAsk) -> Ladder:
+def _share(request: GangRequest, role: RoleRequest, share: FractionRequest) -> Relaxations:
     """Return reductions of a device part, if it is given as only compute or only a fraction of memory."""
     said = [name for name in ("compute", "memory", "memory_bytes") if getattr(share, name)]
     if said not in (["compute"], ["memory"]):
@@ -155,30 +165,30 @@ def _share(request: GangRequest, role: RoleAsk, share: ShareAsk) -> Ladder:
     name, part = said[0], _part(request, role)
     percent: int = getattr(share, name) // _PERCENT
     path = f"roles.{role.role}.resources.devices.share.{name}Percent"
-    rungs = []
+    steps = []
     for less in range((percent - 1) // _STEP * _STEP, 0, -_STEP):
         words = f"with {less} % of a device for each task{_of(request, role)} instead of {percent} %"
         lesser = structs.replace(role.devices, share=structs.replace(share, **{name: less * _PERCENT}))
         change = Change(path, percent, less, _sentence(words))
-        rungs.append(Wish(part * (1 - less / percent), change, _with_role(request, role, devices=lesser)))
-    return rungs
+        steps.append(Relaxation(part * (1 - less / percent), change, _with_role(request, role, devices=lesser)))
+    return steps
 
 
-def _amount(request: GangRequest, role: RoleAsk, name: str, amount: int) -> Ladder:
+def _amount(request: GangRequest, role: RoleRequest, name: str, amount: int) -> Relaxations:
     """Return reductions of a resource in steps of round amounts."""
     column = {"cpu": "cpu_millis", "memory": "memory_bytes", "shm": "shm_bytes"}.get(name)
     home = "" if name == "shm" else "resources." if column or name == "disk" else "resources.other."
     path = f"roles.{role.role}.{home}{name}"
     step = max(_unit(name, amount), amount // _GRAIN)
     step -= step % _unit(name, amount)
-    rungs = []
+    steps = []
     for lesser in range((amount - 1) // step * step, 0, -step):
         before, after = _written(name, amount), _written(name, lesser)
         words = f"with {after} {_noun(name)} a task instead of {before}{_for(request, role)}"
         change = Change(path, before, after, _sentence(words))
         fields: dict[str, object] = {column: lesser} if column else {"resources": role.resources | {name: lesser}}
-        rungs.append(Wish(0.3 * (1 - lesser / amount), change, _with_role(request, role, **fields)))
-    return rungs
+        steps.append(Relaxation(0.3 * (1 - lesser / amount), change, _with_role(request, role, **fields)))
+    return steps
 
 
 def _unit(name: str, amount: int) -> int:
@@ -203,8 +213,8 @@ def _noun(name: str) -> str:
 # -- topology ---------------------------------------------------------------------------------------------------------
 
 
-def _closeness(request: GangRequest, levels: Sequence[str]) -> Iterator[Ladder]:
-    def of_job(lesser: TopologyAsk) -> GangRequest:
+def _closeness(request: GangRequest, levels: Sequence[str]) -> Iterator[Relaxations]:
+    def of_job(lesser: TopologyRequest) -> GangRequest:
         return structs.replace(request, topology=lesser)
 
     yield from _topology(request.topology, "topology", "", levels, of_job)
@@ -213,7 +223,7 @@ def _closeness(request: GangRequest, levels: Sequence[str]) -> Iterator[Ladder]:
         yield [_unbounded_skew(request, request.roles, "topology", "")]
     for role in request.roles:
 
-        def of_role(lesser: TopologyAsk, role: RoleAsk = role) -> GangRequest:
+        def of_role(lesser: TopologyRequest, role: RoleRequest = role) -> GangRequest:
             return _with_role(request, role, topology=lesser)
 
         whose = _for(request, role)
@@ -223,41 +233,47 @@ def _closeness(request: GangRequest, levels: Sequence[str]) -> Iterator[Ladder]:
             yield [_unbounded_skew(request, [role], path, whose)]
 
 
-def _unbounded_skew(request: GangRequest, concerned: Sequence[RoleAsk], path: str, whose: str) -> Wish:
+def _unbounded_skew(request: GangRequest, concerned: Sequence[RoleRequest], path: str, whose: str) -> Relaxation:
     roles = tuple(
         structs.replace(role, topology=structs.replace(role.topology, max_skew=0)) if role in concerned else role
         for role in request.roles
     )
     words = _sentence(f"with as even a spread as there is room for{whose}, whatever the skew")
     change = Change(f"{path}.spread.maxSkew", concerned[0].topology.max_skew, "", words)
-    return Wish(0.1, change, structs.replace(request, roles=roles))
+    return Relaxation(0.1, change, structs.replace(request, roles=roles))
 
 
 def _topology(
-    ask: TopologyAsk, path: str, whose: str, levels: Sequence[str], made: Callable[[TopologyAsk], GangRequest]
-) -> Iterator[Ladder]:
+    ask: TopologyRequest, path: str, whose: str, levels: Sequence[str], made: Callable[[TopologyRequest], GangRequest]
+) -> Iterator[Relaxations]:
     yield [
-        Wish(0.1 + 0.02 * rung, Change(f"{path}.required", ask.required, wider, words), made(lesser))
+        Relaxation(0.1 + 0.02 * rung, Change(f"{path}.required", ask.required, wider, words), made(lesser))
         for rung, (wider, words, lesser) in enumerate(_wider(ask, "required", whose, levels))
     ]
     if ask.group_size > 1:
         yield [
-            Wish(0.1 + 0.02 * rung, _regrouped(ask, path, wider, words), made(lesser))
+            Relaxation(0.1 + 0.02 * rung, _regrouped(ask, path, wider, words), made(lesser))
             for rung, (wider, words, lesser) in enumerate(_wider(ask, "group_required", whose, levels))
         ]
     if ask.same_model:
         words = _sentence(f"with devices of more than one model{whose}")
-        yield [Wish(0.15, Change(f"{path}.sameModel", "true", "", words), made(structs.replace(ask, same_model=False)))]
+        yield [
+            Relaxation(
+                0.15, Change(f"{path}.sameModel", "true", "", words), made(structs.replace(ask, same_model=False))
+            )
+        ]
 
 
-def _regrouped(ask: TopologyAsk, path: str, wider: str, words: str) -> Change:
+def _regrouped(ask: TopologyRequest, path: str, wider: str, words: str) -> Change:
     """Return the change of a block's level; a block that may be anywhere is dropped with its size."""
     if not wider:
         return Change(f"{path}.group", f"{ask.group_size} in one {ask.group_required}", "", words)
     return Change(f"{path}.group.required", ask.group_required, wider, words)
 
 
-def _wider(ask: TopologyAsk, field: str, whose: str, levels: Sequence[str]) -> Iterator[tuple[str, str, TopologyAsk]]:
+def _wider(
+    ask: TopologyRequest, field: str, whose: str, levels: Sequence[str]
+) -> Iterator[tuple[str, str, TopologyRequest]]:
     """Yield each wider level than the required one, anywhere last, as text and as a request."""
     level: str = getattr(ask, field)
     what = f"each block of {ask.group_size} tasks" if field == "group_required" else "all of it"
@@ -276,29 +292,29 @@ def _wider(ask: TopologyAsk, field: str, whose: str, levels: Sequence[str]) -> I
 # -- nodes and sharing ------------------------------------------------------------------------------------------------
 
 
-def _company(request: GangRequest) -> Iterator[Ladder]:
-    company = request.company
-    if company is None:
+def _node_sharing(request: GangRequest) -> Iterator[Relaxations]:
+    sharing = request.company
+    if sharing is None:
         return
 
-    def wish(size: float, field: str, before: str, words: str, lesser: Company) -> Ladder:
-        made = structs.replace(request, company=None if lesser == Company() else lesser)
-        return [Wish(size, Change(f"sharing.{field}", before, "", _sentence(words)), made)]
+    def relaxation(size: float, field: str, before: str, words: str, lesser: NodeSharing) -> Relaxations:
+        made = structs.replace(request, company=None if lesser == NodeSharing() else lesser)
+        return [Relaxation(size, Change(f"sharing.{field}", before, "", _sentence(words)), made)]
 
-    if company.exclusive:
-        yield wish(
-            0.2, "exclusive", "true", "on nodes that other jobs use too", structs.replace(company, exclusive=False)
+    if sharing.exclusive:
+        yield relaxation(
+            0.2, "exclusive", "true", "on nodes that other jobs use too", structs.replace(sharing, exclusive=False)
         )
-    if company.one_per_node:
-        lesser = structs.replace(company, one_per_node=False)
-        yield wish(0.2, "oneTaskPerNode", "true", "with more than one task on a node", lesser)
-    if company.averse:
-        tags = ", ".join(company.averse)
-        lesser = structs.replace(company, averse=(), averse_level="node")
-        yield wish(0.2, "antiAffinity.tags", tags, f"beside jobs that carry the tags {tags}", lesser)
+    if sharing.one_per_node:
+        lesser = structs.replace(sharing, one_per_node=False)
+        yield relaxation(0.2, "oneTaskPerNode", "true", "with more than one task on a node", lesser)
+    if sharing.averse:
+        tags = ", ".join(sharing.averse)
+        lesser = structs.replace(sharing, averse=(), averse_level="node")
+        yield relaxation(0.2, "antiAffinity.tags", tags, f"beside jobs that carry the tags {tags}", lesser)
 
 
-def _nodes(request: GangRequest) -> Iterator[Ladder]:
+def _nodes(request: GangRequest) -> Iterator[Relaxations]:
     """Yield relaxations without single node labels, per role or for roles that share one, then without node rules."""
     labels = dict.fromkeys(item for role in request.roles for item in role.node_selector.items() if item != RDMA_LABEL)
     for key, value in labels:
@@ -311,7 +327,7 @@ def _nodes(request: GangRequest) -> Iterator[Ladder]:
     yield from _rules(request)
 
 
-def _without_label(request: GangRequest, concerned: Sequence[RoleAsk], key: str, value: str) -> Ladder:
+def _without_label(request: GangRequest, concerned: Sequence[RoleRequest], key: str, value: str) -> Relaxations:
     kept = [
         structs.replace(role, node_selector={name: text for name, text in role.node_selector.items() if name != key})
         if role in concerned
@@ -322,11 +338,13 @@ def _without_label(request: GangRequest, concerned: Sequence[RoleAsk], key: str,
     words = _sentence(f"on nodes without the label {key}={value}{_for(request, concerned[0]) if one else ''}")
     path = f"roles.{concerned[0].role}." if one else ""
     return [
-        Wish(0.2, Change(f"{path}nodeSelector.{key}", value, "", words), structs.replace(request, roles=tuple(kept)))
+        Relaxation(
+            0.2, Change(f"{path}nodeSelector.{key}", value, "", words), structs.replace(request, roles=tuple(kept))
+        )
     ]
 
 
-def _rules(request: GangRequest) -> Iterator[Ladder]:
+def _rules(request: GangRequest) -> Iterator[Relaxations]:
     """Yield a relaxation without the only kind of node rule, or without all kinds and their tolerations."""
     ruled = [_binding_rules(role.nodes) for role in request.roles]
     named = sorted({field for fields in ruled for field in fields})
@@ -343,7 +361,7 @@ def _rules(request: GangRequest) -> Iterator[Ladder]:
     field = f"nodes.{named[0]}" if len(named) == 1 else "nodes"
     words = _sentence("on nodes that its rules for nodes leave out")
     change = Change(f"{_path(request, map(bool, ruled))}{field}", "rules", "", words)
-    yield [Wish(0.25, change, structs.replace(request, roles=tuple(roles)))]
+    yield [Relaxation(0.25, change, structs.replace(request, roles=tuple(roles)))]
 
 
 def _binding_rules(rules: NodeRules | None) -> list[str]:

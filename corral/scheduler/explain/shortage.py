@@ -15,11 +15,11 @@ from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.explain.owned_cells import own_cells_in_use
 from corral.scheduler.explain.pinned_cell import in_several_cells, not_in_pinned_cell
-from corral.scheduler.explain.placement_rule import in_company, no_amount, no_share, not_welcome
-from corral.scheduler.placement.engine_request import Ask, Part
+from corral.scheduler.explain.placement_rule import no_amount, no_share, node_sharing_conflict, not_welcome
+from corral.scheduler.placement.engine_request import EngineRequest, EngineRole
 from corral.scheduler.placement.search import NOWHERE, Anchors, Search
 from corral.scheduler.placement.shape import TaskShape, gang_shape
-from corral.scheduler.placement.task_block import no_room_at_home
+from corral.scheduler.placement.task_block import no_room_in_block_cell
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.queues.gang_resources import asked
 
@@ -105,7 +105,7 @@ def _could_fit_in_own_cells(cluster: Cluster, request: GangRequest) -> bool:
     if not owner_of(Trial(cluster), request):
         return False
     trial = Trial(cluster.emptied(healed=True, owned=True))
-    with trial.supposing():
+    with trial.tentative():
         return place_owned(trial, request) is not None
 
 
@@ -114,7 +114,7 @@ def refused_by(empty: Cluster, request: GangRequest, shape: Hashable) -> list[Re
     found = empty.refusals.get(shape)
     if found is None:
         trial = Trial(empty)
-        with trial.supposing():
+        with trial.tentative():
             fits = trial.place(request, shape) is not None
         found = [] if fits else _shortages(trial, request, shape)
         if len(empty.refusals) >= _MOST_REFUSALS:
@@ -154,14 +154,14 @@ def _shortages(trial: Trial, request: GangRequest, shape: Hashable) -> list[Reas
     """Return everything found lacking, on the engine that lacks the least; never empty."""
     best: list[Reason] = []
     for index in trial.cluster.engines.values():
-        ask = trial.ask(request, index, shape, rdma=request.network_rdma == "required")
+        ask = trial.engine_request(request, index, shape, rdma=request.network_rdma == "required")
         found = list(_on_engine(index, ask, request, trial.anchors(request, index) or NOWHERE))
         if not best or (index.tree.nodes and len(found) < len(best)):
             best = found
     return best or [Reason("no-nodes", "No machine is known yet.")]
 
 
-def _on_engine(index: EngineIndex, ask: Ask, request: GangRequest, anchors: Anchors) -> Iterator[Reason]:
+def _on_engine(index: EngineIndex, ask: EngineRequest, request: GangRequest, anchors: Anchors) -> Iterator[Reason]:
     if ask.unknown_level:
         names = ", ".join(index.tree.levels)
         yield Reason("unknown-level", f"There is no topology level {ask.unknown_level!r}; levels here are {names}.")
@@ -176,10 +176,10 @@ def _on_engine(index: EngineIndex, ask: Ask, request: GangRequest, anchors: Anch
             lacking = True
             yield reason
     if not lacking:
-        yield no_room_at_home(Search(index, ask, anchors, request.job), request) or _together(index, ask, request)
+        yield no_room_in_block_cell(Search(index, ask, anchors, request.job), request) or _together(index, ask, request)
 
 
-def _part_lacks(index: EngineIndex, part: Part, count: int, scope: int, who: str) -> Reason | None:
+def _part_lacks(index: EngineIndex, part: EngineRole, count: int, scope: int, who: str) -> Reason | None:
     """Return the reason why one role by itself does not fit in any cell of its scope, or None."""
     shape = part.shape
     if not any(index.slots(shape).masks):
@@ -238,10 +238,10 @@ def _no_such(index: EngineIndex, shape: TaskShape, who: str) -> Reason:
 def _counted(index: EngineIndex, shape: TaskShape, who: str) -> Reason:
     """Report that the suitable devices are on shared nodes, where a device plugin chooses the devices of a task."""
     found = sum(device.counted for node in index.tree.nodes for device in node.devices)
-    wish = f"the devices {', '.join(shape.ids)}" if shape.ids else "a part of a device" if shape.share else ""
-    wish = wish or "a level below the node"
+    requirement = f"the devices {', '.join(shape.ids)}" if shape.ids else "a part of a device" if shape.share else ""
+    requirement = requirement or "a level below the node"
     message = (
-        f"{who}Requires {wish}, and its nodes are shared: their device plugins choose which devices a task gets, "
+        f"{who}Requires {requirement}, and its nodes are shared: their device plugins choose which devices a task gets, "
         f"and {counted(found, 'device')} there are only counted."
     )
     return Reason("counted-devices", message, {"devices": found})
@@ -272,11 +272,11 @@ def _devices_lack(index: EngineIndex, shape: TaskShape, count: int, scope: int, 
     return Reason("not-enough-devices", f"{who}Needs {counted(needed, kind)}; {free} of {total} are free.", counts)
 
 
-def _together(index: EngineIndex, ask: Ask, request: GangRequest) -> Reason:
+def _together(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Reason:
     """Return the constraint between roles or blocks that binds when every role fits by itself."""
-    wish = in_company(index, ask, request)
-    if wish:
-        return wish
+    conflict = node_sharing_conflict(index, ask, request)
+    if conflict:
+        return conflict
     needed = sum(part.shape.devices * request.roles[part.role].minimum for part in ask.parts)
     for part in ask.parts:
         if part.group_size > 1 or part.group_depth > index.tree.node_depth:

@@ -17,8 +17,8 @@ from corral.model.plan import Plan, Reasons
 from corral.model.requests import GangRequest
 from corral.model.start_estimates import Change, Written
 from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.explain.planner_trial import Bound, Stage, first_that_fits
-from corral.scheduler.explain.relaxation import Wish, amounts, ladders
+from corral.scheduler.explain.planner_trial import Bound, PlannerTrial, first_that_fits
+from corral.scheduler.explain.relaxation import Relaxation, amounts, relaxations
 from corral.scheduler.planners.builtin.cycle import YIELDING
 from corral.scheduler.policy import Policy
 from corral.scheduler.queues.gang_resources import asked
@@ -75,7 +75,7 @@ def smallest_changes(
     request = entry.request
     if request.beside or not any(role.minimum for role in request.roles):
         return ()
-    stage = Stage(cluster, queue, policy, entry, now)
+    stage = PlannerTrial(cluster, queue, policy, entry, now)
     ideas = [*_longer(stage), *_elsewhere(stage, reasons), *_raised(stage), *_lesser(stage, reasons)]
     found: list[Change] = []
     for idea in sorted(ideas, key=lambda idea: (idea.size, idea.change.path)):
@@ -86,21 +86,21 @@ def smallest_changes(
     return tuple(found)
 
 
-def _lesser(stage: Stage, reasons: Reasons) -> Iterator[_Idea]:
+def _lesser(stage: PlannerTrial, reasons: Reasons) -> Iterator[_Idea]:
     """Yield from each series of relaxations the first one that finds room."""
     levels = next((index.tree.levels for index in stage.cluster.engines.values()), ())
-    rungs = [ladder for ladder in ladders(stage.request, levels) if ladder]
+    found = [series for series in relaxations(stage.request, levels) if series]
     codes = [reason.code for reason in (reasons.binding, *reasons.others)]
     if any(code.startswith(_SHORT_OF) for code in codes):
-        rungs += [ladder for ladder in amounts(stage.request) if ladder]
-    for ladder in sorted(rungs, key=lambda ladder: ladder[0].size):
-        at = first_that_fits(stage, [wish.request for wish in ladder])
+        found += [series for series in amounts(stage.request) if series]
+    for series in sorted(found, key=lambda series: series[0].size):
+        at = first_that_fits(stage, [relaxation.request for relaxation in series])
         if at is not None:
-            wish: Wish = ladder[at]
-            yield _Idea(wish.size, wish.change, wish.request)
+            relaxation: Relaxation = series[at]
+            yield _Idea(relaxation.size, relaxation.change, relaxation.request)
 
 
-def _longer(stage: Stage) -> Iterator[_Idea]:
+def _longer(stage: PlannerTrial) -> Iterator[_Idea]:
     """Yield a `maxDuration` short enough to end before the head of the queue starts."""
     head, request = stage.head, stage.request
     if head is None:
@@ -116,7 +116,7 @@ def _longer(stage: Stage) -> Iterator[_Idea]:
         yield _Idea(0.05, Change("maxDuration", before, after, f"It would start now {words}."), lesser)
 
 
-def _elsewhere(stage: Stage, reasons: Reasons) -> Iterator[_Idea]:
+def _elsewhere(stage: PlannerTrial, reasons: Reasons) -> Iterator[_Idea]:
     """Yield other leaf queues with room, where a queue bound or cell ownership may hold the gang back."""
     queues, code = stage.cluster.queues, reasons.binding.code
     if not (code.endswith("-limit") or code == "kept-for-others" or stage.cluster.ownership.cells):
@@ -129,7 +129,7 @@ def _elsewhere(stage: Stage, reasons: Reasons) -> Iterator[_Idea]:
             yield _Idea(0.3, change, lesser)
 
 
-def _raised(stage: Stage) -> Iterator[_Idea]:
+def _raised(stage: PlannerTrial) -> Iterator[_Idea]:
     """Yield the violated queue bound, if it is the only one, raised by exactly the missing amount."""
     queues, bounds = stage.cluster.queues, violated(stage.cluster.queues, stage.request)
     if len(bounds) != 1 or stage.looks <= 0 or not stage.fits(stage.request, bounds[0]):
@@ -175,7 +175,7 @@ def _written(name: str, amount: float) -> Written:
     return format_memory(round(amount)) if name == "memory" else shown(name, amount)
 
 
-def _more_important(stage: Stage, queue: Queue, said: Said) -> Iterator[Change]:
+def _more_important(stage: PlannerTrial, queue: Queue, said: Said) -> Iterator[Change]:
     """Yield the lowest priority with which the gang starts, or others yield to it."""
     request = stage.request
     for priority in _priorities(stage, queue):
@@ -189,7 +189,7 @@ def _more_important(stage: Stage, queue: Queue, said: Said) -> Iterator[Change]:
             return
 
 
-def _priorities(stage: Stage, queue: Queue) -> list[int]:
+def _priorities(stage: PlannerTrial, queue: Queue) -> list[int]:
     """Return the lowest few priorities just above those of gangs in its queue that run or wait."""
     request = stage.request
     running = stage.cluster.gangs.by_queue.get(request.queue, {})

@@ -1,6 +1,6 @@
 """Estimate when a waiting job starts, and state the assumptions behind the estimate.
 
-With few jobs the scheduler is simulated forward (`Future`). With many, only known facts are used: the head's
+With few jobs the scheduler is simulated forward (`Forecast`). With many, only known facts are used: the head's
 reservation (`backfill`) or the known ends of running jobs. No estimate is given where it would take too long to
 compute.
 """
@@ -16,9 +16,9 @@ from corral.model.start_estimates import Basis, Estimate
 from corral.scheduler.backfill import Reservation
 from corral.scheduler.cells.owned_placement import place_best
 from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.events import FOREVER
-from corral.scheduler.forecast import Future, Graces, at_once
+from corral.scheduler.forecast import Forecast, GracePeriods, at_once
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.cycle import BEHIND
 from corral.scheduler.planners.builtin.planner import Memory
@@ -45,11 +45,11 @@ def estimate(
     job: JobId,
     reasons: Reasons,
     now: float,
-    graces: Graces = at_once,
+    grace_periods: GracePeriods = at_once,
 ) -> Estimate | None:
     """Return when a waiting job is likely to start and the assumptions; None if it does not wait.
 
-    `reasons` are why it waits; `graces` gives the grace period of an evicted job in seconds. Nothing is changed.
+    `reasons` are why it waits; `grace_periods` gives the grace period of an evicted job in seconds. Nothing is changed.
     """
     entry = queue.first(job)
     if entry is None:
@@ -70,7 +70,7 @@ def estimate(
     if code in ("bad-hardware", "cordoned", "engine-unknown"):
         return Estimate(Basis.UNKNOWN, "Nobody knows when the machines that it needs are open and well again.")
     if len(queue) <= MOST_WAITING and len(cluster.gangs.by_job) <= MOST_RUNNING:
-        found = _played(Future(cluster, queue, policy, now, graces), job, now)
+        found = _played(Forecast(cluster, queue, policy, now, grace_periods), job, now)
         if found.basis is not Basis.NOT_BEFORE or _head(queue) != job:
             return found
     return _certain(cluster, queue, entry, now)
@@ -85,34 +85,34 @@ def _never(code: str) -> str:
     return "even empty, the machines cannot hold what it asks for; ask for something else, or have machines added"
 
 
-def _played(future: Future, job: JobId, now: float) -> Estimate:
+def _played(forecast: Forecast, job: JobId, now: float) -> Estimate:
     """Simulate cycles until one starts the job, within the bound on the work."""
-    first = _head(future.queue) in (None, job)
-    nodes = sum(len(index.tree.nodes) for index in future.cluster.engines.values())
+    first = _head(forecast.queue) in (None, job)
+    nodes = sum(len(index.tree.nodes) for index in forecast.cluster.engines.values())
     looks, begun = max(_FEWEST_LOOKS, min(_MOST_LOOKS, _LOOKS_COST // (1 + nodes))), False
     while looks > 0:
-        looks -= 1 + len(future.queue.groups)
-        found = future.cycle()
+        looks -= 1 + len(forecast.queue.groups)
+        found = forecast.cycle()
         if any(placed.job == job for placed in found.placements):
-            return _starts(future, first=first, now=now)
+            return _starts(forecast, first=first, now=now)
         if not begun:
-            begun, first = True, _head(future.queue) == job
-        if not found.placements and not found.evictions and not future.advance():
-            return _endless(future, job)
+            begun, first = True, _head(forecast.queue) == job
+        if not found.placements and not found.evictions and not forecast.advance():
+            return _endless(forecast, job)
     message = f"It still waits then, {_IF}; so much happens before that nobody looked further ahead."
-    return Estimate(Basis.NOT_BEFORE, message, future.now)
+    return Estimate(Basis.NOT_BEFORE, message, forecast.now)
 
 
-def _starts(future: Future, *, first: bool, now: float) -> Estimate:
-    if future.now <= now:
+def _starts(forecast: Forecast, *, first: bool, now: float) -> Estimate:
+    if forecast.now <= now:
         return Estimate(Basis.EXPECTED, "It starts as soon as the next cycles have placed those before it.", now)
-    named = _named(future.ended)
-    whose = f"when {named} {'have' if len(future.ended) > 1 else 'has'} ended" if named else "when protections end"
+    named = _named(forecast.ended)
+    whose = f"when {named} {'have' if len(forecast.ended) > 1 else 'has'} ended" if named else "when protections end"
     if first:
         message = f"It is the first that waits, and starts {whose}, {_IF}; sooner if that ends sooner."
-        return Estimate(Basis.AT_LATEST, message, future.now, future.ended)
+        return Estimate(Basis.AT_LATEST, message, forecast.now, forecast.ended)
     message = f"The scheduler, played forward, starts it {whose}, {_IF} and nobody else comes."
-    return Estimate(Basis.EXPECTED, message, future.now, future.ended)
+    return Estimate(Basis.EXPECTED, message, forecast.now, forecast.ended)
 
 
 def _certain(cluster: Cluster, queue: Queue, entry: Entry, now: float) -> Estimate:
@@ -178,11 +178,11 @@ def _shortest(gone: Sequence[Sequence[JobId]], trial: Trial, entry: Entry) -> in
     """Return how many of the first entries must end for the gang to fit; None if all of them are not enough."""
 
     def fits(count: int) -> bool:
-        with trial.supposing():
+        with trial.tentative():
             for jobs in gone[:count]:
                 for job in jobs:
-                    for index, take in trial.cluster.takes(job):
-                        index.lift(take)
+                    for index, allocation in trial.cluster.allocations(job):
+                        index.lift(allocation)
             return place_best(trial, entry.request, entry.shape) is not None
 
     low, high = -1, len(gone)
@@ -194,19 +194,19 @@ def _shortest(gone: Sequence[Sequence[JobId]], trial: Trial, entry: Entry) -> in
     return high
 
 
-def _endless(future: Future, job: JobId) -> Estimate:
+def _endless(forecast: Forecast, job: JobId) -> Estimate:
     """Report that no further event is known, and name the jobs without a known end that are in the way."""
-    cluster, queue = future.cluster, future.queue
+    cluster, queue = forecast.cluster, forecast.queue
     entry = queue.first(job)
     assert entry is not None
     who, head = "it", _head(queue)
-    if entry.told is not None and entry.told.binding.code == BEHIND and head is not None:
+    if entry.reported is not None and entry.reported.binding.code == BEHIND and head is not None:
         first = queue.first(head)
         if first is not None and head != job:
             entry, who = first, f"it is behind job {head}, which"
     culprits = _culprits(cluster, entry)
     if culprits:
-        come = "come before it and " if future.started.issuperset(culprits) else ""
+        come = "come before it and " if forecast.started.issuperset(culprits) else ""
         verb = f"{come}have" if len(culprits) > 1 else f"{come.replace('come', 'comes')}has"
         message = f"Unknown: {who} waits for {_named(culprits)}, which {verb} no maxDuration."
         return Estimate(Basis.UNKNOWN, message, after=culprits)
@@ -218,8 +218,8 @@ def _culprits(cluster: Cluster, entry: Entry) -> tuple[JobId, ...]:
     ending = {job for _, job in cluster.ends}
     request = entry.request
     endless = [gang for gang in cluster.gangs.by_job.values() if gang.job not in ending and gang.job != request.job]
-    if entry.told is not None and entry.told.binding.code.endswith("-limit"):
-        user = entry.told.binding.code == "user-limit"
+    if entry.reported is not None and entry.reported.binding.code.endswith("-limit"):
+        user = entry.reported.binding.code == "user-limit"
         endless = [gang for gang in endless if gang.user == request.user or not user]
         return tuple(gang.job for gang in sorted(endless, key=_oldest) if gang.queue == request.queue)
     endless = sorted(endless, key=_oldest)[:_MOST_ENDLESS]
@@ -232,18 +232,18 @@ def _culprits(cluster: Cluster, entry: Entry) -> tuple[JobId, ...]:
 
 def _needed(jobs: list[JobId], trial: Trial, entry: Entry) -> Iterator[JobId]:
     """Yield those of the jobs that share a node with the place that the gang would get."""
-    with trial.supposing():
+    with trial.tentative():
         for job in jobs:
-            for index, take in trial.cluster.takes(job):
-                index.lift(take)
-        takes = trial.takes(entry.request, place_best) or []
-    nodes = {index.tree.nodes[take.at].name for index, take in takes}
+            for index, allocation in trial.cluster.allocations(job):
+                index.lift(allocation)
+        allocations = trial.allocations(entry.request, place_best) or []
+    nodes = {index.tree.nodes[allocation.at].name for index, allocation in allocations}
     for job in jobs:
         if any(hold.node in nodes for hold in trial.cluster.holds(job).values()):
             yield job
 
 
-def _oldest(gang: Running) -> tuple[float, JobId]:
+def _oldest(gang: RunningGang) -> tuple[float, JobId]:
     return gang.placed_at, gang.job
 
 

@@ -10,10 +10,10 @@ from collections.abc import Hashable, Sequence
 
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.requests import GangRequest
-from corral.scheduler.cluster.allocation import take_of
+from corral.scheduler.cluster.allocation import allocation_of
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.placement.engine_request import Ask
+from corral.scheduler.placement.engine_request import EngineRequest
 from corral.scheduler.placement.node_sharing import limited, neighbours
 from corral.scheduler.placement.trial import Trial
 
@@ -31,7 +31,7 @@ def place_alike(trial: Trial, requests: Sequence[GangRequest], shape: Hashable, 
         if len(placed) == len(requests):
             break
         if not index.unknown and index.tree.nodes:
-            ask = trial.ask(first, index, shape)
+            ask = trial.engine_request(first, index, shape)
             if _plain(index, ask):
                 mark = index.mark()
                 _fill(index, ask, requests, placed)
@@ -39,7 +39,7 @@ def place_alike(trial: Trial, requests: Sequence[GangRequest], shape: Hashable, 
     return placed
 
 
-def _plain(index: EngineIndex, ask: Ask) -> bool:
+def _plain(index: EngineIndex, ask: EngineRequest) -> bool:
     """Return whether looking at single nodes is enough for everything the gang asks."""
     node, part = index.tree.node_depth, ask.parts[0]
     levels = (ask.required, ask.preferred, part.required, part.preferred, part.group_depth)
@@ -51,7 +51,7 @@ def _plain(index: EngineIndex, ask: Ask) -> bool:
     return max(levels) <= node
 
 
-def _fill(index: EngineIndex, ask: Ask, requests: Sequence[GangRequest], placed: list[Placement]) -> None:
+def _fill(index: EngineIndex, ask: EngineRequest, requests: Sequence[GangRequest], placed: list[Placement]) -> None:
     """Fill the tightest node, then the next, until no node holds a gang."""
     shape, notes = ask.parts[0].shape, ask.notes
     tasks = len(requests[0].roles[0].indexes)
@@ -83,4 +83,4 @@ def _fill(index: EngineIndex, ask: Ask, requests: Sequence[GangRequest], placed:
                 )
             )
         near = tuple(each for request in chosen for each in neighbours(ask, request.job)) if ask.tags else ()
-        index.take(take_of(shape, at, used, gangs * tasks, near=near))
+        index.take(allocation_of(shape, at, used, gangs * tasks, near=near))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from corral.model.requests import Company, GangRequest, RoleAsk, TopologyAsk
+from corral.model.requests import GangRequest, NodeSharing, RoleRequest, TopologyRequest
 from corral.scheduler.cluster.topology_level import resolve, spoken
 from corral.scheduler.placement.shape import TaskShape, task_shape
 
@@ -28,7 +28,7 @@ class Batch(NamedTuple):
         return self.blocks * self.size * self.shape.devices
 
 
-class Part(NamedTuple):
+class EngineRole(NamedTuple):
     """One role; `required` and `preferred` are depths of the cell that all its tasks should share."""
 
     role: int
@@ -59,18 +59,18 @@ class Part(NamedTuple):
         return tuple(out)
 
 
-class Ask(NamedTuple):
+class EngineRequest(NamedTuple):
     """A whole gang in the terms of one engine."""
 
     required: int
     preferred: int
-    parts: tuple[Part, ...]
+    parts: tuple[EngineRole, ...]
     """In placement order: the roles that are hardest to place come first."""
     notes: tuple[str, ...]
     unknown_level: str
     """A required level that no engine knows; the gang fits nowhere then."""
-    company: Company = Company()
-    averse_depth: int = 0
+    sharing: NodeSharing = NodeSharing()
+    anti_affinity_depth: int = 0
     """The depth of the cells that it shares with no job matching its anti-affinity tags."""
     tags: tuple[str, ...] = ()
     same_model: bool = False
@@ -80,13 +80,13 @@ class Ask(NamedTuple):
     @property
     def particular(self) -> bool:
         """Whether it has an exclusive, one-per-node or anti-affinity rule."""
-        company = self.company
-        return company.exclusive or company.one_per_node or bool(company.averse)
+        sharing = self.sharing
+        return sharing.exclusive or sharing.one_per_node or bool(sharing.averse)
 
 
-def understand(
+def translate(
     request: GangRequest, levels: Sequence[str], known: Sequence[Sequence[str]], *, rdma: bool, avoid: bool = False
-) -> Ask:
+) -> EngineRequest:
     """Translate a request for an engine with these levels; `known` are the levels of all engines.
 
     `rdma` restricts it to nodes with an RDMA network, `avoid` to nodes without a PreferNoSchedule taint that it does
@@ -100,22 +100,22 @@ def understand(
         node = levels.index("node")
         required, preferred = min(required, node), min(preferred, node)
     parts.sort(key=_hardness)
-    company = request.company or Company()
-    averse = min(reader.level(company.averse_level), levels.index("node")) if company.averse else 0
+    sharing = request.company or NodeSharing()
+    depth = min(reader.level(sharing.averse_level), levels.index("node")) if sharing.averse else 0
     model = request.topology.same_model
     notes = tuple(reader.notes)
-    ask = Ask(required, preferred, tuple(parts), notes, reader.unknown, company, averse, request.tags, model)
+    ask = EngineRequest(required, preferred, tuple(parts), notes, reader.unknown, sharing, depth, request.tags, model)
     special = ask.particular or model or any(part.spread or part.same_model for part in parts)
     return ask._replace(plain=not special)
 
 
-def _knowing(part: Part, required: int, node_depth: int) -> Part:
+def _knowing(part: EngineRole, required: int, node_depth: int) -> EngineRole:
     """Restrict the part to devices with a known position, if it requires a level below the node."""
     inside = max(required, part.required, part.group_depth) > node_depth
     return part._replace(shape=part.shape._replace(known=True)) if inside and part.shape.devices else part
 
 
-def _hardness(part: Part) -> tuple[object, ...]:
+def _hardness(part: EngineRole) -> tuple[object, ...]:
     """Sort key, hardest to place first: named devices, then named models and kinds, then the largest requests."""
     shape = part.shape
     named = (not shape.ids, not shape.model, not shape.kind, shape.share is not None)
@@ -131,7 +131,7 @@ class _Reader:
         self.notes: list[str] = []
         self.unknown = ""
 
-    def scope(self, topology: TopologyAsk) -> tuple[int, int]:
+    def scope(self, topology: TopologyRequest) -> tuple[int, int]:
         """Return the required depth, and the preferred depth or 0 where that level does not exist."""
         required = self.level(topology.required)
         preferred = 0
@@ -142,7 +142,7 @@ class _Reader:
                 self._note(f"the preferred level {topology.preferred} does not exist here and was ignored")
         return required, preferred
 
-    def part(self, at: int, role: RoleAsk, shape: TaskShape) -> Part:
+    def part(self, at: int, role: RoleRequest, shape: TaskShape) -> EngineRole:
         """Translate one role; tasks without devices are not constrained below the node."""
         node, topology = self.levels.index("node"), role.topology
         required, preferred = self.scope(topology)
@@ -152,7 +152,7 @@ class _Reader:
         if not shape.devices:
             required, preferred, depth = min(required, node), min(preferred, node), min(depth, node)
         spread = min(self.level(topology.spread_level), node)
-        return Part(at, shape, required, preferred, size, depth, spread, topology.max_skew, topology.same_model)
+        return EngineRole(at, shape, required, preferred, size, depth, spread, topology.max_skew, topology.same_model)
 
     def level(self, level: str) -> int:
         """Return the depth of a required level, or of the next narrower level where the engine lacks it."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from corral.scheduler.placement.engine_request import Ask, Batch, Part
+from corral.scheduler.placement.engine_request import Batch, EngineRequest, EngineRole
 from corral.scheduler.placement.node_fit import WHOLE
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ _MOST_STEPS = 3_000
 _MOST_NODES = 64
 """The most nodes in a cell; above it the quick search is rarely wrong and the bounded tries would not reach far."""
 
-Parts = Sequence[tuple[Part, tuple[Batch, ...]]]
+Parts = Sequence[tuple[EngineRole, tuple[Batch, ...]]]
 
 
-def place_anyhow(search: Search, ask: Ask, parts: Parts) -> bool:
+def place_anyhow(search: Search, ask: EngineRequest, parts: Parts) -> bool:
     """Place a gang that the quick search failed on; False if there is no place or none was found in time."""
     if not _simple(search, ask, parts):
         return False
@@ -40,7 +40,7 @@ def place_anyhow(search: Search, ask: Ask, parts: Parts) -> bool:
     )
 
 
-def _simple(search: Search, ask: Ask, parts: Parts) -> bool:
+def _simple(search: Search, ask: EngineRequest, parts: Parts) -> bool:
     """Return whether several roles compete and only the nodes matter to them."""
     node = search.node_depth
     batches = [batch for _, of_part in parts for batch in of_part]
@@ -54,7 +54,7 @@ def _simple(search: Search, ask: Ask, parts: Parts) -> bool:
 class _Tries:
     """Divides the tasks of one role after another over the nodes of a cell."""
 
-    def __init__(self, search: Search, batches: Sequence[tuple[Part, Batch]]) -> None:
+    def __init__(self, search: Search, batches: Sequence[tuple[EngineRole, Batch]]) -> None:
         self.search = search
         self.batches = batches
         self.left = _MOST_STEPS
@@ -135,17 +135,17 @@ class _Tries:
             free = index.free[at] >> device.index & 1 or (sharing and device.index in used)
             if free and masks[number] >> device.index & 1:
                 suits = tuple(mask >> device.index & 1 for mask in masks)
-                rivals = device.parent if device.parent >= 0 else self._sliced(at, device.index)
+                conflicts = device.parent if device.parent >= 0 else self._sliced(at, device.index)
                 memory = device.memory_bytes if sharing else 0
-                key = (suits, rivals, memory, used.get(device.index))
+                key = (suits, conflicts, memory, used.get(device.index))
                 found[key] = found.get(key, 0) | 1 << device.index
         return list(found.values())
 
     def _sliced(self, at: int, device: int) -> int:
         """Return the device itself if it can be sliced, so that it forms its own group; else -1."""
-        return device if device in self.search.tree.rivals.get(at, {}) else -1
+        return device if device in self.search.tree.slice_conflicts.get(at, {}) else -1
 
-    def _even(self, part: Part, scope: tuple[int, int]) -> bool:
+    def _even(self, part: EngineRole, scope: tuple[int, int]) -> bool:
         """Return whether a spread role is spread as evenly as required."""
         if not part.spread:
             return True

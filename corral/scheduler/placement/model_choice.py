@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import islice, product
 
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.placement.engine_request import Ask, Part
+from corral.scheduler.placement.engine_request import EngineRequest, EngineRole
 from corral.scheduler.placement.shape import TaskShape
 
 _MOST = 64
 
 
-def variants(index: EngineIndex, ask: Ask) -> Iterator[Ask]:
+def model_choices(index: EngineIndex, ask: EngineRequest) -> Iterator[EngineRequest]:
     """Yield the request with a model filled in wherever it needs equal models, scarcest model first."""
     if not ask.same_model and not any(part.same_model for part in ask.parts):
         yield ask
@@ -30,7 +30,7 @@ def variants(index: EngineIndex, ask: Ask) -> Iterator[Ask]:
         )
 
 
-def _models(index: EngineIndex, parts: tuple[Part, ...]) -> list[str]:
+def _models(index: EngineIndex, parts: tuple[EngineRole, ...]) -> list[str]:
     """Return the models that all of the parts could use, fewest free devices first."""
     asking = [part.shape for part in parts if part.shape.devices]
     named = {shape.model for shape in asking if shape.model}
@@ -47,5 +47,5 @@ def _one(kind: str, model: str) -> TaskShape:
     return TaskShape(1, kind, model, (), 0, 0, 0, ())
 
 
-def _of_model(part: Part, model: str) -> Part:
+def _of_model(part: EngineRole, model: str) -> EngineRole:
     return part._replace(shape=part.shape._replace(model=model)) if part.shape.devices else part

@@ -1,6 +1,6 @@
 """Limit the room of a shape for gangs with exclusive, one-per-node or anti-affinity rules.
 
-A `View` shows the room of a shape as `Slots` does, less the nodes that the gang may not use: used nodes if it wants
+A `LimitedSlots` shows the room of a shape as `Slots` does, less the nodes that the gang may not use: used nodes if it wants
 exclusive nodes, nodes with one of its tasks if it wants one task per node, and cells with jobs that anti-affinity
 excludes.
 """
@@ -18,7 +18,7 @@ from corral.scheduler.cluster.allocation import CLOSED, Neighbour
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.shape_slots import Slots
 from corral.scheduler.cluster.topology_level import resolve
-from corral.scheduler.placement.engine_request import Ask
+from corral.scheduler.placement.engine_request import EngineRequest
 from corral.scheduler.placement.node_fit import WHOLE
 
 if TYPE_CHECKING:
@@ -27,22 +27,24 @@ if TYPE_CHECKING:
 _ANY = 1 << 40
 
 
-def limited(index: EngineIndex, ask: Ask) -> bool:
+def limited(index: EngineIndex, ask: EngineRequest) -> bool:
     """Return whether room alone does not decide where the gang may go."""
-    return ask.particular or bool(ask.tags and index.neighbours.averse)
+    return ask.particular or bool(ask.tags and index.neighbours.anti_affinity)
 
 
-def neighbours(ask: Ask, job: str) -> tuple[Neighbour, ...]:
+def neighbours(ask: EngineRequest, job: str) -> tuple[Neighbour, ...]:
     """Return the gang's tags and anti-affinity rule for the index; empty if it has neither."""
-    if not ask.tags and not ask.company.averse:
+    if not ask.tags and not ask.sharing.averse:
         return ()
-    return (Neighbour(job, ask.tags, ask.company.averse, ask.company.averse_level),)
+    return (Neighbour(job, ask.tags, ask.sharing.averse, ask.sharing.averse_level),)
 
 
 class Limits:
     """How many more tasks of one gang each node may take under its exclusive, one-per-node and anti-affinity rules."""
 
-    def __init__(self, index: EngineIndex, ask: Ask, job: str, near: Sequence[int], spots: list[Spot]) -> None:
+    def __init__(
+        self, index: EngineIndex, ask: EngineRequest, job: str, near: Sequence[int], spots: list[Spot]
+    ) -> None:
         self.index = index
         self.ask = ask
         self.job = job
@@ -61,13 +63,13 @@ class Limits:
         """Return by node position how many more tasks are allowed."""
         if self._seen == self.index.changes:
             return self._caps
-        index, company, own = self.index, self.ask.company, self.own()
+        index, sharing, own = self.index, self.ask.sharing, self.own()
         caps = np.full(len(index.free), _ANY, dtype=np.int64)
-        if company.exclusive:
+        if sharing.exclusive:
             most = np.fromiter((node.max_tasks for node in index.tree.nodes), dtype=np.int64, count=len(index.free))
             caps[np.array(index.tasks, dtype=np.int64) != most] = 0
             caps[list(own)] = _ANY
-        if company.one_per_node:
+        if sharing.one_per_node:
             np.minimum(caps, 1, out=caps)
             caps[list(own)] = 0
         for start, end in self._kept_apart():
@@ -83,9 +85,9 @@ class Limits:
                 if near.job == self.job:
                     continue
                 depths = []
-                if not set(ask.company.averse).isdisjoint(near.tags):
-                    depths.append(ask.averse_depth)
-                if not set(near.averse).isdisjoint(ask.tags):
+                if not set(ask.sharing.averse).isdisjoint(near.tags):
+                    depths.append(ask.anti_affinity_depth)
+                if not set(near.anti_affinity).isdisjoint(ask.tags):
                     depth = resolve(near.level, tree.levels)
                     depths.append(tree.node_depth if depth is None else min(depth, tree.node_depth))
                 if depths:
@@ -96,10 +98,10 @@ class Limits:
     def tasks(self, at: int) -> int:
         """Return how many more tasks the node's task limit allows, also on nodes that the gang itself has closed."""
         left = self.index.tasks[at]
-        return left % CLOSED if self.ask.company.exclusive and left < 0 else left
+        return left % CLOSED if self.ask.sharing.exclusive and left < 0 else left
 
 
-class View:
+class LimitedSlots:
     """The room of a shape for one gang; the counterpart of `Slots`, which shows it for all gangs."""
 
     def __init__(self, slots: Slots, limits: Limits) -> None:
@@ -111,14 +113,14 @@ class View:
         self.totals: list[NDArray[np.int64]] = []
         self.sync(limits.index)
 
-    def sync(self, index: EngineIndex) -> View:
+    def sync(self, index: EngineIndex) -> LimitedSlots:
         """Update the room of nodes that changed since the last call."""
         if self._seen == index.changes:
             return self
         self.slots.sync(index)
         caps = self.limits.caps()
         self.room = np.minimum(self.slots.room, caps // self.size)
-        if self.limits.ask.company.exclusive:
+        if self.limits.ask.sharing.exclusive:
             for at in self.limits.own():
                 self.room[at] = self.measure(index, at)
         self.totals = [np.add.reduceat(self.room, level.starts) for level in index.tree.cells[:-1]]

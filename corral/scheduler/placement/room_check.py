@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.placement.engine_request import Ask
+from corral.scheduler.placement.engine_request import EngineRequest
 from corral.scheduler.placement.node_sharing import limited
 from corral.scheduler.placement.trial import Trial
 
@@ -20,7 +20,7 @@ def has_room(trial: Trial, request: GangRequest, shape: Hashable) -> bool | None
     for index in trial.cluster.engines.values():
         if index.unknown or not index.tree.nodes:
             continue
-        ask = trial.ask(request, index, shape)
+        ask = trial.engine_request(request, index, shape)
         if not _tells(index, ask):
             return None
         if not ask.unknown_level and _most_in_one_cell(index, ask) >= least:
@@ -28,7 +28,7 @@ def has_room(trial: Trial, request: GangRequest, shape: Hashable) -> bool | None
     return False
 
 
-def _tells(index: EngineIndex, ask: Ask) -> bool:
+def _tells(index: EngineIndex, ask: EngineRequest) -> bool:
     """Return whether room in one cell of the required level is all that the gang needs."""
     part = ask.parts[0]
     inside = max(ask.required, part.required) > index.tree.node_depth
@@ -36,7 +36,7 @@ def _tells(index: EngineIndex, ask: Ask) -> bool:
     return ask.plain and not (inside or blocks or part.shape.share is not None or limited(index, ask))
 
 
-def _most_in_one_cell(index: EngineIndex, ask: Ask) -> int:
+def _most_in_one_cell(index: EngineIndex, ask: EngineRequest) -> int:
     part = ask.parts[0]
     totals = index.slots(part.shape).totals[max(ask.required, part.required)]
     return int(totals[0] if len(totals) == 1 else totals.max())

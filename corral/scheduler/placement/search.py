@@ -14,21 +14,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.scheduler.cluster.allocation import Neighbour, Part, take_of
-from corral.scheduler.cluster.device_fraction import ShareSlots
+from corral.scheduler.cluster.allocation import DeviceFraction, Neighbour, allocation_of
+from corral.scheduler.cluster.device_fraction import FractionSlots
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.shape_slots import Slots
-from corral.scheduler.placement import engine_request as asks
-from corral.scheduler.placement.engine_request import Ask, Batch
+from corral.scheduler.placement.engine_request import Batch, EngineRequest, EngineRole
 from corral.scheduler.placement.exhaustive_search import place_anyhow
-from corral.scheduler.placement.model_choice import variants
+from corral.scheduler.placement.model_choice import model_choices
 from corral.scheduler.placement.node_fit import WHOLE
-from corral.scheduler.placement.node_sharing import Limits, View, limited, neighbours
+from corral.scheduler.placement.node_sharing import LimitedSlots, Limits, limited, neighbours
 from corral.scheduler.placement.shape import TaskShape
-from corral.scheduler.placement.task_block import Blocks, Home, go_home, home_of
+from corral.scheduler.placement.task_block import Blocks, Home, home_of, place_in_block_cell
 from corral.scheduler.placement.topology_spread import evenly
 
-Room = Slots | View
+Room = Slots | LimitedSlots
 
 
 class Domain(NamedTuple):
@@ -47,7 +46,7 @@ class Spot(NamedTuple):
     block: int
     at: int
     devices: int
-    part: Part | None = None
+    part: DeviceFraction | None = None
     """The part of its one device, if it does not have the whole."""
 
 
@@ -93,7 +92,7 @@ class Scope(NamedTuple):
 class Search:
     """Places one gang on one engine."""
 
-    def __init__(self, index: EngineIndex, ask: Ask, anchors: Anchors = NOWHERE, job: str = "") -> None:
+    def __init__(self, index: EngineIndex, ask: EngineRequest, anchors: Anchors = NOWHERE, job: str = "") -> None:
         self.index = index
         self.ask = ask
         self.anchors = anchors
@@ -103,7 +102,7 @@ class Search:
         self.spots: list[Spot] = []
         self._block = 0
         self._limits = Limits(index, ask, job, anchors.job, self.spots) if limited(index, ask) else None
-        self._views: dict[Slots, View] = {}
+        self._views: dict[Slots, LimitedSlots] = {}
         self._neighbours: tuple[Neighbour, ...] = neighbours(ask, job)
 
     def place(self, counts: Sequence[int]) -> list[Spot] | None:
@@ -112,16 +111,16 @@ class Search:
             return None
         self.spots.clear()
         self._block = 0
-        for ask in variants(self.index, self.ask):
+        for ask in model_choices(self.index, self.ask):
             mark = self.index.mark() if self.anchors.blocks else 0
-            if (not self.anchors.blocks or go_home(self, ask, counts)) and self._place(ask, counts):
+            if (not self.anchors.blocks or place_in_block_cell(self, ask, counts)) and self._place(ask, counts):
                 return self.spots[:]
             if self.anchors.blocks:
                 self.spots.clear()
                 self.index.undo(mark)
         return None
 
-    def put_home(self, part: asks.Part, tasks: int, block: int, home: Home) -> bool:
+    def put_in_block_cell(self, part: EngineRole, tasks: int, block: int, home: Home) -> bool:
         """Put tasks into the cell where the rest of their block runs; False, with nothing taken, if they do not fit."""
         batch = Batch(part.role, part.shape, tasks, 1, self.node_depth)
         for start, end, within, _ in home.cells(self.tree, part.group_depth):
@@ -133,19 +132,19 @@ class Search:
             self.index.undo(mark)
         return False
 
-    def fits_home(self, part: asks.Part, tasks: int, home: Home) -> bool:
+    def fits_block_cell(self, part: EngineRole, tasks: int, home: Home) -> bool:
         """Return whether this many tasks fit into the cell where the rest of their block runs."""
         mark, first = self.index.mark(), len(self.spots)
-        fits = not tasks or self.put_home(part, tasks, 0, home)
+        fits = not tasks or self.put_in_block_cell(part, tasks, 0, home)
         del self.spots[first:]
         self.index.undo(mark)
         return fits
 
-    def _batches(self, part: asks.Part, count: int) -> tuple[Batch, ...]:
+    def _batches(self, part: EngineRole, count: int) -> tuple[Batch, ...]:
         blocks = self.anchors.blocks[part.role] if self.anchors.blocks else None
         return blocks.batches(part, count) if blocks else part.batches(count, self.node_depth)
 
-    def _place(self, ask: Ask, counts: Sequence[int]) -> bool:
+    def _place(self, ask: EngineRequest, counts: Sequence[int]) -> bool:
         """Place the gang as one of its model variants asks."""
         parts = [(part, self._batches(part, counts[part.role])) for part in ask.parts]
         batches = [batch for _, of_part in parts for batch in of_part]
@@ -180,7 +179,7 @@ class Search:
         self._number(len(self.spots) - batch.blocks, 1, mixed=True)
         return True
 
-    def _roles(self, cell: Domain, parts: Sequence[tuple[asks.Part, tuple[Batch, ...]]]) -> bool:
+    def _roles(self, cell: Domain, parts: Sequence[tuple[EngineRole, tuple[Batch, ...]]]) -> bool:
         return all(
             self._scope(
                 cell,
@@ -301,7 +300,7 @@ class Search:
             return slots
         view = self._views.get(slots)
         if view is None:
-            view = self._views[slots] = View(slots, self._limits)
+            view = self._views[slots] = LimitedSlots(slots, self._limits)
         return view.sync(self.index)
 
     def _room(self, batch: Batch, depth: int) -> NDArray[np.int64]:
@@ -314,7 +313,7 @@ class Search:
         inner = self.tree.cells[batch.depth].of
         return np.add.reduceat(tasks, [inner[start] for start in self.tree.cells[depth].starts.tolist()])
 
-    def _fill(self, cell: Domain, part: asks.Part, batches: Sequence[Batch]) -> bool:
+    def _fill(self, cell: Domain, part: EngineRole, batches: Sequence[Batch]) -> bool:
         """Put the batches of one role into a cell."""
         if part.spread > cell.depth:
             return all(self._spread_over(cell, part, batch) for batch in batches)
@@ -327,7 +326,7 @@ class Search:
                 return False
         return True
 
-    def _spread_over(self, cell: Domain, part: asks.Part, batch: Batch) -> bool:
+    def _spread_over(self, cell: Domain, part: EngineRole, batch: Batch) -> bool:
         """Divide tasks over the cells of the part's spread level as evenly as possible.
 
         Returns False if they do not fit or exceed the allowed skew. Only cells with a working node that would take such
@@ -352,7 +351,7 @@ class Search:
         self._number(mark, 1, mixed=True)
         return True
 
-    def open_cells(self, part: asks.Part, start: int, end: int) -> set[int]:
+    def open_cells(self, part: EngineRole, start: int, end: int) -> set[int]:
         """Return the cells of the part's spread level that have a working node in the range for such a task."""
         cells, masks = self.tree.cells[part.spread], self.index.slots(part.shape).masks
         return {cells.of[at] for at in range(start, end) if masks[at] and self.index.usable[at]}
@@ -423,10 +422,10 @@ class Search:
         if not sure and slots.measure(index, at, within) < wanted:
             return False
         tasks = wanted * slots.size
-        parts: list[Part] = []
+        parts: list[DeviceFraction] = []
         if shape.share is not None:
-            given = slots.slots if isinstance(slots, View) else slots
-            assert isinstance(given, ShareSlots)
+            given = slots.slots if isinstance(slots, LimitedSlots) else slots
+            assert isinstance(given, FractionSlots)
             parts = given.give_blocks(index, at, within, wanted)
             masks = [1 << part.device for part in parts]
         elif not shape.devices:
@@ -441,8 +440,8 @@ class Search:
             self.spots.extend(Spot(batch.role, 0, at, 1 << part.device, part) for part in parts)
         else:
             self.spots.extend(Spot(batch.role, 0, at, mask) for mask in masks)
-        exclusive, whole = self.ask.company.exclusive, 0 if parts else sum(masks)
-        index.take(take_of(shape, at, whole, tasks, tuple(parts), self._neighbours, exclusive=exclusive))
+        exclusive, whole = self.ask.sharing.exclusive, 0 if parts else sum(masks)
+        index.take(allocation_of(shape, at, whole, tasks, tuple(parts), self._neighbours, exclusive=exclusive))
         return True
 
     def _number(self, first: int, size: int, *, mixed: bool) -> None:
@@ -455,6 +454,6 @@ class Search:
         self._block += -(-len(fresh) // size)
 
 
-def _widest_spread(parts: Sequence[asks.Part]) -> int:
+def _widest_spread(parts: Sequence[EngineRole]) -> int:
     """Return the widest level that any of the parts is spread over; 0 if none is."""
     return min((part.spread for part in parts if part.spread), default=0)

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from corral.model.requests import GangRequest, NodeRules, RoleAsk, TopologyAsk
+from corral.model.requests import GangRequest, NodeRules, RoleRequest, TopologyRequest
 
 RDMA_LABEL = ("corral.dev/rdma", "true")
 """The label of nodes with remote direct memory access (RDMA)."""
@@ -15,7 +15,7 @@ Amounts = tuple[tuple[str, int], ...]
 """Amounts of resources by name, sorted by name."""
 
 
-class ShareShape(NamedTuple):
+class FractionShape(NamedTuple):
     """The part of a device that a task requests: millionths, or bytes of its memory; 0 means unset."""
 
     compute: int
@@ -36,7 +36,7 @@ class TaskShape(NamedTuple):
     shm: int
     selector: tuple[tuple[str, str], ...]
     more: Amounts = ()
-    share: ShareShape | None = None
+    share: FractionShape | None = None
     """A part of one device instead of whole devices; `devices` is then 1."""
     where: NodeRules | None = None
     avoid: bool = False
@@ -45,7 +45,7 @@ class TaskShape(NamedTuple):
     """Whether only devices with a known identity count, not those that are merely counted."""
 
 
-def task_shape(role: RoleAsk, *, rdma: bool = False, avoid: bool = False) -> TaskShape:
+def task_shape(role: RoleRequest, *, rdma: bool = False, avoid: bool = False) -> TaskShape:
     """Return the shape of a role's tasks; named devices count by their number."""
     ask = role.devices
     selector = role.node_selector
@@ -62,7 +62,7 @@ def task_shape(role: RoleAsk, *, rdma: bool = False, avoid: bool = False) -> Tas
         role.shm_bytes,
         tuple(sorted(selector.items())) if selector else (),
         tuple(sorted(role.resources.items())) if role.resources else (),
-        ShareShape(share.compute, share.memory, share.memory_bytes, share.spread) if share else None,
+        FractionShape(share.compute, share.memory, share.memory_bytes, share.spread) if share else None,
         role.nodes,
         avoid,
         bool(ask.ids or share),
@@ -110,12 +110,12 @@ def gang_shape(request: GangRequest) -> Hashable:
         (task_shape(role), len(role.indexes), role.minimum, _topology(role.topology)) for role in request.roles
     )
     joining = (request.job, request.tasks, request.beside) if request.beside else scattered(request)
-    company = (request.company, request.tags) if request.company is not None or request.tags else ()
+    sharing = (request.company, request.tags) if request.company is not None or request.tags else ()
     bounds = (request.network_rdma, request.max_duration_seconds)
     where: tuple[object, ...] = (request.queue, request.pinned_cell) if request.pinned_cell else ()
     if any(role.affinity or role.pinned_cell for role in request.roles):
         where = (*where, *((role.affinity, role.pinned_cell) for role in request.roles))
-    key = (roles, _topology(request.topology), bounds, joining, company, where)
+    key = (roles, _topology(request.topology), bounds, joining, sharing, where)
     found = _KNOWN.get(key)
     if found is None:
         found = _KNOWN[key] = GangShape(key)
@@ -131,7 +131,7 @@ def scattered(request: GangRequest) -> tuple[tuple[int, ...], ...]:
     return found
 
 
-def _topology(ask: TopologyAsk) -> tuple[object, ...]:
+def _topology(ask: TopologyRequest) -> tuple[object, ...]:
     plain = (ask.required, ask.preferred, ask.group_size, ask.group_required)
     return (
         plain if not (ask.spread_level or ask.same_model) else (*plain, ask.spread_level, ask.max_skew, ask.same_model)

@@ -1,6 +1,6 @@
 """Place restarted tasks of a block in the cell where the rest of the block runs.
 
-Task i of a role always belongs to block i // size (`TopologyAsk.group_size`).
+Task i of a role always belongs to block i // size (`TopologyRequest.group_size`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from corral.kernel.ids import TaskKey
 from corral.kernel.units import counted
 from corral.model.plan import Reason
-from corral.model.requests import GangRequest, RoleAsk
+from corral.model.requests import GangRequest, RoleRequest
 from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.cluster.topology_tree import Tree
-from corral.scheduler.placement.engine_request import Ask, Batch, Part
+from corral.scheduler.placement.engine_request import Batch, EngineRequest, EngineRole
 from corral.scheduler.placement.node_fit import WHOLE
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Blocks(NamedTuple):
             found.setdefault(index // self.size, []).append(index)
         return found
 
-    def batches(self, part: Part, count: int) -> tuple[Batch, ...]:
+    def batches(self, part: EngineRole, count: int) -> tuple[Batch, ...]:
         """Return the first `count` tasks as blocks, largest first, without blocks that have a home."""
         sizes = Counter(len(some) for block, some in self.members(count).items() if block not in self.homes)
         return tuple(
@@ -91,7 +91,7 @@ def blocks_of(
     return found if any(found) else ()
 
 
-def _blocks(role: RoleAsk, holds: Mapping[TaskKey, tuple[int, int]], leaving: Collection[TaskKey]) -> Blocks | None:
+def _blocks(role: RoleRequest, holds: Mapping[TaskKey, tuple[int, int]], leaving: Collection[TaskKey]) -> Blocks | None:
     size = role.topology.group_size
     if size < 2 or not role.topology.group_required:
         return None
@@ -104,14 +104,17 @@ def _blocks(role: RoleAsk, holds: Mapping[TaskKey, tuple[int, int]], leaving: Co
     return Blocks(size, role.indexes, {block: Home(tuple(sorted(there.items()))) for block, there in rest.items()})
 
 
-def go_home(search: Search, ask: Ask, counts: Sequence[int]) -> bool:
+def place_in_block_cell(search: Search, ask: EngineRequest, counts: Sequence[int]) -> bool:
     """Place the tasks whose block already runs somewhere; return False if any of them finds no room."""
     return all(
-        search.put_home(part, len(tasks), block, home) for part, block, tasks, home in _returning(search, ask, counts)
+        search.put_in_block_cell(part, len(tasks), block, home)
+        for part, block, tasks, home in _returning(search, ask, counts)
     )
 
 
-def _returning(search: Search, ask: Ask, counts: Sequence[int]) -> Iterator[tuple[Part, int, list[int], Home]]:
+def _returning(
+    search: Search, ask: EngineRequest, counts: Sequence[int]
+) -> Iterator[tuple[EngineRole, int, list[int], Home]]:
     for part in ask.parts:
         blocks = search.anchors.blocks[part.role]
         for block, tasks in blocks.members(counts[part.role]).items() if blocks else ():
@@ -119,13 +122,13 @@ def _returning(search: Search, ask: Ask, counts: Sequence[int]) -> Iterator[tupl
                 yield part, block, tasks, blocks.homes[block]
 
 
-def no_room_at_home(search: Search, request: GangRequest) -> Reason | None:
+def no_room_in_block_cell(search: Search, request: GangRequest) -> Reason | None:
     """Return a reason naming the first block whose home cell is full, or None if every block has room."""
     if not search.anchors.blocks:
         return None
     tree, ask = search.index.tree, search.ask
     for part, block, tasks, home in _returning(search, ask, [role.minimum or 1 for role in request.roles]):
-        room = next(few for few in range(len(tasks), -1, -1) if search.fits_home(part, few, home))
+        room = next(few for few in range(len(tasks), -1, -1) if search.fits_block_cell(part, few, home))
         if room == len(tasks):
             continue
         role, level = request.roles[part.role].role, spoken(tree.levels[part.group_depth])

@@ -12,52 +12,54 @@ from typing import overload
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import DeviceShare, Placement, TaskPlacement
 from corral.model.requests import GangRequest
-from corral.scheduler.cluster.allocation import Take
+from corral.scheduler.cluster.allocation import Allocation
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.device_fraction import unenforced
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.topology_level import spoken
-from corral.scheduler.placement.engine_request import Ask, understand
+from corral.scheduler.placement.engine_request import EngineRequest, translate
 from corral.scheduler.placement.node_sharing import limited
 from corral.scheduler.placement.search import Anchors, Search, Spot
 from corral.scheduler.placement.shape import gang_shape, scattered
 from corral.scheduler.placement.task_block import Blocks, blocks_of, numbered
 
-_MOST_ASKS = 4096
+_MOST_REQUESTS = 4096
 
 Placer = Callable[["Trial", GangRequest], Placement | None]
 """Places a gang in a trial; returns None if it does not fit."""
 
 
-class Endings(Sequence[tuple[float, list[tuple[EngineIndex, Take]]]]):
+class Endings(Sequence[tuple[float, list[tuple[EngineIndex, Allocation]]]]):
     """The known ends and the resources that each frees, soonest first, looked up lazily."""
 
-    def __init__(self, cluster: Cluster, placed: Sequence[tuple[float, EngineIndex, list[Take]]]) -> None:
+    def __init__(self, cluster: Cluster, placed: Sequence[tuple[float, EngineIndex, list[Allocation]]]) -> None:
         self._cluster = cluster
-        self._ends: Sequence[tuple[float, JobId] | tuple[float, EngineIndex, list[Take]]] = cluster.ends
+        self._ends: Sequence[tuple[float, JobId] | tuple[float, EngineIndex, list[Allocation]]] = cluster.ends
         if placed:
             self._ends = sorted([*placed, *cluster.ends], key=lambda ending: ending[0])
-        self._freed: dict[int, list[tuple[EngineIndex, Take]]] = {}
+        self._freed: dict[int, list[tuple[EngineIndex, Allocation]]] = {}
 
     def __len__(self) -> int:
         return len(self._ends)
 
     @overload
-    def __getitem__(self, at: int) -> tuple[float, list[tuple[EngineIndex, Take]]]: ...
+    def __getitem__(self, at: int) -> tuple[float, list[tuple[EngineIndex, Allocation]]]: ...
 
     @overload
-    def __getitem__(self, at: slice) -> list[tuple[float, list[tuple[EngineIndex, Take]]]]: ...
+    def __getitem__(self, at: slice) -> list[tuple[float, list[tuple[EngineIndex, Allocation]]]]: ...
 
     def __getitem__(
         self, at: int | slice
-    ) -> tuple[float, list[tuple[EngineIndex, Take]]] | list[tuple[float, list[tuple[EngineIndex, Take]]]]:
+    ) -> tuple[float, list[tuple[EngineIndex, Allocation]]] | list[tuple[float, list[tuple[EngineIndex, Allocation]]]]:
         if isinstance(at, slice):
             return [self[each] for each in range(*at.indices(len(self)))]
         ending, found = self._ends[at], self._freed.get(at)
         if found is None:
             found = self._freed[at] = (
-                self._cluster.takes(ending[1]) if len(ending) == 2 else [(ending[1], take) for take in ending[2]]
+                self._cluster.allocations(ending[1])
+                if len(ending) == 2
+                else [(ending[1], allocation) for allocation in ending[2]]
             )
         return ending[0], found
 
@@ -69,7 +71,7 @@ class Trial:
         self.cluster = cluster
         self._marks = self.marks()
         self._bound = self._bindings()
-        self._placed: list[tuple[float, EngineIndex, list[Take]]] = []
+        self._placed: list[tuple[float, EngineIndex, list[Allocation]]] = []
         self._levels = tuple(index.tree.levels for index in cluster.engines.values())
 
     def undo(self) -> None:
@@ -86,7 +88,7 @@ class Trial:
             self.cluster.ownership.cells[name].undo(mark)
 
     @contextmanager
-    def supposing(self) -> Iterator[None]:
+    def tentative(self) -> Iterator[None]:
         """Undo everything tried inside the block when it ends."""
         marks, bound = self.marks(), self._bindings()
         placed = len(self._placed)
@@ -100,30 +102,36 @@ class Trial:
 
     def lift(self, tasks: Mapping[JobId, Collection[TaskKey]]) -> None:
         """Assume that these tasks have ended, except those already terminating."""
-        for index, take in self.holds(tasks):
-            index.lift(take)
+        for index, allocation in self.holds(tasks):
+            index.lift(allocation)
 
-    def holds(self, tasks: Mapping[JobId, Collection[TaskKey]]) -> list[tuple[EngineIndex, Take]]:
-        """Return the takes of these tasks, except those already terminating."""
+    def holds(self, tasks: Mapping[JobId, Collection[TaskKey]]) -> list[tuple[EngineIndex, Allocation]]:
+        """Return the allocations of these tasks, except those already terminating."""
         found = []
         for job, keys in tasks.items():
             gang = self.cluster.gangs.by_job[job]
-            found += self.cluster.takes(job, without=(gang.charges.keys() - keys) | gang.leaving)
+            found += self.cluster.allocations(job, without=(gang.charges.keys() - keys) | gang.leaving)
         return found
 
     def lift_leaving(self) -> None:
         """Assume that all terminating tasks have ended."""
         for job in sorted(self.cluster.gangs.leaving):
             gang = self.cluster.gangs.by_job[job]
-            for index, take in self.cluster.takes(job, without=gang.charges.keys() - gang.leaving):
-                index.lift(take)
+            for index, allocation in self.cluster.allocations(job, without=gang.charges.keys() - gang.leaving):
+                index.lift(allocation)
 
-    def takes(self, request: GangRequest, place: Placer | None = None) -> list[tuple[EngineIndex, Take]] | None:
-        """Return the takes of the gang, placed by `place` or by this trial; they are held until undone."""
+    def allocations(
+        self, request: GangRequest, place: Placer | None = None
+    ) -> list[tuple[EngineIndex, Allocation]] | None:
+        """Return the allocations of the gang, placed by `place` or by this trial; they are held until undone."""
         marks = self.marks()
         if (place(self, request) if place else self.place(request)) is None:
             return None
-        return [(index, take) for name, index in self.cluster.engines.items() for take in index.taken(marks[name])]
+        return [
+            (index, allocation)
+            for name, index in self.cluster.engines.items()
+            for allocation in index.taken(marks[name])
+        ]
 
     def reaches(self, request: GangRequest, shape: Hashable, places: Iterable[tuple[str, int]]) -> bool:
         """Return whether any task of the gang may fit at one of these places (engine and node position).
@@ -132,7 +140,7 @@ class Trial:
         """
         for engine, at in places:
             index = self.cluster.engines[engine]
-            ask = self.ask(request, index, shape, rdma=request.network_rdma == "required")
+            ask = self.engine_request(request, index, shape, rdma=request.network_rdma == "required")
             if not ask.plain or limited(index, ask) or any(index.room_at(part.shape, at) for part in ask.parts):
                 return True
         return False
@@ -142,17 +150,17 @@ class Trial:
         if request.max_duration_seconds:
             for name, mark in marks.items():
                 index = self.cluster.engines[name]
-                takes = index.taken(mark)
-                if takes:
-                    self._placed.append((now + request.max_duration_seconds, index, takes))
+                allocations = index.taken(mark)
+                if allocations:
+                    self._placed.append((now + request.max_duration_seconds, index, allocations))
 
     def endings(self) -> Endings:
         """Return the known ends of running gangs and gangs of this trial, soonest first."""
         return Endings(self.cluster, self._placed)
 
-    def placed_endings(self) -> list[tuple[float, list[tuple[EngineIndex, Take]]]]:
+    def placed_endings(self) -> list[tuple[float, list[tuple[EngineIndex, Allocation]]]]:
         """Return the known ends of the gangs of this trial."""
-        return [(end, [(index, take) for take in takes]) for end, index, takes in self._placed]
+        return [(end, [(index, allocation) for allocation in allocations]) for end, index, allocations in self._placed]
 
     def marks(self) -> dict[str, int]:
         """Return the trail position of every engine, to undo to."""
@@ -200,8 +208,8 @@ class Trial:
 
     def _searches(self, request: GangRequest, shape: Hashable) -> Iterator[tuple[EngineIndex, Search]]:
         """Yield a search for every engine that may hold the gang: first with its preferred network, then without."""
-        wishes = {"required": (True,), "preferred": (True, False)}.get(request.network_rdma, (False,))
-        for rdma in wishes if not request.in_several_cells else ():
+        networks = {"required": (True,), "preferred": (True, False)}.get(request.network_rdma, (False,))
+        for rdma in networks if not request.in_several_cells else ():
             for index in self.cluster.engines.values():
                 if index.unknown:
                     continue
@@ -209,7 +217,7 @@ class Trial:
                 seen = self._pinned(request, index) if request.pinned_cell else index
                 if anchors is not None and seen is not None:
                     for avoid in (True, False) if index.tree.avoided else (False,):
-                        ask = self.ask(request, index, shape, rdma=rdma, avoid=avoid)
+                        ask = self.engine_request(request, index, shape, rdma=rdma, avoid=avoid)
                         yield seen, Search(seen, ask, anchors, request.job)
 
     def _pinned(self, request: GangRequest, index: EngineIndex) -> EngineIndex | None:
@@ -242,19 +250,21 @@ class Trial:
         there = {task: (position[hold.node], hold.devices) for task, hold in holds if hold.node in position}
         return blocks_of(request, there, gang.leaving if gang else ())
 
-    def ask(
+    def engine_request(
         self, request: GangRequest, index: EngineIndex, shape: Hashable, *, rdma: bool = False, avoid: bool = False
-    ) -> Ask:
+    ) -> EngineRequest:
         """Translate the request for an engine, cached per shape."""
         key = (shape, rdma, avoid, self._levels)
-        found = index.asks.get(key)
+        found = index.engine_requests.get(key)
         if found is None:
-            if len(index.asks) >= _MOST_ASKS:
-                index.asks.clear()
-            found = index.asks[key] = understand(request, index.tree.levels, self._levels, rdma=rdma, avoid=avoid)
+            if len(index.engine_requests) >= _MOST_REQUESTS:
+                index.engine_requests.clear()
+            found = index.engine_requests[key] = translate(
+                request, index.tree.levels, self._levels, rdma=rdma, avoid=avoid
+            )
         return found
 
-    def placement(self, request: GangRequest, index: EngineIndex, ask: Ask, spots: list[Spot]) -> Placement:
+    def placement(self, request: GangRequest, index: EngineIndex, ask: EngineRequest, spots: list[Spot]) -> Placement:
         """Build the placement from spots, ordered along the topology."""
         nodes = index.tree.nodes
         if len(spots) == 1:
@@ -274,7 +284,7 @@ class Trial:
             )
             for rank, (spot, number) in enumerate(order)
         )
-        notes = ask.notes + _missed(request, ask, index, spots) if _has_wishes(ask) else ask.notes
+        notes = ask.notes + _missed(request, ask, index, spots) if _has_preferences(ask) else ask.notes
         if request.network_rdma == "preferred" and not any(part.shape.selector for part in ask.parts):
             notes = (*notes, "no place with the preferred network (RDMA) was free")
         if any(part.shape.share for part in ask.parts):
@@ -309,11 +319,11 @@ def _number(request: GangRequest, spots: list[Spot], of_role: Sequence[Blocks | 
     return sorted(found, key=lambda entry: (*_order(entry[0]), entry[0].role, entry[1]))
 
 
-def _has_wishes(ask: Ask) -> bool:
+def _has_preferences(ask: EngineRequest) -> bool:
     return bool(ask.preferred or any(part.preferred for part in ask.parts))
 
 
-def _missed(request: GangRequest, ask: Ask, index: EngineIndex, spots: list[Spot]) -> tuple[str, ...]:
+def _missed(request: GangRequest, ask: EngineRequest, index: EngineIndex, spots: list[Spot]) -> tuple[str, ...]:
     """Return a note for each preferred level that the placement does not keep inside one cell."""
     scopes = [("the job", ask.preferred, spots)]
     scopes += [

@@ -12,7 +12,7 @@ from math import inf
 from corral.kernel.units import DEVICE
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
-from corral.scheduler.cluster.running_gang import Running, joined
+from corral.scheduler.cluster.running_gang import RunningGang, joined
 from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import TaskShape, covers, gang_shape, task_shape
 from corral.scheduler.policy import Policy
@@ -28,7 +28,7 @@ _MOST_MOVERS = 256
 _SINGLE = TaskShape(1, "", "", (), 0, 0, 0, ())
 
 
-class Moves:
+class Migrations:
     """Looks for moves at the end of a cycle."""
 
     def __init__(self, preemption: Preemption, policy: Policy, now: float) -> None:
@@ -66,14 +66,14 @@ class Moves:
         engines = [index for index in self._cluster.engines.values() if index.tree.nodes]
         if len(engines) != 1 or has_room(trial, request, shape := gang_shape(request)) is None:
             return None
-        ask = trial.ask(request, engines[0], shape)
+        ask = trial.engine_request(request, engines[0], shape)
         return ask.parts[0].shape if not (ask.required or ask.parts[0].required) else None
 
     def _makes_room(self, request: GangRequest, head: TaskShape | None) -> bool:
         """Return whether a gang may free more places of the head's shape than it takes elsewhere."""
         return head is None or not all(covers(task_shape(role), head) for role in request.roles)
 
-    def _may_help(self, gang: Running, request: GangRequest, head: TaskShape | None) -> bool:
+    def _may_help(self, gang: RunningGang, request: GangRequest, head: TaskShape | None) -> bool:
         """Return whether a second gang of this shape would fit and its move could help the head; cached per shape.
 
         Where room cannot be told from the totals, it is assumed.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.plan import Eviction, Rule
 from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.events import TasksReleased
 from corral.scheduler.queues.queue_tree import QueueNode, QueueTree
 
@@ -20,7 +20,7 @@ from corral.scheduler.queues.queue_tree import QueueNode, QueueTree
 class Leaver(NamedTuple):
     """A task that an elastic gang can spare, or all remaining tasks of a gang."""
 
-    gang: Running
+    gang: RunningGang
     tasks: tuple[TaskKey, ...]
     whole: bool
 
@@ -54,7 +54,7 @@ def over_limit(cluster: Cluster, now: float) -> tuple[Eviction, ...]:
     return tuple(_over(cluster.gangs.by_job[job], gone[job], queue, now) for job, queue in told.items())
 
 
-def _over(gang: Running, gone: set[TaskKey], queue: str, now: float) -> Eviction:
+def _over(gang: RunningGang, gone: set[TaskKey], queue: str, now: float) -> Eviction:
     """Return the eviction of a gang that loses these tasks, less those already terminating."""
     message = f"the queue {queue} was given a lower limit, and its jobs hold more"
     fewer = tuple(sorted(gone - gang.leaving)) if len(gone) < len(gang.charges) else ()
@@ -76,7 +76,7 @@ def fragmenting(cluster: Cluster, now: float) -> tuple[Eviction, ...]:
     return tuple(_eviction(gang, gang.queue, now, message) for gang in able)
 
 
-def _until_whole(twin: Cluster, able: list[Running]) -> list[Running]:
+def _until_whole(twin: Cluster, able: list[RunningGang]) -> list[RunningGang]:
     """Return the first gangs of `able` that must end to leave every owner its cells; empty if all are not enough."""
     for chosen, gang in enumerate(able, 1):
         twin.apply(TasksReleased(gang.job, tuple(gang.charges)))
@@ -122,7 +122,7 @@ def _leavers(
     return chosen
 
 
-def _in_order(able: Sequence[Running], gone: dict[JobId, set[TaskKey]]) -> Iterator[Leaver]:
+def _in_order(able: Sequence[RunningGang], gone: dict[JobId, set[TaskKey]]) -> Iterator[Leaver]:
     """Yield single spare tasks, lowest priority first and from the gangs with most to spare; then whole gangs."""
     spare = []
     for gang in able:
@@ -156,7 +156,7 @@ def _below(node: QueueNode) -> Iterator[QueueNode]:
         yield from _below(child)
 
 
-def _eviction(gang: Running, queue: str, now: float, message: str, fewer: tuple[TaskKey, ...] = ()) -> Eviction:
+def _eviction(gang: RunningGang, queue: str, now: float, message: str, fewer: tuple[TaskKey, ...] = ()) -> Eviction:
     """Build the eviction of the tasks in `fewer`, or of the whole gang if that is empty."""
     cost = 0.0 if fewer else gang.cost(now)
     return Eviction(

@@ -16,7 +16,7 @@ from corral.model.plan import Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.backfill import Ending, after_endings
 from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.preemption.victim_search import Preemption
@@ -28,7 +28,7 @@ _MOST_SHAPES = 4
 _MOVES = (Rule.CONSOLIDATION, Rule.GROW)
 
 
-class Returns:
+class ReturnEstimates:
     """When gangs evicted in one cycle fit again."""
 
     def __init__(self, preemption: Preemption, now: float) -> None:
@@ -36,7 +36,7 @@ class Returns:
         self._now = now
         self._known: dict[Hashable, float | None] = {}
 
-    def back_at(self, gang: Running, tasks: Collection[TaskKey], rule: Rule, by: GangRequest) -> float | None:
+    def back_at(self, gang: RunningGang, tasks: Collection[TaskKey], rule: Rule, by: GangRequest) -> float | None:
         """Return the time by which the gang, or these tasks of it, fit again; None if unknown.
 
         A moved gang already has a place, so it gets the current time. Gangs of one shape get the same answer in a
@@ -55,7 +55,7 @@ class Returns:
     def _search(self, request: GangRequest) -> float | None:
         trial = self._preemption.trial
         with self._preemption.future():
-            ends = _ends(trial.cluster, self._preemption.rules.told)
+            ends = _ends(trial.cluster, self._preemption.rules.evicted)
             return _soonest(trial, request, self._now, ends + trial.placed_endings() + self._preemption.endings())
 
 
@@ -72,14 +72,14 @@ def likely_back(cluster: Cluster, job: JobId, tasks: Collection[TaskKey], now: f
     if request is None:
         return None
     trial = Trial(cluster)
-    with trial.supposing():
+    with trial.tentative():
         trial.lift_leaving()
         trial.lift({job: gone})
         return _soonest(trial, request, now, _ends(cluster, {job: gone}))
 
 
 def _soonest(trial: Trial, request: GangRequest, now: float, endings: list[tuple[float, list[Ending]]]) -> float | None:
-    with trial.supposing():
+    with trial.tentative():
         if trial.place(request) is not None:
             return now
     known = sorted((ending for ending in endings if ending[1]), key=lambda ending: ending[0])
@@ -87,11 +87,11 @@ def _soonest(trial: Trial, request: GangRequest, now: float, endings: list[tuple
     return None if found is None else found.start
 
 
-def _ends(cluster: Cluster, told: Mapping[JobId, set[TaskKey]]) -> list[tuple[float, list[Ending]]]:
+def _ends(cluster: Cluster, evicted: Mapping[JobId, set[TaskKey]]) -> list[tuple[float, list[Ending]]]:
     """Return the known ends, soonest first, without tasks that are terminating already."""
     nothing: set[TaskKey] = set()
     return [
-        (at, cluster.takes(job, without=cluster.gangs.by_job[job].leaving | told.get(job, nothing)))
+        (at, cluster.allocations(job, without=cluster.gangs.by_job[job].leaving | evicted.get(job, nothing)))
         for at, job in cluster.ends[:_MOST_ENDS]
     ]
 
@@ -100,7 +100,7 @@ def _end_of(by: GangRequest, now: float) -> float | None:
     return now + by.max_duration_seconds if by.max_duration_seconds else None
 
 
-def _asks_again(gang: Running, tasks: Collection[TaskKey]) -> GangRequest | None:
+def _asks_again(gang: RunningGang, tasks: Collection[TaskKey]) -> GangRequest | None:
     """Return the request of a gang after its eviction: everything it asked for, or only these tasks."""
     request = gang.request
     if request is None or not tasks:

@@ -11,7 +11,7 @@ from corral.model.plan import Rule
 from corral.model.queues import Reclaim, WithinQueue
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.queues.fair_share import Fairness
 from corral.scheduler.queues.queue_tree import QueueNode
 
@@ -30,18 +30,18 @@ _RULES = (
 class Victim:
     """A running gang, or some tasks of an elastic one, that may be evicted, with the rule that allows it."""
 
-    gang: Running
+    gang: RunningGang
     rule: Rule
     cost: float
     """Device-seconds of work lost; for a spare task of an elastic gang a rank, lower the more the gang can spare."""
     tasks: tuple[TaskKey, ...]
-    clears: bool = False
+    evict_before_reclaim: bool = False
     """Whether it must be gone before its queue may reclaim anything from others."""
 
     def key(self) -> tuple[int, bool, int, float, float]:
         """Return the eviction order: by rule, lowest priority, smallest loss, then latest start."""
-        gang, rule = self.gang, Rule.RECLAIM if self.clears else self.rule
-        return (_RULES.index(rule), not self.clears, gang.priority, self.cost, -gang.placed_at)
+        gang, rule = self.gang, Rule.RECLAIM if self.evict_before_reclaim else self.rule
+        return (_RULES.index(rule), not self.evict_before_reclaim, gang.priority, self.cost, -gang.placed_at)
 
     @property
     def amounts(self) -> list[int]:
@@ -62,24 +62,24 @@ class Rules:
         self.cluster = cluster
         self.fairness = fairness
         self.now = now
-        self.again = inf
+        self.next_look_at = inf
         """When a gang that its minimum run time still protects may be asked again."""
-        self.told: dict[JobId, set[TaskKey]] = {}
+        self.evicted: dict[JobId, set[TaskKey]] = {}
         """The tasks told to yield in this cycle."""
         self._ranked: dict[tuple[str, int], list[Victim]] = {}
         self._nobody: dict[tuple[str, int], bool] = {}
 
-    def tell(self, victims: Iterable[Victim]) -> None:
+    def mark_evicted(self, victims: Iterable[Victim]) -> None:
         """Record that these victims yield."""
         for victim in victims:
-            told = self.told.setdefault(victim.gang.job, set())
-            for task in set(victim.tasks) - told:
+            evicted = self.evicted.setdefault(victim.gang.job, set())
+            for task in set(victim.tasks) - evicted:
                 self.fairness.move(victim.gang.holder, victim.gang.charges[task], -1)
-            told.update(victim.tasks)
+            evicted.update(victim.tasks)
 
     def look_again(self, at: float) -> None:
         """Note a time at which the answer may change without an event."""
-        self.again = min(self.again, at)
+        self.next_look_at = min(self.next_look_at, at)
 
     def ranked(self, request: GangRequest, ask: Sequence[int]) -> list[Victim]:
         """Return the running gangs that the rules allow to be evicted for this one, in eviction order."""
@@ -97,10 +97,10 @@ class Rules:
         if not borrowers:
             return left
         first = {victim.gang.job for victim in clearing}
-        left = [replace(victim, clears=True) if victim.gang.job in first else victim for victim in left]
+        left = [replace(victim, evict_before_reclaim=True) if victim.gang.job in first else victim for victim in left]
         return in_order([*left, *borrowers])
 
-    def nobody(self, request: GangRequest) -> bool:
+    def nobody_preemptible(self, request: GangRequest) -> bool:
         """Return whether there can be no victims: no lower priority, no spare tasks, and no other queue."""
         key = (request.queue, request.priority)
         found = self._nobody.get(key)
@@ -118,10 +118,10 @@ class Rules:
 
     def _still(self, victim: Victim) -> Victim | None:
         """Return a victim found earlier in the cycle without tasks told to yield since; None if none are left."""
-        told = self.told.get(victim.gang.job)
-        if not told:
+        evicted = self.evicted.get(victim.gang.job)
+        if not evicted:
             return victim
-        left = tuple(task for task in victim.tasks if task not in told)
+        left = tuple(task for task in victim.tasks if task not in evicted)
         return Victim(victim.gang, victim.rule, victim.cost, left) if left else None
 
     def _lasting(self, request: GangRequest) -> Iterator[Victim]:
@@ -139,7 +139,7 @@ class Rules:
         elastic = gangs.elastic.get(own.name, {}).values()
         yield from self._spare((gang for gang in elastic if gang.priority <= request.priority), own.name)
 
-    def _whole(self, gangs: Iterable[Running], rule: Rule) -> Iterator[Victim]:
+    def _whole(self, gangs: Iterable[RunningGang], rule: Rule) -> Iterator[Victim]:
         """Yield those of the gangs that may yield, each with its remaining tasks.
 
         Gangs in their own cells are left out: `guests` handles those. Any other gang would be a guest there, and be
@@ -151,7 +151,7 @@ class Rules:
                 if left:
                     yield Victim(gang, rule, gang.cost(self.now), tuple(left))
 
-    def _spare(self, gangs: Iterable[Running], queue: str) -> Iterator[Victim]:
+    def _spare(self, gangs: Iterable[RunningGang], queue: str) -> Iterator[Victim]:
         """Yield single spare tasks of elastic gangs; the cost makes the gang with most to spare give first."""
         for gang in gangs:
             if gang.preemptible and (gang.queue == queue or not gang.guaranteed):
@@ -172,16 +172,16 @@ class Rules:
                 rule = Rule.PRIORITY if gang.guaranteed else Rule.GUARANTEE
                 yield Victim(gang, rule, gang.cost(self.now), tuple(left))
 
-    def whole(self, gang: Running, rule: Rule) -> Victim | None:
+    def whole(self, gang: RunningGang, rule: Rule) -> Victim | None:
         """Return all of a gang as a victim; None if it is not preemptible or a part of it is already leaving."""
         left = self._left(gang)
         if not gang.preemptible or len(left) < len(gang.charges):
             return None
         return Victim(gang, rule, gang.cost(self.now), tuple(left))
 
-    def _left(self, gang: Running) -> set[TaskKey]:
+    def _left(self, gang: RunningGang) -> set[TaskKey]:
         left = gang.charges.keys() - gang.leaving
-        return left - self.told[gang.job] if gang.job in self.told else left
+        return left - self.evicted[gang.job] if gang.job in self.evicted else left
 
     def _clearing(self, own: QueueNode, ask: Sequence[int], victims: Sequence[Victim]) -> Sequence[Victim]:
         """Return the fewest own gangs of lower priority that must go before the queue may reclaim from others.
@@ -218,7 +218,7 @@ class Rules:
                     yield victim
 
     def _yielding(
-        self, gangs: Sequence[Running], request: GangRequest, own: QueueNode, theirs: QueueNode
+        self, gangs: Sequence[RunningGang], request: GangRequest, own: QueueNode, theirs: QueueNode
     ) -> Iterator[Victim]:
         """Yield victims in a queue above its share: spare tasks of elastic gangs, then whole gangs, newest first."""
         elastic = self.cluster.gangs.elastic.get(theirs.name, {}).values()
@@ -245,5 +245,5 @@ def _less(ask: Sequence[int], victims: Iterable[Victim]) -> list[int]:
     return left
 
 
-def _newest_first(gang: Running) -> tuple[float, tuple[int, ...]]:
+def _newest_first(gang: RunningGang) -> tuple[float, tuple[int, ...]]:
     return (-gang.placed_at, tuple(-ord(letter) for letter in gang.job))

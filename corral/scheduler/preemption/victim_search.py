@@ -56,11 +56,11 @@ class Preemption:
         if self._ahead:
             yield
             return
-        with self.trial.supposing():
+        with self.trial.tentative():
             for place in self.places:
-                place.suppose_lifted()
+                place.lift_tentatively()
             self.trial.lift_leaving()
-            self.trial.lift(self.rules.told)
+            self.trial.lift(self.rules.evicted)
             for place in self.places:
                 place.occupy(self.trial.cluster)
             self._ahead = True
@@ -78,27 +78,31 @@ class Preemption:
     @property
     def idle(self) -> bool:
         """Return whether no gang is terminating, so that the future equals the present."""
-        return not self.trial.cluster.gangs.leaving and not self.rules.told
+        return not self.trial.cluster.gangs.leaving and not self.rules.evicted
 
-    def could_leave(self, request: GangRequest, place: Placer) -> bool:
+    def fits_freed_place(self, request: GangRequest, place: Placer) -> bool:
         """Return whether the gang fits once all terminating gangs have ended."""
         if self.idle:
             return False
         with self.future():
             return self._fits_without(request, (), place)
 
-    def leaving_place(self, request: GangRequest, ask: Sequence[int], place: Placer = place_best) -> bool:
+    def reserve_freed_place(self, request: GangRequest, ask: Sequence[int], place: Placer = place_best) -> bool:
         """Return whether the gang fits once all terminating gangs have ended; if so, that place is kept for it."""
         if self.idle:
             return False
         with self.future():
             return self._keep(request, ask, place)
 
-    def plainly_nobody(self, request: GangRequest) -> bool:
+    def nobody_preemptible(self, request: GangRequest) -> bool:
         """Return whether it is clear, without looking at queues, that this gang has no victims."""
-        return self.rules.nobody(request) and request.job not in self.kept and not self.trial.cluster.ownership.cells
+        return (
+            self.rules.nobody_preemptible(request)
+            and request.job not in self.kept
+            and not self.trial.cluster.ownership.cells
+        )
 
-    def might(self, request: GangRequest, ask: Sequence[int]) -> bool:
+    def may_have_victims(self, request: GangRequest, ask: Sequence[int]) -> bool:
         """Return whether some gang may be asked to yield to this one, or has been."""
         owner = owner_of(self.trial, request)
         return (
@@ -133,20 +137,20 @@ class Preemption:
         """Record that these victims yield, and keep the freed place for the gang for the rest of the cycle."""
         with self.future():
             self.trial.lift(_tasks(chosen))
-            self.rules.tell(chosen)
+            self.rules.mark_evicted(chosen)
             self._keep(request, ask, place)
         return tuple(chosen)
 
     def finds_room_again(self, request: GangRequest, chosen: Sequence[Victim]) -> bool:
         """Return whether all victims would fit elsewhere once the gang has its place."""
         wanted = [request, *(victim.gang.request for victim in chosen if victim.gang.request is not None)]
-        with self.future(), self.trial.supposing():
+        with self.future(), self.trial.tentative():
             self.trial.lift(_tasks(chosen))
             return len(wanted) == len(chosen) + 1 and all(place_best(self.trial, each) for each in wanted)
 
     def tasks_without(self, request: GangRequest, chosen: Sequence[Victim]) -> int:
         """Return how many tasks of a gang would have a place without these victims."""
-        with self.future(), self.trial.supposing():
+        with self.future(), self.trial.tentative():
             self.trial.lift(_tasks(chosen))
             placement = place_best(self.trial, request)
             return len(placement.tasks) if placement else 0
@@ -157,11 +161,11 @@ class Preemption:
             return False
         cells = self.trial.cluster.ownership.cells
         marks = {engine: of_engine.mark() for engine, of_engine in cells.items()}
-        takes = self.trial.takes(request, place)
-        if takes is None:
+        allocations = self.trial.allocations(request, place)
+        if allocations is None:
             return False
         bound = [(engine, cell) for engine, mark in marks.items() for cell in cells[engine].since(mark)]
-        self._fresh.append((reservation_of(request.job, self.now, takes), owner_of(self.trial, request), bound))
+        self._fresh.append((reservation_of(request.job, self.now, allocations), owner_of(self.trial, request), bound))
         self.fairness.move(_holder(request), ask, 1)
         self.kept.add(request.job)
         if request.max_duration_seconds:
@@ -202,7 +206,7 @@ class Preemption:
     def _first_with_room(self, request: GangRequest, victims: Sequence[Victim]) -> int | None:
         """Return the same where totals tell the room, by ending the victims one by one."""
         shape, gone = gang_shape(request), dict[JobId, set[TaskKey]]()
-        with self.trial.supposing():
+        with self.trial.tentative():
             for count, victim in enumerate(victims, 1):
                 known = gone.setdefault(victim.gang.job, set())
                 self.trial.lift({victim.gang.job: set(victim.tasks) - known})
@@ -231,17 +235,17 @@ class Preemption:
     def _fits_without(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> bool:
         if self._bounded(request, victims, place):
             return False
-        with self.trial.supposing():
+        with self.trial.tentative():
             self.trial.lift(_tasks(victims))
             return self._room(request, gang_shape(request), place)
 
     def _needed(self, request: GangRequest, victims: Sequence[Victim], place: Placer) -> list[Victim]:
         """Return the victims in the way of the place found without any of them, sparing the costliest if possible."""
-        with self.trial.supposing():
+        with self.trial.tentative():
             self.trial.lift(_tasks(victims))
-            takes = self.trial.takes(request, place) or []
-        nodes = {(index.tree.engine, take.at) for index, take in takes}
-        chosen = [victim for victim in victims if victim.clears or nodes & self._nodes(victim)]
+            allocations = self.trial.allocations(request, place) or []
+        nodes = {(index.tree.engine, allocation.at) for index, allocation in allocations}
+        chosen = [victim for victim in victims if victim.evict_before_reclaim or nodes & self._nodes(victim)]
         if len(chosen) < len(victims) and not self._fits_without(request, chosen, place):
             chosen = list(victims)
         return self._without_the_dearest(request, chosen, place) if len(chosen) <= _MOST_LET_OFF else chosen
@@ -249,25 +253,25 @@ class Preemption:
     def _without_the_dearest(self, request: GangRequest, chosen: list[Victim], place: Placer) -> list[Victim]:
         """Spare victims one by one, costliest first, as long as the gang still fits."""
         shape, left = gang_shape(request), list(chosen)
-        with self.trial.supposing():
+        with self.trial.tentative():
             self.trial.lift(_tasks(chosen))
             for victim in sorted(chosen, key=Victim.key, reverse=True) if len(chosen) > 1 else ():
                 back = self.trial.holds(_only(victim, [other for other in left if other is not victim]))
-                for index, take in back:
-                    index.take(take)
+                for index, allocation in back:
+                    index.take(allocation)
                 if len(left) > 1 and self._may_stay(victim, left, request, place) and self._room(request, shape, place):
                     left.remove(victim)
                 else:
-                    for index, take in back:
-                        index.lift(take)
+                    for index, allocation in back:
+                        index.lift(allocation)
         return left
 
     def _may_stay(self, victim: Victim, chosen: Sequence[Victim], request: GangRequest, place: Placer) -> bool:
         """Return whether the other victims satisfy the bounds, and may be asked without this one."""
-        if not victim.clears and self.trial.cluster.queues.plain:
+        if not victim.evict_before_reclaim and self.trial.cluster.queues.plain:
             return True
         rest = [other for other in chosen if other is not victim]
-        needed = victim.clears and any(other.rule is Rule.RECLAIM for other in rest)
+        needed = victim.evict_before_reclaim and any(other.rule is Rule.RECLAIM for other in rest)
         return not needed and not self._bounded(request, rest, place)
 
     def _room(self, request: GangRequest, shape: Hashable, place: Placer) -> bool:
@@ -276,13 +280,13 @@ class Preemption:
         return self._fits(request, place) if plainly is None else plainly
 
     def _fits(self, request: GangRequest, place: Placer) -> bool:
-        with self.trial.supposing():
+        with self.trial.tentative():
             return place(self.trial, request) is not None
 
     def _nodes(self, victim: Victim) -> set[tuple[str, int]]:
         others = victim.gang.charges.keys() - set(victim.tasks)
-        takes = self.trial.cluster.takes(victim.gang.job, without=others)
-        return {(index.tree.engine, take.at) for index, take in takes}
+        allocations = self.trial.cluster.allocations(victim.gang.job, without=others)
+        return {(index.tree.engine, allocation.at) for index, allocation in allocations}
 
 
 def _holder(request: GangRequest) -> Holder:

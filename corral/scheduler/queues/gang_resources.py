@@ -13,7 +13,7 @@ from msgspec import structs
 
 from corral.kernel.units import DEVICE
 from corral.model.placement import Placement
-from corral.model.requests import GangRequest, RoleAsk
+from corral.model.requests import GangRequest, RoleRequest
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.device_count import wanted
 from corral.scheduler.queues.queue_tree import BASE, QueueTree
@@ -56,7 +56,9 @@ def placed_amounts(cluster: Cluster, request: GangRequest, placements: Sequence[
         counts = {role.role: len(role.indexes) * len(placements) for role in request.roles}
     else:
         counts = Counter(task.role for placement in placements for task in placement.tasks)
-    plain = not (cluster.queues.models or cluster.queues.cut or any(role.devices.share for role in request.roles))
+    plain = not (
+        cluster.queues.models or cluster.queues.has_slices or any(role.devices.share for role in request.roles)
+    )
     for role in request.roles:
         devices = _devices(role, cluster.queues) if plain else 0
         for at, amount in enumerate((devices, role.cpu_millis, role.memory_bytes)):
@@ -66,9 +68,9 @@ def placed_amounts(cluster: Cluster, request: GangRequest, placements: Sequence[
     return total
 
 
-def _devices(role: RoleAsk, queues: QueueTree, resource: str = "devices") -> int:
+def _devices(role: RoleRequest, queues: QueueTree, resource: str = "devices") -> int:
     """Return the thousandths that one task's devices count for."""
     ask = role.devices
-    if ask.share is None and not queues.cut:
+    if ask.share is None and not queues.has_slices:
         return DEVICE * (len(ask.ids) or ask.count)
     return wanted(ask, [each for tree in queues.trees for each in tree.kinds], resource)

@@ -16,7 +16,7 @@ Item = tuple[OrderKey, float, OrderKey, int, int]
 """Rank of a group's next gang, its user's usage, the gang's key, the group's number, the gang's index in the group."""
 
 
-class Line:
+class QueueOrder:
     """The groups still to be handled in a cycle, next one first.
 
     Under a fair policy, the queue with the lowest standing is next (`QueueTree.standing`), from the top of the tree

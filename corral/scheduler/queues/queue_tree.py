@@ -79,7 +79,7 @@ class QueueTree:
         """The capacity of all machines."""
         self.trees: tuple[Tree, ...] = ()
         """The machines, which determine how much each device counts."""
-        self.cut = False
+        self.has_slices = False
         """Whether some device can be given in slices."""
         self.root = QueueNode(QueueSpec(ROOT), None, self.names)
         self.nodes: dict[str, QueueNode] = {}
@@ -295,7 +295,7 @@ class QueueTree:
     def copy(self) -> QueueTree:
         """Return an independent copy with the same usage."""
         twin = QueueTree(self.specs.values())
-        twin.total, twin.trees, twin.cut = self.total[:], self.trees, self.cut
+        twin.total, twin.trees, twin.has_slices = self.total[:], self.trees, self.has_slices
         twin.root.used = self.root.used[:]
         for name, node in self.nodes.items():
             other = twin.find(name)

@@ -29,7 +29,7 @@ from corral.scheduler.queues.queue_tree import limiting
 class Entry:
     """One waiting gang, and its last reported reasons."""
 
-    __slots__ = ("alike", "group", "key", "request", "shape", "told")
+    __slots__ = ("alike", "group", "key", "reported", "request", "shape")
 
     def __init__(self, request: GangRequest, key: OrderKey, *, limited: bool, by_user: bool) -> None:
         self.request = request
@@ -40,13 +40,13 @@ class Entry:
         """Equal for gangs that every rule except user turns treats alike."""
         self.group = (request.user if by_user else "", self.alike)
         """Equal for gangs that every rule treats alike."""
-        self.told: Reasons | None = None
+        self.reported: Reasons | None = None
 
     def copy(self) -> Entry:
         """Return an independent copy."""
         twin = object.__new__(Entry)
-        twin.request, twin.key, twin.shape, twin.alike, twin.group, twin.told = (
-            self.request, self.key, self.shape, self.alike, self.group, self.told,
+        twin.request, twin.key, twin.shape, twin.alike, twin.group, twin.reported = (
+            self.request, self.key, self.shape, self.alike, self.group, self.reported,
         )  # fmt: skip
         return twin
 
@@ -68,7 +68,7 @@ class Finding:
 class Group:
     """The waiting gangs of one shape that every rule treats alike, in order."""
 
-    __slots__ = ("entries", "finding", "fresh", "keys", "priority", "queue", "shape", "starts", "told", "user")
+    __slots__ = ("entries", "finding", "fresh", "keys", "priority", "queue", "reported", "shape", "starts", "user")
 
     def __init__(self, request: GangRequest, shape: Hashable, user: str, finding: Finding) -> None:
         self.shape = shape
@@ -82,7 +82,7 @@ class Group:
         self.entries: dict[OrderKey, Entry] = {}
         self.fresh: set[OrderKey] = set()
         """The gangs for which no reasons were reported yet."""
-        self.told: Reasons | None = None
+        self.reported: Reasons | None = None
         """The reasons last reported for them."""
         self.finding = finding
         """Shared with the groups of other users."""
@@ -101,7 +101,7 @@ class Group:
         twin = object.__new__(Group)
         twin.shape, twin.queue, twin.user = self.shape, self.queue, self.user
         twin.priority, twin.starts = self.priority, self.starts
-        twin.keys, twin.told, twin.finding = keys, self.told, finding
+        twin.keys, twin.reported, twin.finding = keys, self.reported, finding
         twin.entries = {key: self.entries[key].copy() for key in keys}
         twin.fresh = self.fresh & twin.entries.keys()
         return twin
@@ -123,7 +123,7 @@ class Queue:
         self._order: Order = PriorityOrder()
         self._by_user = True
         self._findings: dict[Hashable, Finding] = {}
-        self._line: list[OrderKey] = []
+        self._keys: list[OrderKey] = []
         self._jobs: dict[JobId, list[Entry]] = {}
         self._turns: dict[OrderKey, dict[str, list[OrderKey]]] | None = None
         """The waiting keys in order, by rank and user; None until `ahead` or `ranks` needs them."""
@@ -158,7 +158,7 @@ class Queue:
         self.revision += 1
 
     def __len__(self) -> int:
-        return len(self._line)
+        return len(self._keys)
 
     def waiting(self, job: JobId) -> tuple[GangRequest, ...]:
         """Return the waiting gangs of a job."""
@@ -180,23 +180,23 @@ class Queue:
         """
         users = self._by_turns().get(rank(key), {}) if self._by_user else {}
         if len(users) < 2:
-            return bisect_left(self._line, key)
+            return bisect_left(self._keys, key)
         self._counted += len(users)
-        if self._ranked == self.revision or self._counted > len(self._line):
+        if self._ranked == self.revision or self._counted > len(self._keys):
             return self.ranks()[key]
         turn = bisect_left(users[user], key)
         before = sum(min(turn, len(keys)) + (turn < len(keys) and keys[turn] < key) for keys in users.values())
-        return bisect_left(self._line, rank(key)) + before
+        return bisect_left(self._keys, rank(key)) + before
 
     def ranks(self) -> dict[OrderKey, int]:
         """Return for each waiting gang how many are ahead, as `ahead` counts them."""
         if self._ranked != self.revision:
-            line: Iterable[OrderKey] = self._line
+            ordered: Iterable[OrderKey] = self._keys
             if self._by_user:
                 lists = [(level, keys) for level, users in self._by_turns().items() for keys in users.values()]
                 turns = ((level, turn, key) for level, keys in lists for turn, key in enumerate(keys))
-                line = (key for _, _, key in sorted(turns))
-            self._ranks, self._ranked = {key: ahead for ahead, key in enumerate(line)}, self.revision
+                ordered = (key for _, _, key in sorted(turns))
+            self._ranks, self._ranked = {key: ahead for ahead, key in enumerate(ordered)}, self.revision
             self._counted = 0
         return self._ranks
 
@@ -209,7 +209,7 @@ class Queue:
     def _rearrange(self) -> None:
         requests = [entry.request for entries in self._jobs.values() for entry in entries]
         self.memory, self._ranked = None, -1
-        self.groups, self._line, self._jobs, self._turns = {}, [], {}, None
+        self.groups, self._keys, self._jobs, self._turns = {}, [], {}, None
         self._findings = {}
         for request in requests:
             self._insert(request)
@@ -232,7 +232,7 @@ class Queue:
             other = twin.groups[name] = group.copy(keys, finding)
             for entry in other.entries.values():
                 twin._jobs.setdefault(entry.request.job, []).append(entry)
-        twin._line = sorted(key for group in twin.groups.values() for key in group.keys)
+        twin._keys = sorted(key for group in twin.groups.values() for key in group.keys)
         twin.revision, twin.nominated, twin.expected = self.revision, set(self.nominated), set(self.expected)
         twin.memory = copy(self.memory)
         return twin
@@ -261,7 +261,7 @@ class Queue:
         insort(group.keys, entry.key)
         group.entries[entry.key] = entry
         group.fresh.add(entry.key)
-        insort(self._line, entry.key)
+        insort(self._keys, entry.key)
         if self._turns is not None:
             insort(self._turns.setdefault(rank(key), {}).setdefault(request.user, []), key)
 
@@ -279,7 +279,7 @@ class Queue:
             group.finding.groups -= 1
             if not group.finding.groups:
                 del self._findings[entry.alike]
-        del self._line[bisect_left(self._line, entry.key)]
+        del self._keys[bisect_left(self._keys, entry.key)]
         if self._turns is not None:
             _end_turn(self._turns, entry)
 

@@ -37,11 +37,11 @@ class Kind(NamedTuple):
     whole: Iterable[Whole]
 
 
-def dealt(kinds: Iterable[Kind]) -> Iterator[tuple[str, CellShare]]:
+def allotted(kinds: Iterable[Kind]) -> Iterator[tuple[str, CellShare]]:
     """Deal whole cells to owners in order, emptiest first; a cell used by guests counts as lent.
 
-    Wider types come first, and the devices of a dealt cell are not dealt again for narrower types, just as placement
-    keeps owed cells free. For a missing cell, the worst cell that could become whole again is kept back.
+    Wider types come first, and the devices of an allotted cell are not allotted again for narrower types, just as
+    placement keeps owed cells free. For a missing cell, the worst cell that could become whole again is kept back.
     """
     taken: dict[int | str, int] = {}
     for kind in kinds:

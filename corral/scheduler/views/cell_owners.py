@@ -8,16 +8,16 @@ from typing import Protocol
 from corral.kernel.ids import TaskKey
 from corral.kernel.units import devices
 from corral.model.queue_views import CellShare
-from corral.scheduler.cells.cell_ownership import Cell, Cells
+from corral.scheduler.cells.cell_ownership import Cell, CellOwnership
 from corral.scheduler.cells.cell_type import CellType
 from corral.scheduler.cells.ownership_registry import SEPARATOR
 from corral.scheduler.cluster.cluster import Cluster, Hold
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.planners.hived.algorithm.cells import PhysicalCell
 from corral.scheduler.planners.hived.state_fold import Hived
-from corral.scheduler.views.cell_allotment import Claim, Kind, Parts, Whole, dealt
+from corral.scheduler.views.cell_allotment import Claim, Kind, Parts, Whole, allotted
 
 
 class Owners(Protocol):
@@ -33,7 +33,7 @@ class Owners(Protocol):
         """Return by node position the devices in pinned cells."""
         ...
 
-    def guaranteed(self, gang: Running, task: TaskKey, hold: Hold) -> bool:
+    def guaranteed(self, gang: RunningGang, task: TaskKey, hold: Hold) -> bool:
         """Return whether a task is in cells of its queue."""
         ...
 
@@ -61,7 +61,7 @@ def owners_of(cluster: Cluster, engine: str) -> Owners | None:
 class QuotaOwners:
     """Owners by the quotas of their queues."""
 
-    def __init__(self, engine: str, cells: Cells, cluster: Cluster) -> None:
+    def __init__(self, engine: str, cells: CellOwnership, cluster: Cluster) -> None:
         self._engine = engine
         self._cells = cells
         self.bound = {owner: view.allowed for owner, view in cells.own.items()}
@@ -73,7 +73,7 @@ class QuotaOwners:
                 for at, mask in cells.structure.masks(*cell) if cell else ():
                     self.pinned[at] = self.pinned.get(at, 0) | mask
 
-    def guaranteed(self, gang: Running, task: TaskKey, hold: Hold) -> bool:
+    def guaranteed(self, gang: RunningGang, task: TaskKey, hold: Hold) -> bool:
         """Return whether the task's cells are named with its place."""
         return task in gang.cells
 
@@ -87,7 +87,7 @@ class QuotaOwners:
 
     def shares(self) -> Iterator[tuple[str, CellShare]]:
         """Yield the cells that each queue owns, by type, widest type first."""
-        return dealt(self._kinds())
+        return allotted(self._kinds())
 
     def _kinds(self) -> Iterator[Kind]:
         for kind in self._cells.types:
@@ -131,7 +131,7 @@ class HivedOwners:
             if any(cell.pinned for cell in _upwards(leaf)):
                 self.pinned[at] = self.pinned.get(at, 0) | 1 << device
 
-    def guaranteed(self, gang: Running, task: TaskKey, hold: Hold) -> bool:
+    def guaranteed(self, gang: RunningGang, task: TaskKey, hold: Hold) -> bool:
         """Return whether all of its devices are bound."""
         node = hold.node.removeprefix(f"{self._hived.engine}/")
         leaves = (self._forest.devices.get((node, device)) for device in indexes(hold.devices))
@@ -143,7 +143,7 @@ class HivedOwners:
 
     def shares(self) -> Iterator[tuple[str, CellShare]]:
         """Yield owned cells by chain and level, widest first; pinned cells count among their level's."""
-        return dealt(self._kinds())
+        return allotted(self._kinds())
 
     def _kinds(self) -> Iterator[Kind]:
         for name, chain in self._forest.chains.items():

@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 from corral.kernel.ids import TaskKey
 from corral.kernel.units import DEVICE
-from corral.scheduler.cluster.allocation import Part
+from corral.scheduler.cluster.allocation import DeviceFraction
 from corral.scheduler.cluster.cluster import Cluster, Hold
 from corral.scheduler.cluster.device_count import held
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.cluster.topology_tree import Tree
 
 
 class Use(NamedTuple):
     """The devices of a node that one task holds."""
 
-    gang: Running
+    gang: RunningGang
     task: TaskKey
     hold: Hold
     leaving: bool
@@ -29,12 +29,12 @@ class Use(NamedTuple):
 
     def thousandths(self, tree: Tree, at: int, mask: int) -> int:
         """Return the thousandths that its devices in `mask` count for."""
-        if not self._shares and at not in tree.rivals:
+        if not self._shares and at not in tree.slice_conflicts:
             return DEVICE * mask.bit_count()
         return held(tree.nodes[at].devices, mask, self._shares, ("devices",))[0]
 
     @property
-    def _shares(self) -> tuple[Part, ...]:
+    def _shares(self) -> tuple[DeviceFraction, ...]:
         return self.hold.extra.shares if self.hold.extra is not None else ()
 
 
@@ -42,7 +42,7 @@ class Occupancy:
     """The tasks that use devices, by node; O(tasks) to build, and valid until the cluster changes."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._by_node: dict[str, list[tuple[Running, TaskKey, Hold]]] = defaultdict(list)
+        self._by_node: dict[str, list[tuple[RunningGang, TaskKey, Hold]]] = defaultdict(list)
         by_node = self._by_node
         for job, gang in cluster.gangs.by_job.items():
             for task, hold in cluster.holds(job).items():

@@ -8,7 +8,7 @@ from math import inf
 from corral.kernel.units import DEVICE, devices
 from corral.model.queue_views import Amounts, CellShare, QueueStanding
 from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.queues.fair_share import Fairness
 from corral.scheduler.queues.gang_resources import asked
 from corral.scheduler.queues.lending import lending
@@ -74,7 +74,7 @@ class _Standings:
                 tally.running += 1
                 tally.guests += owns and self._is_guest(gang)
 
-    def _is_guest(self, gang: Running) -> bool:
+    def _is_guest(self, gang: RunningGang) -> bool:
         """Return whether some task of it holds devices outside its queue's cells, on an engine with owners."""
         for task, hold in self.cluster.holds(gang.job).items():
             owners = self.owners.get(hold.node.partition("/")[0])

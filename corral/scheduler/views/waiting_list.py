@@ -154,7 +154,7 @@ def _entry(
 ) -> LineEntry:
     """Build the row of a job: its total waiting request, or for a running job its possible growth."""
     group, entry = parts[0]
-    request, told = entry.request, entry.told or group.told
+    request, reported = entry.request, entry.reported or group.reported
     grows = not any(each.starts for each, _ in parts)
     asking = [each.request for of, each in parts if of.starts or grows]
     totals = [asked(each, queues, every=grows)[: len(BASE)] for each in asking]
@@ -176,18 +176,18 @@ def _entry(
         model=models.pop() if len(models) == 1 else "",
         level=request.topology.required,
         grows=grows,
-        yielding=any(told is not None and told.binding.code == YIELDING for told in _told(parts)),
-        reason=_reason(told, name_of),
-        possible=told is None or told.possible,
+        yielding=any(reported is not None and reported.binding.code == YIELDING for reported in _reported(parts)),
+        reason=_reason(reported, name_of),
+        possible=reported is None or reported.possible,
     )
 
 
-def _told(parts: list[tuple[Group, Entry]]) -> Iterator[Reasons | None]:
-    return (entry.told or group.told for group, entry in parts)
+def _reported(parts: list[tuple[Group, Entry]]) -> Iterator[Reasons | None]:
+    return (entry.reported or group.reported for group, entry in parts)
 
 
-def _reason(told: Reasons | None, name_of: Callable[[JobId], str]) -> ReasonView | None:
-    if told is None:
+def _reason(reported: Reasons | None, name_of: Callable[[JobId], str]) -> ReasonView | None:
+    if reported is None:
         return None
-    message = by_name(told.binding.message, lambda job: name_of(JobId(job)))
-    return ReasonView(told.binding.code, message, told.binding.counts)
+    message = by_name(reported.binding.message, lambda job: name_of(JobId(job)))
+    return ReasonView(reported.binding.code, message, reported.binding.counts)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from corral.kernel.units import counted, format_cpu, format_memory
 from corral.model.inventory import UNBOUNDED, Device, Node
-from corral.model.request_builder import amounts_of, share_ask
+from corral.model.request_builder import amounts_of, fraction_request
 from corral.spec.job import UnifiedJob
 from corral.spec.placement_rules import MILLIONTHS, Devices
 from corral.spec.role import Role
@@ -114,7 +114,7 @@ def _part(devices: Devices) -> tuple[int, int]:
 
     An amount of memory counts as one millionth, because devices differ in memory size.
     """
-    ask = share_ask(devices.share)
+    ask = fraction_request(devices.share)
     if ask is None:  # whole devices
         return MILLIONTHS, MILLIONTHS
     memory = 1 if ask.memory_bytes else ask.memory

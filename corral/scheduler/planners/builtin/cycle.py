@@ -21,12 +21,12 @@ from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
 from corral.scheduler.policy import OrderKey, Policy
-from corral.scheduler.preemption.consolidation import Moves
-from corral.scheduler.preemption.return_estimate import Returns
+from corral.scheduler.preemption.consolidation import Migrations
+from corral.scheduler.preemption.return_estimate import ReturnEstimates
 from corral.scheduler.preemption.rules import Victim
 from corral.scheduler.preemption.victim_search import Preemption
 from corral.scheduler.queues.gang_resources import asked, placed_amounts, with_extra
-from corral.scheduler.queues.queue_order import Line
+from corral.scheduler.queues.queue_order import QueueOrder
 from corral.scheduler.queues.queue_tree import Refusal
 from corral.scheduler.queues.waiting_queue import Entry, Group, Queue
 
@@ -50,9 +50,9 @@ class Verdict:
     reasons: Reasons
     against: Reservation | None
     """The reservation that it was tried against; None if it does not fit even without one."""
-    gains: int
-    """The value of `Cluster.gains` when it was tried."""
-    fleeting: bool = False
+    freed_count: int
+    """The value of `Cluster.freed_count` when it was tried."""
+    valid_for_cycle: bool = False
     """Whether places were kept for other gangs when it was tried; then it holds for that cycle only."""
 
 
@@ -107,15 +107,15 @@ class Cycle:
         self._last = last
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[OrderKey] = set()
-        self._line: Line | None = None
+        self._order: QueueOrder | None = None
         hungry = frozenset(group.queue for group in queue.groups.values())
         self._preemption = Preemption(trial, hungry, now)
-        self._returns = Returns(self._preemption, now)
+        self._estimates = ReturnEstimates(self._preemption, now)
 
     @property
-    def again(self) -> float:
+    def next_look_at(self) -> float:
         """When a victim protected by its minimum run time becomes available; infinite if there is none."""
-        return self._preemption.rules.again if self.policy.preemption else inf
+        return self._preemption.rules.next_look_at if self.policy.preemption else inf
 
     def run(self) -> None:
         """Run the cycle and fill `placed`, `evictions` and `reasons`."""
@@ -156,10 +156,10 @@ class Cycle:
     def _could_claim(self, request: GangRequest, place: Placer) -> bool:
         allowed = self._allowed(request)
         if isinstance(allowed, Reasons):
-            return self._preemption.could_leave(_least(request), place)
-        with self.trial.supposing():
+            return self._preemption.fits_freed_place(_least(request), place)
+        with self.trial.tentative():
             fits = place(self.trial, allowed) is not None
-        return fits or self._preemption.could_leave(allowed, place)
+        return fits or self._preemption.fits_freed_place(allowed, place)
 
     def _claim(self, entry: Entry, place: Placer) -> None:
         """Place a gang, or keep for it the place that leaving gangs will free."""
@@ -174,8 +174,8 @@ class Cycle:
             self.trial.started(allowed, marks, self.now)
             self._take([entry.request], [placement])
             self._done.add(entry.key)
-        elif self._preemption.leaving_place(allowed, asked(allowed, self._queues), place):
-            self._tell_one(entry, self._yielding_reasons())
+        elif self._preemption.reserve_freed_place(allowed, asked(allowed, self._queues), place):
+            self._report_one(entry, self._yielding_reasons())
             self._done.add(entry.key)
 
     def _stronger(self, entry: Entry) -> list[Entry]:
@@ -202,21 +202,21 @@ class Cycle:
     def _follow(self, groups: list[Group]) -> None:
         if not groups:
             return
-        line = self._line = Line(groups, self._queues, self.now, self.policy)
-        while (following := line.pop()) is not None:
+        order = self._order = QueueOrder(groups, self._queues, self.now, self.policy)
+        while (following := order.pop()) is not None:
             at, first, other = following
             group = groups[at]
             if group.keys[first] in self._done:
                 step = 1
             else:
-                step = self._look(group, first, Run(group, first, self._end(line, at, first, other)))
+                step = self._look(group, first, Run(group, first, self._end(order, at, first, other)))
             if step and first + step < len(group.keys):
-                line.push(at, first + step)
+                order.push(at, first + step)
 
-    def _end(self, line: Line, at: int, first: int, other: OrderKey | None) -> int:
+    def _end(self, order: QueueOrder, at: int, first: int, other: OrderKey | None) -> int:
         """Return the index up to which gangs of a group may be placed before another group is next."""
-        group = line.groups[at]
-        if line.crowded(at, first) or not self._queues.plain:
+        group = order.groups[at]
+        if order.crowded(at, first) or not self._queues.plain:
             return first + 1
         end = len(group.keys) if other is None else bisect_left(group.keys, other, first)
         for key in self._done:
@@ -233,9 +233,9 @@ class Cycle:
         found = self._place(group, run)
         if isinstance(found, Reasons):
             if found.binding.code == YIELDING:
-                self._tell_one(group.entries[group.keys[first]], found)
+                self._report_one(group.entries[group.keys[first]], found)
                 return 1 + self._more_room(group, first, run[1:])
-            self._tell(group, first, found)
+            self._report(group, first, found)
             return 0
         self._take(run[: len(found)], found)
         return len(found)
@@ -251,8 +251,8 @@ class Cycle:
         self._queues.charge(first.queue, first.user, first.groups, amounts)
         self._charged.append((first, amounts))
         self._preemption.fairness.charged()
-        if self._line is not None:
-            self._line.charged(first.queue, first.user)
+        if self._order is not None:
+            self._order.charged(first.queue, first.user)
 
     def _place(self, group: Group, run: Sequence[GangRequest]) -> Sequence[Placement] | Reasons:
         """Place some gangs of a run, at least the first, or return why the first one waits."""
@@ -317,7 +317,7 @@ class Cycle:
                 self.reservation.lift()
             else:
                 self.reservation.hold(self.trial.cluster)
-        with self.trial.supposing():
+        with self.trial.tentative():
             return place_owned(self.trial, request) is not None
 
     def _try(self, shape: Hashable, requests: Sequence[GangRequest]) -> Sequence[Placement]:
@@ -337,7 +337,7 @@ class Cycle:
         return (placement,)
 
     def _verdict(self, reasons: Reasons, against: Reservation | None) -> Verdict:
-        return Verdict(reasons, against, self.trial.cluster.gains, fleeting=bool(self._preemption.places))
+        return Verdict(reasons, against, self.trial.cluster.freed_count, valid_for_cycle=bool(self._preemption.places))
 
     def _past(
         self, reservation: Reservation, group: Group, shape: Hashable, run: Sequence[GangRequest]
@@ -366,21 +366,21 @@ class Cycle:
         plainly = has_room(self.trial, request, shape)
         if plainly is not None:
             return plainly
-        with self.trial.supposing():
+        with self.trial.tentative():
             return place_best(self.trial, request, shape) is not None
 
     def _make_room(self, request: GangRequest, reasons: Reasons) -> Reasons | None:
         """Evict others for a gang that does not fit, or wait for those already leaving; None if neither applies."""
-        if not self.policy.preemption or not reasons.possible or self._preemption.plainly_nobody(request):
+        if not self.policy.preemption or not reasons.possible or self._preemption.nobody_preemptible(request):
             return None
         if not _starts(request):
             return None
         ask = asked(request, self._queues)
-        if not self._preemption.might(request, ask):
+        if not self._preemption.may_have_victims(request, ask):
             return None
         if self.reservation is not None:
             self.reservation.hold(self.trial.cluster)
-        if not self._preemption.leaving_place(request, ask):
+        if not self._preemption.reserve_freed_place(request, ask):
             victims = self._preemption.find(request, ask)
             if not victims:
                 return None
@@ -397,7 +397,7 @@ class Cycle:
                 made = self._make_room(request, self._yielding_reasons())
                 if made is None:
                     return count
-                self._tell_one(group.entries[group.keys[first + 1 + count]], made)
+                self._report_one(group.entries[group.keys[first + 1 + count]], made)
         return len(rest)
 
     def _yielding_reasons(self) -> Reasons:
@@ -423,21 +423,21 @@ class Cycle:
                 by=request.job,
                 by_queue=request.queue,
                 cost_device_seconds=victim.cost if whole else gang.cost_of(spared, self.now),
-                back_at=self._returns.back_at(gang, spared, victim.rule, request),
+                back_at=self._estimates.back_at(gang, spared, victim.rule, request),
             )
 
     def _move(self) -> None:
         """Move running gangs where the gain exceeds the cost: for the head, and for the growth of elastic gangs."""
-        moves = Moves(self._preemption, self.policy, self.now)
+        migrations = Migrations(self._preemption, self.policy, self.now)
         head = self.queue.first(self.reservation.job) if self.reservation is not None else None
         if head is not None and self.reservation is not None and self.policy.consolidation:
             self.reservation.lift()
-            victims = moves.for_head(head.request, self.reservation.start, asked(head.request, self._queues))
+            victims = migrations.for_head(head.request, self.reservation.start, asked(head.request, self._queues))
             if victims:
                 self.evictions += self._evictions(victims, head.request)
-                self._tell_one(head, self._yielding_reasons())
+                self._report_one(head, self._yielding_reasons())
         if self.policy.move_seconds and not self.placed and not self.evictions:
-            found = moves.for_growth(self.queue)
+            found = migrations.for_growth(self.queue)
             if found is not None:
                 self.evictions += self._evictions([found[0]], found[1])
 
@@ -457,11 +457,11 @@ class Cycle:
         head = self.reservation.job if self.reservation else ""
         return Reasons(Reason(BEHIND, f"Behind job {head}, the first that waits: {why}."))
 
-    def _tell(self, group: Group, first: int, reasons: Reasons) -> None:
+    def _report(self, group: Group, first: int, reasons: Reasons) -> None:
         """Store the reasons with the gangs of a group that do not have them yet."""
-        if reasons is group.told and not group.fresh:
+        if reasons is group.reported and not group.fresh:
             return
-        if group.told is not None and _much_the_same(group.told.binding.code, reasons.binding.code):
+        if group.reported is not None and _much_the_same(group.reported.binding.code, reasons.binding.code):
             keys = group.keys[first : first + _REFRESHED]
             keys += sorted(key for key in group.fresh if key > keys[-1])
         else:
@@ -470,16 +470,16 @@ class Cycle:
         ahead = self.queue.ranks() if many else None
         for key in keys:
             if key not in self._done:
-                self._tell_one(group.entries[key], reasons, ahead)
-        group.told = reasons
+                self._report_one(group.entries[key], reasons, ahead)
+        group.reported = reasons
         group.fresh.difference_update(keys)
 
-    def _tell_one(self, entry: Entry, reasons: Reasons, ahead: Mapping[OrderKey, int] | None = None) -> None:
-        told = entry.told
-        if told is None or told.binding != reasons.binding or told.possible != reasons.possible:
+    def _report_one(self, entry: Entry, reasons: Reasons, ahead: Mapping[OrderKey, int] | None = None) -> None:
+        reported = entry.reported
+        if reported is None or reported.binding != reasons.binding or reported.possible != reasons.possible:
             place = ahead[entry.key] if ahead else self.queue.ahead(entry.key, entry.request.user)
-            entry.told = Reasons(reasons.binding, reasons.others, place, reasons.possible)
-            self.reasons[entry.request.job] = entry.told
+            entry.reported = Reasons(reasons.binding, reasons.others, place, reasons.possible)
+            self.reasons[entry.request.job] = entry.reported
 
 
 def _shape(group: Group, request: GangRequest, allowed: GangRequest) -> Hashable:

@@ -32,13 +32,13 @@ class Memory:
 
     cluster: Cluster
     policy: Policy
-    machines: int
-    gains: int
-    returns: int
+    machine_revision: int
+    freed_count: int
+    release_count: int
     reservation: Reservation | None = None
     seen: tuple[int, int] = (-1, -1)
     """The revisions of cluster and queue at which nothing could be placed."""
-    again: float = inf
+    next_look_at: float = inf
     """The time from which a plan may differ even without an event."""
 
 
@@ -52,11 +52,15 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
         return plan_hived(cluster, queue, policy, now)
     queue.arrange(policy.order, by_user=policy.fair and policy.fair_users)
     memory = _recall(cluster, queue, policy)
-    if memory.seen == (cluster.revision, queue.revision) and now < memory.again:
-        return Plan(cluster.revision, again_at=_known(memory.again))
+    if memory.seen == (cluster.revision, queue.revision) and now < memory.next_look_at:
+        return Plan(cluster.revision, again_at=_known(memory.next_look_at))
     if not queue.groups:
-        queue.expected, memory.reservation, memory.again = set(), None, inf
-        memory.gains, memory.returns, memory.seen = cluster.gains, cluster.returns, (cluster.revision, queue.revision)
+        queue.expected, memory.reservation, memory.next_look_at = set(), None, inf
+        memory.freed_count, memory.release_count, memory.seen = (
+            cluster.freed_count,
+            cluster.release_count,
+            (cluster.revision, queue.revision),
+        )
         return Plan(cluster.revision)
     trial = Trial(cluster)
     _reconsider(trial, queue, memory)
@@ -70,11 +74,11 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
             memory.reservation.forget()
     queue.expected = {placed.job for placed in cycle.placed}
     memory.reservation = cycle.reservation
-    memory.gains, memory.returns = cluster.gains, cluster.returns
-    memory.again = cycle.again
+    memory.freed_count, memory.release_count = cluster.freed_count, cluster.release_count
+    memory.next_look_at = cycle.next_look_at
     settled = not cycle.placed and not cycle.evictions and not cycle.lapsed
     memory.seen = (cluster.revision, queue.revision) if settled else (-1, -1)
-    again = _known(cycle.again)
+    again = _known(cycle.next_look_at)
     lapsed = tuple(sorted(cycle.lapsed))
     return Plan(cluster.revision, tuple(cycle.placed), cycle.reasons, tuple(cycle.evictions), lapsed, again)
 
@@ -94,17 +98,17 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
     if entry is None:
         return None
     trial, ahead = Trial(cluster), queue.position(job) or 0
-    with trial.supposing():
+    with trial.tentative():
         fits = trial.place(entry.request, entry.shape) is not None
     yielding = policy.preemption and not fits
-    if fits and entry.told is not None and entry.told.binding.code == BEHIND:
-        return msgspec.structs.replace(entry.told, ahead=ahead)
+    if fits and entry.reported is not None and entry.reported.binding.code == BEHIND:
+        return msgspec.structs.replace(entry.reported, ahead=ahead)
     if fits or yielding:
-        found, told = foresee(cluster, queue.fork(most=ALIKE, job=job), policy, job, now)
+        found, reported = foresee(cluster, queue.fork(most=ALIKE, job=job), policy, job, now)
         if any(placed.job == job for placed in found.placements):
             return Reasons(Reason("starts-now", "There is room: it starts with the next cycle."), ahead=ahead)
-        if told is not None:
-            return msgspec.structs.replace(told, ahead=ahead)
+        if reported is not None:
+            return msgspec.structs.replace(reported, ahead=ahead)
     reasons = never_allowed(cluster, entry.request) or why_not(trial, entry.request, entry.shape)
     return msgspec.structs.replace(reasons, ahead=ahead)
 
@@ -119,10 +123,10 @@ def foresee(cluster: Cluster, twin: Queue, policy: Policy, job: JobId, now: floa
         twin.memory.seen = (-1, -1)
     if entry is not None:
         group = twin.groups[entry.group]
-        entry.told = group.verdict = None
+        entry.reported = group.verdict = None
         group.fresh.add(entry.key)
     found = plan(cluster, twin, policy, now)
-    return found, entry.told if entry is not None else None
+    return found, entry.reported if entry is not None else None
 
 
 def _recall(cluster: Cluster, queue: Queue, policy: Policy) -> Memory:
@@ -132,10 +136,12 @@ def _recall(cluster: Cluster, queue: Queue, policy: Policy) -> Memory:
         not isinstance(memory, Memory)
         or memory.cluster is not cluster
         or memory.policy != policy
-        or memory.machines != cluster.machines
+        or memory.machine_revision != cluster.machine_revision
         or queue.expected
     ):
-        memory = queue.memory = Memory(cluster, policy, cluster.machines, cluster.gains, cluster.returns)
+        memory = queue.memory = Memory(
+            cluster, policy, cluster.machine_revision, cluster.freed_count, cluster.release_count
+        )
         for group in queue.groups.values():
             group.verdict = None
     return memory
@@ -149,11 +155,11 @@ def _reconsider(trial: Trial, queue: Queue, memory: Memory) -> None:
     """
     cluster = trial.cluster
     for group in queue.groups.values():
-        if isinstance(group.verdict, Verdict) and group.verdict.fleeting:
+        if isinstance(group.verdict, Verdict) and group.verdict.valid_for_cycle:
             group.verdict = None
-    if memory.gains == cluster.gains:
+    if memory.freed_count == cluster.freed_count:
         return
-    places = cluster.returned_since(memory.returns)
+    places = cluster.freed_since(memory.release_count)
     refused: list[tuple[int, Group]] = []
     seen: set[int] = set()
     for group in queue.groups.values():
@@ -166,7 +172,7 @@ def _reconsider(trial: Trial, queue: Queue, memory: Memory) -> None:
             if places is None or len(places) > _MANY_PLACES or trial.reaches(request, group.shape, places):
                 group.verdict = None
             else:
-                refused.append((verdict.gains, group))
+                refused.append((verdict.freed_count, group))
     if len(refused) > _FEW_SHAPES:
         refused = sorted(refused, key=lambda found: found[0])[:_LOOKED_AT_AGAIN]
     for _, group in refused:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from corral.model.plan import Eviction, Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.cluster.running_gang import Running
+from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.planners.hived.algorithm import Group
 from corral.scheduler.planners.hived.pod_mapping import job_in
 
@@ -18,13 +18,13 @@ def evictions(cluster: Cluster, group: Group, request: GangRequest, now: float) 
     return [_eviction(gang, _rule(gang, user), request, now) for gang, user in found if gang.stays]
 
 
-def _rule(gang: Running, user: Group) -> Rule:
+def _rule(gang: RunningGang, user: Group) -> Rule:
     if gang.priority < 0:
         return Rule.OPPORTUNISTIC
     return Rule.PRIORITY if user.guaranteed else Rule.GUARANTEE
 
 
-def _eviction(gang: Running, rule: Rule, request: GangRequest, now: float) -> Eviction:
+def _eviction(gang: RunningGang, rule: Rule, request: GangRequest, now: float) -> Eviction:
     by = f"job {request.job} of {request.user or 'somebody'}"
     messages = {
         Rule.OPPORTUNISTIC: f"It was an opportunist in cells that go to virtual cluster {request.queue} for {by}.",

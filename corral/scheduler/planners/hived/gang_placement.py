@@ -18,8 +18,8 @@ from corral.scheduler.events import gang_placed
 from corral.scheduler.explain.shortage import why_not
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.hived.algorithm import Group, GroupState
-from corral.scheduler.planners.hived.group_search import Found, InTheWay, Searching
-from corral.scheduler.planners.hived.node_check import Checker, not_in_hived
+from corral.scheduler.planners.hived.group_search import Found, GroupSearch, PreemptionNeeded
+from corral.scheduler.planners.hived.node_check import NodeChecker, not_in_hived
 from corral.scheduler.planners.hived.pod_mapping import job_in, parts_of
 from corral.scheduler.planners.hived.state_fold import Hived
 from corral.scheduler.policy import Policy
@@ -31,7 +31,7 @@ _MOST_AT_ONCE = 256
 """The most groups of independent tasks placed in one look; the next look places the rest."""
 
 
-class Asking:
+class GangPlacer:
     """Asks HiveD about one gang at a time; results are held in the trial, and HiveD is not changed."""
 
     def __init__(self, trial: Trial, hived: Hived, policy: Policy, now: float) -> None:
@@ -39,13 +39,13 @@ class Asking:
         self.hived = hived
         self.policy = policy
         self.now = now
-        self._searching = Searching(trial, hived, now)
+        self._search = GroupSearch(trial, hived, now)
 
     @property
-    def _checker(self) -> Checker:
-        return self._searching.checker
+    def _checker(self) -> NodeChecker:
+        return self._search.checker
 
-    def about(self, request: GangRequest) -> Found | InTheWay | Reasons:
+    def about(self, request: GangRequest) -> Found | PreemptionNeeded | Reasons:
         """Return where a gang can go, which gangs are in the way, or why it waits."""
         foreign = not_in_hived(request)
         if foreign is not None:
@@ -97,11 +97,11 @@ class Asking:
             found = self._checker.place(part, group.placements(), group.chain, group.pinned_cell, ())
             if isinstance(found, str):
                 self._undo(mark)
-                return self._searching.lacking(found)
+                return self._search.lacking(found)
             placed.append(Found(part, found))
         return self._together(smaller, placed, mark)
 
-    def _new(self, request: GangRequest) -> Found | InTheWay | Reasons:
+    def _new(self, request: GangRequest) -> Found | PreemptionNeeded | Reasons:
         """Place a gang of which no group has a place or a reservation yet."""
         if not any(role.devices.count for role in request.roles):
             placement = self.trial.place(request)
@@ -115,13 +115,13 @@ class Asking:
             return found
         return self._taken_parts(_first(request, [role.minimum for role in request.roles]), found)
 
-    def _whole(self, request: GangRequest, *, preempts: bool) -> Found | InTheWay | Reasons:
+    def _whole(self, request: GangRequest, *, preempts: bool) -> Found | PreemptionNeeded | Reasons:
         """Place a gang that is one group, in places that its group left, else in free or preempted cells."""
-        left = self._searching.left(request)
+        left = self._search.left(request)
         if left is not None:
             return left
-        found = self._searching.free(request)
-        return self._searching.taken(request) if preempts and isinstance(found, Reasons) else found
+        found = self._search.free(request)
+        return self._search.taken(request) if preempts and isinstance(found, Reasons) else found
 
     def _free_parts(self, request: GangRequest, parts: Sequence[GangRequest]) -> Found | Reasons:
         """Place all groups of a gang, or as many as suffice, without preemption."""
@@ -129,7 +129,7 @@ class Asking:
         refused = self._refused_alone(parts) if strict else None
         if refused is not None:
             return refused
-        mark, searching, placed = self._mark(), self._searching, list[Found]()
+        mark, search, placed = self._mark(), self._search, list[Found]()
         hopeless: set[str] = set()
         for part in parts:
             if not strict and len(placed) >= _MOST_AT_ONCE and _enough(request, _tasks(placed)):
@@ -137,10 +137,10 @@ class Asking:
             alone = _alone(part)
             if alone and alone in hopeless:
                 continue
-            answer = searching.left(part) or searching.free(part)
+            answer = search.left(part) or search.free(part)
             if isinstance(answer, Found):
                 placed.append(answer)
-                searching = self._with(searching, answer) if part is not parts[-1] else searching
+                search = self._with(search, answer) if part is not parts[-1] else search
                 continue
             refused = refused or answer
             hopeless.add(alone)
@@ -151,12 +151,12 @@ class Asking:
             return refused
         return self._together(request, placed, mark)
 
-    def _with(self, searching: Searching, found: Found) -> Searching:
+    def _with(self, search: GroupSearch, found: Found) -> GroupSearch:
         """Return a search on a copy of HiveD in which one more group has its place."""
-        if searching is self._searching:
-            searching = Searching(self.trial, self.hived.copy(), self.now)
-        searching.hived.apply(gang_placed(found.request, found.placement, self.now))
-        return searching
+        if search is self._search:
+            search = GroupSearch(self.trial, self.hived.copy(), self.now)
+        search.hived.apply(gang_placed(found.request, found.placement, self.now))
+        return search
 
     def _refused_alone(self, parts: Sequence[GangRequest], *, preempt: bool = False) -> Reasons | None:
         """Return why one of the groups would find no place even if it were the only one; this needs no copy."""
@@ -167,38 +167,38 @@ class Asking:
                 continue
             known.add(alone)
             mark = self._mark()
-            answer: Found | InTheWay | Reasons = self._searching.left(part) or self._searching.free(part)
+            answer: Found | PreemptionNeeded | Reasons = self._search.left(part) or self._search.free(part)
             if preempt and isinstance(answer, Reasons):
-                answer = self._searching.taken(part)
+                answer = self._search.taken(part)
             self._undo(mark)
             if isinstance(answer, Reasons):
                 return answer
         return None
 
-    def _taken_parts(self, request: GangRequest, waits: Reasons) -> InTheWay | Reasons:
+    def _taken_parts(self, request: GangRequest, waits: Reasons) -> PreemptionNeeded | Reasons:
         """Reserve cells for all groups of a gang, some of them used by others; else return `waits`."""
         parts = parts_of(request)
         refused = self._refused_alone(parts, preempt=True)
         if refused is not None:
             return refused
         mark, reserved, others_yield = self._mark(), list[CellsReserved](), False
-        searching = Searching(self.trial, self.hived.copy(), self.now)
+        search = GroupSearch(self.trial, self.hived.copy(), self.now)
         for part in parts:
-            answer: Found | InTheWay | Reasons = searching.free(part)
+            answer: Found | PreemptionNeeded | Reasons = search.free(part)
             if isinstance(answer, Reasons):
-                answer = searching.taken(part)
+                answer = search.taken(part)
             if isinstance(answer, Reasons):
                 waits = answer
                 break
-            if isinstance(answer, InTheWay):
+            if isinstance(answer, PreemptionNeeded):
                 others_yield, event = True, msgspec.structs.replace(answer.reserved[0], beside_others=True)
             else:
                 event = CellsReserved(part, self.now, answer.without, answer.pinned_cell, beside_others=True)
-            if not searching.hived.apply(event):
+            if not search.hived.apply(event):
                 break
             reserved.append(event)
         self._undo(mark)
-        return InTheWay(tuple(reserved)) if others_yield and len(reserved) == len(parts) else waits
+        return PreemptionNeeded(tuple(reserved)) if others_yield and len(reserved) == len(parts) else waits
 
     def _together(self, request: GangRequest, placed: Sequence[Found], mark: int) -> Found | Reasons:
         """Join the places of all groups and add those of the tasks without devices; on failure nothing is held."""
@@ -210,7 +210,7 @@ class Asking:
             others = self.trial.place(msgspec.structs.replace(whole, roles=rest))
             if others is None:
                 self._undo(mark)
-                return self._searching.lacking("its tasks without devices find no room beside")
+                return self._search.lacking("its tasks without devices find no room beside")
             tasks += others.tasks
         demoted = tuple(dict.fromkeys(job for each in placed for job in each.placement.demoted))
         return Found(whole, Placement(self._checker.ordered(tasks), demoted=demoted))

@@ -16,7 +16,7 @@ from corral.model.plan import CellsReserved, Reason, Reasons
 from corral.model.requests import GangRequest
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.hived.algorithm import Bind, Preempt
-from corral.scheduler.planners.hived.node_check import Checker
+from corral.scheduler.planners.hived.node_check import NodeChecker
 from corral.scheduler.planners.hived.pod_mapping import job_in, label_for, model_of, pinned_cell_of, pods_of, sizes_of
 from corral.scheduler.planners.hived.state_fold import Hived
 
@@ -36,20 +36,20 @@ class Found:
 
 
 @dataclass(frozen=True)
-class InTheWay:
+class PreemptionNeeded:
     """Other gangs use a gang's cells and have to yield; one reservation per affinity group."""
 
     reserved: tuple[CellsReserved, ...]
 
 
-class Searching:
+class GroupSearch:
     """Asks HiveD about one affinity group; results are held in the trial, and HiveD is not changed."""
 
     def __init__(self, trial: Trial, hived: Hived, now: float) -> None:
         self.trial = trial
         self.hived = hived
         self.now = now
-        self.checker = Checker(trial, hived)
+        self.checker = NodeChecker(trial, hived)
 
     def left(self, part: GangRequest) -> Found | Reasons | None:
         """Place it where ended tasks of its own running group were; None if there are no such places."""
@@ -63,14 +63,14 @@ class Searching:
     def free(self, part: GangRequest) -> Found | Reasons:
         """Place it in unused cells."""
         answer = self._in_cells(part, preempt=False)
-        assert not isinstance(answer, InTheWay)
+        assert not isinstance(answer, PreemptionNeeded)
         return answer
 
-    def taken(self, part: GangRequest) -> Found | InTheWay | Reasons:
+    def taken(self, part: GangRequest) -> Found | PreemptionNeeded | Reasons:
         """Place it in cells that others may have to leave."""
         return self._in_cells(part, preempt=True)
 
-    def _in_cells(self, part: GangRequest, *, preempt: bool) -> Found | InTheWay | Reasons:
+    def _in_cells(self, part: GangRequest, *, preempt: bool) -> Found | PreemptionNeeded | Reasons:
         """Try the pinned cells that it may use, one after the other."""
         last: Reasons | None = None
         for pinned in self._pinned(part):
@@ -95,7 +95,7 @@ class Searching:
         if tenant is not None and part.priority >= 0:
             yield from tenant.pinned
 
-    def _search(self, part: GangRequest, pinned: str, *, preempt: bool) -> Found | InTheWay | Reasons:
+    def _search(self, part: GangRequest, pinned: str, *, preempt: bool) -> Found | PreemptionNeeded | Reasons:
         """Ask HiveD and check its answer, excluding failed nodes, until an answer is valid or that cannot help."""
         pods = pods_of(
             part.job,
@@ -121,7 +121,7 @@ class Searching:
             if isinstance(answer, Preempt):
                 if not preempt:
                     return Reasons(Reason("cells-in-use", "Its cells are in use."))
-                return self._protected(ending) or InTheWay((CellsReserved(part, self.now, nodes, pinned),))
+                return self._protected(ending) or PreemptionNeeded((CellsReserved(part, self.now, nodes, pinned),))
             if not isinstance(answer, Bind):
                 return self._waits(part, lacking or answer.reason, len(without))
             yielding = tuple(dict.fromkeys(job_in(name) for name in demoted))

@@ -10,8 +10,8 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reason
-from corral.model.requests import ALONE, GangRequest, RoleAsk, TopologyAsk
-from corral.scheduler.cluster.cluster import take_of
+from corral.model.requests import ALONE, GangRequest, RoleRequest, TopologyRequest
+from corral.scheduler.cluster.cluster import allocation_of
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.events import gang_placed
 from corral.scheduler.placement.node_fit import fitting_devices
@@ -26,51 +26,51 @@ _MOST_SHAPES = 256
 
 def not_in_hived(request: GangRequest) -> Reason | None:
     """Return the reason naming requested features that HiveD does not support; None if there are none."""
-    wishes = [
+    requirements = [
         *_levels("the job", request.topology),
-        *(wish for role in request.roles for wish in _levels(f"role {role.role}", role.topology)),
-        *(wish for role in request.roles for wish in _devices(role)),
+        *(requirement for role in request.roles for requirement in _levels(f"role {role.role}", role.topology)),
+        *(requirement for role in request.roles for requirement in _devices(role)),
     ]
     models: dict[str, set[str]] = defaultdict(set)
     for role in request.roles:
         if role.devices.count and role.affinity != ALONE:
             models[role.affinity].add(role.devices.model)
     if any(len(each) > 1 for each in models.values()):
-        wishes.append("devices of several models in one affinity group")
-    company = request.company
-    if company is not None and (company.exclusive or company.one_per_node or company.averse):
-        wishes.append("who may be beside it")
+        requirements.append("devices of several models in one affinity group")
+    sharing = request.company
+    if sharing is not None and (sharing.exclusive or sharing.one_per_node or sharing.averse):
+        requirements.append("who may be beside it")
     if request.network_rdma == "required":
-        wishes.append("a network with remote direct memory access")
-    if not wishes:
+        requirements.append("a network with remote direct memory access")
+    if not requirements:
         return None
-    message = f"The policy in force is hived, and HiveD does not know what the job asks for: {'; '.join(wishes)}."
-    return Reason("not-in-hived", message, {"wishes": len(wishes)})
+    message = f"The policy in force is hived, and HiveD does not know what the job asks for: {'; '.join(requirements)}."
+    return Reason("not-in-hived", message, {"wishes": len(requirements)})
 
 
-def _levels(who: str, topology: TopologyAsk) -> list[str]:
-    wishes = []
+def _levels(who: str, topology: TopologyRequest) -> list[str]:
+    requirements = []
     if topology.required:
-        wishes.append(f"{who} inside one {topology.required}")
+        requirements.append(f"{who} inside one {topology.required}")
     if topology.group_size and topology.group_required:
-        wishes.append(f"{who} in groups of {topology.group_size}")
+        requirements.append(f"{who} in groups of {topology.group_size}")
     if topology.spread_level:
-        wishes.append(f"{who} spread over {topology.spread_level}s")
+        requirements.append(f"{who} spread over {topology.spread_level}s")
     if topology.same_model:
-        wishes.append(f"{who} on devices of one model")
-    return wishes
+        requirements.append(f"{who} on devices of one model")
+    return requirements
 
 
-def _devices(role: RoleAsk) -> list[str]:
-    wishes = []
+def _devices(role: RoleRequest) -> list[str]:
+    requirements = []
     if role.devices.ids:
-        wishes.append(f"named devices for role {role.role}")
+        requirements.append(f"named devices for role {role.role}")
     if role.devices.share is not None:
-        wishes.append(f"parts of devices for role {role.role}")
-    return wishes
+        requirements.append(f"parts of devices for role {role.role}")
+    return requirements
 
 
-class Checker:
+class NodeChecker:
     """Checks the nodes of HiveD's engine, and holds placed tasks in the trial."""
 
     def __init__(self, trial: Trial, hived: Hived) -> None:
@@ -154,7 +154,7 @@ class Checker:
             if lacking:
                 self.blamed = {task.node.removeprefix(f"{self.hived.engine}/")}
                 return f"{task.node} {lacking}"
-            self.index.take(take_of(request.job, task, at, uses[task.role]))
+            self.index.take(allocation_of(request.job, task, at, uses[task.role]))
         return ""
 
     def _lacks(self, shape: TaskShape, at: int, devices: int) -> str:
@@ -204,5 +204,5 @@ def _task(engine: str, key: TaskKey, place: PodPlacement, chain: str, pinned: st
     return TaskPlacement(key.role, key.index, f"{engine}/{place.node}", place.devices, cells=cells)
 
 
-def _with_roles(request: GangRequest, roles: Sequence[RoleAsk]) -> GangRequest:
+def _with_roles(request: GangRequest, roles: Sequence[RoleRequest]) -> GangRequest:
     return msgspec.structs.replace(request, roles=tuple(roles))

@@ -19,8 +19,8 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.events import NominationLapsed, gang_placed
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.hived.eviction import evictions
-from corral.scheduler.planners.hived.gang_placement import YIELDING, Asking, kept_for_it
-from corral.scheduler.planners.hived.group_search import Found, InTheWay
+from corral.scheduler.planners.hived.gang_placement import YIELDING, GangPlacer, kept_for_it
+from corral.scheduler.planners.hived.group_search import Found, PreemptionNeeded
 from corral.scheduler.policy import OrderKey, Policy
 from corral.scheduler.queues.gang_resources import asked, placed_amounts
 from corral.scheduler.queues.waiting_queue import Entry, Queue
@@ -76,15 +76,15 @@ def explain_hived(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, no
         return None
     assert cluster.hived is not None
     trial = Trial(cluster)
-    with trial.supposing():
-        found = Asking(trial, cluster.hived, policy, now).about(entry.request)
+    with trial.tentative():
+        found = GangPlacer(trial, cluster.hived, policy, now).about(entry.request)
     ahead = queue.position(job) or 0
     if isinstance(found, Found):
-        told = entry.told
-        if told is not None and told.binding.code == "queue-limit":
-            return msgspec.structs.replace(told, ahead=ahead)
+        reported = entry.reported
+        if reported is not None and reported.binding.code == "queue-limit":
+            return msgspec.structs.replace(reported, ahead=ahead)
         return Reasons(Reason("starts-now", "There is room: it starts with the next cycle."), ahead=ahead)
-    if isinstance(found, InTheWay):
+    if isinstance(found, PreemptionNeeded):
         return Reasons(
             Reason(YIELDING, "Others that use its cells are told to yield with the next cycle."), ahead=ahead
         )
@@ -107,7 +107,7 @@ class _Turn:
         self.stopped = False
         """Whether the rest of the queue is left for another cycle."""
         self._hived = trial.cluster.hived
-        self._asking = Asking(trial, self._hived.draft(), policy, now)
+        self._placer = GangPlacer(trial, self._hived.draft(), policy, now)
         self._queues = trial.cluster.queues
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
 
@@ -124,7 +124,7 @@ class _Turn:
                     heappush(line, (group.keys[place + 1], at, place + 1))
             else:
                 for key in group.keys[place + 1 :]:
-                    self._tell(group.entries[key], self.reasons_of(group, group.keys[place]))
+                    self._report(group.entries[key], self.reasons_of(group, group.keys[place]))
 
     def close(self) -> None:
         """Undo the charges to the queues."""
@@ -133,28 +133,28 @@ class _Turn:
 
     def reasons_of(self, group: Alike, key: OrderKey) -> Reasons:
         """Return the reasons just found for a gang."""
-        told = group.entries[key].told
-        assert told is not None
-        return told
+        reported = group.entries[key].reported
+        assert reported is not None
+        return reported
 
     def _look(self, group: Alike, key: OrderKey) -> bool:
         """Decide about one gang; return whether equal gangs may get another result."""
         entry = group.entries[key]
-        found = self._limited(entry.request) or self._asking.about(entry.request)
+        found = self._limited(entry.request) or self._placer.about(entry.request)
         if isinstance(found, Found):
             self._place(found)
             return True
-        if isinstance(found, InTheWay):
+        if isinstance(found, PreemptionNeeded):
             self._reserve(entry, found)
             return True
         if found.binding.code != YIELDING and self._awaited(entry.request.job):
             self._lapse(entry.request.job)
-        self._tell(entry, found)
+        self._report(entry, found)
         return found.binding.code == YIELDING
 
     def _awaited(self, job: JobId) -> bool:
         """Return whether other gangs are terminating for a job, or cells are reserved for it."""
-        return job in self.queue.nominated or self._asking.keeps(job)
+        return job in self.queue.nominated or self._placer.keeps(job)
 
     def _limited(self, request: GangRequest) -> Reasons | None:
         """Return the bound of a queue, user or group that the gang would exceed, as under every policy."""
@@ -171,9 +171,9 @@ class _Turn:
         self._queues.charge(request.queue, request.user, request.groups, amounts)
         self._charged.append((request, amounts))
 
-    def _reserve(self, entry: Entry, found: InTheWay) -> None:
+    def _reserve(self, entry: Entry, found: PreemptionNeeded) -> None:
         """Reserve the gang's cells and evict the gangs that use them."""
-        draft, told = self._asking.hived, {each.job for each in self.evictions}
+        draft, evicted = self._placer.hived, {each.job for each in self.evictions}
         for reserved in found.reserved:
             self.stopped = self._hived.expect(reserved) or self.stopped
             group = draft.algorithm.groups.get(draft.group_for(reserved.request))
@@ -181,18 +181,18 @@ class _Turn:
                 continue
             self.reserved.append(reserved)
             leaving = evictions(self.trial.cluster, group, reserved.request, self.now)
-            self.evictions += [each for each in leaving if each.job not in told]
-            told |= {each.job for each in leaving}
+            self.evictions += [each for each in leaving if each.job not in evicted]
+            evicted |= {each.job for each in leaving}
             if any(cell.user is not None for cell, _ in group.held()):
-                self._tell(entry, kept_for_it(group))
+                self._report(entry, kept_for_it(group))
 
     def _lapse(self, job: JobId) -> None:
         """End the nomination of a gang after its freed room went elsewhere or became unusable."""
         self.lapsed.append(job)
         self.stopped = self._hived.expect(NominationLapsed(job)) or self.stopped
 
-    def _tell(self, entry: Entry, reasons: Reasons) -> None:
-        told = entry.told
-        if told is None or told.binding != reasons.binding or told.possible != reasons.possible:
-            entry.told = msgspec.structs.replace(reasons, ahead=self.queue.ahead(entry.key))
-            self.reasons[entry.request.job] = entry.told
+    def _report(self, entry: Entry, reasons: Reasons) -> None:
+        reported = entry.reported
+        if reported is None or reported.binding != reasons.binding or reported.possible != reasons.possible:
+            entry.reported = msgspec.structs.replace(reasons, ahead=self.queue.ahead(entry.key))
+            self.reasons[entry.request.job] = entry.reported

@@ -15,7 +15,7 @@ import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import TaskPlacement
-from corral.model.requests import ALONE, GangRequest, RoleAsk
+from corral.model.requests import ALONE, GangRequest, RoleRequest
 from corral.scheduler.planners.hived.algorithm.cells import HIGHEST, OPPORTUNISTIC
 from corral.scheduler.planners.hived.algorithm.groups import Bind, Member, PodPlacement, PodRequest
 
@@ -47,7 +47,7 @@ def pod_name(job: JobId, task: TaskKey) -> str:
     return f"{job}.{task.role}-{task.index}"
 
 
-def label_of(role: RoleAsk, index: int) -> str:
+def label_of(role: RoleRequest, index: int) -> str:
     """Return the affinity group label of a task; "" is the group of all tasks without a label."""
     return f"{ALONE}{role.role}-{index}" if role.affinity == ALONE else role.affinity
 
@@ -62,7 +62,7 @@ def parts_of(request: GangRequest) -> list[GangRequest]:
 
     A gang without labels, or without devices, comes back whole.
     """
-    parts: dict[str, list[RoleAsk]] = defaultdict(list)
+    parts: dict[str, list[RoleRequest]] = defaultdict(list)
     for role in request.roles:
         if role.devices.count and role.affinity == ALONE:
             for index in role.indexes:

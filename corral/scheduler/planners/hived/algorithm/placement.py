@@ -12,7 +12,7 @@ from corral.scheduler.planners.hived.algorithm.buddy import to_physical
 from corral.scheduler.planners.hived.algorithm.cells import GUARANTEED, CellState, PhysicalCell, VirtualCell
 from corral.scheduler.planners.hived.algorithm.groups import Group, PodRequest, Slot, new_slots
 from corral.scheduler.planners.hived.algorithm.state import State
-from corral.scheduler.planners.hived.algorithm.topology import View
+from corral.scheduler.planners.hived.algorithm.topology import RankedNodes
 
 Demoted = tuple[Group, list[list[VirtualCell | None]]]
 """A group that lost its guarantee, and the virtual cells that its devices had."""
@@ -82,7 +82,7 @@ def _parted(
 
 
 def _most(
-    view: View[PhysicalCell] | View[VirtualCell], left: list[int], priority: int, nodes: Set[str] | None
+    view: RankedNodes[PhysicalCell] | RankedNodes[VirtualCell], left: list[int], priority: int, nodes: Set[str] | None
 ) -> list[int]:
     """Return the pods that fit on these nodes, larger ones first."""
     part: list[int] = []
@@ -114,7 +114,7 @@ def _chains(state: State, request: PodRequest) -> list[str]:
     return usable
 
 
-def _view(state: State, request: PodRequest, chain: str) -> View[PhysicalCell] | View[VirtualCell]:
+def _view(state: State, request: PodRequest, chain: str) -> RankedNodes[PhysicalCell] | RankedNodes[VirtualCell]:
     """Return the nodes to choose from: all of the chain, or those that the virtual cluster owns."""
     if request.priority < GUARANTEED:
         return state.physical_views[chain]
@@ -134,11 +134,11 @@ def _in_chain(
     """Place pods of these sizes in one chain; groups that lose their guarantee for it are added to `demoted`."""
     view = _view(state, request, chain)
     if request.priority < GUARANTEED:
-        cells, reason = cast("View[PhysicalCell]", view).place(sizes, request.priority, suggested)
+        cells, reason = cast("RankedNodes[PhysicalCell]", view).place(sizes, request.priority, suggested)
         if cells is None:
             return None, f"{reason} when scheduling in physical cluster"
         return Found(chain, new_slots(sizes, cells, None)), ""
-    owned, reason = cast("View[VirtualCell]", view).place(sizes, request.priority, suggested)
+    owned, reason = cast("RankedNodes[VirtualCell]", view).place(sizes, request.priority, suggested)
     if owned is None:
         return None, f"{reason} when scheduling in VC {request.vc}"
     lost = _demote_on(state, owned, request.group)

@@ -9,7 +9,7 @@ from corral.scheduler.planners.hived.algorithm.cells import OPPORTUNISTIC, Physi
 from corral.scheduler.planners.hived.algorithm.forest import Forest
 from corral.scheduler.planners.hived.algorithm.free_list import Order
 from corral.scheduler.planners.hived.algorithm.groups import Group, GroupState
-from corral.scheduler.planners.hived.algorithm.topology import View
+from corral.scheduler.planners.hived.algorithm.topology import RankedNodes
 
 Pair = tuple[PhysicalCell, VirtualCell | None]
 """A device and its virtual device; None if it is used opportunistically."""
@@ -27,17 +27,17 @@ class State:
         self.now = 0.0
         """The time of the current event, in seconds since the epoch."""
         self.owned_views = {
-            (tenant.name, chain): View(roots, pack_all=True)
+            (tenant.name, chain): RankedNodes(roots, pack_all=True)
             for tenant in forest.tenants.values()
             for chain, roots in tenant.roots.items()
         }
         self.pinned_views = {
-            (tenant.name, known): View([root], pack_all=True)
+            (tenant.name, known): RankedNodes([root], pack_all=True)
             for tenant in forest.tenants.values()
             for known, root in tenant.pinned.items()
         }
         self.physical_views = {
-            name: View(chain.cells[chain.top], pack_all=False) for name, chain in forest.chains.items()
+            name: RankedNodes(chain.cells[chain.top], pack_all=False) for name, chain in forest.chains.items()
         }
         for tenant in forest.tenants.values():
             for known, root in tenant.pinned.items():

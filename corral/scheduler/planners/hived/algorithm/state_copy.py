@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from corral.scheduler.planners.hived.algorithm.cells import Cell, PhysicalCell, VirtualCell
 from corral.scheduler.planners.hived.algorithm.forest import Chain, Forest, Tenant
 from corral.scheduler.planners.hived.algorithm.groups import Group, Slot
-from corral.scheduler.planners.hived.algorithm.topology import View
+from corral.scheduler.planners.hived.algorithm.topology import RankedNodes
 
 if TYPE_CHECKING:
     from corral.scheduler.planners.hived.algorithm.scheduler import HivedAlgorithm
@@ -81,7 +81,9 @@ def _watched(cell: Cell, memo: dict[int, Any]) -> tuple[set[Cell], ...]:
     return tuple(found)
 
 
-def _copy_views(views: Iterable[View[PhysicalCell] | View[VirtualCell]], twins: _Twins, memo: dict[int, Any]) -> None:
+def _copy_views(
+    views: Iterable[RankedNodes[PhysicalCell] | RankedNodes[VirtualCell]], twins: _Twins, memo: dict[int, Any]
+) -> None:
     for view in views:
         changed = memo.get(id(view.changed))
         memo[id(view)] = view.twin(twins, {twins[cell] for cell in view.changed} if changed is None else changed)

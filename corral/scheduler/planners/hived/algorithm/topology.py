@@ -20,7 +20,7 @@ Rank = tuple[int, int, int]
 """The sort key of a node, tried smallest first; the last item is the node's position in the configuration."""
 
 
-class View(Generic[C]):
+class RankedNodes(Generic[C]):
     """The nodes that one search chooses from; an owned cell smaller than a node counts as a node of its own.
 
     The nodes are kept ranked: they report when their counts change, and only those are ranked again.
@@ -42,9 +42,9 @@ class View(Generic[C]):
         for node in self.nodes:
             node.watchers = (*node.watchers, self._changed)
 
-    def twin(self, twins: Mapping[Cell, C], changed: set[Cell]) -> View[C]:
+    def twin(self, twins: Mapping[Cell, C], changed: set[Cell]) -> RankedNodes[C]:
         """Return the same view of the twin cells, which report to `changed`."""
-        made: View[C] = object.__new__(type(self))
+        made: RankedNodes[C] = object.__new__(type(self))
         made.nodes = [twins[node] for node in self.nodes]
         made._rank, made._largest = self._rank, self._largest
         made._place = {node: at for at, node in enumerate(made.nodes)}
