@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from corral import datafolder, lifecycle, logs, supervisor
 from corral.kernel.errors import Conflict, CorralError, InvalidInput
@@ -503,8 +504,6 @@ async def _kubernetes_engine(
     lease_left: Callable[[], float],
 ) -> Engine:
     """Create the engine of a cluster; a UID from the store labels its pods."""
-    from uuid import uuid4
-
     from corral.engines.kubernetes.engine import KubernetesEngine
 
     server: str = await store.first_setting(SERVER_UID, str(uuid4()))

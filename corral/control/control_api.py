@@ -174,9 +174,8 @@ class ControlApi:
         job = self._control.world.jobs.get(job_id)
         if job is None:
             return 0.0
-        own = self._control.launch_policy.grace_of(job.view)
-        bounded = self._control.configured.grace(job.document.spec.queue, own)
-        return own if bounded is None else bounded
+        bounded = self._control.core.grace_of(job)
+        return self._control.launch_policy.grace_of(job.view) if bounded is None else bounded
 
     async def _fit(self, request: Request) -> Response:
         """Whether a gang could ever run on the known nodes: null, or the reasons why not."""

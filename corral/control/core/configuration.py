@@ -22,11 +22,14 @@ class Configured:
     following: frozenset[str] = frozenset()
     """The engines whose nodes are those that documents describe."""
 
-    def grace(self, queue: str, own: float) -> float | None:
-        """Seconds between the request to yield and the kill, where the queue bounds what its jobs ask for; else None."""
+    def grace(self, queue: str, own: float, asked: float | None = None) -> float | None:
+        """Seconds between the request to end and the kill of a preempted task; None leaves the job its `own`.
+
+        A drain may ask for other seconds than the job; the queue bounds both.
+        """
         said = self.now.queues.get(queue)
         most = said.grace_period_seconds if said is not None else 0
-        return min(own, float(most)) if most else None
+        return min(own if asked is None else asked, float(most)) if most else asked
 
     def storage(self, name: str) -> StorageDocument | None:
         """The document of a storage; None when there is none."""

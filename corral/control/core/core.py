@@ -76,7 +76,7 @@ class Core:
         self.job_events = JobEvents(self.world, launch_policy, Receipts(recovered.receipts))
         self.ledger = Ledger(recovered.ledger)
         self.usage_history = UsageHistory(recovered.usage, recovered.user_usage)
-        self.maintenance = Maintenance(self.job_events, machines, self._bounded_grace)
+        self.maintenance = Maintenance(self.job_events, machines, self.grace_of)
         self.intents = Intents(self.job_events, recovered.cursor)
         self._hived = HivedConfigured(None)
         self._plan_again: float | None = None
@@ -132,7 +132,7 @@ class Core:
         twin.job_events = JobEvents(twin.world, self.job_events.policy, self.job_events.receipts.fork())
         twin.ledger = self.ledger.fork()
         twin.usage_history = self.usage_history.fork(self.world.cluster.queues, twin.world.cluster.queues)
-        twin.maintenance = Maintenance(twin.job_events, twin.machines, twin._bounded_grace)
+        twin.maintenance = Maintenance(twin.job_events, twin.machines, twin.grace_of)
         twin.intents = Intents(twin.job_events, self.intents.cursor)
         twin._hived, twin._owned = self._hived, None
         twin._plan_again, twin._next_maintenance = self._plan_again, self._next_maintenance
@@ -254,7 +254,6 @@ class Core:
         """Preempt a gang. The scheduler assigns its devices to the preemptor once they are free."""
         job = self.world.jobs.get(eviction.job)
         if job is not None:
-            grace = self.configured.grace(job.terms.queue, self.launch_policy.grace_of(job.view))
             eviction = msgspec.structs.replace(eviction, message=self.world.in_names(eviction.message))
             event = Preempted(
                 eviction.job_attempt,
@@ -262,7 +261,7 @@ class Core:
                 eviction.message,
                 eviction.tasks,
                 by=eviction.by,
-                grace_seconds=grace,
+                grace_seconds=self.grace_of(job),
             )
             self.job_events.preempt(job, event, from_eviction(eviction, by_user), now)
 
@@ -272,8 +271,9 @@ class Core:
             job.reasons = self.world.reasons_in_names(reasons)
             self.job_events.pending.jobs.add(job_id)
 
-    def _bounded_grace(self, queue: str, own: float) -> float | None:
-        return self.configured.grace(queue, own)
+    def grace_of(self, job: Job, asked: float | None = None) -> float | None:
+        """Seconds of grace of a job's preempted tasks, as `Configured.grace` says."""
+        return self.configured.grace(job.terms.queue, self.launch_policy.grace_of(job.view), asked)
 
     def _loans(self) -> Loans:
         """The devices lent between queues. Owned devices are counted again only after a new configuration."""

@@ -37,10 +37,10 @@ class Maintenance:
     """Preempts gangs on drained, tainted or lost nodes and on unhealthy devices."""
 
     def __init__(
-        self, job_events: JobEvents, machines: Machines, bounded: Callable[[str, float], float | None]
+        self, job_events: JobEvents, machines: Machines, grace_of: Callable[[Job, float | None], float | None]
     ) -> None:
-        """`bounded` returns the grace where a queue bounds the seconds that a job or a drain asks for; else None."""
-        self._bounded = bounded
+        """`grace_of` returns the grace of a job's tasks, given the seconds that a drain asks for, if any."""
+        self._grace_of = grace_of
         self._job_events = job_events
         self._machines = machines
         self._searched = 0
@@ -120,12 +120,6 @@ class Maintenance:
         event = msgspec.structs.replace(event, grace_seconds=self._grace_of(job, event.grace_seconds))
         why = PreemptionTerms(event.rule, event.message, by_user=by_user, back_at=back)
         self._job_events.preempt(job, event, why, now)
-
-    def _grace_of(self, job: Job, asked: float | None) -> float | None:
-        """The grace of the preempted tasks: as given, else the job's, bounded by its queue."""
-        own = self._job_events.policy.grace_of(job.view) if asked is None else asked
-        bounded = self._bounded(job.terms.queue, own)
-        return asked if bounded is None else bounded
 
     def _broken(self, place: TaskPlacement, now: float, *, devices: bool) -> str:
         """The defect of a task's node or devices; "" when there is none, or not for long enough."""
