@@ -71,6 +71,12 @@ def serving(folder: Path, cluster: Path = ROOT / "examples" / "cluster.yaml") ->
         subprocess.run(end, env=environment, check=True, capture_output=True, timeout=120)
 
 
+_NOTES_OF_THE_BROWSER = (
+    "Failed to load resource",  # an expected 4xx answer
+    "error occurred when fetching the script",  # an update of the service worker that the end of a test cuts off
+)
+
+
 @dataclass
 class Watch:
     """Records forbidden actions of a page."""
@@ -91,8 +97,7 @@ class Watch:
             self.strangers.append(request.url)
 
     def _console(self, message: ConsoleMessage) -> None:
-        refused = "Failed to load resource" in message.text  # the browser's own note of an expected 4xx answer
-        if message.type == "error" and not refused:
+        if message.type == "error" and not any(note in message.text for note in _NOTES_OF_THE_BROWSER):
             self.complaints.append(message.text)
 
 
