@@ -237,8 +237,7 @@ GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (
 
 def _sentence(opening: str) -> str:
     """The first line of a module's docstring as a sentence of its own."""
-    said = opening.removeprefix("Why: ")
-    return said[:1].upper() + said[1:]
+    return opening[:1].upper() + opening[1:]
 
 
 def _cell(text: str) -> str:

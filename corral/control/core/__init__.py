@@ -2,7 +2,6 @@
 
 from corral.control.core.core import Batch, Core
 from corral.control.core.inputs import (
-    NODE_LOST,
     ConfigurationRead,
     CordonsRead,
     GuaranteeLoss,
@@ -16,7 +15,6 @@ from corral.control.core.store import CoreStore
 from corral.control.core.world import Job, World
 
 __all__ = [
-    "NODE_LOST",
     "Batch",
     "ConfigurationRead",
     "CordonsRead",

@@ -7,7 +7,7 @@ before that is stored. A core reads no clock, no store and no engine: what it ne
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 
 import msgspec
@@ -19,7 +19,7 @@ from corral.control.core.job_events import DEPENDENCY, JobEvents
 from corral.control.core.lending_ledger import Ledger, Loans
 from corral.control.core.machines import Machines, MachinesSeen
 from corral.control.core.maintenance import Maintenance
-from corral.control.core.pending_writes import PendingWrites, Warning
+from corral.control.core.pending_writes import LogLine, PendingWrites
 from corral.control.core.receipts import Receipts, from_eviction
 from corral.control.core.usage_history import UsageHistory
 from corral.control.core.waiting_reason import waiting_reason
@@ -61,7 +61,7 @@ class Batch:
     """To be stored whole or not at all; None: nothing is to be stored."""
     changed: frozenset[JobId] = frozenset()
     """The jobs of which something new is stored."""
-    warnings: tuple[Warning, ...] = field(default=())
+    warnings: tuple[LogLine, ...] = ()
 
 
 class Core:

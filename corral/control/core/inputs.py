@@ -13,6 +13,7 @@ from corral.control.core.machines import MachinesSeen
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.cordons import Cordon
 from corral.model.events import PlaceLost, StartRefused
+from corral.model.exits import NODE_LOST
 from corral.model.launch import EngineLost, Exited, Noted, Started
 from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
@@ -70,8 +71,6 @@ TaskEvent = Started | Exited | StartRefused | PlaceLost | Noted | EngineLost
 Input = IntentsRead | ConfigurationRead | CordonsRead | MachinesSeen | EngineUnknown | TaskEvent
 
 
-NODE_LOST: Final = -1001
-"""OpenPAI's code for a task whose node is gone."""
 _STARTED: Final = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 
 

@@ -14,7 +14,7 @@ from corral.model.runs import TaskRun
 from corral.model.store_writes import AttemptWrite, ControlBatch, FactWrite, JobWrite, TaskWrite
 
 
-class Warning(NamedTuple):
+class LogLine(NamedTuple):
     """Something that should not have come up; the shell logs it."""
 
     event: str
@@ -40,7 +40,7 @@ class PendingWrites:
     user_usage: dict[tuple[str, str], UserUsage | None] = field(default_factory=dict)
     """The past usage of users, by queue and user; None deletes it."""
     removed: list[JobId] = field(default_factory=list)
-    warnings: list[Warning] = field(default_factory=list)
+    warnings: list[LogLine] = field(default_factory=list)
 
     @property
     def empty(self) -> bool:
@@ -54,7 +54,7 @@ class PendingWrites:
 
     def warn(self, event: str, **data: Any) -> None:
         """Have the log say that something should not have come up."""
-        self.warnings.append(Warning(event, data))
+        self.warnings.append(LogLine(event, data))
 
     def batch(self, jobs: tuple[JobWrite, ...]) -> ControlBatch:
         """The writes as the store takes them, but for the epoch and the commands that were carried out."""
