@@ -110,7 +110,7 @@ def create_app(
         version=corral.__version__,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url=None,
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
         lifespan=whole_life,

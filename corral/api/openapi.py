@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 
 from corral.api.json_responses import SHAPES, refused_with
@@ -17,14 +19,26 @@ _OPEN_BELOW = "/api/v3/oidc"
 
 
 def describe(app: FastAPI) -> None:
-    """Install the OpenAPI document on `app`."""
+    """Serve the OpenAPI document of `app` at `/openapi.json`.
+
+    It is built once, at the first request, in a thread: that takes 0.7 s of processor time, which would hold up the loop.
+    """
+    encoded: list[bytes] = []
+    building = asyncio.Lock()
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = document(app)
         return app.openapi_schema
 
+    async def serve(_: Request) -> Response:
+        async with building:
+            if not encoded:
+                encoded.append(await asyncio.to_thread(lambda: json.dumps(openapi()).encode()))
+        return Response(encoded[0], media_type="application/json")
+
     app.openapi = openapi  # type: ignore[method-assign]
+    app.add_route("/openapi.json", serve, include_in_schema=False)
 
 
 def document(app: FastAPI) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import msgspec
 
 from corral.model.records import JOB_DOCUMENT
 
+_BOUNDS: Final = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 REFERENCE: Final = "#/components/schemas/{name}"
 Schemas = dict[str, dict[str, Any]]
 
@@ -41,8 +42,14 @@ def schemas_of(kinds: Iterable[Any], asked: Any) -> Schemas:
 
 
 def _mend(value: Any) -> None:
-    """Remove the indentation of docstrings, and the type beside the reference that `JobDocument` adds to it."""
+    """Remove the indentation of docstrings, and the type beside the reference that `JobDocument` adds to it.
+
+    A whole bound is written as an integer: `typing` keeps one of two equal annotations, whichever was imported first.
+    """
     if isinstance(value, dict):
+        for bound in _BOUNDS & value.keys():
+            if isinstance(value[bound], float) and value[bound].is_integer():
+                value[bound] = int(value[bound])
         if isinstance(value.get("description"), str):
             value["description"] = inspect.cleandoc(value["description"])
         if "$ref" in value:

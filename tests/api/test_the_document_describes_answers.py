@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 
+import httpx2
 import msgspec
 import pytest
+from fastapi import FastAPI
 
+from corral.api.openapi import describe
 from corral.model.records import JobSummary, rfc3339
 from docs.generate import openapi
 
@@ -56,3 +61,29 @@ def test_an_answer_without_json_is_not_described_as_json() -> None:
     paths = openapi()["paths"]
     assert list(paths["/metrics"]["get"]["responses"]["200"]["content"]) == ["text/plain"]
     assert "content" not in paths["/api/v3/logout"]["post"]["responses"]["204"]
+
+
+async def test_callers_at_once_get_one_document_that_was_built_aside_of_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Building it takes longer than a request may hold up the loop (half a second)."""
+    threads: list[int] = []
+
+    def build(app: FastAPI) -> dict[str, Any]:
+        threads.append(threading.get_ident())
+        return {"openapi": "3.1.0"}
+
+    monkeypatch.setattr("corral.api.openapi.document", build)
+    app = FastAPI(openapi_url=None)
+    describe(app)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://server") as client:
+        answers = await asyncio.gather(*(client.get("/openapi.json") for _ in range(20)))
+    assert {answer.text for answer in answers} == {'{"openapi": "3.1.0"}'}
+    assert len(threads) == 1 and threads[0] != threading.get_ident()
+
+
+def test_a_whole_bound_is_an_integer_whatever_was_imported_first(schemas: dict[str, Any]) -> None:
+    bounds = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+    fields = [field for schema in schemas.values() for field in schema.get("properties", {}).values()]
+    whole = [field[bound] for field in fields for bound in bounds if bound in field and field[bound] % 1 == 0]
+    assert whole and all(isinstance(bound, int) for bound in whole)
