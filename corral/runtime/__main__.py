@@ -1,6 +1,7 @@
 """The zipapp's entry point.
 
-`run PLAN` runs around a command, `mount …` before it, `beside …` in a sidecar container, and `agent …` for launchers.
+`run PLAN` runs around a command, `mount …` before it, `beside …` in a sidecar container, `slot …` in a YARN container,
+and `agent …` for launchers.
 """
 
 from __future__ import annotations
@@ -26,8 +27,13 @@ def main() -> int:
         from corral.runtime.beside import main as beside
 
         return beside(sys.argv[2], sys.argv[3])
+    if sys.argv[1:2] == ["slot"] and len(sys.argv) == 4:
+        from corral.runtime.slot import main as slot
+
+        return slot(sys.argv[2], sys.argv[3])
     print(
-        "usage: runtime run PLAN | runtime mount SPEC COMMAND... | runtime beside GIVEN PRIVATE | runtime agent ...",
+        "usage: runtime run PLAN | runtime mount SPEC COMMAND... | runtime beside GIVEN PRIVATE | "
+        "runtime slot FILE INSTANCE | runtime agent ...",
         file=sys.stderr,
     )
     return 2

@@ -123,11 +123,11 @@ class Api:
             return http.client.HTTPConnection(self._host, self._port, timeout=seconds)
         import ssl
 
-        context = _only(self._certificate) if self._certificate else ssl.create_default_context()
+        context = only_certificate(self._certificate) if self._certificate else ssl.create_default_context()
         return http.client.HTTPSConnection(self._host, self._port, timeout=seconds, context=context)
 
 
-def _only(certificate: str) -> ssl.SSLContext:
+def only_certificate(certificate: str) -> ssl.SSLContext:
     """A TLS context that trusts one certificate, and only certificates signed by it."""
     import ssl
 

@@ -31,9 +31,13 @@ def missing() -> str:
 
 def command(main: str, configuration: Path, *words: str, heap: str = "256m") -> Sequence[str]:
     """The command of one of Hadoop's programs: its main class, the folder of its XML files, its own arguments."""
-    opened = [word for name in _OPENED for word in ("--add-opens", f"java.base/{name}=ALL-UNNAMED")]
     small = [f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    return ["java", *small, *opened, "-cp", f"{configuration}:{folder()}/*", main, *words]
+    return ["java", *small, *opened(), "-cp", f"{configuration}:{folder()}/*", main, *words]
+
+
+def opened() -> Sequence[str]:
+    """The words that let Hadoop access internals of Java 17."""
+    return [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
 
 
 def folder() -> Path:

@@ -1,0 +1,137 @@
+"""Read the cluster's nodes from the ResourceManager: resources, labels, and what other applications use of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from corral.engines.yarn.settings import YarnSettings
+from corral.kernel.errors import Unavailable
+from corral.model.inventory import LEVELS, Device, Inventory, Node
+
+_MIB: Final = 1024 * 1024
+_GONE: Final = frozenset({"DECOMMISSIONED", "SHUTDOWN", "REBOOTED"})
+"""States of nodes that have left the cluster."""
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """One resource by name."""
+
+    name: str
+    value: int = 0
+    units: str = ""
+
+
+class _Amounts(msgspec.Struct, frozen=True, rename="camel"):
+    resource_information: tuple[Amount, ...] = ()
+
+
+class Resources(msgspec.Struct, frozen=True, rename="camel"):
+    """Memory, vcores and every other resource."""
+
+    resource_informations: _Amounts = _Amounts()
+
+    def amounts(self) -> dict[str, int]:
+        """The amounts by name; memory in MiB."""
+        return {each.name: each.value for each in self.resource_informations.resource_information}
+
+
+class Attribute(msgspec.Struct, frozen=True):
+    """One node attribute."""
+
+    name: str
+    prefix: str = ""
+    value: str = ""
+
+
+class _Attributes(msgspec.Struct, frozen=True, rename="camel"):
+    node_attribute_info: tuple[Attribute, ...] = ()
+
+
+class YarnNode(msgspec.Struct, frozen=True, rename="camel"):
+    """One node of the ResourceManager's list."""
+
+    id: str
+    state: str
+    rack: str = ""
+    node_host_name: str = ""
+    health_report: str = ""
+    node_labels: tuple[str, ...] = ()
+    total_resource: Resources = Resources()
+    used_resource: Resources = Resources()
+    node_attributes_info: _Attributes | None = None
+
+    def attributes(self) -> dict[str, str]:
+        """The attributes by their full name."""
+        found = self.node_attributes_info.node_attribute_info if self.node_attributes_info else ()
+        return {f"{each.prefix}/{each.name}": each.value for each in found}
+
+
+def nodes_of(answer: Any) -> list[YarnNode]:
+    """The nodes of an answer to `/ws/v1/cluster/nodes`. Raises Unavailable when it has another shape."""
+    try:
+        return msgspec.convert((answer["nodes"] or {}).get("node", []), list[YarnNode])
+    except (msgspec.ValidationError, KeyError, TypeError, AttributeError) as error:
+        raise Unavailable("hadoop-answer", f"The ResourceManager's list of nodes has an unknown form: {error}") from None
+
+
+def inventory_of(nodes: list[YarnNode], settings: YarnSettings, ours: Mapping[str, Mapping[str, int]]) -> Inventory:
+    """The inventory: every node with what Corral may use of it.
+
+    `ours` is what containers of this server use by node name; what is used beyond it belongs to other applications and
+    is subtracted.
+    """
+    found: dict[str, Node] = {}
+    for each in nodes:
+        if each.state in _GONE:
+            continue
+        node = _node(each, settings, ours.get(node_name(each, settings), {}))
+        if node.name not in found or not found[node.name].ready:  # a node that came back is listed beside its old self
+            found[node.name] = node
+    return Inventory(settings.name, tuple(sorted(found.values(), key=lambda node: node.name)), LEVELS)
+
+
+def node_name(node: YarnNode, settings: YarnSettings) -> str:
+    """The node's name without the engine's: its attribute's value, else its host's name."""
+    return node.attributes().get(settings.attribute, "") or node.node_host_name or node.id
+
+
+def _node(each: YarnNode, settings: YarnSettings, ours: Mapping[str, int]) -> Node:
+    name = f"{settings.name}/{node_name(each, settings)}"
+    total, used = each.total_resource.amounts(), each.used_resource.amounts()
+    others = {key: max(0, used.get(key, 0) - ours.get(key, 0)) for key in total}
+    free = {key: max(0, total[key] - others[key]) for key in total}
+    known = {"memory-mb", "vcores", settings.device_resource}
+    rack = each.rack.strip("/").replace("/", "-")
+    return Node(
+        name=name,
+        cells=(("rack", rack),) if rack and rack != "default-rack" else (),
+        devices=_devices(name, settings, total.get(settings.device_resource, 0), others.get(settings.device_resource, 0)),
+        cpu_millis=1000 * free.get("vcores", 0),
+        memory_bytes=_MIB * free.get("memory-mb", 0),
+        resources={key: value for key, value in free.items() if key not in known and value},
+        labels={f"yarn.corral.dev/{label}": "true" for label in each.node_labels if label},
+        ready=each.state == "RUNNING",
+        ready_reason="" if each.state == "RUNNING" else _reason(each),
+    )
+
+
+def _devices(name: str, settings: YarnSettings, count: int, others: int) -> tuple[Device, ...]:
+    """The devices of a node. Those that other applications hold are the last ones: YARN counts and names none."""
+    return tuple(
+        Device(
+            index,
+            f"{name}:{index}",
+            settings.device_kind,
+            healthy=index < count - others,
+            health_reason="" if index < count - others else "another YARN application holds it",
+        )
+        for index in range(count)
+    )
+
+
+def _reason(node: YarnNode) -> str:
+    report = f": {node.health_report}" if node.health_report else ""
+    return f"YARN counts the node as {node.state.lower()}{report}"[:300]

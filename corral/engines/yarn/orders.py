@@ -1,0 +1,77 @@
+"""Build the order by which a slot starts an attempt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corral.engines.yarn.settings import YarnSettings
+from corral.kernel.errors import InvalidInput
+from corral.kernel.ids import parse_attempt_id
+from corral.model.launch import RuntimePlan, TaskLaunch
+
+
+def order_of(launch: TaskLaunch, settings: YarnSettings) -> dict[str, Any]:
+    """The order: command, environment, ports, and the runtime's plan with its private files where it needs one."""
+    order: dict[str, Any] = {
+        "attempt": launch.attempt,
+        "command": list(launch.command),
+        "directory": launch.working_dir,
+        "env": _environment(launch, settings),
+        "ports": [{"name": each.name, "count": each.count, "start": each.start} for each in launch.ports],
+        "split": launch.env.get("CORRAL_SPLIT_LOGS") == "split",
+    }
+    if launch.runtime is not None or launch.secrets:
+        order["plan"], order["files"] = _plan(launch, launch.runtime or RuntimePlan()), _files(launch)
+    return order
+
+
+def check_launch(launch: TaskLaunch, settings: YarnSettings) -> None:
+    """Raise InvalidInput for a task that slots cannot run."""
+    plan = launch.runtime
+    if launch.image:
+        raise InvalidInput("no-images", "The YARN engine runs no container images yet; leave the image out.")
+    if plan is not None and (plan.inputs or plan.outputs) and not settings.stage_command:
+        message = "Inputs and outputs are moved by Corral's own program on the nodes; set yarn_stage_command to it."
+        raise InvalidInput("stage-command-missing", message)
+
+
+def _environment(launch: TaskLaunch, settings: YarnSettings) -> dict[str, str]:
+    key = parse_attempt_id(launch.attempt)
+    indexes = ",".join(str(device.index) for device in launch.devices)
+    visible = {"CUDA_VISIBLE_DEVICES": indexes} if settings.device_kind == "gpu" else {}
+    return {
+        **visible,
+        **launch.env,
+        "CORRAL_JOB_ID": key.job,
+        "CORRAL_ROLE": key.role,
+        "CORRAL_TASK_INDEX": str(key.index),
+        "CORRAL_NODE": launch.node,
+        "CORRAL_DEVICES": indexes,
+    }
+
+
+def _plan(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
+    return {
+        "code_digest": plan.code_digest,
+        "code_target": plan.code_target,
+        "inputs": plan.inputs,
+        "outputs": plan.outputs,
+        "barrier": plan.barrier,
+        "barrier_timeout_seconds": plan.barrier_timeout_seconds,
+        "resolve": plan.resolve,
+        "openpai": plan.openpai,
+        "kept_secrets": launch.kept_secrets,
+        "checkpoint": plan.checkpoint,
+        "exit_patterns": plan.exit_patterns,
+        "api_url": launch.api_url,
+        "api_certificate": launch.api_certificate,
+    }
+
+
+def _files(launch: TaskLaunch) -> dict[str, str]:
+    """The private files by the name of the plan's field for each, without `_file`."""
+    import json
+
+    given = [{"env": each.env, "file": each.file, "value": each.value} for each in launch.given_secrets]
+    files = {"token": launch.job_token, "job_secret": launch.job_secret or launch.job_token}
+    return files | ({"secrets": json.dumps(given)} if given else {})

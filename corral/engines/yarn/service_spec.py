@@ -1,0 +1,92 @@
+"""Build the YARN service of a job: one component per role and node, whose containers are slots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from corral.engines.yarn.settings import YarnSettings
+from corral.kernel.ids import JobId
+
+CREDENTIALS: Final = "slot.json"
+RUNTIME: Final = "runtime.pyz"
+WRAPPER: Final = "slot.sh"
+"""The names of the files in a container's folder."""
+_MIB: Final = 1024 * 1024
+_LAUNCH: Final = f"exec sh {WRAPPER} ${{COMPONENT_INSTANCE_NAME}}"
+SCRIPT: Final = f"""\
+for python in python3 python; do
+  command -v "$python" >/dev/null && exec "$python" -I -S {RUNTIME} slot {CREDENTIALS} "$1"
+done
+echo 'corral: this node has no Python 3, which a slot needs' >&2
+exit 127
+"""
+"""The wrapper, a file of its own: a NodeManager expands variables in a launch command before the shell sees them."""
+_NOT_NAME: Final = re.compile(r"[^a-z0-9]+")
+
+
+class SlotShape(NamedTuple):
+    """What the containers of one component have in common."""
+
+    role: str
+    node: str
+    """The node's name without the engine's; "" leaves the choice to YARN."""
+    cpu_millis: int
+    memory_bytes: int
+    devices: int
+    resources: tuple[tuple[str, int], ...] = ()
+
+
+def service_name(settings: YarnSettings, job: JobId, number: int) -> str:
+    """The name of a job's service: `corral-SERVER-JOB-NUMBER`, at most 63 characters."""
+    return f"{service_prefix(settings)}{job.lower()}-{number}"[:63]
+
+
+def service_prefix(settings: YarnSettings) -> str:
+    """The beginning of the names of all of this server's services."""
+    return f"corral-{_NOT_NAME.sub('', settings.server.lower())[:8]}-"
+
+
+def component_name(shape: SlotShape, number: int) -> str:
+    """The name of a component: its role and a number."""
+    role = _NOT_NAME.sub("-", shape.role.lower()).strip("-")[:30] or "role"
+    return f"{role}-n{number}"
+
+
+def service_of(
+    settings: YarnSettings, name: str, components: Mapping[str, tuple[SlotShape, int]], files: Mapping[str, str]
+) -> dict[str, Any]:
+    """The service's document. `components` has each shape with its count, `files` paths in HDFS by their name."""
+    given = [{"type": "STATIC", "src_file": path, "dest_file": name} for name, path in files.items()]
+    return {
+        "name": name,
+        "version": "1",
+        "queue": settings.queue,
+        "lifetime": settings.lifetime_seconds,
+        "configuration": {"files": given},
+        "components": [_component(settings, key, shape, count) for key, (shape, count) in components.items()],
+    }
+
+
+def _component(settings: YarnSettings, name: str, shape: SlotShape, count: int) -> dict[str, Any]:
+    more = {settings.device_resource: shape.devices} if shape.devices else {}
+    more |= dict(shape.resources)
+    constraint = {
+        "name": "node",
+        "type": "AFFINITY",
+        "scope": "NODE",
+        "node_attributes": {settings.attribute: [shape.node]},
+    }
+    return {
+        "name": name,
+        "number_of_containers": count,
+        "restart_policy": "ALWAYS",
+        "launch_command": _LAUNCH,
+        "resource": {
+            "cpus": max(1, -(-shape.cpu_millis // 1000)),
+            "memory": str(max(64, -(-shape.memory_bytes // _MIB))),
+            "additional": {key: {"value": value, "unit": ""} for key, value in more.items()},
+        },
+        **({"placement_policy": {"constraints": [constraint]}} if shape.node else {}),
+    }

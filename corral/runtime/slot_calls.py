@@ -1,0 +1,129 @@
+"""A slot's calls to the server: its state for orders, its logs, and the two directions of a session."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from corral.runtime.peers import Refused, only_certificate
+
+_MORE_SECONDS = 30.0
+"""Seconds that a call may take beyond the wait that it asked for."""
+_MAX_ANSWER = 16 * 1024 * 1024
+
+
+class SlotCalls:
+    """The calls of one slot. Each thread has a connection of its own, which is kept open."""
+
+    def __init__(self, given: dict[str, Any], instance: str, container: str, host: str) -> None:
+        """`given` has the server's URL and certificate, the service's name and its token, which admits the slot."""
+        parts = urlsplit(given["url"])
+        self._secure, self._host, self._port = parts.scheme == "https", parts.hostname or "", parts.port
+        self._prefix = parts.path.rstrip("/")
+        self._certificate = given.get("certificate", "")
+        self._admission = given["token"]
+        self._token = ""
+        self._identity = {"service": given["service"], "instance": instance, "container": container, "host": host}
+        self._local = threading.local()
+
+    def sync(self, attempts: dict[str, Any], wait: float) -> Any:
+        """Send the state of all attempts; the server's orders, at most `wait` seconds later.
+
+        Raises Refused when the server does not know the slot, OSError when it gives no answer.
+        """
+        if not self._token:
+            self._token = self._json("hello", self._identity, self._admission)["token"]
+        try:
+            return self._json("sync", {"attempts": attempts, "wait": wait}, self._token, wait)
+        except Refused:
+            self._token = ""  # the server may have restarted: it admits the slot again, or refuses that
+            self._token = self._json("hello", self._identity, self._admission)["token"]
+            return self._json("sync", {"attempts": attempts, "wait": wait}, self._token, wait)
+
+    def append(self, attempt: str, stream: str, offset: int, data: bytes) -> int:
+        """Send a part of a log; the offset at which the server wants the next. Raises like `sync`."""
+        path = f"log?attempt={quote(attempt)}&stream={stream}&offset={offset}"
+        answer = self._call("POST", path, data, self._token, 0)
+        return int(json.loads(answer)["next"])
+
+    def send_output(self, session: str, frames: Iterable[bytes]) -> None:
+        """Send a session's output as it comes. Raises like `sync`."""
+        connection = self._connection(None)
+        try:
+            connection.request(
+                "POST",
+                f"{self._prefix}/sessions/{quote(session)}/output",
+                body=frames,
+                headers=self._headers(self._token),
+                encode_chunked=True,
+            )
+            _checked(connection.getresponse())
+        except http.client.HTTPException as error:
+            raise OSError(str(error)) from error
+        finally:
+            connection.close()
+
+    def input(self, session: str) -> Iterator[bytes]:
+        """The lines that the server sends into a session. Raises like `sync`."""
+        connection = self._connection(None)
+        try:
+            connection.request(
+                "GET", f"{self._prefix}/sessions/{quote(session)}/input", headers=self._headers(self._token)
+            )
+            answer = connection.getresponse()
+            if answer.status != 200:
+                _checked(answer)
+            while line := answer.readline():
+                yield line
+        except http.client.HTTPException as error:
+            raise OSError(str(error)) from error
+        finally:
+            connection.close()
+
+    def _json(self, path: str, body: Any, token: str, wait: float = 0) -> Any:
+        try:
+            return json.loads(self._call("POST", path, json.dumps(body).encode(), token, wait))
+        except ValueError as error:
+            raise OSError("the server's answer is not JSON") from error
+
+    def _call(self, method: str, path: str, body: bytes, token: str, wait: float) -> bytes:
+        """Call on this thread's connection; a kept one that the server closed meanwhile is opened again."""
+        for again in (True, False):
+            connection = getattr(self._local, "connection", None)
+            kept = connection is not None
+            if connection is None:
+                connection = self._local.connection = self._connection(wait + _MORE_SECONDS)
+            elif connection.sock is not None:
+                connection.sock.settimeout(wait + _MORE_SECONDS)
+            try:
+                connection.request(method, f"{self._prefix}/{path}", body, self._headers(token))
+                return _checked(connection.getresponse())
+            except (http.client.HTTPException, OSError) as error:
+                connection.close()
+                self._local.connection = None
+                if not (kept and again and isinstance(error, (http.client.RemoteDisconnected, BrokenPipeError))):
+                    raise error if isinstance(error, OSError) else OSError(str(error)) from error
+        raise OSError("the server closes every connection")
+
+    def _headers(self, token: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {token}"}
+
+    def _connection(self, seconds: float | None) -> http.client.HTTPConnection:
+        if not self._secure:
+            return http.client.HTTPConnection(self._host, self._port, timeout=seconds)
+        context = only_certificate(self._certificate) if self._certificate else ssl.create_default_context()
+        return http.client.HTTPSConnection(self._host, self._port, timeout=seconds, context=context)
+
+
+def _checked(answer: http.client.HTTPResponse) -> bytes:
+    content = answer.read(_MAX_ANSWER)
+    if answer.status in (401, 403, 404):
+        raise Refused(f"the server answers {answer.status}: it does not know this slot")
+    if answer.status >= 300:
+        raise OSError(f"the server answers {answer.status}")
+    return content

@@ -1,0 +1,1 @@
+"""The YARN engine on a real YARN."""

@@ -1,0 +1,26 @@
+"""One HDFS and one YARN with two nodes for all modules, and engines over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.testbeds.hadoop import jars
+from tests.testbeds.hadoop.hdfs import Hdfs
+from tests.testbeds.hadoop.yarn import Yarn
+
+
+@pytest.fixture(scope="session")
+def yarn() -> Iterator[Yarn]:
+    """A YARN with the nodes nm1 and nm2, each with four devices that are only counted."""
+    if reason := jars.missing():
+        pytest.skip(reason)
+    import os
+    if os.environ.get("DEVYARN"):
+        import sys; sys.path.insert(0, "/tmp")
+        from devyarn import Dev
+        yield Dev()
+        return
+    with Hdfs() as hdfs, Yarn(hdfs) as made:
+        yield made

@@ -1,0 +1,234 @@
+"""A real YARN for tests: ZooKeeper, a ResourceManager with its service API, and NodeManagers, on loopback addresses.
+
+Each NodeManager has a loopback address of its own (127.0.0.2, 127.0.0.3, …) and a node attribute `corral-node` with its
+name, so a component can be pinned to it. Devices are counted as `yarn.io/gpu`; there is no hardware.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import shutil
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from tests.reserved import free_port, one_of
+from tests.testbeds.hadoop import jars
+from tests.testbeds.hadoop.hdfs import Hdfs, write_configuration
+from tests.testbeds.kubernetes import remains
+from tests.testbeds.kubernetes.daemons import Daemon
+
+HOMES: Final = "corral-yarn-"
+"""The prefix of the temporary folders."""
+ATTRIBUTE: Final = "nm.yarn.io/corral-node"
+"""The node attribute by which a component is pinned to a node."""
+_SERVER: Final = "org.apache.hadoop.yarn.server"
+_RESOURCE_MANAGER_PORTS: Final = ("rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm-web")
+_NODE_PORTS: Final = ("nm", "nm-localizer", "nm-web", "nm-collector", "nm-shuffle")
+
+
+class Yarn:
+    """YARN over a running HDFS. The user who runs the test is its superuser."""
+
+    def __init__(
+        self, hdfs: Hdfs, nodes: int = 2, *, gpus: int = 4, memory_mb: int = 6144, settings: Mapping[str, object] = {}
+    ) -> None:
+        for left in list(remains.orphans(HOMES)):
+            shutil.rmtree(left, ignore_errors=True)
+        self.home = Path(tempfile.mkdtemp(prefix=HOMES))
+        remains.write_owner(self.home)
+        self.hdfs = hdfs
+        self.user = pwd.getpwuid(os.geteuid()).pw_name
+        self._ports = {name: free_port() for name in ("zookeeper", *_RESOURCE_MANAGER_PORTS)}
+        self.url = f"http://127.0.0.1:{self._ports['rm-web']}"
+        """The ResourceManager's address."""
+        self._settings = {**self._shared(), **settings}
+        self._gpus, self._memory_mb = gpus, memory_mb
+        self._environment = {"JAVA_HOME": _java_home(), "HADOOP_YARN_HOME": str(self.home)}
+        self.zookeeper = self._zookeeper()
+        self.resource_manager = self._resource_manager()
+        self.nodes = {f"nm{n}": self._node(f"nm{n}") for n in range(1, nodes + 1)}
+        """The NodeManagers by the value of their node attribute."""
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Yarn:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start every daemon that does not run, and wait until all nodes are ready."""
+        self.zookeeper.start(lambda: True)
+        for node in self.nodes.values():
+            node.start(lambda: True)
+        self.resource_manager.start(self.answers, seconds=120)
+        for name, node in self.nodes.items():
+            node.start(lambda name=name: name in self.running_nodes(), seconds=120)  # type: ignore[misc]
+
+    def close(self) -> None:
+        """Stop all daemons, and remove their folder."""
+        for daemon in (*self.nodes.values(), self.resource_manager, self.zookeeper):
+            daemon.stop()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def answers(self) -> bool:
+        """Whether the ResourceManager answers and is active."""
+        with contextlib.suppress(OSError, ValueError, LookupError):
+            return bool(self.ask("/ws/v1/cluster/info")["clusterInfo"]["haState"] == "ACTIVE")
+        return False
+
+    def running_nodes(self) -> list[str]:
+        """The names of the nodes that the ResourceManager counts as running and whose attribute it knows."""
+        with contextlib.suppress(OSError, ValueError):
+            nodes = (self.ask("/ws/v1/cluster/nodes")["nodes"] or {}).get("node", [])
+            return [name for each in nodes if each["state"] == "RUNNING" for name in [_attribute(each)] if name]
+        return []
+
+    def ask(self, path: str, *, method: str = "GET", body: Any = None, user: str = "") -> Any:
+        """One call of the ResourceManager's REST interface; returns the JSON. Raises HTTPError for a refusal."""
+        url = f"{self.url}{path}?{urlencode({'user.name': user or self.user})}"
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        request = urllib.request.Request(url, data=data, method=method, headers=headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            got = answer.read()
+        return json.loads(got) if got else None
+
+    def _shared(self) -> Mapping[str, object]:
+        """The settings of yarn-site.xml that all daemons have."""
+        at = {name: f"127.0.0.1:{port}" for name, port in self._ports.items()}
+        conf = self.home / "conf"
+        return {
+            "yarn.resourcemanager.hostname": "127.0.0.1",
+            "yarn.resourcemanager.address": at["rm"],
+            "yarn.resourcemanager.scheduler.address": at["rm-scheduler"],
+            "yarn.resourcemanager.resource-tracker.address": at["rm-tracker"],
+            "yarn.resourcemanager.admin.address": at["rm-admin"],
+            "yarn.resourcemanager.webapp.address": at["rm-web"],
+            "yarn.resourcemanager.recovery.enabled": "true",
+            "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": 0,
+            "yarn.resourcemanager.store.class": f"{_SERVER}.resourcemanager.recovery.FileSystemRMStateStore",
+            "yarn.resourcemanager.fs.state-store.uri": self.home / "rm-state",
+            "yarn.resourcemanager.placement-constraints.handler": "scheduler",
+            "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 250,
+            "yarn.nm.liveness-monitor.expiry-interval-ms": 15_000,
+            "yarn.am.liveness-monitor.expiry-interval-ms": 15_000,
+            "yarn.resourcemanager.nm-container-queuing.sorting-nodes-interval-ms": 1000,
+            "yarn.node-attribute.fs-store.root-dir": self.home / "attributes",
+            "yarn.webapp.api-service.enable": "true",
+            "hadoop.registry.zk.quorum": at["zookeeper"],
+            "yarn.service.classpath": f"{conf}:{jars.folder()}/*",
+            "yarn.service.am-resource.memory": 384,
+            "yarn.service.am.java.opts": "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 " + " ".join(jars.opened()),
+            "yarn.service.container-failure.retry.max": -1,
+            "yarn.scheduler.minimum-allocation-mb": 64,
+            "yarn.scheduler.maximum-allocation-mb": 16_384,
+            "yarn.nodemanager.vmem-check-enabled": "false",
+            "yarn.nodemanager.pmem-check-enabled": "false",
+            "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": 99.5,
+        }
+
+    def _zookeeper(self) -> Daemon:
+        file = self.home / "zoo.cfg"
+        file.write_text(
+            f"dataDir={self.home}/zookeeper\nclientPort={self._ports['zookeeper']}\nclientPortAddress=127.0.0.1\n"
+            "admin.enableServer=false\nmaxClientCnxns=0\ntickTime=2000\n"
+        )
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        return Daemon("zookeeper", jars.command(main, self.home, str(file), heap="128m"), self.home)
+
+    def _resource_manager(self) -> Daemon:
+        conf = self.home / "conf"
+        self._write(conf, self._settings, {})
+        main = f"{_SERVER}.resourcemanager.ResourceManager"
+        return Daemon("resourcemanager", jars.command(main, conf), self.home, self._environment)
+
+    def _node(self, name: str) -> Daemon:
+        """A NodeManager at a loopback address that no other test process uses."""
+        host = one_of("loopback", [f"127.0.0.{last}" for last in range(2, 250)])
+        ports = {each: free_port() for each in _NODE_PORTS}
+        home = self.home / name
+        settings = {
+            "yarn.nodemanager.hostname": host,
+            "yarn.nodemanager.address": f"{host}:{ports['nm']}",
+            "yarn.nodemanager.localizer.address": f"{host}:{ports['nm-localizer']}",
+            "yarn.nodemanager.webapp.address": f"{host}:{ports['nm-web']}",
+            "yarn.nodemanager.collector-service.address": f"{host}:{ports['nm-collector']}",
+            "yarn.nodemanager.local-dirs": home / "local",
+            "yarn.nodemanager.log-dirs": home / "logs",
+            "yarn.nodemanager.recovery.enabled": "true",
+            "yarn.nodemanager.recovery.dir": home / "recovery",
+            "yarn.nodemanager.resource.memory-mb": self._memory_mb,
+            "yarn.nodemanager.resource.cpu-vcores": 16,
+            "yarn.nodemanager.aux-services": "mapreduce_shuffle",
+            "yarn.nodemanager.sleep-delay-before-sigkill.ms": 500,
+            "yarn.nodemanager.node-attributes.provider": "config",
+            "yarn.nodemanager.node-attributes.provider.configured-node-attributes": f"corral-node,STRING,{name}",
+        }
+        conf = home / "conf"
+        self._write(conf, {**self._settings, **settings}, {"yarn.nodemanager.resource-type.yarn.io/gpu": self._gpus})
+        # in its own file: MapReduce's defaults are read after yarn-site.xml, and win over it
+        write_configuration(conf / "mapred-site.xml", {"mapreduce.shuffle.port": ports["nm-shuffle"]})
+        main = f"{_SERVER}.nodemanager.NodeManager"
+        return Daemon(name, jars.command(main, conf), self.home, self._environment)
+
+    def _write(self, folder: Path, settings: Mapping[str, object], counted: Mapping[str, object]) -> None:
+        user = self.user
+        core = {
+            "fs.defaultFS": self.hdfs.native,
+            "hadoop.http.staticuser.user": user,
+            f"hadoop.proxyuser.{user}.hosts": "*",
+            f"hadoop.proxyuser.{user}.groups": "*",
+        }
+        write_configuration(folder / "core-site.xml", core)
+        write_configuration(folder / "hdfs-site.xml", {"dfs.replication": 1})
+        write_configuration(folder / "yarn-site.xml", settings)
+        write_configuration(folder / "resource-types.xml", {"yarn.resource-types": "yarn.io/gpu"})
+        write_configuration(folder / "node-resources.xml", counted)
+        write_configuration(folder / "capacity-scheduler.xml", _QUEUES)
+        (folder / "log4j.properties").write_text(_LOGGING)
+
+
+_QUEUES: Final = {
+    "yarn.scheduler.capacity.root.queues": "default,research",
+    "yarn.scheduler.capacity.root.default.capacity": 50,
+    "yarn.scheduler.capacity.root.default.maximum-capacity": 100,
+    "yarn.scheduler.capacity.root.default.user-limit-factor": 100,
+    "yarn.scheduler.capacity.root.research.capacity": 50,
+    "yarn.scheduler.capacity.root.research.maximum-capacity": 100,
+    "yarn.scheduler.capacity.root.research.user-limit-factor": 100,
+    "yarn.scheduler.capacity.maximum-am-resource-percent": 1.0,
+    "yarn.scheduler.capacity.resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
+    "yarn.scheduler.capacity.node-locality-delay": 0,
+}
+
+
+_LOGGING: Final = """
+log4j.rootLogger=WARN,console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.target=System.err
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
+"""
+
+
+def _attribute(node: Any) -> str:
+    """The value of the node attribute `corral-node`; "" when it has none."""
+    found = (node.get("nodeAttributesInfo") or {}).get("nodeAttributeInfo") or []
+    return next((str(each["value"]) for each in found if each["name"] == "corral-node"), "")
+
+
+def _java_home() -> str:
+    return str(Path(shutil.which("java") or "/usr/bin/java").resolve().parent.parent)
