@@ -16,11 +16,5 @@ def yarn() -> Iterator[Yarn]:
     """A YARN with the nodes nm1 and nm2, each with four devices that are only counted."""
     if reason := jars.missing():
         pytest.skip(reason)
-    import os
-    if os.environ.get("DEVYARN"):
-        import sys; sys.path.insert(0, "/tmp")
-        from devyarn import Dev
-        yield Dev()
-        return
     with Hdfs() as hdfs, Yarn(hdfs) as made:
         yield made
