@@ -10,6 +10,7 @@ import structlog
 
 from corral.control.core.configuration import Configured, hived_configured, scheduler_policy
 from corral.control.core.store import CoreStore
+from corral.engines.kind import InventoryReader
 from corral.kernel.errors import CorralError
 from corral.model.configuration import read_configuration
 from corral.model.inventory import Inventory
@@ -41,6 +42,23 @@ class NothingDescribed:
     def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
         """No engine."""
         return frozenset()
+
+
+class DescribedEngines:
+    """A presenter for several engines, of which some have a reader of described nodes."""
+
+    def __init__(self, readers: Mapping[str, InventoryReader]) -> None:
+        self._readers = readers
+
+    def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
+        """The inventories that the readers would have with these documents."""
+        return tuple(reader.described(clusters.get(engine)) for engine, reader in self._readers.items())
+
+    def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
+        """Have each reader present the nodes of its engine's document."""
+        for engine, reader in self._readers.items():
+            reader.present(clusters.get(engine))
+        return frozenset(self._readers)
 
 
 async def read_configured(store: CoreStore, presenter: Presenter, default: Policy, before: Configured) -> Configured:
