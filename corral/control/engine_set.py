@@ -41,6 +41,7 @@ class EngineSet:
     ) -> None:
         """`report` takes the engines' events; `opened_late` is called when one opens after control has begun."""
         self._engines, self._report, self._opened_late = engines, report, opened_late
+        self._hinted = {name: engine for name, engine in engines.items() if isinstance(engine, JobHints)}
         self._patience = patience
         self.away: dict[str, Unavailable] = {
             name: Unavailable("engine-opening", f"The engine {name} is still being opened.") for name in engines
@@ -82,20 +83,19 @@ class EngineSet:
     def tell_live(self, jobs: Iterable[LiveJob]) -> None:
         """Tell the open engines that keep something for whole jobs which jobs are not over."""
         live: frozenset[JobId] | None = None
-        for engine in self._hinted():
+        for engine in self._open_hinted():
             live = live if live is not None else frozenset(job.id for job in jobs)
             _tell(engine.live_jobs, live)
 
     def tell_over(self, jobs: Iterable[JobWrite]) -> None:
         """Tell them which of these jobs are over."""
-        for engine in self._hinted():
+        for engine in self._open_hinted():
             for job in jobs:
                 if not job.live:
                     _tell(engine.job_over, job.id)
 
-    def _hinted(self) -> list[JobHints]:
-        open_ones = (engine for name, engine in self._engines.items() if name not in self.away)
-        return [engine for engine in open_ones if isinstance(engine, JobHints)]
+    def _open_hinted(self) -> list[JobHints]:
+        return [engine for name, engine in self._hinted.items() if name not in self.away]
 
     async def _attend(self, engine: Engine) -> None:
         pause = _FIRST_PAUSE
