@@ -109,8 +109,8 @@ async def test_an_archive_that_is_kept_is_taken_again_by_an_account_that_may_kee
         yield data
 
     def lose_the_file() -> None:
-        assert server.service.blobs is not None
-        server.service.blobs.path(digest).unlink()
+        assert server.service.context.blobs is not None
+        server.service.context.blobs.path(digest).unlink()
 
     def sent_by_the_sync_one() -> None:
         with Client(server.url, token) as client:

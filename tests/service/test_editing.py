@@ -33,21 +33,21 @@ async def teams(service: Service, store: Store) -> Service:
     await store.put_queues([QueueRecord(name, said) for name, said in queues.items()])
     await store.put_group(Group("members", queues=("vision", "night"), max_priority=120))
     await store.put_group(Group("leads", manages=("vision",)))
-    await service.change_group(ROOT, "members", add=("ann",))
-    await service.change_group(ROOT, "leads", add=("bob",))
+    await service.groups.change(ROOT, "members", add=("ann",))
+    await service.groups.change(ROOT, "leads", add=("bob",))
     return service
 
 
 async def ann(service: Service) -> Actor:
-    return await service.account("ann")
+    return await service.authentication.account("ann")
 
 
 async def bob(service: Service) -> Actor:
-    return await service.account("bob")
+    return await service.authentication.account("bob")
 
 
 async def submitted(service: Service, name: str = "digits", queue: str = "default", more: str = "") -> str:
-    made = await service.submit(await ann(service), job_text(name, more=f"queue: {queue}\n{more}"))
+    made = await service.submission.submit(await ann(service), job_text(name, more=f"queue: {queue}\n{more}"))
     assert made.detail is not None
     return made.detail.id
 
@@ -157,21 +157,21 @@ async def test_a_queue_that_makes_the_job_impossible_is_refused_by_its_limit(
 
 @pytest.mark.parametrize("end", [None, FAILED])
 async def test_a_job_that_runs_or_is_over_is_refused(service: Service, store: Store, epoch: int, end: Any) -> None:
-    made = await service.submit(ANN, job_text())
+    made = await service.submission.submit(ANN, job_text())
     assert made.detail is not None
     await _run(store, epoch, JobId(made.detail.id), end=end)
     with pytest.raises(Conflict, match=r"does not wait .*only waiting jobs take other terms") as refused:
-        await service.edit(ANN, made.detail.id, priority="prod")
+        await service.job_editor.edit(ANN, made.detail.id, priority="prod")
     assert refused.value.code == "job-not-waiting"
 
 
 async def test_a_job_that_follows_an_object_is_changed_there(service: Service) -> None:
     birth = Birth(ObjectRef("UnifiedJob", "ml", "digits", "uid-1"), "print")
-    made = await service.submit(ANN, job_text(), birth=birth)
+    made = await service.submission.submit(ANN, job_text(), birth=birth)
     assert made.detail is not None
     with pytest.raises(Conflict, match="follows the object UnifiedJob ml/digits"):
-        await service.edit(ANN, made.detail.id, priority="prod")
-    assert "edit" not in (await service.job(ANN, made.detail.id)).allowed
+        await service.job_editor.edit(ANN, made.detail.id, priority="prod")
+    assert "edit" not in (await service.jobs.get(ANN, made.detail.id)).allowed
 
 
 @pytest.mark.parametrize(
@@ -189,12 +189,12 @@ async def test_a_job_that_follows_an_object_is_changed_there(service: Service) -
 async def test_bad_terms_are_refused_in_one_sentence(
     service: Service, store: Store, terms: dict[str, Any], error: type[Exception], says: str
 ) -> None:
-    made = await service.submit(ANN, job_text())
+    made = await service.submission.submit(ANN, job_text())
     assert made.detail is not None
     with pytest.raises(error, match=says):
-        await service.edit(ANN, made.detail.id, **terms)
+        await service.job_editor.edit(ANN, made.detail.id, **terms)
     with pytest.raises(Forbidden):
-        await service.edit(BOB, made.detail.id, **terms)
+        await service.job_editor.edit(BOB, made.detail.id, **terms)
     assert await asked(store) == []
 
 

@@ -18,16 +18,16 @@ QUEUES = "kind: Queue\nname: vision\nlimit: {devices: 8}\n---\nkind: Queue\nname
 @pytest.fixture
 async def teams(service: Service, fake_control: FakeControl) -> Service:
     fake_control.answers["/configuration/check"] = []
-    await service.apply_documents(ROOT, QUEUES)
-    await service.create_group(ROOT, "vision", Grants(queues=("vision",)))
-    await service.create_group(ROOT, "vision-leads", Grants(manages=("vision",)))
-    await service.change_group(ROOT, "vision", add=("ann",))
-    await service.change_group(ROOT, "vision-leads", add=("bob",))
+    await service.configuration.apply(ROOT, QUEUES)
+    await service.groups.create(ROOT, "vision", Grants(queues=("vision",)))
+    await service.groups.create(ROOT, "vision-leads", Grants(manages=("vision",)))
+    await service.groups.change(ROOT, "vision", add=("ann",))
+    await service.groups.change(ROOT, "vision-leads", add=("bob",))
     return service
 
 
 async def signed_in(service: Service, name: str) -> Actor:
-    return await service.account(name)
+    return await service.authentication.account(name)
 
 
 async def test_a_group_has_grants_members_and_lines_in_the_audit_log(teams: Service) -> None:
@@ -196,8 +196,8 @@ async def test_a_manager_writes_no_document_of_a_queue_that_a_cluster_document_d
 
 
 async def test_a_manager_of_everything_manages_every_queue(service: Service) -> None:
-    await service.store.put_group(Group("ops", manages=("*",)))
-    await service.store.add_user(User("ops", groups=("ops",)))
-    made = await service.submit(BOB, job_text())
+    await service.context.store.put_group(Group("ops", manages=("*",)))
+    await service.context.store.add_user(User("ops", groups=("ops",)))
+    made = await service.submission.submit(BOB, job_text())
     assert made.detail is not None
-    await service.stop(await signed_in(service, "ops"), made.detail.id)
+    await service.job_commands.stop(await signed_in(service, "ops"), made.detail.id)
