@@ -142,6 +142,7 @@ async def _front(settings: Settings) -> None:
         clock=clock,
         portal_folder=portal_folder(),
         connect=control_client.connect,
+        folder=settings.data_folder,
         code_limit=settings.code_limit_bytes,
         secure=settings.scheme == "https",
         web=_web(settings, service),

@@ -81,6 +81,7 @@ def create_app(
     clock: Clock,
     portal_folder: Path,
     connect: Connect,
+    folder: Path | None = None,
     code_limit: int = 512 * 1024**2,
     secure: bool = False,
     metrics: Callable[[], bytes] | None = None,
@@ -92,9 +93,10 @@ def create_app(
     """Return the whole HTTP application over `service`, and over `openpai` for OpenPAI's addresses.
 
     `portal_folder` holds the built portal and may be missing. `connect` opens a WebSocket to control for exec.
-    `code_limit` bounds a code archive in bytes. `secure` says that browsers use HTTPS. `metrics` returns the Prometheus
-    text. `lifespan` is entered before the first request and left after the last. `web` says how browsers sign in,
-    `limits` bounds the calls of one user, and `caps` bounds the open streams.
+    `folder` is the data folder, whose full disk may be why a call failed. `code_limit` bounds a code archive in bytes.
+    `secure` says that browsers use HTTPS. `metrics` returns the Prometheus text. `lifespan` is entered before the first
+    request and left after the last. `web` says how browsers sign in, `limits` bounds the calls of one user, and `caps`
+    bounds the open streams.
     """
 
     @contextlib.asynccontextmanager
@@ -133,7 +135,6 @@ def create_app(
         setattr(app.state, name, value)
     app.state.oidc_onward = {openpai_oidc.MODE: openpai_oidc.go_on}
     app.add_middleware(FastPath)
-    folder = service.context.folder if service is not None else None  # a description of the routes needs no service
     app.add_middleware(Guard, code_limit=code_limit, secure=secure, folder=folder)
     app.add_middleware(Cors, origins=app.state.openpai_origins)
     app.add_middleware(Pylon)

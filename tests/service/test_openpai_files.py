@@ -30,6 +30,7 @@ async def submitted(service: Service, text: str, **terms: Any) -> dict[str, Any]
     return {"id": result.detail.id, "document": result.detail.document}
 
 
+@pytest.mark.usefixtures("openpai")
 async def test_a_file_of_protocol_2_is_a_job_of_its_submitter(service: Service) -> None:
     job = await submitted(service, MINIMAL)
     annotations = job["document"]["metadata"]["annotations"]
@@ -44,6 +45,7 @@ async def test_a_job_is_told_the_clusters_file_system(service: Service) -> None:
     assert annotations["openpai.corral.dev/default-fs-uri"] == "hdfs://nn:9000"
 
 
+@pytest.mark.usefixtures("openpai")
 async def test_nobody_submits_under_anothers_name_or_keys(service: Service) -> None:
     document = to_job({**read_protocol(MINIMAL), "name": "mine"}, user="bob").document
     document["metadata"]["annotations"]["openpai.corral.dev/ssh-keys"] = "ssh-rsa bob"
@@ -52,6 +54,7 @@ async def test_nobody_submits_under_anothers_name_or_keys(service: Service) -> N
     assert "openpai.corral.dev/ssh-keys" not in annotations
 
 
+@pytest.mark.usefixtures("openpai")
 async def test_a_job_with_ssh_has_its_submitters_public_keys(service: Service, store: Store) -> None:
     extension = {"sshKeys": [{"title": "laptop", "value": "ssh-rsa AAA ann"}]}
     await store.add_user(User("carl", created_at=START, extension=extension))
@@ -89,6 +92,7 @@ async def test_a_document_whose_secrets_are_missing_is_refused(service: Service)
     assert refused.value.code == "unknown-secret"
 
 
+@pytest.mark.usefixtures("openpai")
 async def test_a_job_of_openpai_waits_for_room_that_is_not_there(service: Service, machines: list[Node]) -> None:
     with pytest.raises(CorralError) as refused:
         await service.submission.submit(ANN, job_text(devices=64))

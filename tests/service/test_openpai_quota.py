@@ -22,6 +22,7 @@ from tests.service.conftest import ANN, START, FakeControl
 from tests.spec.openpai_files import job_file, role_of
 
 NUMBERS = itertools.count()
+pytestmark = pytest.mark.usefixtures("openpai")
 OWNER = "vc1"
 SMALL = Node("local/n3", devices=(Device(0, "n3:0", model="K80"),), cpu_millis=1000, memory_bytes=1024**3)
 """A machine with one device of a model that the virtual cluster lacks, and little else."""
