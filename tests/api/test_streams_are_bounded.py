@@ -66,7 +66,7 @@ def with_tasks(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
             )
         ]
 
-    monkeypatch.setattr(server.service, "job_logs", job_logs)
+    monkeypatch.setattr(server.service.task_logs, "of_job", job_logs)
 
 
 def resident() -> int:

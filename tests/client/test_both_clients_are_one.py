@@ -103,7 +103,7 @@ async def test_an_archive_that_is_kept_is_taken_again_by_an_account_that_may_kee
     packed = pack(tmp_path)
     data, digest, size = b"".join(packed.pieces()), packed.digest, packed.size
     packed.file.close()
-    monkeypatch.setattr(server.service, "allowance", Allowance(code_bytes=size))
+    monkeypatch.setattr(server.service.context, "allowance", Allowance(code_bytes=size))
 
     async def pieces() -> AsyncIterator[bytes]:
         yield data
