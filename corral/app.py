@@ -100,8 +100,10 @@ async def _front(settings: Settings) -> None:
     from corral.api import create_app
     from corral.front import ControlSocket, LeaderClient, Server, configuration, listener_of, portal_folder
     from corral.kernel.garbage import map_large_blocks
+    from corral.service.context import Context
     from corral.service.health_events import HealthWatch
     from corral.service.mutual_tls import write_tls_files
+    from corral.service.openpai.tenant import OpenPai
     from corral.service.service import Service
     from corral.store import open_store
     from corral.systemclock import SystemClock
@@ -120,7 +122,7 @@ async def _front(settings: Settings) -> None:
         control_client = LeaderClient(store.leader, write_tls_files(key, settings.run_folder, "front"))
     else:
         control_client = ControlSocket(settings.run_folder / "control.sock")
-    service = Service(
+    context = Context(
         store,
         key=key,
         clock=clock,
@@ -131,16 +133,18 @@ async def _front(settings: Settings) -> None:
         fresh_minutes=settings.fresh_sign_in_minutes,
         code_limit=settings.code_limit_bytes,
         several_users=several_users(settings, chosen),
-        openpai_fs_uri=settings.openpai_fs_uri,
         folder=settings.data_folder,
         workers=Workers(settings.worker_processes, settings.worker_queue),
         allowance=_allowance(settings, chosen),
     )
+    service = Service(context)
     application = create_app(
         service,
+        openpai=OpenPai(service, fs_uri=settings.openpai_fs_uri),
         clock=clock,
         portal_folder=portal_folder(),
         connect=control_client.connect,
+        folder=settings.data_folder,
         code_limit=settings.code_limit_bytes,
         secure=settings.scheme == "https",
         web=_web(settings, service),
@@ -150,10 +154,10 @@ async def _front(settings: Settings) -> None:
     server = Server(configuration(application, settings))
     try:
         listener = listener_of(settings)
-        link = (await service.first_link(settings.administrator, uid=os.getuid())).link
+        link = (await service.sessions.first_link(settings.administrator, uid=os.getuid())).link
         url = os.environ.get("CORRAL_LISTENING_URL", "")
         told = when(server.ready, lambda: begin({"link": f"{url}/sign-in#link={link}"}))
-        health = HealthWatch(service.ready, store.tell_of_server, clock, f"front on {socket.gethostname()}")
+        health = HealthWatch(service.readiness.check, store.tell_of_server, clock, f"front on {socket.gethostname()}")
         await until_told(server.serve_on(listener), health.run(), told)
     finally:
         await service.close()
@@ -194,7 +198,7 @@ def _web(settings: Settings, service: Service) -> WebSettings:
     if settings.oidc_issuer:
         from corral.service.openid import OpenId
 
-        openid = OpenId(openid_settings(settings), service.secret_box, service.clock)
+        openid = OpenId(openid_settings(settings), service.context.secret_box, service.context.clock)
     return WebSettings(
         public_url=settings.public_url or settings.advertise,
         oidc=openid,
@@ -490,6 +494,8 @@ async def _bridge(built: Sequence[BuiltEngine], control: Control, key: bytes, co
         return None
     from corral.control.bridge import AccountsOfNamespaces, Bridge
     from corral.model.kubernetes_objects import ObjectAddress
+    from corral.service.context import Context
+    from corral.service.openpai.tenant import OpenPai
     from corral.service.service import Service
     from corral.spec.object_kinds import chosen_kinds
 
@@ -497,7 +503,8 @@ async def _bridge(built: Sequence[BuiltEngine], control: Control, key: bytes, co
     if not accounts:
         return None
     store, kinds = control.store, chosen_kinds(objects.kinds)
-    service = Service(store, key=key, clock=control.clock, blobs=code)
+    service = Service(Context(store, key=key, clock=control.clock, blobs=code))
+    OpenPai(service)  # objects may hold its documents, too
     documents = objects.documents(map(ObjectAddress.of, kinds))
     server = await store.setting(SERVER_UID, "")
     return Bridge(control, service, documents, kinds, accounts, server=server)

@@ -70,6 +70,7 @@ def sign_in_link(settings: Settings, url: str) -> str:
 
     Raises CorralError if the store cannot be opened, Forbidden if the account is not an administrator's.
     """
+    from corral.service.context import Context
     from corral.service.service import Service
     from corral.store import open_store
     from corral.systemclock import SystemClock
@@ -77,9 +78,9 @@ def sign_in_link(settings: Settings, url: str) -> str:
     async def make() -> str:
         clock = SystemClock()
         store = await open_store(settings.store_url, clock=clock, create=False)
-        service = Service(store, key=datafolder.read_key(settings.data_folder), clock=clock)
+        service = Service(Context(store, key=datafolder.read_key(settings.data_folder), clock=clock))
         try:
-            return (await service.first_link(settings.administrator, uid=os.getuid())).link
+            return (await service.sessions.first_link(settings.administrator, uid=os.getuid())).link
         finally:
             await service.close()
             await store.close()

@@ -94,7 +94,9 @@ def openapi() -> dict[str, Any]:
     from corral.kernel.clock import VirtualClock
 
     nowhere = Path("/nonexistent")
-    app = create_app(cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, connect=cast(Any, None))
+    app = create_app(
+        cast(Any, None), openpai=cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, connect=cast(Any, None)
+    )
     return app.openapi()
 
 
