@@ -12,7 +12,8 @@ from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.units import counted as number_of
 from corral.model import messages as wording
 from corral.model.accounts import Token
-from corral.model.messages import array_index, held_by_array
+from corral.model.messages import array_index, held_by_array, waits_for_jobs
+from corral.model.page_bounds import MAX_PAGE, unknown_cursor
 from corral.model.receipts import Receipt, ReceiptView, receipt_view
 from corral.model.records import (
     ENDED_PHASES,
@@ -127,9 +128,10 @@ class Jobs(ServiceBase):
         """
         record, _ = await self.job_for(actor, ref, "job.read")
         if after and not (after.isascii() and after.isdigit() and len(after) < 19):
-            raise InvalidInput("bad-cursor", "The value of `after` was not given by this list; begin without it.")
-        found = await self.store.events(int(after or 0), limit + 1 if limit < 1000 else limit, record.id)
-        more = str(found[limit - 1].seq) if len(found) > limit or (limit >= 1000 and len(found) == limit) else None
+            raise unknown_cursor()
+        found = await self.store.events(int(after or 0), limit + 1 if limit < MAX_PAGE else limit, record.id)
+        full = len(found) > limit or (limit >= MAX_PAGE and len(found) == limit)
+        more = str(found[limit - 1].seq) if full else None
         return Page(found[:limit], more)
 
     async def job_placement(
@@ -231,10 +233,10 @@ class Jobs(ServiceBase):
         found = [await self.store.find_job(job, actor.user) for job in conditions]
         awaited = [other.summary for other in found if other is not None and other.live]
         mates = [job for job in found if job is not None and job.live and record.array_parent == job.array_parent != ""]
-        verbs = {"succeeded": "to succeed", "ended": "to end"}
-        named = ", ".join(f"{job.name} ({job.state}) {verbs[conditions[job.id]]}" for job in awaited[:_MOST_NAMED])
-        rest = f" and {len(awaited) - _MOST_NAMED} more" if len(awaited) > _MOST_NAMED else ""
-        message = f"Waits for {named}{rest}." if named else "It is about to be queued: what it depends on is over."
+        named = [(f"{job.name} ({job.state})", conditions[job.id]) for job in awaited[:_MOST_NAMED]]
+        message = waits_for_jobs(named, len(awaited) - len(named))
+        if not awaited:
+            message = "It is about to be queued: what it depends on is over."
         if mates and len(mates) == len(awaited):
             message = held_by_array(mates[0].name, array_index(record.name) - array_index(mates[0].name))
         reasons = ReasonsView(ReasonView("dependency", message), ahead=len(awaited))

@@ -21,7 +21,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import devices
 from corral.model.inventory import Node
 from corral.model.kubernetes_objects import Birth, ObjectLink
-from corral.model.messages import array_index, held_by_array
+from corral.model.messages import array_index, held_by_array, waits_for_jobs
 from corral.model.records import JobSummary, TaskCounts, WaitingView, rfc3339
 from corral.model.request_builder import gang_terms
 from corral.model.requests import GangRequest
@@ -520,7 +520,7 @@ def _first_wait(needs: tuple[JobId, ...], name: str = "", before: str = "") -> W
     if before and len(needs) == 1:
         return WaitingView("dependency", held_by_array(before, array_index(name) - array_index(before)))
     if needs:
-        return WaitingView("dependency", f"Waits for {len(needs)} other job{'s' if len(needs) > 1 else ''} to end.")
+        return WaitingView("dependency", waits_for_jobs((), len(needs)))
     return WaitingView("submitted", "Waits for the scheduler's next look.")
 
 
