@@ -70,8 +70,8 @@ class PlannerTrial:
         with self._bounded_by(bound), trial.tentative():
             if queues.refusal(request.queue, request.user, request.groups, asked(request, queues)):
                 return False
-            if head is not None and not head.lets_pass(request, self.now):
-                head.hold(self.cluster)
+            if head is not None:
+                head.hold_unless_passed(request, self.cluster, self.now)
             try:
                 return place_best(trial, request) is not None
             finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from corral.kernel.errors import InvalidInput
+from corral.model.page_bounds import MAX_PAGE, unknown_cursor
 from corral.model.records import (
     EventRecord,
     Page,
@@ -26,9 +27,10 @@ class Events:
         """
         record, _ = await self._context.job_for(actor, ref, "job.read")
         if after and not (after.isascii() and after.isdigit() and len(after) < 19):
-            raise InvalidInput("bad-cursor", "The value of `after` was not given by this list; begin without it.")
-        found = await self._store.events(int(after or 0), limit + 1 if limit < 1000 else limit, record.id)
-        more = str(found[limit - 1].seq) if len(found) > limit or (limit >= 1000 and len(found) == limit) else None
+            raise unknown_cursor()
+        found = await self._store.events(int(after or 0), limit + 1 if limit < MAX_PAGE else limit, record.id)
+        full = len(found) > limit or (limit >= MAX_PAGE and len(found) == limit)
+        more = str(found[limit - 1].seq) if full else None
         return Page(found[:limit], more)
 
     async def of_server(self, actor: Actor, *, limit: int = 100, after: str = "") -> Page[EventRecord]:

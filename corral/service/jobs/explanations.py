@@ -9,7 +9,7 @@ import msgspec
 
 from corral.kernel.errors import Unavailable
 from corral.kernel.units import counted as number_of
-from corral.model.messages import array_index, held_by_array
+from corral.model.messages import array_index, held_by_array, waits_for_jobs
 from corral.model.records import (
     JobSummary,
 )
@@ -125,10 +125,10 @@ class Explanations:
         found = [await self._store.find_job(job, actor.user) for job in conditions]
         awaited = [other.summary for other in found if other is not None and other.live]
         mates = [job for job in found if job is not None and job.live and record.array_parent == job.array_parent != ""]
-        verbs = {"succeeded": "to succeed", "ended": "to end"}
-        named = ", ".join(f"{job.name} ({job.state}) {verbs[conditions[job.id]]}" for job in awaited[:_MOST_NAMED])
-        rest = f" and {len(awaited) - _MOST_NAMED} more" if len(awaited) > _MOST_NAMED else ""
-        message = f"Waits for {named}{rest}." if named else "It is about to be queued: what it depends on is over."
+        named = [(f"{job.name} ({job.state})", conditions[job.id]) for job in awaited[:_MOST_NAMED]]
+        message = waits_for_jobs(named, len(awaited) - len(named))
+        if not awaited:
+            message = "It is about to be queued: what it depends on is over."
         if mates and len(mates) == len(awaited):
             message = held_by_array(mates[0].name, array_index(record.name) - array_index(mates[0].name))
         reasons = ReasonsView(ReasonView("dependency", message), ahead=len(awaited))

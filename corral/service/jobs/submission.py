@@ -19,7 +19,7 @@ from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.kernel.ids import JobId
 from corral.kernel.units import devices
 from corral.model.kubernetes_objects import Birth, ObjectLink
-from corral.model.messages import array_index, held_by_array
+from corral.model.messages import array_index, held_by_array, waits_for_jobs
 from corral.model.records import JobSummary, TaskCounts, WaitingView, rfc3339
 from corral.model.runs import JobRun
 from corral.model.store_writes import JobRecord, NewJob
@@ -421,7 +421,7 @@ def _first_wait(needs: tuple[JobId, ...], name: str = "", before: str = "") -> W
     if before and len(needs) == 1:
         return WaitingView("dependency", held_by_array(before, array_index(name) - array_index(before)))
     if needs:
-        return WaitingView("dependency", f"Waits for {len(needs)} other job{'s' if len(needs) > 1 else ''} to end.")
+        return WaitingView("dependency", waits_for_jobs((), len(needs)))
     return WaitingView("submitted", "Waits for the scheduler's next look.")
 
 
