@@ -304,11 +304,11 @@ class Core:
                 continue
             job.run = job.tasks_by_node.written(job.run)
             state = phase(job.run)
-            job.summary = summarize(job.summary, job.run, state, waiting_reason(job, state, self.world.jobs))
             sizes = {"devices_held": devices(job.tasks_by_node.millis)}
             if job.run.roles:
                 sizes["devices"] = devices(job.asked_millis())
-            job.summary = msgspec.structs.replace(job.summary, **sizes)
+            waiting = waiting_reason(job, state, self.world.jobs)
+            job.summary = summarize(job.summary, job.run, state, waiting, **sizes)
             write = JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision)
             if job_id in pending.edited:
                 terms = job.terms

@@ -183,16 +183,16 @@ class JobEvents:
             self.pending.tell(job.id, now, fact)
         leaving: list[TaskKey] = []
         for command in step.commands:
-            match command:
-                case RequestPlacement(tasks=tasks, grow=grow):
-                    self._queue(job, tasks, grow=grow)
-                case ReleasePlacement(tasks=tasks):
-                    self._release(job, tasks, now)
-                case _:
-                    self.pending.outbox.append((job.id, command))
-                    if isinstance(command, StopTask):
-                        leaving.append(parse_attempt_id(command.attempt).task)
-        self._leave(job, tuple(key for key in leaving if key in job.tasks and job.tasks[key].holds))
+            if isinstance(command, RequestPlacement):
+                self._queue(job, command.tasks, grow=command.grow)
+            elif isinstance(command, ReleasePlacement):
+                self._release(job, command.tasks, now)
+            else:
+                self.pending.outbox.append((job.id, command))
+                if isinstance(command, StopTask):
+                    leaving.append(parse_attempt_id(command.attempt).task)
+        if leaving:
+            self._leave(job, tuple(key for key in leaving if key in job.tasks and job.tasks[key].holds))
         if job.run.wake_at != before.wake_at:
             self.world.set_timer(job.run.wake_at, job.id)
         self.receipts.look(self.pending, job, now)

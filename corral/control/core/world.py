@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -34,6 +35,8 @@ _READ = 512
 _LIGHT = 64 * 1024
 """Characters up to which a document is parsed while the event loop waits; parsing takes some milliseconds."""
 _GANGS = 512
+_ANY_NAME = "job"
+"""The name under which a document is read for what does not depend on its name."""
 
 
 @dataclass(slots=True)
@@ -51,6 +54,8 @@ class TasksByNode:
 
     def change(self, before: TaskRun | None, after: TaskRun | None) -> None:
         """Replace one task by its new state."""
+        if before is not None and after is not None and _counts_alike(before, after):
+            return
         self._count(before, -1)
         self._count(after, 1)
 
@@ -77,6 +82,15 @@ class TasksByNode:
         return msgspec.structs.replace(run, targets=dict(sorted(self.targets.items())), placements=placements)
 
 
+def _counts_alike(before: TaskRun, after: TaskRun) -> bool:
+    """Whether two states of a task count for the same: the same placement, held in both, or nothing in both."""
+    leaving = TaskState.DELETION_PENDING
+    return before.holds == after.holds and (
+        not after.holds
+        or (before.placement is after.placement and (before.state is leaving) == (after.state is leaving))
+    )
+
+
 def _add(counts: dict[str, int], node: str, by: int) -> None:
     counts[node] = counts.get(node, 0) + by
     if not counts[node]:
@@ -84,13 +98,36 @@ def _add(counts: dict[str, int], node: str, by: int) -> None:
 
 
 class _Stored(msgspec.Struct):
-    """The parts of a canonical document, as JSON text."""
+    """The parts of a canonical document: its metadata by field and its spec, as JSON text."""
 
-    metadata: msgspec.Raw
+    metadata: dict[str, msgspec.Raw]
     spec: msgspec.Raw
 
 
 _STORED = msgspec.json.Decoder(_Stored)
+
+
+class DocumentTerms(NamedTuple):
+    """What the rules read of a document. Jobs that differ only in their name share it."""
+
+    view: JobView
+    terms: GangTerms
+    needs: tuple[Dependency, ...]
+    """The jobs that it depends on, each with the required condition."""
+    counted_role: str
+    millis_each: Mapping[str, int]
+    """Thousandths of devices of one task, by role."""
+
+    @classmethod
+    def of(cls, document: UnifiedJob) -> DocumentTerms:
+        """Those of a document, computed anew."""
+        return cls(
+            view_of(document, one_group=one_group(document)),
+            gang_terms(document, port_counts(document)),
+            tuple(document.spec.depends_on),
+            document.counted_role.name,
+            {role.name: role.resources.devices.millis for role in document.spec.roles},
+        )
 
 
 @lru_cache(_READ)
@@ -98,7 +135,7 @@ def _read(text: str) -> UnifiedJob:
     """Parse a document that was validated before it was stored. Jobs that differ only in metadata share one spec."""
     parts = _STORED.decode(text)
     return UnifiedJob.model_construct(
-        metadata=Metadata.model_validate_json(bytes(parts.metadata)), spec=_read_spec(bytes(parts.spec))
+        metadata=Metadata.model_validate_json(msgspec.json.encode(parts.metadata)), spec=_read_spec(bytes(parts.spec))
     )
 
 
@@ -107,14 +144,29 @@ def _read_spec(text: bytes) -> JobSpec:
     return JobSpec.model_validate_json(text)
 
 
+@lru_cache(_READ)
+def read_terms(text: str) -> DocumentTerms:
+    """What the rules read of a stored document.
+
+    It is kept by the text, and for all texts with equal spec and metadata but for the name. Nothing makes it outdated:
+    it follows from those parts alone.
+    """
+    parts = _STORED.decode(text)
+    rest = tuple((field, bytes(value)) for field, value in sorted(parts.metadata.items()) if field != "name")
+    return _terms_of(bytes(parts.spec), rest)
+
+
+@lru_cache(_READ)
+def _terms_of(spec: bytes, metadata: tuple[tuple[str, bytes], ...]) -> DocumentTerms:
+    said = msgspec.json.encode({"name": _ANY_NAME} | {field: msgspec.Raw(value) for field, value in metadata})
+    return DocumentTerms.of(
+        UnifiedJob.model_construct(metadata=Metadata.model_validate_json(said), spec=_read_spec(spec))
+    )
+
+
 def dependencies_of(record: LiveJob) -> tuple[Dependency, ...]:
     """The jobs that a stored job depends on, and what of them it needs."""
-    return tuple(_read(record.doc).spec.depends_on)
-
-
-def _terms(document: UnifiedJob) -> tuple[JobView, GangTerms]:
-    """The launcher's and the scheduler's views of a document."""
-    return view_of(document, one_group=one_group(document)), gang_terms(document, port_counts(document))
+    return read_terms(record.doc).needs
 
 
 @dataclass(slots=True)
@@ -149,17 +201,16 @@ class Job:
     @classmethod
     def from_record(cls, record: LiveJob, groups: tuple[str, ...]) -> Job:
         """The job as it was stored; `groups` are those of its user."""
-        document = _read(record.doc)
-        view, terms = _terms(document)
-        tasks_by_node = TasksByNode(document.counted_role.name)
+        found = read_terms(record.doc)
+        tasks_by_node = TasksByNode(found.counted_role)
         for task in record.tasks.values():
             tasks_by_node.change(None, task)
         return cls(
             id=record.id,
             text=record.doc,
-            view=view,
-            terms=terms,
-            needs=tuple(document.spec.depends_on),
+            view=found.view,
+            terms=found.terms,
+            needs=found.needs,
             user=record.user,
             created_at=record.created_at,
             run=record.run,
@@ -169,7 +220,7 @@ class Job:
             groups=groups,
             tasks_by_node=tasks_by_node,
             account=record.account,
-            millis_each={role.name: role.resources.devices.millis for role in document.spec.roles},
+            millis_each=found.millis_each,
             task_retries=TaskRetries(record.tasks),
         )
 
@@ -186,8 +237,8 @@ class Job:
 
     def reread(self, text: str) -> None:
         """Replace its document."""
-        document = _read(text)
-        self.text, (self.view, self.terms) = text, _terms(document)
+        found = read_terms(text)
+        self.text, self.view, self.terms = text, found.view, found.terms
         self.summary = msgspec.structs.replace(self.summary, queue=self.terms.queue, priority=self.terms.priority)
 
     def as_file_change(self, asked: GangRequest, change: Change, wanted: GangRequest) -> Change | None:
