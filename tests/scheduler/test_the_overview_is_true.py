@@ -275,7 +275,7 @@ def test_leaving_unhealthy_and_closed_devices_are_marked() -> None:
     life = Life(nodes)
     life.submit(gang("one", role(1)))
     life.settle(0.0)
-    life.cluster.apply(TasksLeaving(JobId("one"), (TaskKey("worker", 0),)))
+    life.planner.fold(TasksLeaving(JobId("one"), (TaskKey("worker", 0),)))
     cells = flat(tree(life))
     x, y = cells["local|node:local/x"], cells["local|node:local/y"]
     assert [(device.state, device.reason) for device in x.holds] == [("unhealthy", "XID 79"), ("leaving", "")]
