@@ -36,7 +36,11 @@ def standings(life: Life) -> dict[str, QueueStanding]:
 
 
 def tree(life: Life, under: str = "", depth: int = 9, limit: int = 1000) -> CellState:
-    return CellTreeView(life.cluster, name_of, life.planner.owners_of).show(life.now, under=under, depth=depth, limit=limit).cell
+    return (
+        CellTreeView(life.cluster, name_of, life.planner.owners_of)
+        .show(life.now, under=under, depth=depth, limit=limit)
+        .cell
+    )
 
 
 def flat(cell: CellState) -> dict[str, CellState]:
