@@ -182,7 +182,7 @@ def presets() -> str:
         order = f"{order[:1].lower()}{order[1:]}"
         first = f"the queue that is most wronged, in it {order}" if policy.fair else order
         moves = f"after {policy.move_seconds:g} s" if policy.move_seconds else "no"
-        decides = " (HiveD's algorithm says where, and who yields)" if policy.hived else ""
+        decides = " (HiveD's algorithm says where, and who yields)" if policy.planner == "hived" else ""
         lines.append(
             f"| `{name}` | {first}{decides} | {said[policy.backfill]} | {said[policy.preemption]} "
             f"| {said[policy.consolidation]} | {moves} |"

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import structlog
 
-from corral.control.core.configuration import Configured, hived_configured, scheduler_policy
+from corral.control.core.configuration import Configured, planner_settings, scheduler_policy
 from corral.control.core.store import CoreStore
 from corral.engines.kind import InventoryReader
 from corral.kernel.errors import CorralError
@@ -74,8 +74,8 @@ async def read_configured(store: CoreStore, presenter: Presenter, default: Polic
     except CorralError as error:
         log.error("the stored documents cannot be read; the configuration in force stays", message=error.message)
     try:
-        policy, hived = scheduler_policy(after.now.policy, default), hived_configured(after.now)
-        after = replace(after, policy=policy, hived=hived)
+        policy = scheduler_policy(after.now.policy, default)
+        after = replace(after, policy=policy, planner=planner_settings(policy, after.now))
     except CorralError as error:
         log.error("the stored policy cannot be followed; the one in force stays", message=error.message)
     after = replace(after, following=presenter.present(after.now.clusters))

@@ -20,7 +20,8 @@ from corral.model.requests import (
     Toleration,
     TopologyRequest,
 )
-from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed, plan
+from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed
+from corral.scheduler.planners.builtin.planning import plan
 from tests.scheduler.machines import cluster, gang, node, occupy, place, queue, role
 
 ALONE = NodeSharing(exclusive=True)

@@ -25,8 +25,7 @@ from corral.model.runs import JobRun, TaskRun
 from corral.model.start_estimates import Change, Outlook
 from corral.model.states import JobState, TaskState
 from corral.model.store_writes import LiveJob
-from corral.scheduler import Cluster, Queue
-from corral.scheduler.planners.builtin.planner import Memory
+from corral.scheduler import Cluster, Planner, PlannerEvent, Queue
 from corral.spec.job import JobSpec, Metadata, UnifiedJob
 from corral.spec.job_parts import Dependency
 
@@ -314,10 +313,9 @@ class Gangs:
 
 @dataclass
 class World:
-    """All live jobs, the cluster and the queue of waiting gangs."""
+    """All live jobs, and the planner with the cluster and the queue of waiting gangs."""
 
-    cluster: Cluster
-    queue: Queue
+    planner: Planner
     jobs: dict[JobId, Job] = field(default_factory=dict)
     dependents: dict[JobId, set[JobId]] = field(default_factory=dict)
     """The jobs that depend on a job, by that job."""
@@ -327,17 +325,27 @@ class World:
 
     def fork(self) -> World:
         """An independent copy, with what planning remembers."""
-        twin = World(
-            self.cluster.fork(),
-            self.queue.fork(),
+        return World(
+            self.planner.fork(),
             {key: job.fork() for key, job in self.jobs.items()},
             {key: set(jobs) for key, jobs in self.dependents.items()},
             self.timers[:],
             self.plan_wanted,
         )
-        if isinstance(twin.queue.memory, Memory):
-            twin.queue.memory.cluster = twin.cluster
-        return twin
+
+    @property
+    def cluster(self) -> Cluster:
+        """The machines and what runs on them; `fold` changes them."""
+        return self.planner.cluster
+
+    @property
+    def queue(self) -> Queue:
+        """The waiting gangs; `fold` changes them."""
+        return self.planner.queue
+
+    def fold(self, event: PlannerEvent) -> None:
+        """Have the planner fold an event."""
+        self.planner.fold(event)
 
     def name_of(self, job: str) -> str | None:
         """The name of a live job; None when there is none with this id."""
