@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from corral.kernel.errors import InvalidInput
 from corral.model.page_bounds import MAX_PAGE, unknown_cursor
 from corral.model.records import (
     EventRecord,
