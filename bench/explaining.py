@@ -9,8 +9,7 @@ from msgspec import structs
 
 from bench.described import gang, machines
 from corral.kernel.ids import JobId
-from corral.scheduler import Cluster, GangQueued, NodesSeen, Queue, execute_plan, explain, find_policy, plan
-from corral.scheduler.explain.outlook import outlook
+from corral.scheduler import BuiltinPlanner, GangQueued, NodesSeen, Planner, execute_plan
 
 _ASKED = (1000, 7777, 19_999)
 _BOUND = 3600
@@ -21,23 +20,23 @@ def explained() -> float:
 
     A full garbage collection during one of them costs 140 ms more.
     """
-    cluster, queue, policy = Cluster(), Queue(), find_policy()
-    cluster.apply(NodesSeen(machines(2000, 125)))
+    planner = BuiltinPlanner()
+    planner.fold(NodesSeen(machines(2000, 125)))
     running = [structs.replace(gang(at), max_duration_seconds=_BOUND + at if at % 2 else 0) for at in range(16_000)]
     for request in running:
-        queue.apply(GangQueued(request))
-    execute_plan(cluster, queue, plan(cluster, queue, find_policy(), 0.0), 0.0)
+        planner.fold(GangQueued(request))
+    execute_plan(planner, planner.plan(0.0), 0.0)
     kinds = [(1 + at % 8, 1000 + 100 * (at // 8)) for at in range(40)]
     for at in range(20_000):
         devices, cpu = kinds[at % 40]
-        queue.apply(GangQueued(gang(100_000 + at, tasks=1 + at % 3, devices=devices, cpu=cpu)))
-    plan(cluster, queue, policy, 1.0)
-    return median(_one(cluster, queue, gang(100_000 + at).job) for at in _ASKED)
+        planner.fold(GangQueued(gang(100_000 + at, tasks=1 + at % 3, devices=devices, cpu=cpu)))
+    planner.plan(1.0)
+    return median(_one(planner, gang(100_000 + at).job) for at in _ASKED)
 
 
-def _one(cluster: Cluster, queue: Queue, job: JobId) -> float:
-    begun, policy = process_time(), find_policy()
-    reasons = explain(cluster, queue, policy, job, 2.0)
-    if reasons is None or outlook(cluster, queue, policy, job, reasons, 2.0) is None:
+def _one(planner: Planner, job: JobId) -> float:
+    begun = process_time()
+    reasons = planner.explain(job, 2.0)
+    if reasons is None or planner.outlook(job, reasons, 2.0) is None:
         raise RuntimeError(f"{job} does not wait")
     return (process_time() - begun) * 1000

@@ -18,6 +18,7 @@ from bench.virtual_clusters import places
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
 from corral.scheduler import (
+    BuiltinPlanner,
     Cluster,
     GangQueued,
     NodesSeen,
@@ -25,7 +26,6 @@ from corral.scheduler import (
     TasksReleased,
     execute_plan,
     find_policy,
-    plan,
 )
 
 POLICY = find_policy()
@@ -78,7 +78,7 @@ def _cycle(nodes: int, racks: int, requests: list[GangRequest]) -> float:
     """One cycle from indexes to plan, on machines that are all free at first."""
     cluster, queue = made(nodes, racks), waiting(requests)
     found: list[int] = []
-    took = _timed(lambda: found.append(len(plan(cluster, queue, POLICY, 0.0).placements)))
+    took = _timed(lambda: found.append(len(BuiltinPlanner(cluster, queue, POLICY).plan(0.0).placements)))
     if found != [len(requests)]:
         raise RuntimeError(f"{found[0]} of {len(requests)} gangs were placed")
     return took
@@ -86,8 +86,9 @@ def _cycle(nodes: int, racks: int, requests: list[GangRequest]) -> float:
 
 def _start(cluster: Cluster, queue: Queue, requests: dict[JobId, GangRequest]) -> list[GangRequest]:
     """One cycle, committed; the requests that started."""
-    found = plan(cluster, queue, POLICY, 0.0)
-    execute_plan(cluster, queue, found, 0.0)
+    planner = BuiltinPlanner(cluster, queue, POLICY)
+    found = planner.plan(0.0)
+    execute_plan(planner, found, 0.0)
     return [requests[placed.job] for placed in found.placements]
 
 
@@ -102,7 +103,7 @@ def _running(gangs: int) -> Cluster:
 def _half_running() -> float:
     """A full cycle with 500 gangs of four running and 500 more waiting."""
     cluster, queue = _running(500), waiting(gang(1000 + at, tasks=4) for at in range(500))
-    return _timed(lambda: plan(cluster, queue, POLICY, 0.0))
+    return _timed(lambda: BuiltinPlanner(cluster, queue, POLICY).plan(0.0))
 
 
 def _preempting() -> float:
@@ -110,7 +111,7 @@ def _preempting() -> float:
     cluster = _running(1000)
     queue = waiting(structs.replace(gang(2000 + at, tasks=4), priority=100) for at in range(250))
     told: list[int] = []
-    took = _timed(lambda: told.append(len(plan(cluster, queue, POLICY, 10.0).evictions)))
+    took = _timed(lambda: told.append(len(BuiltinPlanner(cluster, queue, POLICY).plan(10.0).evictions)))
     if told != [250]:
         raise RuntimeError(f"{told[0]} gangs were told to yield, not 250")
     return took
@@ -122,7 +123,7 @@ def _hopeless() -> float:
     full = {request.job: request for request in (gang(at, devices=8) for at in range(500))}
     _start(cluster, waiting(full.values()), full)
     queue = waiting([gang(1000, tasks=64, devices=8), *(gang(2000 + at) for at in range(4000))])
-    return _timed(lambda: plan(cluster, queue, POLICY, 0.0))
+    return _timed(lambda: BuiltinPlanner(cluster, queue, POLICY).plan(0.0))
 
 
 def _steady() -> float:
@@ -136,7 +137,7 @@ def _steady() -> float:
         for request in (gang(100_000 + at, devices=kinds[at % 40][0], cpu=kinds[at % 40][1]) for at in range(20_000))
     }
     queue = waiting(wanted.values())
-    plan(cluster, queue, POLICY, 0.0)
+    BuiltinPlanner(cluster, queue, POLICY).plan(0.0)
 
     def second() -> None:
         for request in running[:100]:

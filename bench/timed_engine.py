@@ -92,9 +92,10 @@ class TimedEngine:
 def main() -> int:
     """Run control, as `corral serve control` does, on this engine."""
     from corral import app
+    from corral.engines.local import engine
     from corral.settings import Settings
 
-    app._local_engine = lambda settings, accounts, logs_of, code: TimedEngine()  # type: ignore[assignment,return-value]
+    engine.LocalEngine = lambda *nodes, **settings: TimedEngine()  # type: ignore[assignment,misc]
     return app.serve_control(Settings())
 
 

@@ -17,15 +17,13 @@ from corral.model.plan import Eviction
 from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import GangRequest
 from corral.scheduler import (
-    Cluster,
+    BuiltinPlanner,
     GangQueued,
     NodesSeen,
-    Queue,
     QueuesConfigured,
     TasksReleased,
     execute_plan,
     find_policy,
-    plan,
 )
 
 SEED = 2026
@@ -72,11 +70,10 @@ def place(nodes: int, percent: int = 75) -> tuple[float, list[float]]:
     churn, most = Churn(), nodes * 8 * percent // 100
 
     def build() -> None:
-        churn.cluster.apply(NodesSeen(inventory))
-        churn.cluster.apply(QueuesConfigured(owners))
+        churn.planner.fold(NodesSeen(inventory))
+        churn.planner.fold(QueuesConfigured(owners))
 
     built, times, number, full = timed(build), list[float](), 0, False
-    churn.queue.apply(QueuesConfigured(owners))
     while len(times) < CHURN:
         number += 1
         devices = 1 << draw_integer(SEED, number) % 7
@@ -96,8 +93,7 @@ class Churn:
     """Gangs that arrive, run, are preempted and end."""
 
     def __init__(self) -> None:
-        self.cluster = Cluster()
-        self.queue = Queue()
+        self.planner = BuiltinPlanner(policy=POLICY)
         self.held = 0
         """Devices held."""
         self.now = 0.0
@@ -121,10 +117,10 @@ class Churn:
     def submit(self, request: GangRequest) -> None:
         """Queue a gang, run one cycle and apply its plan."""
         self._asked[request.job] = request
-        self.queue.apply(GangQueued(request))
+        self.planner.fold(GangQueued(request))
         self.now += SECONDS_BETWEEN
-        found = plan(self.cluster, self.queue, POLICY, self.now)
-        execute_plan(self.cluster, self.queue, found, self.now)
+        found = self.planner.plan(self.now)
+        execute_plan(self.planner, found, self.now)
         self._started += [self._asked[placed.job] for placed in found.placements]
         self._yielding += found.evictions
 
@@ -138,11 +134,11 @@ class Churn:
         for request in [request for request in self._running if request.job in gone]:
             self._running.remove(request)
             self._stop(request)
-            self.queue.apply(GangQueued(request))
+            self.planner.fold(GangQueued(request))
         self._yielding.clear()
 
     def _stop(self, request: GangRequest) -> None:
-        self.cluster.apply(TasksReleased(request.job, request.tasks, self.now))
+        self.planner.fold(TasksReleased(request.job, request.tasks, self.now))
         self._count(request, -1)
 
     def _count(self, request: GangRequest, sign: int) -> None:

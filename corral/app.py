@@ -9,12 +9,20 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from corral import datafolder, lifecycle, logs, supervisor
+from corral.chosen_engines import (
+    ChosenEngine,
+    allots_uids,
+    chosen_engines,
+    container_runtime,
+    disk_limit,
+    several_users,
+)
 from corral.kernel.errors import Conflict, CorralError, InvalidInput
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import job_secret, mint_job_token
@@ -33,19 +41,12 @@ if TYPE_CHECKING:
     from corral.control.loop import Control
     from corral.control.mail_notices import Notices
     from corral.control.system_accounts import Accounts
-    from corral.engines.base import Engine
-    from corral.engines.kubernetes.api.transport import Transport
-    from corral.engines.kubernetes.settings import KubernetesSettings
-    from corral.engines.local.device_monitor import DeviceMonitor
-    from corral.engines.local.engine import LocalEngine
+    from corral.engines.kind import BuiltEngine
     from corral.front import ControlSocket, LeaderClient
-    from corral.model.inventory import Inventory
-    from corral.model.store_writes import Holder
     from corral.service.jobs.account_limits import Allowance
     from corral.service.logs.log_source import SharedLogs
     from corral.service.openid import OpenId, OpenIdSettings
     from corral.service.service import Service
-    from corral.spec.cluster import ClusterDocument
     from corral.spec.configuration_file import Loaded
     from corral.storage.code_archives import BlobStore
     from corral.storage.log_archiver import LogArchiver
@@ -99,8 +100,10 @@ async def _front(settings: Settings) -> None:
     from corral.api import create_app
     from corral.front import ControlSocket, LeaderClient, Server, configuration, listener_of, portal_folder
     from corral.kernel.garbage import map_large_blocks
+    from corral.service.context import Context
     from corral.service.health_events import HealthWatch
     from corral.service.mutual_tls import write_tls_files
+    from corral.service.openpai.tenant import OpenPai
     from corral.service.service import Service
     from corral.store import open_store
     from corral.systemclock import SystemClock
@@ -108,6 +111,7 @@ async def _front(settings: Settings) -> None:
 
     map_large_blocks()
     clock = SystemClock()
+    chosen = chosen_engines(settings)
     place = await _blob_place(settings)
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="front")
     blobs = _code_in(settings, place)
@@ -118,7 +122,7 @@ async def _front(settings: Settings) -> None:
         control_client = LeaderClient(store.leader, write_tls_files(key, settings.run_folder, "front"))
     else:
         control_client = ControlSocket(settings.run_folder / "control.sock")
-    service = Service(
+    context = Context(
         store,
         key=key,
         clock=clock,
@@ -128,17 +132,19 @@ async def _front(settings: Settings) -> None:
         token_days=settings.token_days,
         fresh_minutes=settings.fresh_sign_in_minutes,
         code_limit=settings.code_limit_bytes,
-        several_users=settings.trust_users or os.getuid() == 0 or settings.engine != "local",
-        openpai_fs_uri=settings.openpai_fs_uri,
+        several_users=several_users(settings, chosen),
         folder=settings.data_folder,
         workers=Workers(settings.worker_processes, settings.worker_queue),
-        allowance=_allowance(settings),
+        allowance=_allowance(settings, chosen),
     )
+    service = Service(context)
     application = create_app(
         service,
+        openpai=OpenPai(service, fs_uri=settings.openpai_fs_uri),
         clock=clock,
         portal_folder=portal_folder(),
         connect=control_client.connect,
+        folder=settings.data_folder,
         code_limit=settings.code_limit_bytes,
         secure=settings.scheme == "https",
         web=_web(settings, service),
@@ -148,10 +154,10 @@ async def _front(settings: Settings) -> None:
     server = Server(configuration(application, settings))
     try:
         listener = listener_of(settings)
-        link = (await service.first_link(settings.administrator, uid=os.getuid())).link
+        link = (await service.sessions.first_link(settings.administrator, uid=os.getuid())).link
         url = os.environ.get("CORRAL_LISTENING_URL", "")
         told = when(server.ready, lambda: begin({"link": f"{url}/sign-in#link={link}"}))
-        health = HealthWatch(service.ready, store.tell_of_server, clock, f"front on {socket.gethostname()}")
+        health = HealthWatch(service.readiness.check, store.tell_of_server, clock, f"front on {socket.gethostname()}")
         await until_told(server.serve_on(listener), health.run(), told)
     finally:
         await service.close()
@@ -192,7 +198,7 @@ def _web(settings: Settings, service: Service) -> WebSettings:
     if settings.oidc_issuer:
         from corral.service.openid import OpenId
 
-        openid = OpenId(openid_settings(settings), service.secret_box, service.clock)
+        openid = OpenId(openid_settings(settings), service.context.secret_box, service.context.clock)
     return WebSettings(
         public_url=settings.public_url or settings.advertise,
         oidc=openid,
@@ -237,14 +243,14 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(each.strip() for each in text.split(",") if each.strip())
 
 
-def _allowance(settings: Settings) -> Allowance:
+def _allowance(settings: Settings, chosen: Sequence[ChosenEngine]) -> Allowance:
     from corral.service.jobs.account_limits import Allowance
 
     return Allowance(
         settings.tasks_per_user,
         settings.code_bytes_per_user,
         settings.log_limit_bytes,
-        settings.folder_limit_bytes if settings.engine == "local" else settings.pod_storage_limit_bytes,
+        disk_limit(chosen),
     )
 
 
@@ -270,6 +276,7 @@ def _stream_caps(settings: Settings) -> StreamCaps:
 
 
 async def _control(settings: Settings) -> None:
+    from corral.control.configuration import DescribedEngines
     from corral.control.control_api import ControlApi
     from corral.control.initial_configuration import seed
     from corral.control.lease import Leadership
@@ -277,8 +284,7 @@ async def _control(settings: Settings) -> None:
     from corral.control.retention import Housekeeping
     from corral.control.system_accounts import Accounts
     from corral.control.task_launch import LaunchContext
-    from corral.engines.local.containers import container_runtime
-    from corral.engines.local.device_monitor import DeviceMonitor
+    from corral.engines.settlement import Settlement
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
     from corral.service.secret_box import SecretBox
@@ -289,27 +295,21 @@ async def _control(settings: Settings) -> None:
     from corral.systemclock import SystemClock
 
     clock = SystemClock()
+    chosen = chosen_engines(settings)
     place = await _blob_place(settings)
     code = _code_in(settings, place)
     store = await open_store(settings.store_url, clock=clock, run_folder=settings.run_folder, role="control")
     key = await _key(settings, store)
-    local = settings.engine == "local"
-    accounts = Accounts(store, SecretBox(key), allot=local and os.getuid() == 0 and not settings.trust_users)
+    accounts = Accounts(store, SecretBox(key), allot=allots_uids(settings, chosen))
     logs_of = LogStore(settings.data_folder / "blobs" / "logs")
-    leadership = Leadership(store, address=settings.leader_address, settle=_engine_settler(settings, store))
+    kinds = {each.kind.name: each.kind for each in chosen}
+    settlement = Settlement(store, kinds, settings.data_folder, take_over=settings.engine_take_over)
+    leadership = Leadership(store, address=settings.leader_address, settle=settlement.settle)
     archiver = _archiver(logs_of, place, leadership.left)
-    engine: Engine
-    if local:
-        engine = here = _local_engine(settings, accounts, logs_of, code)
-        device_monitor = DeviceMonitor(here.set_inventory)
-    else:
-        engine, device_monitor = (
-            await _kubernetes_engine(settings, store, logs_of, code, archiver, leadership.left),
-            None,
-        )
+    built = await _built(settings, chosen, store, accounts, logs_of, code, archiver, leadership.left)
     control = Control(
         store,
-        {engine.name: engine},
+        {each.engine.name: each.engine for each in built},
         leadership,
         clock=clock,
         launch_policy=LaunchPolicy(
@@ -324,7 +324,7 @@ async def _control(settings: Settings) -> None:
         ),
         policy=find_policy(),
         not_ready_seconds=settings.not_ready_seconds,
-        presenter=_Local(device_monitor, engine.name) if device_monitor else None,
+        presenter=DescribedEngines({each.engine.name: each.inventory for each in built if each.inventory}),
     )
     control.context = LaunchContext(
         api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
@@ -352,15 +352,15 @@ async def _control(settings: Settings) -> None:
             clock=clock,
             replaces=given.replaces_virtual_clusters,
         )
-        await store.put_setting(CONTAINER_RUNTIME, (container_runtime() or "") if local else settings.engine)
+        await store.put_setting(CONTAINER_RUNTIME, container_runtime(chosen))
         ready = leadership.decided if settings.control_address else control.ready
         told = when(ready, lambda: begin({"note": said} if said else {}))
-        beside = [device_monitor.run()] if device_monitor else []
+        beside = [each.run() for each in built if each.run]
         if archiver is not None:
             beside.append(once(control.ready, archiver.run()))
         if (notices := _notices(settings, control)) is not None:
             beside.append(notices.run())
-        if (bridge := await _bridge(settings, control, key, code)) is not None:
+        if (bridge := await _bridge(built, control, key, code)) is not None:
             beside.append(bridge.run())
         await until_told(control.run(), control_api.serve(), keeping.run(), *beside, told)
     finally:
@@ -456,136 +456,58 @@ def _given(settings: Settings) -> Loaded:
     return load_whole_site(settings.cluster.read_bytes(), filename=str(settings.cluster))
 
 
-def _local_engine(settings: Settings, accounts: Accounts, logs_of: LogStore, code: BlobStore) -> LocalEngine:
-    """Create the local engine; its inventory is set once the documents are read."""
-    from corral.engines.local.engine import LocalEngine
-
-    return LocalEngine(
-        settings.data_folder / "engine",
-        (),
-        logs=logs_of,
-        uid_of=accounts.uid_of,
-        port_range=(settings.port_range_start, settings.port_range_end),
-        blobs=code,
-        log_limit_bytes=settings.log_limit_bytes,
-        folder_limit_bytes=settings.folder_limit_bytes,
-        process_limit=settings.process_limit,
-    )
-
-
-def _engine_settler(settings: Settings, store: Store) -> Callable[[Holder], Coroutine[Any, Any, None]]:
-    """Create the check that refuses this engine while the database's tasks may run at another one."""
-    from corral.engines.local.engine_identity import elsewhere, home_of, is_same
-    from corral.model.store_writes import home_of_engine
-
-    is_local, folder = settings.engine == "local", settings.data_folder / "engine"
-    home = home_of(folder.absolute()) if is_local else home_of_engine(settings.engine)
-
-    async def settle(holder: Holder) -> None:
-        other = await store.settle_engine(
-            home,
-            holder,
-            is_same=lambda before, now: before == now or is_same(before, now),
-            take_over=settings.engine_take_over,
-            engine=settings.engine,
-        )
-        if other is not None:
-            raise Conflict("engine-elsewhere", elsewhere(other))
-
-    return settle
-
-
-async def _kubernetes_engine(
+async def _built(
     settings: Settings,
+    chosen: Sequence[ChosenEngine],
     store: Store,
+    accounts: Accounts,
     logs_of: LogStore,
     code: BlobStore,
     archiver: LogArchiver | None,
     lease_left: Callable[[], float],
-) -> Engine:
-    """Create the engine of a cluster; a UID from the store labels its pods."""
-    from corral.engines.kubernetes.engine import KubernetesEngine
+) -> list[BuiltEngine]:
+    """Construct the engines; the first that asks for the server's UID has one stored."""
+    from corral.engines.kind import EngineContext
 
-    server: str = await store.first_setting(SERVER_UID, str(uuid4()))
-    transport, cluster = cluster_of(settings, server)
-    return KubernetesEngine(
-        transport, cluster, logs=logs_of, blobs=code, archiver=archiver, seed=server, lease_left=lease_left
-    )
+    async def server() -> str:
+        uid: str = await store.first_setting(SERVER_UID, str(uuid4()))
+        return uid
 
-
-def cluster_of(settings: Settings, server: str) -> tuple[Transport, KubernetesSettings]:
-    """The transport to the cluster of the settings, and the engine's settings for the server with this UID.
-
-    Raises InvalidInput for unreadable settings.
-    """
-    from corral.engines.kubernetes.api.access import kubeconfig_access, service_account_access
-    from corral.engines.kubernetes.api.transport import Transport
-    from corral.engines.kubernetes.settings import settings_of
-
-    file = settings.kubeconfig or os.environ.get("KUBECONFIG", "")
-    if not file and "KUBERNETES_SERVICE_HOST" not in os.environ:
-        file = str(Path.home() / ".kube" / "config")
-    access = kubeconfig_access(file, settings.kube_context) if file else service_account_access()
-    cluster = settings_of(
-        server,
-        namespace=settings.namespace,
-        default_image=settings.default_image,
-        image_pull_secrets=settings.image_pull_secrets,
-        service_account=settings.pod_service_account,
-        runtime_image=settings.runtime_image,
-        storage_places=settings.storage_places,
-        log_copying=settings.log_copying,
+    context = EngineContext(
+        folder=settings.data_folder,
+        api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
+        logs=logs_of,
+        code=code,
+        archiver=archiver,
+        uid_of=accounts.uid_of,
+        lease_left=lease_left,
+        server=server,
         log_limit_bytes=settings.log_limit_bytes,
-        storage_limit_bytes=settings.pod_storage_limit_bytes,
-        pod_templates=settings.pod_templates,
-        topology=settings.topology_labels,
-        devices=settings.device_resources,
     )
-    return Transport(access, seed=server), cluster
+    return [await each.kind.build(context, each.settings) for each in chosen]
 
 
-async def _bridge(settings: Settings, control: Control, key: bytes, code: BlobStore) -> Bridge | None:
-    """Create the bridge that makes jobs from Kubernetes objects; None if no namespace is mapped to an account."""
-    if settings.engine != "kubernetes":
+async def _bridge(built: Sequence[BuiltEngine], control: Control, key: bytes, code: BlobStore) -> Bridge | None:
+    """Create the bridge that makes jobs from an engine's objects; None if no namespace is mapped to an account."""
+    objects = next((each.objects for each in built if each.objects and each.objects.accounts), None)
+    if objects is None:
         return None
     from corral.control.bridge import AccountsOfNamespaces, Bridge
-    from corral.engines.kubernetes.engine import KubernetesEngine
     from corral.model.kubernetes_objects import ObjectAddress
+    from corral.service.context import Context
+    from corral.service.openpai.tenant import OpenPai
     from corral.service.service import Service
     from corral.spec.object_kinds import chosen_kinds
 
-    accounts = AccountsOfNamespaces(settings.object_accounts)
-    engine = next(iter(control.engines.values()))
-    if not accounts or not isinstance(engine, KubernetesEngine):
+    accounts = AccountsOfNamespaces(objects.accounts)
+    if not accounts:
         return None
-    store, kinds = control.store, chosen_kinds(settings.object_kinds)
-    service = Service(store, key=key, clock=control.clock, blobs=code)
-    documents = engine.documents(map(ObjectAddress.of, kinds))
+    store, kinds = control.store, chosen_kinds(objects.kinds)
+    service = Service(Context(store, key=key, clock=control.clock, blobs=code))
+    OpenPai(service)  # objects may hold its documents, too
+    documents = objects.documents(map(ObjectAddress.of, kinds))
     server = await store.setting(SERVER_UID, "")
     return Bridge(control, service, documents, kinds, accounts, server=server)
-
-
-class _Local:
-    """Presents the local engine's nodes: those that its document describes here, or else the machine as found."""
-
-    def __init__(self, device_monitor: DeviceMonitor, engine: str) -> None:
-        self._device_monitor = device_monitor
-        self._engine = engine
-
-    def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
-        return (self._presented(clusters),)
-
-    def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
-        from corral.devices.machine_inventory import may_change
-
-        again = may_change(clusters.get(self._engine))
-        self._device_monitor.follow(lambda: self._presented(clusters), again=again)
-        return frozenset({self._engine})
-
-    def _presented(self, clusters: Mapping[str, ClusterDocument]) -> Inventory:
-        from corral.devices.machine_inventory import presented
-
-        return presented(clusters.get(self._engine), self._engine)
 
 
 def main() -> int:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corral import datafolder, supervisor
+from corral.chosen_engines import check_engines
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, TooLarge, Unavailable
 from corral.settings import Settings
 
 _FROM_FILES = {"tls_certificate": "--tls-cert", "tls_key": "--tls-key", "cluster": "--cluster"}
-_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 def up(settings: Settings, *, detach: bool, new: bool = False) -> dict[str, Any]:
@@ -120,14 +120,10 @@ def check(settings: Settings) -> None:
         if path is not None and not os.access(path, os.R_OK):
             raise InvalidInput("file-unreadable", f"{path} ({option}) cannot be read.")
     _check_certificate(settings)
-    if settings.port_range_start > settings.port_range_end:
-        raise InvalidInput("port-range-empty", "port_range_start must not be above port_range_end.")
     if settings.database_url and not settings.database_url.startswith(("postgresql:", "postgresql+")):
         raise InvalidInput("bad-database-url", "database_url must be postgresql://…; leave it empty for SQLite.")
     check_replicas(settings)
-    if settings.engine == "kubernetes" and not settings.advertise and settings.host in _LOOPBACK:
-        message = "Pods cannot reach this server at a loopback address: say where they can with --advertise URL."
-        raise InvalidInput("advertise-missing", message)
+    check_engines(settings)
     if settings.cluster is not None:
         from corral.spec.configuration_file import load_site
         from corral.spec.errors import SpecError
@@ -209,9 +205,14 @@ def environment_of(settings: Settings) -> dict[str, str]:
     for name, value in settings.model_dump().items():
         if value is None:
             continue
-        shown = str(value.absolute()) if isinstance(value, Path) else str(value)
-        values[f"CORRAL_{name.upper()}"] = shown
+        values[f"CORRAL_{name.upper()}"] = _written(value)
     return values
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value.absolute()) if isinstance(value, Path) else str(value)
 
 
 def _orders(settings: Settings, *, foreground: bool) -> dict[str, Any]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import getpass
+import json
 import os
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Final
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from corral.rotation import DEFAULT_LOG_BYTES
 
 DEFAULT_PORT = 8470
+_ENGINE: Final = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def default_data_folder() -> Path:
@@ -21,10 +24,26 @@ def default_data_folder() -> Path:
     return (named if named.is_absolute() else Path.home() / ".local" / "share") / "corral"
 
 
+def _names(given: Any) -> Any:
+    """The engines named in a variable: separated by commas, or a list in JSON."""
+    if not isinstance(given, str):
+        return given
+    return json.loads(given) if given.lstrip().startswith("[") else given.replace(",", " ").split()
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names:
+        raise ValueError("name an engine, such as local")
+    if wrong := [name for name in names if not _ENGINE.fullmatch(name)]:
+        raise ValueError(f"{wrong[0][:50]!r} is no name of an engine")
+    return tuple(dict.fromkeys(names))
+
+
 class Settings(BaseSettings):
     """Corral's settings: command-line options override `CORRAL_…` variables, which override these defaults."""
 
-    model_config = SettingsConfigDict(env_prefix="CORRAL_", extra="ignore", frozen=True)
+    # Options of engines are carried along: the kinds of engines that are named declare and check them.
+    model_config = SettingsConfigDict(env_prefix="CORRAL_", extra="allow", frozen=True)
 
     data_folder: Path = Field(
         default_factory=default_data_folder,
@@ -98,72 +117,10 @@ class Settings(BaseSettings):
         "wins. "
         "Empty: what is stored, else this machine as found.",
     )
-    engine: Literal["local", "kubernetes"] = Field(
-        default="local",
-        description="Where tasks run: as processes of this machine, or as pods of a Kubernetes cluster.",
-    )
-    kubeconfig: str = Field(
-        default="",
-        description="The kubeconfig file of the cluster; empty: `$KUBECONFIG`, else the service account of the pod that "
-        "the server is in, else `~/.kube/config`.",
-    )
-    kube_context: str = Field(default="", description="Its context; empty: the current one.")
-    namespace: str = Field(
-        default="corral",
-        pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
-        description="The namespace of the pods; it must exist.",
-    )
-    default_image: str = Field(
-        default="", description="On Kubernetes the image of jobs that name none; empty: such a job is refused."
-    )
-    image_pull_secrets: str = Field(
-        default="", description="Names of Secrets of the namespace for private registries, separated by commas."
-    )
-    pod_service_account: str = Field(
-        default="", description="The service account of the pods; empty: the namespace's default, without its token."
-    )
-    runtime_image: str = Field(
-        default="",
-        description="On Kubernetes Corral's own image, for the containers that work beside tasks: they move data, unpack "
-        "code and find peers, so that jobs' images need no more than `sh`. Empty: code and peers need Python 3 in jobs' "
-        "images, and jobs with inputs or outputs are refused.",
-    )
-    storage_places: str = Field(
-        default="pvc://*",
-        description="What inputs and outputs may be mounted from on Kubernetes, separated by commas: `file:///FOLDER` of "
-        "every node, `nfs://HOST/EXPORT`, `pvc://CLAIM`; `pvc://*` is every volume claim of the namespace. NFS exports and "
-        'claims of podTemplates are held to it, too. A claim labelled `corral.dev/reserved: "true"` is for no job.',
-    )
-    log_copying: Literal["follow", "end", "off"] = Field(
-        default="follow",
-        description="On Kubernetes when pods' logs are copied to where people read all logs: follow (as they grow), end "
-        "(once, when the task has ended), off (never: the cluster collects logs itself).",
-    )
-    pod_templates: str = Field(
-        default="",
-        description="What `roles[].kubernetes.podTemplate` may take of a node or the namespace, separated by commas: "
-        "privileged, capabilities, hostPath, hostNetwork, hostPID, hostIPC, serviceAccount, secrets, networkVolumes. "
-        "Empty: nothing.",
-    )
-    topology_labels: str = Field(
-        default="",
-        description="Levels above the node and the node labels that name their cells, outermost first: "
-        "`block=example.com/block,rack=example.com/rack`. Empty: region, zone, block and rack of "
-        "`topology.kubernetes.io/`.",
-    )
-    device_resources: str = Field(
-        default="",
-        description="Device-plugin resources that are devices, with their kinds: `example.com/fpga*=fpga`; they come "
-        "before those that Corral knows (NVIDIA, AMD, Intel, Ascend, Cambricon, Gaudi, TPU, Neuron).",
-    )
-    object_accounts: str = Field(
-        default="",
-        description="Jobs as objects of the Kubernetes cluster: as which account those of a namespace are submitted, "
-        "`NAMESPACE=ACCOUNT`, separated by commas; NAMESPACE may have `*`. Empty: no objects are taken.",
-    )
-    object_kinds: str = Field(
-        default="unifiedjobs.corral.dev",
-        description="Which sorts of objects are taken as jobs, separated by commas.",
+    engine: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names), AfterValidator(_distinct)] = Field(
+        default=("local",),
+        description="Where tasks run, one engine or several, separated by commas: `local` is as processes of this machine, "
+        "`kubernetes` as pods of a Kubernetes cluster; plug-ins bring others.",
     )
     engine_take_over: bool = Field(
         default=False,
@@ -177,12 +134,6 @@ class Settings(BaseSettings):
     administrator: str = Field(
         default_factory=getpass.getuser,
         description="The account that the first sign-in link opens, mapped to the system user that starts the server.",
-    )
-    port_range_start: int = Field(
-        default=20000, ge=1024, le=65000, description="The first of the ports that local tasks are given."
-    )
-    port_range_end: int = Field(
-        default=29999, ge=1024, le=65535, description="The last of the ports that local tasks are given."
     )
     grace_seconds: float = Field(
         default=30.0, ge=0, description="How long a stopped task may take before it is killed, unless its job says."
@@ -223,25 +174,6 @@ class Settings(BaseSettings):
         default=10 * 1024**3,
         ge=0,
         description="How much of a running task's log is kept, the newest of each stream; 0 keeps everything.",
-    )
-    folder_limit_bytes: int = Field(
-        default=256 * 1024**3,
-        ge=0,
-        description="How much the working folder that a task of this machine is given may hold, looked at twice a minute: "
-        "a task with more is ended. Storages and a `workingDir` of the job's own do not count; 0 is no limit.",
-    )
-    pod_storage_limit_bytes: int = Field(
-        default=256 * 1024**3,
-        ge=0,
-        description="How much a pod may write to its node, its containers' layers, logs and emptyDirs together: one with "
-        "more is evicted, and its task has failed. A role that reserves more `disk` may write that. 0 sets no limit, and "
-        "leaves it to the namespace's LimitRange: needed where that, or a quota, does not allow so much.",
-    )
-    process_limit: int = Field(
-        default=16384,
-        ge=0,
-        description="How many processes and threads a task of this machine may have, in a container too; 0 is no limit. "
-        "Without control groups that can count them it bounds those of the task's user together, and nothing for root.",
     )
     code_limit_bytes: int = Field(
         default=512 * 1024**2, ge=1024, description="The largest code archive that may be uploaded."
@@ -382,6 +314,11 @@ class Settings(BaseSettings):
         "grow before it is moved aside; three such are kept of each. 0 never moves them.",
     )
     log_level: str = Field(default="info", description="debug, info, warning or error.")
+
+    @property
+    def of_engines(self) -> dict[str, Any]:
+        """The options given for engines, which their kinds declare."""
+        return dict(self.model_extra or {})
 
     @property
     def store_url(self) -> str:

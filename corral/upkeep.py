@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corral import datafolder, supervisor
+from corral.chosen_engines import chosen_engines
+from corral.engines.kind import DoctorOptions
 from corral.front import portal_folder
 from corral.kernel.errors import Conflict, CorralError
 from corral.lifecycle import ask_control
@@ -68,6 +70,7 @@ def sign_in_link(settings: Settings, url: str) -> str:
 
     Raises CorralError if the store cannot be opened, Forbidden if the account is not an administrator's.
     """
+    from corral.service.context import Context
     from corral.service.service import Service
     from corral.store import open_store
     from corral.systemclock import SystemClock
@@ -75,9 +78,9 @@ def sign_in_link(settings: Settings, url: str) -> str:
     async def make() -> str:
         clock = SystemClock()
         store = await open_store(settings.store_url, clock=clock, create=False)
-        service = Service(store, key=datafolder.read_key(settings.data_folder), clock=clock)
+        service = Service(Context(store, key=datafolder.read_key(settings.data_folder), clock=clock))
         try:
-            return (await service.first_link(settings.administrator, uid=os.getuid())).link
+            return (await service.sessions.first_link(settings.administrator, uid=os.getuid())).link
         finally:
             await service.close()
             await store.close()
@@ -138,45 +141,22 @@ def rotate_key(settings: Settings) -> int:
 
 
 def doctor(settings: Settings, *, probe: bool = True, probe_node: str = "") -> list[Check]:
-    """Check this machine, the server and, with the Kubernetes engine, the cluster.
+    """Check this machine, the server and each engine that the settings name.
 
-    `probe`: whether to run a test pod in the cluster; `probe_node`: on which node, "" for any.
+    `probe`: whether to run a test task on an engine's machines; `probe_node`: on which node, "" for any. Raises
+    InvalidInput for an unknown engine.
     """
     here = [
         check
         for checks in (_machine(), _folder(settings), _blobs(settings), _sign_in(settings), _server(settings))
         for check in checks
     ]
-    if settings.engine == "kubernetes":
-        return here + asyncio.run(_cluster(settings, probe=probe, node=probe_node))
-    return here + list(_optional())
+    return here + asyncio.run(_engines(settings, DoctorOptions(probe, probe_node, settings.advertise)))
 
 
-async def _cluster(settings: Settings, *, probe: bool, node: str) -> list[Check]:
-    from corral.app import cluster_of
-    from corral.engines.kubernetes.doctor import cluster_check as kubernetes
-    from corral.engines.kubernetes.doctor.node_check import Finding
-    from corral.engines.kubernetes.doctor.object_check import objects
-    from corral.engines.kubernetes.doctor.probe_pod import probe as run_probe
-    from corral.model.kubernetes_objects import ObjectAddress
-    from corral.spec.object_kinds import chosen_kinds
-
-    try:
-        transport, cluster = cluster_of(settings, "doctor")
-    except CorralError as error:
-        return [Check("cluster", "bad", error.message)]
-    found: list[Finding] = []
-    try:
-        found += await kubernetes.examine(transport, cluster, time.time)
-        if settings.object_accounts and not any(finding.name == "cluster" for finding in found):
-            kinds = [ObjectAddress.of(kind) for kind in chosen_kinds(settings.object_kinds)]
-            found += [each async for each in objects(transport, cluster, kinds)]
-        if probe and not any(finding.name == "cluster" for finding in found):
-            found += [each async for each in run_probe(transport, cluster, url=settings.advertise, node=node)]
-    except CorralError as error:
-        found.append(Finding("cluster", "bad", error.message))
-    finally:
-        await transport.close()
+async def _engines(settings: Settings, options: DoctorOptions) -> list[Check]:
+    """The checks of each engine, in the order of the setting."""
+    found = [finding for kind, own in chosen_engines(settings) for finding in await kind.doctor(own, options)]
     return [Check(*finding) for finding in found]
 
 
@@ -326,16 +306,6 @@ def _halves(settings: Settings, record: dict[str, Any]) -> Iterator[Check]:
             few = limit - used < FEW_DESCRIPTORS
             hint = "; raise its limit (ulimit -n) and restart it" if few else ""
             yield Check(f"{name}'s descriptors", "bad" if few else "good", f"{used} of {limit} are open{hint}")
-
-
-def _optional() -> Iterator[Check]:
-    from corral.engines.local.containers import container_runtime
-
-    runtime = container_runtime()
-    message = runtime or "none answers; jobs that name an image are refused"
-    yield Check("containers", "good" if runtime else "note", message)
-    launcher = shutil.which("mpirun")
-    yield Check("mpirun", "good" if launcher else "note", launcher or "not found; MPI jobs need Open MPI")
 
 
 @contextlib.contextmanager

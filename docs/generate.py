@@ -11,9 +11,11 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
+
+from pydantic.fields import FieldInfo
 
 DOCS = Path(__file__).resolve().parent
 NOTE = "This page is generated from the code; `make docs` writes it anew."
@@ -35,16 +37,24 @@ def documents() -> dict[str, str]:
 
 
 def settings_page() -> dict[str, str]:
-    """Every setting: its variable, type, default and meaning."""
+    """Every setting of the server and of Corral's own engines: its variable, type, default and meaning."""
+    from corral.engines.kubernetes.kind import KubernetesKind
+    from corral.engines.local.kind import LocalKind
     from corral.settings import Settings
 
-    rows = [f"# Settings\n\n{NOTE}\n\n{inspect.getdoc(Settings)}\n"]
-    rows += ["| variable | type | default | meaning |", "|---|---|---|---|"]
-    for name, field in Settings.model_fields.items():
+    rows = [f"# Settings\n\n{NOTE}\n\n{inspect.getdoc(Settings)}\n", *_settings(Settings.model_fields)]
+    for kind in (LocalKind, KubernetesKind):
+        rows += [f"\n## The engine {kind.name}\n\n{inspect.getdoc(kind.settings)}\n"]
+        rows += _settings(kind.settings.model_fields)
+    return {"reference/settings.md": "\n".join(rows) + "\n"}
+
+
+def _settings(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
+    yield from ("| variable | type | default | meaning |", "|---|---|---|---|")
+    for name, field in fields.items():
         kind = re.sub(r"\b\w+\.", "", inspect.formatannotation(field.annotation)).replace("|", "or")
         default = "computed" if field.default_factory else f"`{field.default!r}`"
-        rows.append(f"| `CORRAL_{name.upper()}` | {kind} | {_cell(default)} | {_cell(field.description or '')} |")
-    return {"reference/settings.md": "\n".join(rows) + "\n"}
+        yield f"| `CORRAL_{name.upper()}` | {kind} | {_cell(default)} | {_cell(field.description or '')} |"
 
 
 def commands_page() -> dict[str, str]:
@@ -84,7 +94,9 @@ def openapi() -> dict[str, Any]:
     from corral.kernel.clock import VirtualClock
 
     nowhere = Path("/nonexistent")
-    app = create_app(cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, connect=cast(Any, None))
+    app = create_app(
+        cast(Any, None), openpai=cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, connect=cast(Any, None)
+    )
     return app.openapi()
 
 
@@ -170,7 +182,7 @@ def presets() -> str:
         order = f"{order[:1].lower()}{order[1:]}"
         first = f"the queue that is most wronged, in it {order}" if policy.fair else order
         moves = f"after {policy.move_seconds:g} s" if policy.move_seconds else "no"
-        decides = " (HiveD's algorithm says where, and who yields)" if policy.hived else ""
+        decides = " (HiveD's algorithm says where, and who yields)" if policy.planner == "hived" else ""
         lines.append(
             f"| `{name}` | {first}{decides} | {said[policy.backfill]} | {said[policy.preemption]} "
             f"| {said[policy.consolidation]} | {moves} |"

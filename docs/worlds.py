@@ -18,16 +18,14 @@ from corral.model.configuration import configuration_of
 from corral.model.plan import Eviction, Plan
 from corral.model.requests import DeviceRequest, GangRequest, RoleRequest, TopologyRequest
 from corral.scheduler import (
-    Cluster,
+    BuiltinPlanner,
     GangQueued,
     GangWithdrawn,
     NodesSeen,
-    Queue,
     QueuesConfigured,
     TasksReleased,
     execute_plan,
     find_policy,
-    plan,
 )
 from corral.spec.configuration_file import load_document
 
@@ -58,13 +56,11 @@ class World:
         findings = configuration.findings()
         if findings:
             raise ValueError(f"the example {example} contradicts itself: {findings[0]}")
-        self.cluster, self.queue = Cluster(), Queue()
+        self.planner = BuiltinPlanner(policy=scheduler_policy(configuration.policy, find_policy()))
+        self.cluster, self.queue = self.planner.cluster, self.planner.queue
         for engine, document in configuration.clusters.items():
-            self.cluster.apply(NodesSeen(described_inventory(document, engine)))
-        queues = QueuesConfigured(configuration.queue_specs())
-        self.cluster.apply(queues)
-        self.queue.apply(queues)
-        self.policy = scheduler_policy(configuration.policy, find_policy())
+            self.planner.fold(NodesSeen(described_inventory(document, engine)))
+        self.planner.fold(QueuesConfigured(configuration.queue_specs()))
         self.now = 0.0
         self.requests: dict[str, GangRequest] = {}
         self.leaving: dict[str, Eviction] = {}
@@ -92,13 +88,13 @@ class World:
         self.requests[job] = GangRequest(
             JobId(job), 0, "ada", queue, priority, order, (role,), TopologyRequest(inside), max_duration_seconds=most
         )  # fmt: skip
-        self.queue.apply(GangQueued(self.requests[job]))
+        self.planner.fold(GangQueued(self.requests[job]))
 
     def cycle(self, now: float | None = None) -> Plan:
         """Plan once, start the placed jobs and record the evictions."""
         self.now = self.now if now is None else now
-        found = plan(self.cluster, self.queue, self.policy, self.now)
-        execute_plan(self.cluster, self.queue, found, self.now)
+        found = self.planner.plan(self.now)
+        execute_plan(self.planner, found, self.now)
         for placed in found.placements:
             self._since.update({(placed.job, task.key): self.now for task in placed.placement.tasks})
             self._may_grow(placed.job)
@@ -115,7 +111,7 @@ class World:
                 self._may_grow(job)
             else:
                 self.end(job)
-                self.queue.apply(GangQueued(self.requests[job]))
+                self.planner.fold(GangQueued(self.requests[job]))
         self.leaving.clear()
 
     def settle(self, now: float | None = None) -> None:
@@ -129,7 +125,7 @@ class World:
         """End these jobs."""
         for job in jobs:
             for waiting in self.queue.waiting(JobId(job)):
-                self.queue.apply(GangWithdrawn(JobId(job), waiting.tasks))
+                self.planner.fold(GangWithdrawn(JobId(job), waiting.tasks))
             self._release(job, tuple(self.cluster.holds(JobId(job))))
 
     def _release(self, job: str, tasks: tuple[TaskKey, ...]) -> None:
@@ -138,7 +134,7 @@ class World:
             for device in _bits(holds[task].devices):
                 since = self._since.pop((job, task), self.now)
                 self.ran.append(Ran(job, self.requests[job].queue, (holds[task].node, device), since, self.now))
-        self.cluster.apply(TasksReleased(JobId(job), tasks, self.now))
+        self.planner.fold(TasksReleased(JobId(job), tasks, self.now))
 
     def _may_grow(self, job: str) -> None:
         held = self.cluster.holds(JobId(job))
@@ -147,7 +143,7 @@ class World:
         if missing and held:
             more = structs.replace(role, indexes=missing, minimum=0)
             beside = tuple(dict.fromkeys(hold.node for hold in held.values()))
-            self.queue.apply(GangQueued(structs.replace(self.requests[job], roles=(more,), beside=beside)))
+            self.planner.fold(GangQueued(structs.replace(self.requests[job], roles=(more,), beside=beside)))
 
     def waiting(self) -> list[tuple[str, str]]:
         """The jobs that wait to start, in the order of their submission, each with the code of its reason."""

@@ -76,7 +76,7 @@ class SecretValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @router.get("/users", responses=answers(Page[UserView]))
 async def list_users(request: Request, actor: Caller, limit: Limit = 200, after: After = "") -> Json:
     """List the accounts."""
-    return Json(await service_of(request).users(actor, limit=limit, after=after))
+    return Json(await service_of(request).accounts.page(actor, limit=limit, after=after))
 
 
 @router.post("/users", status_code=201, responses=answers(UserView, 201, also=(409,)), openapi_extra=json_body(NewUser))
@@ -84,7 +84,7 @@ async def create_user(request: Request, actor: Caller) -> Json:
     """Create an account."""
     asked: NewUser = read_json(await request.body(), NewUser)
     check_email(asked.email)
-    made = await service_of(request).create_user(
+    made = await service_of(request).accounts.create(
         actor,
         asked.name,
         role=asked.role,
@@ -99,14 +99,14 @@ async def create_user(request: Request, actor: Caller) -> Json:
 @router.get("/users/{name}", responses=answers(UserView))
 async def get_user(request: Request, actor: Caller, name: Name) -> Json:
     """Return one account."""
-    return Json(await service_of(request).user(actor, name))
+    return Json(await service_of(request).accounts.get(actor, name))
 
 
 @router.get("/users/{name}/use", responses=answers(AccountUse))
 async def use_of_user(request: Request, actor: Caller, name: Name) -> Json:
     """Return how much of its limits an account uses: jobs waiting and running, and data kept."""
     calls: ApiCallLimits = request.app.state.calls
-    return Json(await service_of(request).use_of(actor, name, calls.submits))
+    return Json(await service_of(request).accounts.use_of(actor, name, calls.submits))
 
 
 @router.post("/users/{name}", responses=answers(UserChanged, also=(409,)), openapi_extra=json_body(UserChange))
@@ -116,7 +116,7 @@ async def change_user(request: Request, actor: Caller, name: Name) -> Json:
     check_email(asked.email or "")
     guessing = name == actor.user and asked.password is not None and bool(asked.old_password)
     async with counted_attempt(request, actor.user, "wrong-old-password") if guessing else contextlib.nullcontext():
-        changed = await service_of(request).change_user(
+        changed = await service_of(request).accounts.change(
             actor,
             name,
             role=asked.role,
@@ -134,58 +134,58 @@ async def change_user(request: Request, actor: Caller, name: Name) -> Json:
 @router.delete("/users/{name}", status_code=204, responses=answers(None, 204, also=(409,)))
 async def delete_user(request: Request, actor: Caller, name: Name) -> Json:
     """Delete an account; refused while it has jobs that have not ended."""
-    await service_of(request).delete_user(actor, name)
+    await service_of(request).accounts.delete(actor, name)
     return no_content()
 
 
 @router.post("/users/{name}/login-link", status_code=201, responses=answers(LoginLink, 201))
 async def login_link(request: Request, actor: Caller, name: Name) -> Json:
     """Create a one-time sign-in link for an account."""
-    return Json(await service_of(request).login_link(actor, name), 201)
+    return Json(await service_of(request).sessions.login_link(actor, name), 201)
 
 
 @router.get("/tokens", responses=answers(Page[TokenView]))
 async def list_tokens(request: Request, actor: Caller) -> Json:
     """List the caller's API tokens, without their secrets."""
-    return Json(Page(items=list(await service_of(request).tokens(actor))))
+    return Json(Page(items=list(await service_of(request).tokens.all(actor))))
 
 
 @router.post("/tokens", status_code=201, responses=answers(NewToken, 201), openapi_extra=json_body(TokenRequest))
 async def create_token(request: Request, actor: Caller) -> Json:
     """Create an API token; only this answer contains its secret."""
     asked: TokenRequest = read_json(await request.body(), TokenRequest)
-    return Json(await service_of(request).create_token(actor, name=asked.name, days=asked.days), 201)
+    return Json(await service_of(request).tokens.create(actor, name=asked.name, days=asked.days), 201)
 
 
 @router.delete("/tokens/{name}", status_code=204, responses=answers(None, 204))
 async def revoke_token(request: Request, actor: Caller, name: Name) -> Json:
     """Revoke one of the caller's API tokens, by its id."""
-    await service_of(request).revoke_token(actor, name)
+    await service_of(request).tokens.revoke(actor, name)
     return no_content()
 
 
 @router.get("/secrets", responses=answers(Page[SecretView]))
 async def list_secrets(request: Request, actor: Caller) -> Json:
     """List the names of the caller's secrets."""
-    return Json(Page(items=list(await service_of(request).secrets(actor))))
+    return Json(Page(items=list(await service_of(request).secrets.names(actor))))
 
 
 @router.put("/secrets/{name}", status_code=204, responses=answers(None, 204), openapi_extra=json_body(SecretValue))
 async def put_secret(request: Request, actor: Caller, name: Name) -> Json:
     """Store a secret, encrypted, under a name that job files refer to."""
     asked: SecretValue = read_json(await request.body(), SecretValue)
-    await service_of(request).put_secret(actor, name, asked.value)
+    await service_of(request).secrets.put(actor, name, asked.value)
     return no_content()
 
 
 @router.delete("/secrets/{name}", status_code=204, responses=answers(None, 204))
 async def delete_secret(request: Request, actor: Caller, name: Name) -> Json:
     """Delete a secret."""
-    await service_of(request).delete_secret(actor, name)
+    await service_of(request).secrets.delete(actor, name)
     return no_content()
 
 
 @router.get("/audit", responses=answers(Page[AuditRecord]))
 async def list_audit(request: Request, actor: Caller, limit: Limit = 200, after: After = "") -> Json:
     """List the audit log, newest first: each action, its actor, and the rule that allowed or denied it."""
-    return Json(await service_of(request).audit(actor, limit=limit, after=after))
+    return Json(await service_of(request).audit_log.page(actor, limit=limit, after=after))

@@ -24,7 +24,6 @@ from corral.api import (
     jobs,
     logs,
     oidc,
-    openpai,
     openpai_import,
     queue_managers,
     runtime,
@@ -32,6 +31,7 @@ from corral.api import (
     storages,
     suspend_and_drain,
 )
+from corral.api import openpai as openpai_routes
 from corral.api.fast_path import FastPath
 from corral.api.json_responses import Json, answers, refused_with, schema_of
 from corral.api.openapi import describe
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from corral.kernel.clock import Clock
     from corral.service.openid import OpenId
+    from corral.service.openpai.tenant import OpenPai
     from corral.service.service import Service
 
 Connect = Callable[[str], Awaitable["ClientConnection"]]
@@ -76,9 +77,11 @@ health = APIRouter(tags=["health"])
 def create_app(
     service: Service,
     *,
+    openpai: OpenPai,
     clock: Clock,
     portal_folder: Path,
     connect: Connect,
+    folder: Path | None = None,
     code_limit: int = 512 * 1024**2,
     secure: bool = False,
     metrics: Callable[[], bytes] | None = None,
@@ -87,12 +90,13 @@ def create_app(
     limits: CallLimits | None = None,
     caps: StreamCaps | None = None,
 ) -> FastAPI:
-    """Return the whole HTTP application over `service`.
+    """Return the whole HTTP application over `service`, and over `openpai` for OpenPAI's addresses.
 
     `portal_folder` holds the built portal and may be missing. `connect` opens a WebSocket to control for exec.
-    `code_limit` bounds a code archive in bytes. `secure` says that browsers use HTTPS. `metrics` returns the Prometheus
-    text. `lifespan` is entered before the first request and left after the last. `web` says how browsers sign in,
-    `limits` bounds the calls of one user, and `caps` bounds the open streams.
+    `folder` is the data folder, whose full disk may be why a call failed. `code_limit` bounds a code archive in bytes.
+    `secure` says that browsers use HTTPS. `metrics` returns the Prometheus text. `lifespan` is entered before the first
+    request and left after the last. `web` says how browsers sign in, `limits` bounds the calls of one user, and `caps`
+    bounds the open streams.
     """
 
     @contextlib.asynccontextmanager
@@ -116,6 +120,7 @@ def create_app(
         lifespan=whole_life,
     )
     app.state.service = service
+    app.state.openpai = openpai
     app.state.clock = clock
     app.state.connect = connect
     app.state.secure = secure
@@ -130,7 +135,7 @@ def create_app(
         setattr(app.state, name, value)
     app.state.oidc_onward = {openpai_oidc.MODE: openpai_oidc.go_on}
     app.add_middleware(FastPath)
-    app.add_middleware(Guard, code_limit=code_limit, secure=secure, folder=getattr(service, "folder", None))
+    app.add_middleware(Guard, code_limit=code_limit, secure=secure, folder=folder)
     app.add_middleware(Cors, origins=app.state.openpai_origins)
     app.add_middleware(Pylon)
     error_handlers.install(app)
@@ -154,7 +159,7 @@ def create_app(
     ):
         app.include_router(room.router, prefix="/api/v3", default_response_class=Json)
     app.include_router(hived.router, prefix="/v1/inspect", default_response_class=Json)
-    openpai.mount(app)
+    openpai_routes.mount(app)
     app.include_router(health, default_response_class=Json)
     app.router.default = Portal(portal_folder)
     describe(app)
@@ -179,7 +184,7 @@ async def healthz() -> Json:
 )
 async def readyz(request: Request) -> Json:
     """Report whether the server can answer calls; needs no token."""
-    ready = await request.app.state.service.ready()
+    ready = await request.app.state.service.readiness.check()
     return Json(ready, 200 if ready.ready else 503, None if ready.ready else {"Retry-After": "1"})
 
 

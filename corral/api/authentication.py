@@ -17,7 +17,7 @@ from corral.api.connection_limits import WAIT_SECONDS, signed_in
 from corral.api.rate_limits import ApiCallLimits
 from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.service.actor import Actor
-from corral.service.base import INLINE_BYTES
+from corral.service.context import INLINE_BYTES
 
 if TYPE_CHECKING:
     from corral.service.service import Service
@@ -62,7 +62,7 @@ async def current_actor(connection: HTTPConnection) -> Actor:
 
     Raises Unauthenticated, Forbidden, and TooManyRequests where calls are limited.
     """
-    actor = await service_of(connection).authenticate(token_of(connection))
+    actor = await service_of(connection).authentication.authenticate(token_of(connection))
     await signed_in(connection, actor)
     await check_room(connection)
     if actor.kind != "job":
@@ -83,7 +83,7 @@ async def check_room(connection: HTTPConnection) -> None:
     if not length.isdigit() or int(length) <= INLINE_BYTES:
         return
     try:
-        service_of(connection).workers.check_room()
+        service_of(connection).context.workers.check_room()
     except CorralError:
         await asyncio.sleep(WAIT_SECONDS)
         raise

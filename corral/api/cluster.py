@@ -19,37 +19,37 @@ router = APIRouter(tags=["cluster"])
 @router.get("/nodes", responses=answers(Page[NodeView]))
 async def list_nodes(request: Request, actor: Caller, limit: Limit = 200, after: After = "") -> Json:
     """List the nodes, with their devices and the jobs that hold them."""
-    return Json(await service_of(request).nodes(actor, limit=limit, after=after))
+    return Json(await service_of(request).nodes.page(actor, limit=limit, after=after))
 
 
 @router.get("/nodes/{name:path}", responses=answers(NodeView))
 async def get_node(request: Request, actor: Caller, name: NodeName) -> Json:
     """Return one node."""
-    return Json(await service_of(request).node(actor, name))
+    return Json(await service_of(request).nodes.get(actor, name))
 
 
 @router.get("/devices", responses=answers(Page[DeviceView]))
 async def list_devices(request: Request, actor: Caller, limit: Limit = 200, after: After = "") -> Json:
     """List every device, with the cells that contain it and the job that holds it."""
-    return Json(await service_of(request).devices(actor, limit=limit, after=after))
+    return Json(await service_of(request).nodes.devices(actor, limit=limit, after=after))
 
 
 @router.get("/cluster", responses=answers(CellView))
 async def get_cluster(request: Request, actor: Caller) -> Json:
     """Return the tree of cells: engine, rack, node, down to the device."""
-    return Json(await service_of(request).cluster(actor))
+    return Json(await service_of(request).nodes.cluster(actor))
 
 
 @router.get("/queues", responses=answers(Page[QueueView]))
 async def list_queues(request: Request, actor: Caller, limit: Limit = 200, after: After = "") -> Json:
     """List the queues in tree order: the share, use, borrowing, lending and number of waiting jobs of each."""
-    return Json(await service_of(request).queues(actor, limit=limit, after=after))
+    return Json(await service_of(request).queues.page(actor, limit=limit, after=after))
 
 
 @router.get("/queues/{name}", responses=answers(QueueView))
 async def get_queue(request: Request, actor: Caller, name: Name) -> Json:
     """Return one queue."""
-    return Json(await service_of(request).queue(actor, name))
+    return Json(await service_of(request).queues.get(actor, name))
 
 
 @router.get("/line", responses=answers(WaitingLine))
@@ -61,7 +61,7 @@ async def get_line(
     after: After = "",
 ) -> Json:
     """List the waiting jobs in scheduling order, each with its request and its reason for waiting."""
-    return Json(await service_of(request).waiting_line(actor, queue=queue, limit=limit, after=after))
+    return Json(await service_of(request).queues.waiting_line(actor, queue=queue, limit=limit, after=after))
 
 
 @router.get("/cells", responses=answers(CellTree))
@@ -78,17 +78,19 @@ async def get_cells(
 
     Each cell has its owner, its users (guaranteed or guest), and the devices that are leaving, unhealthy or closed.
     """
-    found = await service_of(request).cells(actor, engine=engine, under=under, depth=depth, limit=limit, after=after)
+    found = await service_of(request).queues.cells(
+        actor, engine=engine, under=under, depth=depth, limit=limit, after=after
+    )
     return Json(found)
 
 
 @router.get("/server/events", responses=answers(Page[EventRecord]))
 async def list_server_events(request: Request, actor: Caller, limit: Limit = 100, after: After = "") -> Json:
     """List events of the server itself, newest first: components that failed, and their recovery."""
-    return Json(await service_of(request).server_events(actor, limit=limit, after=after))
+    return Json(await service_of(request).events.of_server(actor, limit=limit, after=after))
 
 
 @router.get("/top", responses=answers(Top))
 async def top(request: Request, actor: Caller) -> Json:
     """Return totals, and the running jobs with the resources that they hold."""
-    return Json(await service_of(request).top(actor))
+    return Json(await service_of(request).nodes.top(actor))

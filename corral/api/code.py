@@ -55,7 +55,7 @@ async def put_code(request: Request, actor: Caller, content_digest: ContentDiges
         received.set()
 
     try:
-        work = service_of(request).put_code(actor, chunks(), declared=size, digest=digest)
+        work = service_of(request).code_archives.put(actor, chunks(), declared=size, digest=digest)
         return Json(await cancel_on_disconnect(request, work, received))
     except ClientDisconnect:
         raise InvalidInput("upload-broken", "The upload ended early; send it again.") from None
@@ -64,7 +64,7 @@ async def put_code(request: Request, actor: Caller, content_digest: ContentDiges
 @router.head("/blobs/code/{digest}", responses=answers(None, text="It is there"))
 async def has_code(request: Request, actor: Caller, digest: Digest) -> Json:
     """Report whether an archive is stored already; its size is in `X-Corral-Size`."""
-    size = await service_of(request).code_exists(actor, digest)
+    size = await service_of(request).code_archives.size(actor, digest)
     if size is None:
         raise NotFound("no-such-code", "This code has not been uploaded.")
     return Json(None, headers={"X-Corral-Size": str(size)})

@@ -90,19 +90,19 @@ async def list_documents(
     request: Request, actor: Caller, kind: OfKind = "", limit: Limit = 200, after: After = ""
 ) -> Json:
     """List the documents that configure the cluster, by kind and name."""
-    return Json(await service_of(request).documents(actor, kind=kind, limit=limit, after=after))
+    return Json(await service_of(request).configuration.page(actor, kind=kind, limit=limit, after=after))
 
 
 @router.post("/documents", responses=answers(Applied, also=(409, 413)), openapi_extra=_FILE)
 async def apply_documents(request: Request, actor: Caller, how: Change) -> Json:
     """Apply every document of a file, or none of them."""
-    return Json(await service_of(request).apply_documents(actor, await request.body(), **how))
+    return Json(await service_of(request).configuration.apply(actor, await request.body(), **how))
 
 
 @router.post("/documents/diff", responses=answers(Applied, also=(413,)), openapi_extra=_FILE)
 async def compare_documents(request: Request, actor: Caller) -> Json:
     """Return the lines that applying a file would change, without checks against running jobs."""
-    work = service_of(request).compare_documents(actor, await request.body())
+    work = service_of(request).configuration.compare(actor, await request.body())
     return Json(await cancel_on_disconnect(request, work))
 
 
@@ -111,7 +111,7 @@ async def get_document(
     request: Request, actor: Caller, kind: Kind, name: DocumentName, revision: Revision = None
 ) -> Json:
     """Return one document, as data and as YAML; its revision is its entity tag."""
-    found = await service_of(request).document(actor, kind, name, revision)
+    found = await service_of(request).configuration.get(actor, kind, name, revision)
     return Json(found, 200, {"ETag": f'"{found.revision}"'})
 
 
@@ -127,13 +127,13 @@ async def put_document(
 ) -> Json:
     """Apply this one document."""
     guard, body = _guard(if_match, if_none_match), await request.body()
-    return _applied(await service_of(request).apply_documents(actor, body, only=(kind, name), guard=guard, **how))
+    return _applied(await service_of(request).configuration.apply(actor, body, only=(kind, name), guard=guard, **how))
 
 
 @router.delete("/documents/{kind}/{name}", responses=answers(Applied, also=(409,)))
 async def delete_document(request: Request, actor: Caller, kind: Kind, name: DocumentName, how: GuardedChange) -> Json:
     """Delete a document; its revisions are kept, and it can be rolled back to one of them."""
-    return _applied(await service_of(request).delete_document(actor, kind, name, **how))
+    return _applied(await service_of(request).configuration.delete(actor, kind, name, **how))
 
 
 @router.get("/documents/{kind}/{name}/history", responses=answers(Page[DocumentSummary]))
@@ -141,7 +141,7 @@ async def document_history(
     request: Request, actor: Caller, kind: Kind, name: DocumentName, limit: Limit = 100, after: After = ""
 ) -> Json:
     """List the revisions of a document, newest first: author, time and note."""
-    return Json(await service_of(request).document_history(actor, kind, name, limit=limit, after=after))
+    return Json(await service_of(request).configuration.history(actor, kind, name, limit=limit, after=after))
 
 
 @router.get("/documents/{kind}/{name}/diff", responses=answers(DocumentDiff))
@@ -149,7 +149,7 @@ async def document_diff(
     request: Request, actor: Caller, kind: Kind, name: DocumentName, from_: From = None, to: To = None
 ) -> Json:
     """Return the lines that differ between two revisions; by default the last two."""
-    return Json(await service_of(request).document_diff(actor, kind, name, before=from_, after=to))
+    return Json(await service_of(request).configuration.diff(actor, kind, name, before=from_, after=to))
 
 
 @router.post(
@@ -162,7 +162,7 @@ async def roll_back_document(
 ) -> Json:
     """Make an earlier revision the current one, as a new revision."""
     asked: RollbackRequest = read_json(await request.body(), RollbackRequest)
-    return _applied(await service_of(request).roll_back_document(actor, kind, name, asked.revision, **how))
+    return _applied(await service_of(request).configuration.roll_back(actor, kind, name, asked.revision, **how))
 
 
 def _applied(applied: Applied) -> Json:

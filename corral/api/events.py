@@ -79,7 +79,7 @@ class Tailer:
         if len(self._listeners) >= _MAX_LISTENERS:
             raise Unavailable("too-many-streams", "Too many event streams are open; close some pages.", retry_after=10)
         if self._task is None or self._task.done():
-            self.position = await self._service.last_event()
+            self.position = await self._service.events.last()
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._tail(), name="event-tailer")
         listener = Listener()
@@ -102,7 +102,7 @@ class Tailer:
     async def _tail(self) -> None:
         while True:
             try:
-                events = await self._service.events_after(self.position, _BATCH)
+                events = await self._service.events.after(self.position, _BATCH)
             except CorralError:  # the store is unreachable: streams stay open and continue when it is back
                 await asyncio.sleep(1.0)
                 continue
@@ -112,7 +112,7 @@ class Tailer:
                 for listener in self._listeners:
                     listener.offer(framed)
             if len(events) < _BATCH:
-                await self._service.wait_for_events(HEARTBEAT_SECONDS)
+                await self._service.events.wait(HEARTBEAT_SECONDS)
 
     async def stream(self, actor: Actor, after: int, job: str) -> AsyncIterator[bytes]:
         """Stream events to one caller after sequence number `after`; `job` ("" is any) limits them to one job."""
@@ -125,7 +125,7 @@ class Tailer:
                     if event.seq <= cursor:
                         continue
                     cursor = event.seq
-                    if (not job or event.job == job) and await self._service.may_see(actor, event):
+                    if (not job or event.job == job) and await self._service.events.may_see(actor, event):
                         yield data
                 if listener.waiting or listener.behind:
                     continue
@@ -156,7 +156,7 @@ class Tailer:
             return share
         listener.waiting.clear()
         listener.behind = False  # events from here on are queued, so none is lost between the store and the queue
-        events = await self._service.events_after(cursor, _BATCH)
+        events = await self._service.events.after(cursor, _BATCH)
         if len(events) == _BATCH:
             listener.behind = True
         return [(event, frame(event)) for event in events]
@@ -189,11 +189,11 @@ async def events(
 ) -> HeldStream:
     """Stream events as they happen; a stream resumed with `Last-Event-ID` skips nothing."""
     service = service_of(request)
-    await service.may_listen(actor)
-    wanted = (await service.job(actor, job)).id if job else ""
+    await service.events.may_listen(actor)
+    wanted = (await service.jobs.get(actor, job)).id if job else ""
     begin = int(last_event_id) if last_event_id else after
     if begin is None:
-        begin = await service.last_event()
+        begin = await service.events.last()
     stream = request.app.state.tailer.stream(actor, begin, wanted)
     headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
     return HeldStream(request, actor, stream, cut=_CUT, media_type="text/event-stream", headers=headers)

@@ -48,7 +48,7 @@ async def exec_(
             actor = await current_actor(socket)
             _check_words(cmd)
             held.enter_context(streams_of(socket).open("exec", actor.user))
-            attempt = await service_of(socket).open_exec(actor, ref, role, index)
+            attempt = await service_of(socket).task_connections.open_exec(actor, ref, role, index)
             query = urlencode({"cmd": cmd or ["sh"], "tty": str(tty).lower()}, doseq=True)
             control = await _connect(socket, f"/exec/{quote(attempt, safe='.')}?{query}")
         except CorralError as error:
@@ -64,7 +64,7 @@ async def forward(socket: WebSocket, ref: Ref, role: Role, index: Index, port: P
         try:
             actor = await current_actor(socket)
             held.enter_context(streams_of(socket).open("forward", actor.user))
-            attempt, number = await service_of(socket).open_port(actor, ref, role, index, port)
+            attempt, number = await service_of(socket).task_connections.open_port(actor, ref, role, index, port)
             control = await _connect(socket, f"/forward/{quote(attempt, safe='.')}?port={number}")
         except CorralError as error:
             await _refuse(socket, error)
@@ -75,7 +75,7 @@ async def forward(socket: WebSocket, ref: Ref, role: Role, index: Index, port: P
 @router.get("/jobs/{ref}/tasks/{role}/{index}/ports", responses=answers(PortsView, also=(409,)))
 async def ports(request: Request, actor: Caller, ref: Ref, role: Role, index: Index) -> Json:
     """List the ports of a running task, with the path of a notebook behind one of them."""
-    return Json(await service_of(request).ports(actor, ref, role, index))
+    return Json(await service_of(request).task_connections.ports(actor, ref, role, index))
 
 
 def _check_words(words: list[str]) -> None:
@@ -98,7 +98,7 @@ async def _connect(socket: WebSocket, path: str) -> ClientConnection:
 async def _held(socket: WebSocket, actor: Actor, control: ClientConnection) -> None:
     """Relay frames until either side ends, or the caller's token or account does."""
     try:
-        async with control, service_of(socket).streams.held(actor):
+        async with control, service_of(socket).context.streams.held(actor):
             await socket.accept()
             await _join(socket, control)
     except Unauthenticated as error:

@@ -43,7 +43,9 @@ class FastPath:
 async def _submit(scope: Scope, receive: Receive, send: Send) -> None:
     request = Request(scope, receive)
     actor = await current_actor(request)
-    result = await service_of(request).submit(actor, await request.body(), filename="the job file", file=True)
+    result = await service_of(request).submission.submit(
+        actor, await request.body(), filename="the job file", file=True
+    )
     assert result.detail is not None, "only a dry run has no job"
     location = (b"location", f"{_JOBS}/{result.detail.id}".encode())
     await _send(send, 201, result.detail, location)
@@ -52,7 +54,7 @@ async def _submit(scope: Scope, receive: Receive, send: Send) -> None:
 async def _look(scope: Scope, send: Send, ref: str) -> None:
     connection = HTTPConnection(scope)
     actor = await current_actor(connection)
-    await _send(send, 200, await service_of(connection).job(actor, ref))
+    await _send(send, 200, await service_of(connection).jobs.get(actor, ref))
 
 
 def _has_key(scope: Scope) -> bool:

@@ -73,13 +73,15 @@ async def batch_users(
     links: Annotated[bool, Query(description="Make a sign-in link for each new account.")] = False,
 ) -> Json:
     """Create and change the accounts of a CSV file: all of them or none."""
-    return Json(await service_of(request).batch_users(actor, await request.body(), dry_run=dry_run, links=links))
+    return Json(
+        await service_of(request).account_batches.apply(actor, await request.body(), dry_run=dry_run, links=links)
+    )
 
 
 @router.get("/groups", responses=answers(Page[GroupView]))
 async def list_groups(request: Request, actor: Caller) -> Json:
     """List all groups for administrators, and the caller's own groups for others."""
-    return Json(Page(items=await service_of(request).group_views(actor)))
+    return Json(Page(items=await service_of(request).groups.views(actor)))
 
 
 @router.post(
@@ -88,7 +90,7 @@ async def list_groups(request: Request, actor: Caller) -> Json:
 async def create_group(request: Request, actor: Caller) -> Json:
     """Create a group."""
     asked: NewGroup = read_json(await request.body(), NewGroup)
-    made = await service_of(request).create_group(
+    made = await service_of(request).groups.create(
         actor, asked.name, asked.grant.grants(), asked.description, asked.max_priority
     )
     return Json(made, 201)
@@ -97,14 +99,14 @@ async def create_group(request: Request, actor: Caller) -> Json:
 @router.get("/groups/{name}", responses=answers(GroupView))
 async def get_group(request: Request, actor: Caller, name: Name) -> Json:
     """Return one group with its members."""
-    return Json(await service_of(request).group_view(actor, name))
+    return Json(await service_of(request).groups.get(actor, name))
 
 
 @router.post("/groups/{name}", responses=answers(GroupView, also=(409,)), openapi_extra=json_body(GroupChangeWords))
 async def change_group(request: Request, actor: Caller, name: Name) -> Json:
     """Change a group's grants, members, description and other properties."""
     asked: GroupChangeWords = read_json(await request.body(), GroupChangeWords)
-    changed = await service_of(request).change_group(
+    changed = await service_of(request).groups.change(
         actor,
         name,
         grant=asked.grant.grants(),
@@ -122,5 +124,5 @@ async def change_group(request: Request, actor: Caller, name: Name) -> Json:
 @router.delete("/groups/{name}", status_code=204, responses=answers(None, 204, also=(409,)))
 async def delete_group(request: Request, actor: Caller, name: Name) -> Json:
     """Delete a group; its members lose the permissions that it granted."""
-    await service_of(request).delete_group(actor, name)
+    await service_of(request).groups.delete(actor, name)
     return no_content()

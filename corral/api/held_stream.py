@@ -31,7 +31,7 @@ class HeldStream(EndingResponse):
         cut: bytes = b"",
     ) -> None:
         super().__init__(pieces, cut=cut, status_code=status_code, headers=headers, media_type=media_type)
-        self._streams = service_of(request).streams
+        self._streams = service_of(request).context.streams
         self._actor = actor
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

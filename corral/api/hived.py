@@ -29,37 +29,37 @@ VcName = Annotated[str, Path(min_length=1, max_length=200, description="The virt
 @router.get("/affinitygroups/", include_in_schema=False)
 async def inspect_affinity_groups(request: Request, actor: Caller) -> Json:
     """List every affinity group that holds or has reserved devices, in HiveD's format."""
-    return Json(await service_of(request).hived(actor, "affinitygroups"))
+    return Json(await service_of(request).hived_inspection.inspect(actor, "affinitygroups"))
 
 
 @router.get("/affinitygroups/{name}", responses=_OBJECT)
 async def inspect_affinity_group(request: Request, actor: Caller, name: GroupName) -> Json:
     """Return one affinity group that holds or has reserved devices."""
-    return Json(await service_of(request).hived(actor, f"affinitygroups/{name}"))
+    return Json(await service_of(request).hived_inspection.inspect(actor, f"affinitygroups/{name}"))
 
 
 @router.get("/clusterstatus", responses=_OBJECT)
 @router.get("/clusterstatus/", include_in_schema=False)
 async def inspect_cluster_status(request: Request, actor: Caller) -> Json:
     """Return all physical cells, and the cells that each virtual cluster owns, in HiveD's format."""
-    return Json(await service_of(request).hived(actor, "clusterstatus"))
+    return Json(await service_of(request).hived_inspection.inspect(actor, "clusterstatus"))
 
 
 @router.get("/clusterstatus/physicalcluster", responses=_LIST)
 @router.get("/clusterstatus/physicalcluster/", include_in_schema=False)
 async def inspect_physical_cluster(request: Request, actor: Caller) -> Json:
     """Return the physical cells, from the top down to the devices."""
-    return Json(await service_of(request).hived(actor, "clusterstatus/physicalcluster"))
+    return Json(await service_of(request).hived_inspection.inspect(actor, "clusterstatus/physicalcluster"))
 
 
 @router.get("/clusterstatus/virtualclusters", responses=_OBJECT)
 @router.get("/clusterstatus/virtualclusters/", include_in_schema=False)
 async def inspect_virtual_clusters(request: Request, actor: Caller) -> Json:
     """Return the cells that each virtual cluster owns, and its use beyond them."""
-    return Json(await service_of(request).hived(actor, "clusterstatus/virtualclusters"))
+    return Json(await service_of(request).hived_inspection.inspect(actor, "clusterstatus/virtualclusters"))
 
 
 @router.get("/clusterstatus/virtualclusters/{vc}", responses=_LIST)
 async def inspect_virtual_cluster(request: Request, actor: Caller, vc: VcName) -> Json:
     """Return the cells of one virtual cluster."""
-    return Json(await service_of(request).hived(actor, f"clusterstatus/virtualclusters/{vc}"))
+    return Json(await service_of(request).hived_inspection.inspect(actor, f"clusterstatus/virtualclusters/{vc}"))

@@ -115,7 +115,7 @@ async def submit(
     idempotency_key: RequestKey = "",
 ) -> Json:
     """Submit a job; an answer of 201 means that it is stored and survives a crash of the server."""
-    result = await service_of(request).submit(
+    result = await service_of(request).submission.submit(
         actor,
         await request.body(),
         filename="the job file",
@@ -137,7 +137,9 @@ async def submit(
 async def validate(request: Request, actor: Caller, set_: Set = [], source: From = "") -> Json:  # noqa: B006
     """Return all problems of a job file, with lines and columns, or its canonical form."""
     body, given = await request.body(), parameters(set_)
-    work = service_of(request).validate(actor, body, filename="the job file", parameters=given, source=source)
+    work = service_of(request).submission.validate(
+        actor, body, filename="the job file", parameters=given, source=source
+    )
     return Json(await cancel_on_disconnect(request, work))
 
 
@@ -175,7 +177,7 @@ async def list_jobs(
         created_before=seconds(created_before),
         order=order,
     )
-    return Json(await service_of(request).list_jobs(actor, wanted, limit=limit, after=after))
+    return Json(await service_of(request).jobs.page(actor, wanted, limit=limit, after=after))
 
 
 def _label(text: str) -> tuple[str, str]:
@@ -194,13 +196,13 @@ async def list_history(
     after: After = "",
 ) -> Json:
     """List the summaries kept of removed jobs and of jobs past the retention, newest first."""
-    return Json(await service_of(request).history(actor, user=user, limit=limit, after=after))
+    return Json(await service_of(request).jobs.history(actor, user=user, limit=limit, after=after))
 
 
 @router.get("/jobs/{ref}", responses=answers(JobDetail))
 async def get_job(request: Request, actor: Caller, ref: Ref) -> Json:
     """Return one job: its document, roles, placement, reasons for waiting, and result."""
-    return Json(await service_of(request).job(actor, ref))
+    return Json(await service_of(request).jobs.get(actor, ref))
 
 
 @router.patch(
@@ -215,7 +217,7 @@ async def edit_job(
 ) -> Json:
     """Change the priority, maxDuration or queue of a waiting job, which keeps its submission time."""
     asked: JobEdit = read_json(await request.body(), JobEdit)
-    found = await service_of(request).edit(
+    found = await service_of(request).job_editor.edit(
         actor,
         ref,
         priority=asked.priority,
@@ -230,20 +232,20 @@ async def edit_job(
 @router.delete("/jobs/{ref}", status_code=202, responses=answers(dict[str, Any], 202, text="It goes", also=(409,)))
 async def delete_job(request: Request, actor: Caller, ref: Ref, stop: Stop = False) -> Json:
     """Remove an ended job; with `stop=true` a running job is stopped first."""
-    await service_of(request).delete(actor, ref, stop=stop)
+    await service_of(request).job_commands.delete(actor, ref, stop=stop)
     return Json({}, 202)
 
 
 @router.get("/jobs/{ref}/document", responses=answers(dict[str, Any]))
 async def get_document(request: Request, actor: Caller, ref: Ref, short: Short = False) -> Json:
     """Return the job's canonical document, or its short form."""
-    return Json(await service_of(request).job_document(actor, ref, short=short))
+    return Json(await service_of(request).jobs.document(actor, ref, short=short))
 
 
 @router.get("/jobs/{ref}/file", responses=answers(JobFile))
 async def get_file(request: Request, actor: Caller, ref: Ref) -> Json:
     """Return the file that the job was submitted as, with its comments, and `******` for each secret in it."""
-    return Json(await service_of(request).job_file(actor, ref))
+    return Json(await service_of(request).job_files.get(actor, ref))
 
 
 @router.get("/jobs/{ref}/tasks", responses=answers(Page[TaskRecord]))
@@ -257,7 +259,7 @@ async def list_tasks(
     after: After = "",
 ) -> Json:
     """List the tasks of the job's current attempt."""
-    found = await service_of(request).job_tasks(actor, ref, role=role, state=state, limit=limit, after=after)
+    found = await service_of(request).jobs.tasks(actor, ref, role=role, state=state, limit=limit, after=after)
     return Json(found)
 
 
@@ -266,37 +268,37 @@ async def list_attempts(
     request: Request, actor: Caller, ref: Ref, role: Role, index: Index, limit: Limit = 100, after: After = ""
 ) -> Json:
     """List the attempts of one task, newest first."""
-    return Json(await service_of(request).task_attempts(actor, ref, role, index, limit=limit, after=after))
+    return Json(await service_of(request).jobs.attempts(actor, ref, role, index, limit=limit, after=after))
 
 
 @router.get("/jobs/{ref}/events", responses=answers(Page[EventRecord]))
 async def list_events(request: Request, actor: Caller, ref: Ref, limit: Limit = 200, after: After = "") -> Json:
     """List the job's events, in order."""
-    return Json(await service_of(request).job_events(actor, ref, limit=limit, after=after))
+    return Json(await service_of(request).events.of_job(actor, ref, limit=limit, after=after))
 
 
 @router.get("/jobs/{ref}/placement", responses=answers(Page[PlacementRecord]))
 async def list_placement(request: Request, actor: Caller, ref: Ref, limit: Limit = 500, after: After = "") -> Json:
     """List the placement of the job's tasks: node, devices, host, ports, rank."""
-    return Json(await service_of(request).job_placement(actor, ref, limit=limit, after=after))
+    return Json(await service_of(request).jobs.placement(actor, ref, limit=limit, after=after))
 
 
 @router.get("/jobs/{ref}/explain", responses=answers(Explanation))
 async def explain(request: Request, actor: Caller, ref: Ref) -> Json:
     """Explain why a job waits: the binding constraint, the jobs ahead, and changes that would start it."""
-    return Json(await service_of(request).explain(actor, ref))
+    return Json(await service_of(request).explanations.explain(actor, ref))
 
 
 @router.post("/jobs/{ref}/stop", status_code=202, responses=answers(JobDetail, 202, also=(409,)))
 async def stop(request: Request, actor: Caller, ref: Ref) -> Json:
     """Stop the job: its tasks get the stop signal, and are killed after their grace period."""
-    return Json(await service_of(request).stop(actor, ref), 202)
+    return Json(await service_of(request).job_commands.stop(actor, ref), 202)
 
 
 @router.post("/jobs/{ref}/restart", status_code=202, responses=answers(JobDetail, 202, also=(409,)))
 async def restart(request: Request, actor: Caller, ref: Ref) -> Json:
     """Restart the job, whether it runs or has ended."""
-    return Json(await service_of(request).restart(actor, ref), 202)
+    return Json(await service_of(request).job_commands.restart(actor, ref), 202)
 
 
 @router.post(
@@ -308,4 +310,4 @@ async def restart(request: Request, actor: Caller, ref: Ref) -> Json:
 async def scale(request: Request, actor: Caller, ref: Ref) -> Json:
     """Set the number of replicas that an elastic job requests, within its bounds."""
     asked: Scale = read_json(await request.body(), Scale)
-    return Json(await service_of(request).scale(actor, ref, replicas=asked.replicas, role=asked.role), 202)
+    return Json(await service_of(request).job_commands.scale(actor, ref, replicas=asked.replicas, role=asked.role), 202)

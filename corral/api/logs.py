@@ -62,13 +62,13 @@ async def task_log(
     """
     service = service_of(request)
     if stream == "all":
-        parts = await service.whole_log(actor, ref, role, index, attempt=attempt)
+        parts = await service.task_logs.whole(actor, ref, role, index, attempt=attempt)
         if len(parts) > 1:
             merged = await _merged(role, index, parts, tail=tail, follow=follow)
             return HeldStream(request, actor, merged, media_type=_MEDIA, headers={"Cache-Control": "no-store"})
         source: LogSource = parts[0]
     else:
-        source = await service.task_log(actor, ref, role, index, attempt=attempt, stream=stream)
+        source = await service.task_logs.of_task(actor, ref, role, index, attempt=attempt, stream=stream)
     try:
         size = await source.size()
         end = min(size, offset + limit)
@@ -104,14 +104,14 @@ async def job_log(
     """Return the output of all tasks (the first 64), line by line, each line with its task's name."""
     service = service_of(request)
     merge = Merge(prefix=prefix, tail=tail, follow=follow)
-    job = await service.job(actor, ref)
-    await merge.add(await service.job_logs(actor, job.id, limit=MERGED))
+    job = await service.jobs.get(actor, ref)
+    await merge.add(await service.task_logs.of_job(actor, job.id, limit=MERGED))
 
     async def scout() -> None:
         """Add the logs of later attempts (retries, tasks that start) until the job ends."""
         async for _ in request.app.state.tailer.changes(job.id):
-            over = (await service.job(actor, job.id)).state in ENDED_PHASES
-            await merge.add(await service.job_logs(actor, job.id, limit=MERGED))
+            over = (await service.jobs.get(actor, job.id)).state in ENDED_PHASES
+            await merge.add(await service.task_logs.of_job(actor, job.id, limit=MERGED))
             if over:
                 return
 

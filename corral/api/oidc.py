@@ -100,7 +100,7 @@ async def oidc_logout(request: Request) -> Response:
 async def oidc_ended(request: Request, iss: _Issuer = "", sid: _Session = "") -> Response:
     """End the sessions that began in a session of the provider, which has ended (front-channel logout)."""
     if sid and iss == openid_of(request).settings.issuer:
-        await service_of(request).end_openid_sessions(iss, "", sid)
+        await service_of(request).openid_sessions.end(iss, "", sid)
     return no_content()
 
 
@@ -115,7 +115,7 @@ async def oidc_ended_behind(request: Request) -> Response:
     openid = openid_of(request)
     token = dict(await _form(request)).get("logout_token", "")
     subject, session = await openid.provider.ended(token)
-    await service_of(request).end_openid_sessions(openid.settings.issuer, subject, session)
+    await service_of(request).openid_sessions.end(openid.settings.issuer, subject, session)
     return no_content()
 
 
@@ -153,7 +153,7 @@ async def finish(request: Request) -> Response:
     openid, service = openid_of(request), service_of(request)
     try:
         person, next = await openid.finish(answer, request.cookies.get(cookie, ""))
-        signed = await service.sign_in_openid(person, openid.settings)
+        signed = await service.openid_sessions.sign_in(person, openid.settings)
     except CorralError as error:
         response = _refused(request, error)
     else:
@@ -189,8 +189,8 @@ async def leave(request: Request) -> Response:
         actor = await current_actor(request)
     except Unauthenticated:
         return RedirectResponse(target, 303)
-    at_provider = await service.openid_session(actor)
-    await service.sign_out(actor)
+    at_provider = await service.openid_sessions.has_session(actor)
+    await service.sessions.sign_out(actor)
     response = RedirectResponse(await openid.leave(target) if at_provider else target, 303)
     clear_session(response, secure=request.app.state.secure)
     return response

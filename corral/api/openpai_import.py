@@ -6,8 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from corral.api.authentication import Caller, service_of
+from corral.api.authentication import Caller
 from corral.api.json_responses import Json, answers, json_body, read_json
+from corral.api.openpai.operations import openpai_of
 from corral.model.openpai_import import ImportedPage, OpenPaiImport
 
 router = APIRouter(tags=["openpai"])
@@ -20,4 +21,4 @@ Replace = Annotated[bool, Query(description="Change what is here already and dif
 async def import_openpai(request: Request, actor: Caller, dry_run: DryRun = False, replace: Replace = False) -> Json:
     """Import groups, accounts, tokens and jobs of an OpenPAI cluster; a repeated import changes nothing."""
     given: OpenPaiImport = read_json(await request.body(), OpenPaiImport)
-    return Json(await service_of(request).import_openpai(actor, given, dry_run=dry_run, replace=replace))
+    return Json(await openpai_of(request).cluster_import.run(actor, given, dry_run=dry_run, replace=replace))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 from fastapi import Path, Query
 
 from corral.kernel.errors import InvalidInput
+from corral.model.page_bounds import MAX_CURSOR, MAX_PAGE
 
-MAX_PAGE: Final = 1000
 MaxPriority = Annotated[int, msgspec.Meta(ge=-999_999_999, le=999_999_999)]
 """Bounds the highest priority of an account's or a group's jobs."""
 
@@ -26,7 +26,7 @@ Index = Annotated[int, Path(ge=0, le=1_000_000, description="The task's index wi
 Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-][A-Za-z0-9._@-]{0,125}$", description="The name of the thing.")]
 NodeName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$", description="ENGINE/NODE.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many items to answer with.")]
-After = Annotated[str, Query(max_length=300, description="The `next` of the page before.")]
+After = Annotated[str, Query(max_length=MAX_CURSOR, description="The `next` of the page before.")]
 Follow = Annotated[bool, Query(description="Go on with what is printed until the end, instead of what is there.")]
 
 

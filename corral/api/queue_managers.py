@@ -32,13 +32,13 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def order_job(request: Request, actor: Caller, ref: Ref) -> Json:
     """Move a waiting job within its queue; for managers of the queue."""
     asked: Place = read_json(await request.body(), Place)
-    return Json(await service_of(request).order(actor, ref, asked.place, asked.before), 202)
+    return Json(await service_of(request).queue_managers.order(actor, ref, asked.place, asked.before), 202)
 
 
 @router.get("/queues/{name}/limits", responses=answers(QueueLimits))
 async def queue_limits(request: Request, actor: Caller, name: Queue) -> Json:
     """Return the limits that a queue's managers set on its use, below the queue's own limits."""
-    return Json(await service_of(request).queue_limits(actor, name))
+    return Json(await service_of(request).queue_managers.limits(actor, name))
 
 
 @router.put("/queues/{name}/limits", responses=answers(QueueLimits, also=(409,)), openapi_extra=json_body(QueueLimits))
@@ -50,4 +50,4 @@ async def limit_queue(
 ) -> Json:
     """Limit the use of a queue, below the queue's own limits; for managers of the queue."""
     asked: QueueLimits = read_json(await request.body(), QueueLimits)
-    return Json(await service_of(request).limit_queue(actor, name, asked, dry_run=dry_run))
+    return Json(await service_of(request).queue_managers.set_limits(actor, name, asked, dry_run=dry_run))

@@ -35,13 +35,13 @@ async def peers(
     attempt: Annotated[str, Query(max_length=200, description="The asking task's own attempt id.")] = "",
 ) -> Json:
     """List the started tasks of the same job attempt, and whether all have started."""
-    return Json(await service_of(request).peers(actor, attempt=attempt))
+    return Json(await service_of(request).runtime_calls.peers(actor, attempt=attempt))
 
 
 @router.get("/code", response_class=FileResponse, responses=_ANSWERS)
 async def code(request: Request, actor: Caller) -> FileResponse:
     """Return the code archive of the token's job, for tasks that started without it because it is too large."""
-    return FileResponse(await service_of(request).own_code(actor), media_type="application/gzip")
+    return FileResponse(await service_of(request).runtime_calls.code(actor), media_type="application/gzip")
 
 
 @router.post(
@@ -55,7 +55,7 @@ async def report(request: Request, actor: Caller) -> Json:
     reports: CallLimit = request.app.state.reports
     reports.take(f"{actor.kind}:{actor.job or actor.user}", "reports")
     body: dict[str, Any] = read_json(await request.body(), dict[str, Any])
-    await service_of(request).report(actor, body)
+    await service_of(request).runtime_calls.report(actor, body)
     return no_content()
 
 
@@ -65,5 +65,5 @@ async def report(request: Request, actor: Caller) -> Json:
 async def checkpoint(request: Request, actor: Caller) -> Json:
     """Record that the job saved its work, which is then not lost when the job has to yield."""
     body: CheckpointBody = read_json(await request.body(), CheckpointBody)
-    await service_of(request).checkpointed(actor, attempt=body.attempt, age_seconds=body.age_seconds)
+    await service_of(request).runtime_calls.checkpointed(actor, attempt=body.attempt, age_seconds=body.age_seconds)
     return no_content()

@@ -46,9 +46,9 @@ async def login(request: Request) -> Json:
     service = service_of(request)
     async with counted_attempt(request, asked.user):
         if asked.link:
-            signed = await service.sign_in_link(asked.link)
+            signed = await service.sessions.sign_in_link(asked.link)
         else:
-            signed = await service.sign_in_password(asked.user, asked.password)
+            signed = await service.sessions.sign_in_password(asked.user, asked.password)
     response = Json(signed)
     expires = datetime.fromisoformat(signed.expires_at).timestamp()
     age = max(0, int(expires - request.app.state.clock.now()))
@@ -59,7 +59,7 @@ async def login(request: Request) -> Json:
 @router.post("/logout", status_code=204, responses=answers(None, 204))
 async def logout(request: Request, actor: Caller) -> Json:
     """Revoke the token that this call was made with."""
-    await service_of(request).sign_out(actor)
+    await service_of(request).sessions.sign_out(actor)
     response = no_content()
     clear_session(response, secure=request.app.state.secure)
     return response

@@ -32,7 +32,7 @@ _ANSWERS: Final = answers(None, 200, text="The bytes of the file", also=(409,)) 
 @router.get("/storages", responses=answers(Page[StorageView]))
 async def list_storages(request: Request, actor: Caller) -> Json:
     """List the storages that the caller may use."""
-    return Json(Page(items=await service_of(request).storage_views(actor)))
+    return Json(Page(items=await service_of(request).storage_browser.views(actor)))
 
 
 @router.get("/storages/{name}/files", responses=answers(Page[FileView], also=(409,)))
@@ -40,13 +40,13 @@ async def list_files(
     request: Request, actor: Caller, name: Name, path: Path = "", limit: Limit = 200, after: AfterName = ""
 ) -> Json:
     """List a folder of a storage, by name; links are listed and not followed."""
-    return Json(await service_of(request).storage_files(actor, name, path, limit=limit, after=after))
+    return Json(await service_of(request).storage_browser.files(actor, name, path, limit=limit, after=after))
 
 
 @router.get("/storages/{name}/file", responses=_ANSWERS, dependencies=[HoldsLogs])
 async def fetch_file(request: Request, actor: Caller, name: Name, path: Path) -> Response:
     """Return a file of a storage, as a download."""
-    size, pieces = await service_of(request).storage_file(actor, name, path)
+    size, pieces = await service_of(request).storage_browser.file(actor, name, path)
     return EndingResponse(pieces, cut=b"", media_type=_BYTES, headers=_headers(path, size))
 
 

@@ -42,19 +42,19 @@ class DrainBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 @router.post("/jobs/{ref}/suspend", status_code=202, responses=answers(JobDetail, 202, also=(409,)))
 async def suspend(request: Request, actor: Caller, ref: Ref) -> Json:
     """Suspend the job: end its tasks with the checkpoint signal and hold it; it keeps its place in the queue."""
-    return Json(await service_of(request).suspend(actor, ref), 202)
+    return Json(await service_of(request).job_commands.suspend(actor, ref), 202)
 
 
 @router.post("/jobs/{ref}/resume", status_code=202, responses=answers(JobDetail, 202, also=(409,)))
 async def resume(request: Request, actor: Caller, ref: Ref) -> Json:
     """Resume a suspended job."""
-    return Json(await service_of(request).resume(actor, ref), 202)
+    return Json(await service_of(request).job_commands.resume(actor, ref), 202)
 
 
 @router.get("/jobs/{ref}/receipts", responses=answers(Page[ReceiptView]))
 async def job_receipts(request: Request, actor: Caller, ref: Ref, limit: Limit = 100, after: After = "") -> Json:
     """List the job's receipts, one per time it yielded: to which job, by which rule, at which cost, and its return."""
-    return Json(await service_of(request).job_receipts(actor, ref, limit=limit, after=after))
+    return Json(await service_of(request).receipts.of_job(actor, ref, limit=limit, after=after))
 
 
 @router.get("/receipts", responses=answers(Page[ReceiptView]))
@@ -67,14 +67,14 @@ async def list_receipts(
     after: After = "",
 ) -> Json:
     """List the receipts of all jobs, newest first."""
-    found = await service_of(request).receipts(actor, queue=queue, since=seconds(since), limit=limit, after=after)
+    found = await service_of(request).receipts.page(actor, queue=queue, since=seconds(since), limit=limit, after=after)
     return Json(found)
 
 
 @router.get("/queues/{name}/ledger", responses=answers(LedgerView))
 async def get_ledger(request: Request, actor: Caller, name: Name) -> Json:
     """Return the device-seconds that the queue has lent to and borrowed from each other queue."""
-    return Json(await service_of(request).ledger(actor, name))
+    return Json(await service_of(request).receipts.ledger(actor, name))
 
 
 @router.post(
@@ -83,13 +83,13 @@ async def get_ledger(request: Request, actor: Caller, name: Name) -> Json:
 async def cordon(request: Request, actor: Caller, engine: Engine, node: Node) -> Json:
     """Close a node to new tasks; running tasks continue. For administrators."""
     asked: CordonBody = read_json(await request.body() or b"{}", CordonBody)
-    return Json(await service_of(request).cordon(actor, f"{engine}/{node}", why=asked.why))
+    return Json(await service_of(request).cordons.cordon(actor, f"{engine}/{node}", why=asked.why))
 
 
 @router.post("/nodes/{engine}/{node}/uncordon", status_code=204, responses=answers(None, 204, also=(409,)))
 async def uncordon(request: Request, actor: Caller, engine: Engine, node: Node) -> Json:
     """Open a node to new tasks again. For administrators."""
-    await service_of(request).uncordon(actor, f"{engine}/{node}")
+    await service_of(request).cordons.uncordon(actor, f"{engine}/{node}")
     return no_content()
 
 
@@ -102,7 +102,7 @@ async def uncordon(request: Request, actor: Caller, engine: Engine, node: Node) 
 async def drain(request: Request, actor: Caller, engine: Engine, node: Node) -> Json:
     """Close a node, and move its tasks elsewhere or let them end by themselves first. For administrators."""
     asked: DrainBody = read_json(await request.body() or b"{}", DrainBody)
-    found = await service_of(request).drain(
+    found = await service_of(request).cordons.drain(
         actor, f"{engine}/{node}", why=asked.why, grace_seconds=asked.grace_seconds, after_jobs=asked.after_jobs
     )
     return Json(found, 202)

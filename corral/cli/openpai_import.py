@@ -38,7 +38,7 @@ _DONE: Final = {"created": ("+", "green"), "changed": ("~", "yellow"), "unchange
 @click.option("--jobs/--no-jobs", default=True, show_default=True, help="Submit the jobs that were not over.")
 @click.option(
     "--engine",
-    type=click.Choice(("local", "kubernetes")),
+    metavar="NAME",
     default=None,
     help="Whose machines the cluster's are; default: those of the server.",
 )

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -23,10 +24,20 @@ if TYPE_CHECKING:
 _file = click.Path(dir_okay=False, path_type=Path)
 _folder = click.Path(file_okay=False, path_type=Path)
 data_option = click.option("--data", "data_folder", type=_folder, help="The data folder [CORRAL_DATA_FOLDER].")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHOWN = 10
 """Jobs listed that did not end in time."""
 _STOP_TIMEOUT = 300.0
 """Seconds that `down --stop-jobs` waits for the jobs."""
+
+
+def _engine_option(text: str) -> Callable[[_Command], _Command]:
+    def named(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...] | None:
+        return names or None
+
+    return click.option("--engine", multiple=True, metavar="NAME", callback=named, help=text)
+
+
 _SETTINGS = (
     data_option,
     click.option("--cluster", type=_file, help="Configuration documents for the first start: Cluster, Queue, Policy."),
@@ -35,9 +46,7 @@ _SETTINGS = (
     click.option("--advertise", default=None, metavar="URL", help="Where tasks reach the server."),
     click.option("--database-url", default=None, metavar="URL", help="PostgreSQL instead of the embedded SQLite."),
     click.option("--blobs", default=None, metavar="URI", help="Logs and code at s3://… or hdfs://…, not in a folder."),
-    click.option(
-        "--engine", type=click.Choice(("local", "kubernetes")), default=None, help="Where tasks run; here if unsaid."
-    ),
+    _engine_option("Where tasks run: local (if unsaid), kubernetes, or a plug-in's; several: once for each."),
     click.option(
         "--kubeconfig", default=None, metavar="FILE", help="The cluster's kubeconfig, with --engine kubernetes."
     ),
@@ -84,6 +93,7 @@ def up_command(detach: bool, new: bool, output: str, **given: Any) -> None:
     corral up                                  this machine as found
     corral up --cluster examples/cluster.yaml  with racks and described devices
     corral up --engine kubernetes --kubeconfig ~/.kube/config --advertise http://10.0.0.5:8470 --host 0.0.0.0
+    corral up --engine kubernetes --engine local …  on a cluster and on this machine
     """
     settings = make_settings(**given)
     from corral import lifecycle
@@ -182,9 +192,7 @@ def sign_in_link_command(data_folder: Path | None, url: str | None) -> None:
 
 @click.command("doctor")
 @data_option
-@click.option(
-    "--engine", type=click.Choice(("local", "kubernetes")), default=None, help="What is checked beside the server."
-)
+@_engine_option("What is checked beside the server; several: once for each.")
 @click.option("--kubeconfig", default=None, metavar="FILE", help="The cluster's, with --engine kubernetes.")
 @click.option("--namespace", default=None, help="The namespace of the pods; default: corral.")
 @click.option("--default-image", default=None, metavar="IMAGE", help="What a pod that tries the registry is made of.")

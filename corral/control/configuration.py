@@ -8,8 +8,9 @@ from typing import Protocol
 
 import structlog
 
-from corral.control.core.configuration import Configured, hived_configured, scheduler_policy
+from corral.control.core.configuration import Configured, planner_settings, scheduler_policy
 from corral.control.core.store import CoreStore
+from corral.engines.kind import InventoryReader
 from corral.kernel.errors import CorralError
 from corral.model.configuration import read_configuration
 from corral.model.inventory import Inventory
@@ -43,6 +44,23 @@ class NothingDescribed:
         return frozenset()
 
 
+class DescribedEngines:
+    """A presenter for several engines, of which some have a reader of described nodes."""
+
+    def __init__(self, readers: Mapping[str, InventoryReader]) -> None:
+        self._readers = readers
+
+    def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
+        """The inventories that the readers would have with these documents."""
+        return tuple(reader.described(clusters.get(engine)) for engine, reader in self._readers.items())
+
+    def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
+        """Have each reader present the nodes of its engine's document."""
+        for engine, reader in self._readers.items():
+            reader.present(clusters.get(engine))
+        return frozenset(self._readers)
+
+
 async def read_configured(store: CoreStore, presenter: Presenter, default: Policy, before: Configured) -> Configured:
     """The configuration that the stored documents say; the engines present its machines.
 
@@ -56,8 +74,8 @@ async def read_configured(store: CoreStore, presenter: Presenter, default: Polic
     except CorralError as error:
         log.error("the stored documents cannot be read; the configuration in force stays", message=error.message)
     try:
-        policy, hived = scheduler_policy(after.now.policy, default), hived_configured(after.now)
-        after = replace(after, policy=policy, hived=hived)
+        policy = scheduler_policy(after.now.policy, default)
+        after = replace(after, policy=policy, planner=planner_settings(policy, after.now))
     except CorralError as error:
         log.error("the stored policy cannot be followed; the one in force stays", message=error.message)
     after = replace(after, following=presenter.present(after.now.clusters))

@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from corral.control.core.configuration import hived_configured, scheduler_policy
+from corral.control.core.configuration import planner_settings, scheduler_policy
 from corral.control.guarantee_check import broken_guarantees
 from corral.control.log_api import LogApi
 from corral.control.loop import Control
@@ -34,8 +34,6 @@ from corral.model.configuration import configuration_of
 from corral.model.document_revisions import ConfigurationQuestion, GuaranteeFinding
 from corral.model.requests import GangRequest
 from corral.model.store_writes import IntentKind
-from corral.scheduler import GangQueued, could_ever_fit, explain
-from corral.scheduler.explain.outlook import outlook
 from corral.scheduler.views import ahead_of
 from corral.service.health import descriptor_shortages
 from corral.service.mutual_tls import TlsFiles
@@ -154,12 +152,12 @@ class ControlApi:
         job = control.world.jobs.get(JobId(request.path_params["job"]))
         if job is None or not job.unplaced():
             return JSONResponse(None)
-        cluster, queue, now = control.world.cluster, control.world.queue, control.clock.now()
-        reasons = explain(cluster, queue, control.policy, job.id, now)
+        planner, now = control.world.planner, control.clock.now()
+        reasons = planner.explain(job.id, now)
         if reasons is None:
             return JSONResponse(None)
-        ahead = ahead_of(cluster.queues, queue, control.policy, now, job.id)
-        hopes = outlook(cluster, queue, control.policy, job.id, reasons, now, self._grace, job.as_file_change)
+        ahead = ahead_of(planner.cluster.queues, planner.queue, planner.policy, now, job.id)
+        hopes = planner.outlook(job.id, reasons, now, self._grace, job.as_file_change)
         return JSONResponse(
             {
                 **msgspec.to_builtins(control.world.reasons_in_names(reasons)),
@@ -180,16 +178,13 @@ class ControlApi:
     async def _fit(self, request: Request) -> Response:
         """Whether a gang could ever run on the known nodes: null, or the reasons why not."""
         control = await self._world_is_there()
-        reasons = could_ever_fit(control.world.cluster, await _gang_in(request))
+        reasons = control.world.planner.could_ever_fit(await _gang_in(request))
         return _json(reasons and control.world.reasons_in_names(reasons))
 
     async def _trial(self, request: Request) -> Response:
         """Why a gang would wait if queued now, found on a fork of the queue; `starts-now` when it would not."""
         control = await self._world_is_there()
-        asked = await _gang_in(request)
-        queue = control.world.queue.fork()
-        queue.apply(GangQueued(asked))
-        reasons = explain(control.world.cluster, queue, control.policy, asked.job, control.clock.now())
+        reasons = control.world.planner.explain_new(await _gang_in(request), control.clock.now())
         return _json(reasons and control.world.reasons_in_names(reasons))
 
     async def _check_configuration(self, request: Request) -> Response:
@@ -201,10 +196,9 @@ class ControlApi:
             raise InvalidInput("bad-question", f"Control was asked in a way that it does not know: {error}.") from None
         documents = [document for data in asked.documents for document in load_document(data)]
         after = configuration_of(documents)
-        scheduler_policy(after.policy, control.policy)
-        hived_configured(after)
+        planner_settings(scheduler_policy(after.policy, control.policy), after)
         before = control.configured.now
-        cluster = control.world.cluster.fork(hived=False)
+        cluster = control.world.cluster.fork()
         presenter, now = control.presenter, control.clock.now()
 
         def think() -> list[GuaranteeFinding]:

@@ -20,14 +20,12 @@ from corral.kernel.errors import CorralError, Unavailable
 from corral.kernel.ids import AttemptId
 from corral.model.commands import EngineCommand, ForgetTask, StartTask, StopTask
 from corral.model.events import PlaceLost, StartRefused
+from corral.model.exits import START_FAILED, classify
 from corral.model.launch import Noted, TaskLaunch
-from corral.model.outcome import Completion, ExitClass
 from corral.model.store_writes import OutboxRow
 
 log = structlog.get_logger()
 
-CREATION_REFUSED = -200
-"""OpenPAI's PodCreationPermanentError: the engine will never start this task."""
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
 _AT_ONCE = 64
@@ -175,9 +173,7 @@ class Dispatcher:
     def _give_up(self, command: EngineCommand, error: CorralError) -> None:
         log.warning("command refused", attempt=command.attempt, code=error.code, message=error.message)
         if isinstance(command, StartTask):
-            completion = Completion(
-                CREATION_REFUSED, "PodCreationPermanentError", ExitClass.PERMANENT, f"{error.message} ({error.code})"
-            )
+            completion = classify(START_FAILED, f"{error.message} ({error.code})")
             self._refused(StartRefused(command.attempt, self._clock.now(), completion))
 
 

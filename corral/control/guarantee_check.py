@@ -26,7 +26,7 @@ def broken_guarantees(
 
     `machines` are the inventories of those engines that would present other nodes than now.
     """
-    twin = cluster.fork(hived=False)
+    twin = cluster.fork()
     for inventory in machines:
         twin.apply(NodesSeen(inventory))
     twin.apply(QueuesConfigured(after.queue_specs()))

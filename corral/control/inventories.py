@@ -21,9 +21,13 @@ log = structlog.get_logger()
 class Inventories:
     """The engines, as far as their machines are concerned."""
 
-    def __init__(self, store: CoreStore, engines: Mapping[str, Engine]) -> None:
+    def __init__(
+        self, store: CoreStore, engines: Mapping[str, Engine], away: Mapping[str, Unavailable] | None = None
+    ) -> None:
+        """`away` are the engines that are not open, with the reason."""
         self._store = store
         self._engines = engines
+        self._away: Mapping[str, Unavailable] = {} if away is None else away
         self.stale = False
         """Whether an engine has told of a change that nobody has looked at."""
 
@@ -37,6 +41,9 @@ class Inventories:
         self.stale = False
         learned: list[MachinesSeen | EngineUnknown] = []
         for engine in self._engines.values():
+            if (reason := self._away.get(engine.name)) is not None:
+                learned.append(EngineUnknown(engine.name, reason.message))
+                continue
             try:
                 inventory = await engine.inventory()
             except Unavailable as error:
@@ -62,7 +69,7 @@ class Inventories:
     def engine_of(self, attempt: AttemptId, jobs: Mapping[JobId, Job]) -> str:
         """The engine that has this attempt: that of its task's node, else the one that knows it.
 
-        Raises CorralError if there is none.
+        Raises CorralError if there is none, Unavailable while an engine is away that may have it.
         """
         if len(self._engines) == 1:
             return next(iter(self._engines))
@@ -70,8 +77,12 @@ class Inventories:
         job = jobs.get(key.job)
         task = job.tasks.get(key.task) if job is not None else None
         if job is not None and task is not None and task.placement and job.run.attempt_of(task) == attempt:
-            return task.placement.node.partition("/")[0]
+            name = task.placement.node.partition("/")[0]
+            if name in self._engines:
+                return name
         for name, engine in self._engines.items():
             if attempt in engine.attempts():
                 return name
+        for error in self._away.values():
+            raise Unavailable(error.code, error.message)
         raise CorralError("unknown-engine", f"No engine is known to have {attempt}.")

@@ -30,6 +30,7 @@ from corral.control.core.configuration import Configured
 from corral.control.core.inputs import TaskEvent
 from corral.control.core.world import held_nodes
 from corral.control.dispatcher import Dispatcher
+from corral.control.engine_set import EngineSet
 from corral.control.external_jobs import EXTERNAL, ExternalTasks
 from corral.control.inventories import Inventories
 from corral.control.lease import Leadership
@@ -91,7 +92,8 @@ class Control:
         nothing = Recovered(Configured(policy))
         self.core = Core(nothing, launch_policy, Machines(not_ready_seconds), clock.now())
         """What control knows; another one after every recovery."""
-        self.inventories = Inventories(store, engines)
+        self.engine_set = EngineSet(engines, self.report, self._opened_late)
+        self.inventories = Inventories(store, engines, self.engine_set.away)
         self._leadership = leadership
         self._events: deque[EngineEvent | StartRefused | PlaceLost] = deque()
         self._taken: list[TaskEvent] = []
@@ -99,6 +101,8 @@ class Control:
         self._awake = asyncio.Event()
         self._stored = asyncio.Condition()
         self._rung = True
+        self._must_recover = False
+        """Whether an engine was opened that the core knows nothing of."""
         self._flushed = 0.0
         self._cycled = time.monotonic()
         self.scale_object: Callable[[JobId, int], Awaitable[bool]] = _no_object
@@ -163,9 +167,9 @@ class Control:
         await self._leadership.acquire()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._leadership.keep())
-            for engine in self.engines.values():
-                await engine.open()
-                group.create_task(self._watch(engine))
+            for loop in self.engine_set.loops():
+                group.create_task(loop)
+            await self.engine_set.begin()
             group.create_task(self._listen())
             group.create_task(self._lead())
 
@@ -179,12 +183,14 @@ class Control:
     async def _lead(self) -> None:
         while True:
             try:
+                self._must_recover = False
                 await self._recover()
                 self.ready.set()
-                while True:
+                while not self._must_recover:
                     await self._cycle()
                     self._cycled = time.monotonic()
                     await self._wait()
+                await self.dispatcher.close()
             except LeadershipLost:
                 raise
             except (Unavailable, Conflict) as error:
@@ -214,8 +220,10 @@ class Control:
         self.core = core
         outbox = await self.store.outbox()
         known = {row.command.attempt for row in outbox}.union(*(each.attempts() for each in self.engines.values()))
+        known |= self.engine_set.unseen(recovered.jobs)
         self._events.extend(missing_attempts(recovered.jobs, known, now))
         self._rung = True
+        self.engine_set.tell_live(recovered.jobs)
         self.dispatcher.feed(outbox)
         self.world_is_whole = True
 
@@ -236,7 +244,11 @@ class Control:
 
     def _engine_of(self, attempt: AttemptId) -> str:
         job = self.core.world.jobs.get(parse_attempt_id(attempt).job)
-        return EXTERNAL if job is not None and job.run.external else self.engine_of(attempt)
+        if job is not None and job.run.external:
+            return EXTERNAL
+        engine = self.engine_of(attempt)
+        self.engine_set.require(engine)
+        return engine
 
     async def _cycle(self) -> None:
         inputs = await self._read()
@@ -292,6 +304,7 @@ class Control:
         rows = zip(result.outbox, writes.outbox_add, strict=True)
         self.dispatcher.feed(OutboxRow(seq, job, command) for seq, (job, command) in rows)
         self.inventories.stale |= self.core.wants_machines
+        self.engine_set.tell_over(writes.jobs)
         for job in writes.removed_jobs:
             self.removed(job)
         self.changed(batch.changed)
@@ -360,9 +373,9 @@ class Control:
         self._events.append(event)
         self._awake.set()
 
-    async def _watch(self, engine: Engine) -> None:
-        async for event in engine.watch():
-            self.report(event)
+    def _opened_late(self) -> None:
+        self._must_recover = True
+        self._awake.set()
 
     def _refused(self, event: StartRefused | PlaceLost) -> None:
         self._events.append(event)

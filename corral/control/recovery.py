@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from corral.control.core import Core, GuaranteeLoss, IntentsRead, Recovered
+from corral.control.core import Core, IntentsRead, Recovered
 from corral.control.core.configuration import Configured
 from corral.control.core.intents import named_jobs, needed_jobs
 from corral.control.core.store import CoreStore
 from corral.kernel.ids import JobId
 from corral.model.facts import GUARANTEE_LOST
 from corral.model.store_writes import LiveJob
+from corral.scheduler import GuaranteeLost
 
 
 async def read_recovered(store: CoreStore, configured: Configured, cursor: int) -> Recovered:
@@ -45,14 +46,14 @@ async def read_intents(store: CoreStore, core: Core, limit: int) -> IntentsRead:
     return IntentsRead(intents, {each.id: each for each in jobs}, await _groups(store, jobs))
 
 
-async def read_losses(store: CoreStore, jobs: Iterable[JobId]) -> list[GuaranteeLoss]:
-    """When, and to whom, these HiveD jobs lost their guarantee, as far as events tell."""
+async def read_losses(store: CoreStore, jobs: Iterable[JobId]) -> list[GuaranteeLost]:
+    """When, and to whom, these jobs lost their guarantee, as far as events tell."""
     losses = []
     for job in jobs:
         told = await store.events_of(job, kinds=(GUARANTEE_LOST,))
         if told:
             at = datetime.fromisoformat(told[0].at).timestamp()
-            losses.append(GuaranteeLoss(job, str(told[0].data.get("preemptor", "")), at))
+            losses.append(GuaranteeLost(job, str(told[0].data.get("preemptor", "")), at))
     return losses
 
 

@@ -17,6 +17,7 @@ from corral.control.loop import Control
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.kernel.ids import JobId
 from corral.scheduler.planners.hived.algorithm.inspect_api import inspected
+from corral.scheduler.planners.hived.planner import HivedPlanner
 from corral.scheduler.views import CellTreeView, queue_standings, waiting_line
 
 View = TypeVar("View")
@@ -35,7 +36,7 @@ _DEEPEST: Final = 12
 class _Kept(NamedTuple):
     """A cached view of a state of the world; used until `until` even when the state has changed."""
 
-    state: tuple[int, int, int]
+    state: tuple[int, ...]
     until: float
     view: Any
 
@@ -61,7 +62,9 @@ class Views:
         """The deserved and used resources of every queue, in tree order."""
         control = await self._world_is_there()
         world, now = control.world, control.clock.now()
-        return self._answer("queues", world, lambda: queue_standings(world.cluster, world.queue, now))
+        return self._answer(
+            "queues", world, lambda: queue_standings(world.cluster, world.queue, now, world.planner.owners_of)
+        )
 
     async def _line(self, request: Request) -> Response:
         """A page of the waiting jobs, in queue order."""
@@ -90,7 +93,9 @@ class Views:
         after = _number(request, "after")
 
         def make() -> object:
-            tree = self._kept("cells", world, lambda: CellTreeView(world.cluster, partial(_name, world)))
+            tree = self._kept(
+                "cells", world, lambda: CellTreeView(world.cluster, partial(_name, world), world.planner.owners_of)
+            )
             return tree.show(now, under=under, depth=min(depth, _DEEPEST), limit=min(limit, _MOST), after=after)
 
         return self._answer(f"cells {depth} {limit} {after} {under}", world, make)
@@ -99,11 +104,11 @@ class Views:
         """HiveD's own documents; `what` is the rest of their address."""
         control = await self._world_is_there()
         world, what = control.world, request.query_params.get("what", "")
-        hived = world.cluster.hived
-        if hived is None:
+        planner = world.planner
+        if not isinstance(planner, HivedPlanner):
             message = "HiveD's documents are there under `preset: hived` only; see /api/v3/cells and /api/v3/queues."
             raise NotFound("hived-not-in-force", message)
-        return self._answer(f"hived {what}", world, partial(inspected, hived.algorithm.state, what))
+        return self._answer(f"hived {what}", world, partial(inspected, planner.hived.algorithm.state, what))
 
     def _answer(self, what: str, world: World, make: Callable[[], object]) -> Response:
         """The JSON response of a view."""
@@ -111,7 +116,7 @@ class Views:
 
     def _kept(self, what: str, world: World, make: Callable[[], View]) -> View:
         """The cached view, if nothing has changed since or a new one would cost too much; else a new one."""
-        state = (id(world.cluster), world.cluster.revision, world.queue.revision)
+        state = (id(world.planner), *world.planner.revision)
         kept = self._views.pop(what, None)
         if kept is None or (kept.state != state and time.perf_counter() >= kept.until):
             begun = time.thread_time()  # not wall time: a machine that stalls must not make a view look expensive

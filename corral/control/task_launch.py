@@ -91,6 +91,7 @@ def _launch(
         devices=_devices(task.placement.node, context.nodes(task.placement.node), task.placement.devices),
         share=task.placement.share,
         beside=gang.on_node[task.placement.node] - 1,
+        gang=gang.parts,
         working_dir=role.working_dir,
         image=role.image,
         image_pull_secrets=tuple(

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from corral.kernel.errors import CorralError
-from corral.kernel.ids import AttemptId
+from corral.kernel.ids import AttemptId, JobId
 from corral.model.inventory import Inventory
 from corral.model.kubernetes_objects import DocumentChange, ObjectRef
 from corral.model.launch import EngineEvent, TaskLaunch
@@ -60,6 +60,8 @@ class Engine(Protocol):
     async def start(self, launch: TaskLaunch) -> None:
         """Start the attempt unless it was started before. `watch` reports `Started` or `Exited`.
 
+        `launch.gang` has the size and the places of its whole job, as a hint.
+
         Raises Unavailable when it is unknown whether the start took effect: repeat the call.
         """
         ...
@@ -93,6 +95,30 @@ class Engine(Protocol):
         """Open a TCP connection to one of the task's ports: `send` writes to it, `output` reads from it.
 
         Raises NotFound when the attempt is not running here, or has no such port.
+        """
+        ...
+
+
+@runtime_checkable
+class JobHints(Protocol):
+    """An engine that keeps something for whole jobs, such as containers that run one task after another.
+
+    Control says here which jobs need it no more. Both calls return at once; what follows from them is the engine's own
+    work, which it repeats until it is done. `TaskLaunch.gang` tells such an engine how much a job needs.
+    """
+
+    def job_over(self, job: JobId) -> None:
+        """Note that a job is over, and the end of each of its tasks is stored.
+
+        A job that never ran here may be named, too. The same job may be started again later, if a user restarts it.
+        """
+        ...
+
+    def live_jobs(self, jobs: frozenset[JobId]) -> None:
+        """Note all jobs that are not over: whatever is kept for another job is of no more use.
+
+        Called after `open`, before the first call about a task, and whenever control has read everything again: so no
+        `job_over` is missed for good that a crash swallowed.
         """
         ...
 

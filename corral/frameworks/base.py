@@ -18,7 +18,7 @@ import msgspec
 
 from corral.frameworks.references import expand_lists, needs_runtime, references
 from corral.kernel.ids import JobId, TaskKey
-from corral.model.launch import PortRequest
+from corral.model.launch import GangPart, PortRequest
 from corral.model.placement import Placement, TaskPlacement, in_rank_order
 from corral.spec.errors import Path, did_you_mean
 
@@ -89,6 +89,12 @@ class Gang(msgspec.Struct, frozen=True, dict=True):
     def on_node(self) -> Counter[str]:
         """The number of tasks placed on each node."""
         return Counter(task.node for task in self.placement.tasks)
+
+    @cached_property
+    def parts(self) -> tuple[GangPart, ...]:
+        """The number of tasks by role and node, in topology order."""
+        counted = Counter((task.role, task.node) for task in self.placement.tasks)
+        return tuple(GangPart(role, node, tasks) for (role, node), tasks in counted.items())
 
     @cached_property
     def _by_role(self) -> dict[str, tuple[TaskPlacement, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple, NewType
 
 JobId = NewType("JobId", str)
@@ -76,10 +77,12 @@ def attempt_id(job: JobId, job_attempt: int, role: str, index: int, task_attempt
     return AttemptId(f"{job}.{job_attempt}.{role}.{index}.{task_attempt}")
 
 
+@lru_cache(1024)
 def parse_attempt_id(text: str) -> AttemptKey:
     """Split an attempt id into its parts.
 
-    Raises ValueError if `text` is not an attempt id.
+    A pure function whose answers are kept, because each event of an attempt is split in several places. Raises
+    ValueError if `text` is not an attempt id.
     """
     parts = text.split(".")
     if len(parts) != 5 or not all(parts):

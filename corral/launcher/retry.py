@@ -16,6 +16,7 @@ from corral.launcher.view import RetryView
 from corral.model.exits import NEVER_RETRIED, START_FAILED_TRANSIENTLY
 from corral.model.outcome import Completion, ExitClass
 from corral.model.runs import Retries
+from corral.spec.retry_rules import ALWAYS, UNBOUNDED
 
 NEVER_RAN_ALARM = 10
 """Consecutive attempts that never ran after which a fact reports it."""
@@ -89,11 +90,11 @@ def _by_class(policy: RetryView, retries: Retries, completion: Completion, launc
 
 
 def _within_budget(limit: int, retries: Retries, completion: Completion, floor: float) -> Decision:
-    if limit == -2:
+    if limit == ALWAYS:
         return Decision(True, counted=True, delay=floor, why="it is always run again")
     if completion.succeeded:
         return Decision(False, why="it succeeded")
-    if limit == -1:
+    if limit == UNBOUNDED:
         return Decision(True, counted=True, delay=floor, why="every failure is retried")
     if retries.accountable < limit:
         return Decision(True, True, floor, f"counted retry {retries.accountable + 1} of {limit}")

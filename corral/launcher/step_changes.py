@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 import msgspec
 
@@ -18,8 +19,6 @@ from corral.model.states import JobState, TaskState
 
 ACTIVE = frozenset({JobState.CREATION_REQUESTED, JobState.PREPARING, JobState.RUNNING})
 """The states in which the current attempt is not ending."""
-
-_WAITING = frozenset({TaskState.CREATION_PENDING, TaskState.CREATION_REQUESTED})
 
 
 class AttemptEnd(msgspec.Struct, frozen=True):
@@ -45,6 +44,11 @@ class Step(msgspec.Struct, frozen=True):
 
 class Change:
     """The step under construction: an overlay of changes over the state before."""
+
+    __slots__ = (
+        "_before", "_changed", "_engine", "_facts", "_released", "_requested", "ended", "grace", "job_ended", "now",
+        "policy", "roles", "run", "view",
+    )  # fmt: skip
 
     def __init__(
         self, view: JobView, run: JobRun, tasks: Mapping[TaskKey, TaskRun], now: float, policy: LaunchPolicy
@@ -100,9 +104,9 @@ class Change:
 
     def put(self, task: TaskRun) -> TaskRun:
         """Store a new or changed task and update the counters."""
-        key = task.key
-        self._count(self.task(key), task)
-        self._changed[key] = task
+        key, changed = task.key, self._changed
+        self._count(changed[key] if key in changed else self._before.get(key), task)
+        changed[key] = task
         return task
 
     def drop(self, key: TaskKey) -> None:
@@ -118,9 +122,9 @@ class Change:
         if task is None:
             return
         old, new = _counters(before), _counters(after)
-        if old != new:
+        if old is not new:
             role = self.roles[task.role]
-            fields = {name: getattr(role, name) + (name in new) - (name in old) for name in {*old, *new}}
+            fields = {name: getattr(role, name) + by for name, by in _differences(old, new)}
             self.roles[task.role] = msgspec.structs.replace(role, **fields)
 
     # -- commands and facts --------------------------------------------------------------------------------------------
@@ -179,9 +183,10 @@ class Change:
             commands.append(ReleasePlacement(tuple(self._released)))
         if self._requested:
             commands.append(RequestPlacement(self.run.attempt, tuple(self._requested), grow))
-        roles = self.roles if self.roles != self.run.roles else self.run.roles
+        if self.roles != self.run.roles:
+            self.set_job(roles=self.roles)
         return Step(
-            msgspec.structs.replace(self.run, roles=roles),
+            self.run,
             self._changed,
             (*commands, *self._engine),
             tuple(self._facts),
@@ -190,20 +195,39 @@ class Change:
         )
 
 
+_NONE: Final[tuple[str, ...]] = ()
+_TOTAL: Final = ("total",)
+_LEAVING: Final = ("total", "leaving")
+_LEAVING_RUNNING: Final = ("total", "leaving", "running")
+_SUCCEEDED: Final = ("total", "succeeded")
+_FAILED: Final = ("total", "failed")
+_BY_STATE: Final = {
+    TaskState.CREATION_PENDING: ("total", "waiting"),
+    TaskState.CREATION_REQUESTED: ("total", "waiting"),
+    TaskState.RUNNING: ("total", "running"),
+}
+
+
 def _counters(task: TaskRun | None) -> tuple[str, ...]:
-    """The names of its role's counters that a task counts in."""
+    """The names of its role's counters that a task counts in; equal answers are mostly one object."""
     if task is None:
-        return ()
+        return _NONE
+    state = task.state
     if task.deletion_pending:
-        return ("total", "leaving", "running") if task.state is TaskState.RUNNING else ("total", "leaving")
-    if task.state in _WAITING:
-        return ("total", "waiting")
-    if task.state is TaskState.RUNNING:
-        return ("total", "running")
-    if task.state is TaskState.COMPLETED:
-        succeeded = task.completion is not None and task.completion.succeeded
-        return ("total", "succeeded" if succeeded else "failed")
-    return ("total",)
+        return _LEAVING_RUNNING if state is TaskState.RUNNING else _LEAVING
+    if state is TaskState.COMPLETED:
+        return _SUCCEEDED if task.completion is not None and task.completion.succeeded else _FAILED
+    return _BY_STATE.get(state, _TOTAL)
+
+
+@cache
+def _differences(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """By how much each counter changes for a task that counted in `old` and now counts in `new`.
+
+    A pure function of some dozen pairs; what it answered stays valid.
+    """
+    changes = ((name, (name in new) - (name in old)) for name in dict.fromkeys((*old, *new)))
+    return tuple((name, by) for name, by in changes if by)
 
 
 def recount(roles: Mapping[str, RoleCount], tasks: Mapping[TaskKey, TaskRun]) -> dict[str, RoleCount]:

@@ -79,15 +79,16 @@ def _ask(change: Change, task: TaskRun, order: Ask) -> None:
 
 
 def _take_place(change: Change, task: TaskRun, order: Give) -> None:
-    _start(change, _move(change, task, S.PREPARING, placement=order.placement))
+    _start(change, task, S.PREPARING, placement=order.placement)
 
 
-def _start(change: Change, task: TaskRun) -> None:
+def _start(change: Change, task: TaskRun, *path: S, **fields: Any) -> None:
+    """Start the task's attempt in the last state of `path`; it has to be seen running until a deadline, if one is set."""
     deadline = change.policy.start_deadline
     if deadline:
-        change.put(msgspec.structs.replace(task, wake_at=change.now + deadline))
+        fields["wake_at"] = change.now + deadline
         change.wake(change.now + deadline)
-    change.start(task)
+    change.start(_move(change, task, *path, **fields))
 
 
 def _same_place(change: Change, task: TaskRun, order: Give) -> None:
@@ -306,7 +307,7 @@ def _again(change: Change, task: TaskRun) -> None:
         created_at=change.now,
     )
     if task.placement is not None:
-        _start(change, _move(change, blank, S.CREATION_PENDING, S.PREPARING))
+        _start(change, blank, S.CREATION_PENDING, S.PREPARING)
     else:
         _move(change, blank, S.CREATION_PENDING, S.CREATION_REQUESTED)
         change.request(task.key)

@@ -25,7 +25,8 @@ def count_wait(before: JobRun, after: JobRun, now: float) -> JobRun:
     if waits(before) and since is None:  # stored before waits were counted
         since = before.created_at if not before.attempt else before.ended_at
     if waits(after):
-        return msgspec.structs.replace(after, waits_since=now if since is None else since)
+        since = now if since is None else since
+        return after if after.waits_since == since else msgspec.structs.replace(after, waits_since=since)
     if since is None:
         return after
     return msgspec.structs.replace(after, waits_since=None, waited=after.waited + max(0.0, now - since))

@@ -102,6 +102,10 @@ MIGRATED: Final = "ContainerMigrateTaskRequested"
 PREEMPTED_PHRASE: Final = "Preempted"
 """The phrase of an end by `PREEMPTED` that makes room for other jobs."""
 DEADLINE_EXCEEDED: Final = -1004
+OUT_OF_MEMORY: Final = -1200
+"""The task was killed for taking more memory than its limit."""
+USER_ERROR: Final = 220
+"""The task failed by its own fault; also a limit that it exceeded."""
 GANG_TIMED_OUT: Final = 251
 """Not all tasks of an attempt started in time. Engines also use it if the cluster refuses a task for now."""
 UNDEFINED_POSITIVE: Final = 256

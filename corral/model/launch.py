@@ -68,6 +68,14 @@ class RuntimePlan(msgspec.Struct, frozen=True):
     """Whether OpenPAI's patterns are matched against the log's tail to explain a failure."""
 
 
+class GangPart(msgspec.Struct, frozen=True):
+    """The tasks of one role of a job that are placed on one node."""
+
+    role: str
+    node: str
+    tasks: int
+
+
 class TaskLaunch(msgspec.Struct, frozen=True):
     """Everything that an engine needs to run one attempt of one task."""
 
@@ -81,6 +89,11 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     """The fraction of its one device that the task was given; None is the whole device."""
     beside: int = 0
     """The number of other tasks of its job placed on the same node; they probably start at the same time."""
+    gang: tuple[GangPart, ...] = ()
+    """Where all tasks of its job are placed now, itself and ended ones included; () when it is not known.
+
+    A hint for engines that ask their machines for a whole job at once: tasks may come, go and move later.
+    """
     working_dir: str = ""
     """The command's working directory; "" is the attempt's own work folder."""
     image: str = ""

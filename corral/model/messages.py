@@ -6,7 +6,7 @@ The scheduler knows jobs by their ids alone; callers that store or show its text
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 _ID: Final = re.compile(r"(?<![0-9A-Za-z_.-])[0-9][0-9a-z]{12}(?![0-9A-Za-z_-]|\.[0-9])")
@@ -42,3 +42,13 @@ def array_index(name: str) -> int:
 def held_by_array(before: str, most: int) -> str:
     """The message for a job of an array that waits while `maxParallel` jobs of its array run."""
     return f"Waits for {before} to end: of its array {most} may run at once (maxParallel)."
+
+
+def waits_for_jobs(named: Sequence[tuple[str, str]], unnamed: int = 0) -> str:
+    """The message for a job that waits for others: some by name and condition of `dependsOn`, the rest only counted."""
+    if not named and not unnamed:
+        return "Waits for the jobs that it depends on."
+    if not named:
+        return f"Waits for {unnamed} other job{'s' if unnamed > 1 else ''} to end."
+    ends = ", ".join(f"{name} to {'end' if condition == 'ended' else 'succeed'}" for name, condition in named)
+    return f"Waits for {ends}{f' and {unnamed} more' if unnamed else ''}."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
@@ -37,8 +38,12 @@ JobDocument = Annotated[
 """A canonical job document, as `corral.spec` made it."""
 
 
+@lru_cache(1024)
 def rfc3339(seconds: float) -> str:
-    """Format `seconds` since 1970 as an RFC 3339 UTC time with milliseconds."""
+    """Format `seconds` since 1970 as an RFC 3339 UTC time with milliseconds.
+
+    A pure function whose answers are kept, because a job's list entry repeats its times with every change.
+    """
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 

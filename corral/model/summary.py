@@ -8,22 +8,32 @@ from corral.model.records import JobSummary, TaskCounts, WaitingView, exit_view,
 from corral.model.runs import JobRun
 
 
-def summarize(before: JobSummary, run: JobRun, phase: str, waiting: WaitingView | None = None) -> JobSummary:
-    """The list entry of a job in state `run`; fields that a run does not have come from `before`."""
-    roles = run.roles.values()
-    total = sum(max(role.target, role.total) for role in roles)
-    running = sum(role.running for role in roles)
-    succeeded = sum(role.succeeded for role in roles)
-    failed = sum(role.failed for role in roles)
-    counts = TaskCounts(total, max(0, total - running - succeeded - failed), running, succeeded, failed)
+def summarize(
+    before: JobSummary, run: JobRun, phase: str, waiting: WaitingView | None = None, **sizes: float
+) -> JobSummary:
+    """The list entry of a job in state `run`; fields that a run does not have come from `before`.
+
+    `sizes` are fields that neither has: the devices.
+    """
     return msgspec.structs.replace(
         before,
         state=phase,
         started_at=rfc3339_or_none(run.started_at),
         ended_at=rfc3339_or_none(run.ended_at),
-        tasks=counts if roles else before.tasks,
+        tasks=_counts(run) if run.roles else before.tasks,
         retries=run.retries.total + run.task_retries,
         task_retries=run.task_retries,
         exit=exit_view(run.completion),
         waiting=waiting,
+        **sizes,
     )
+
+
+def _counts(run: JobRun) -> TaskCounts:
+    total = running = succeeded = failed = 0
+    for role in run.roles.values():
+        total += role.target if role.target > role.total else role.total
+        running += role.running
+        succeeded += role.succeeded
+        failed += role.failed
+    return TaskCounts(total, max(0, total - running - succeeded - failed), running, succeeded, failed)

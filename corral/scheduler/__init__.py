@@ -9,9 +9,10 @@ from corral.scheduler.events import (
     GangPlaced,
     GangQueued,
     GangWithdrawn,
-    HivedConfigured,
+    GuaranteeLost,
     NodesSeen,
     NominationLapsed,
+    PlannerEvent,
     QueueEvent,
     QueuesConfigured,
     TasksLeaving,
@@ -22,11 +23,14 @@ from corral.scheduler.events import (
 )
 from corral.scheduler.explain.shortage import could_ever_fit
 from corral.scheduler.plan_execution import PlanHooks, execute_plan
-from corral.scheduler.planners.builtin.planner import explain, plan
+from corral.scheduler.planners.builtin.planner import BuiltinPlanner
+from corral.scheduler.planners.planner import Planner, PlannerKind
+from corral.scheduler.planners.registry import find_planner
 from corral.scheduler.policy import Order, Policy, PriorityOrder, find_policy
 from corral.scheduler.queues.waiting_queue import Queue
 
 __all__ = [
+    "BuiltinPlanner",
     "Checkpointed",
     "Cluster",
     "ClusterEvent",
@@ -35,7 +39,7 @@ __all__ = [
     "GangPlaced",
     "GangQueued",
     "GangWithdrawn",
-    "HivedConfigured",
+    "GuaranteeLost",
     "Hold",
     "NodesSeen",
     "NominationLapsed",
@@ -46,14 +50,16 @@ __all__ = [
     "QueueEvent",
     "QueuesConfigured",
     "PlanHooks",
+    "Planner",
+    "PlannerEvent",
+    "PlannerKind",
     "TaskUse",
     "TasksReleased",
     "TasksLeaving",
     "UsageRecalled",
     "execute_plan",
     "could_ever_fit",
-    "explain",
+    "find_planner",
     "find_policy",
     "gang_placed",
-    "plan",
 ]

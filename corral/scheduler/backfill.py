@@ -85,6 +85,13 @@ class Reservation:
             index.take(allocation)
             self._held.append((index, allocation))
 
+    def hold_unless_passed(self, request: GangRequest, cluster: Cluster, now: float) -> None:
+        """Hold it against a gang, or release it for a gang that it lets pass."""
+        if self.lets_pass(request, now):
+            self.lift()
+        else:
+            self.hold(cluster)
+
     def lift(self) -> None:
         """Release the reservation until the next `hold`."""
         for index, allocation in self._held or ():

@@ -13,7 +13,6 @@ from corral.model.placement import Placement
 from corral.model.plan import CellsReserved
 from corral.model.queues import QueueSpec, QueueUsage, UserUsage
 from corral.model.requests import GangRequest, RoleRequest
-from corral.spec.hived.configuration import HivedCluster
 
 FOREVER = float("inf")
 """The end of a gang without a known end."""
@@ -122,15 +121,12 @@ class QueuesConfigured(msgspec.Struct, frozen=True, tag=True):
     queues: tuple[QueueSpec, ...]
 
 
-class HivedConfigured(msgspec.Struct, frozen=True, tag=True):
-    """HiveD's algorithm controls the machines of an engine from now on; with `cluster` None it stops."""
+class GuaranteeLost(msgspec.Struct, frozen=True, tag=True):
+    """A running gang had lost its guarantee before a restart, at `at` and to whom; only some planners keep this."""
 
-    cluster: HivedCluster | None
-    engine: str = "local"
-    lazy_preemption: bool = False
-    """Whether gangs lose their guarantee and run on instead of being preempted by their own virtual cluster."""
-    at: float = 0.0
-    """When it came into force, in seconds since the epoch."""
+    job: JobId
+    by: str
+    at: float
 
 
 class GangQueued(msgspec.Struct, frozen=True, tag=True):
@@ -155,11 +151,10 @@ ClusterEvent = (
     | Checkpointed
     | QueuesConfigured
     | UsageRecalled
-    | HivedConfigured
-    | CellsReserved
-    | NominationLapsed
 )
 QueueEvent = GangQueued | GangWithdrawn | GangPlaced | GangNominated | NominationLapsed | QueuesConfigured
+PlannerEvent = ClusterEvent | QueueEvent | CellsReserved | GuaranteeLost
+"""Every event that a planner folds; those of neither cluster nor queue are for planners that keep more state."""
 
 
 def gang_placed(request: GangRequest, placement: Placement, at: float) -> GangPlaced:

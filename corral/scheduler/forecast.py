@@ -1,4 +1,4 @@
-"""Simulate the scheduler forward on copies of cluster and queue, through all known ends.
+"""Simulate the scheduler forward on a fork of its planner, through all known ends.
 
 Plans are carried out as control would. An evicted gang ends after its grace period and waits again in its old position.
 A gang with a bounded duration ends at its bound. No other gang ends, and no new one arrives.
@@ -6,7 +6,6 @@ A gang with a bounded duration ends at its bound. No other gang ends, and no new
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
@@ -17,7 +16,6 @@ from msgspec import structs
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.plan import Eviction, GangPlacement, Plan
 from corral.model.requests import GangRequest
-from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.events import (
     FOREVER,
@@ -27,18 +25,9 @@ from corral.scheduler.events import (
     TasksLeaving,
     TasksReleased,
 )
+from corral.scheduler.explain.question import GracePeriods
 from corral.scheduler.plan_execution import PlanHooks, evicted_tasks, execute_plan
-from corral.scheduler.planners.builtin.planner import Memory, plan
-from corral.scheduler.policy import Policy
-from corral.scheduler.queues.waiting_queue import Queue
-
-GracePeriods = Callable[[JobId], float]
-"""Returns for a job the most seconds between the order to end and its end."""
-
-
-def at_once(_: JobId) -> float:
-    """The grace period of a job that ends at once: 0 seconds."""
-    return 0.0
+from corral.scheduler.planners.planner import Planner
 
 
 class Ending(NamedTuple):
@@ -54,12 +43,11 @@ class Ending(NamedTuple):
 
 
 class Forecast(PlanHooks):
-    """A forked cluster and queue that are advanced through known events; `now` is the simulated time."""
+    """A forked planner that is advanced through known events; `now` is the simulated time."""
 
-    def __init__(self, cluster: Cluster, queue: Queue, policy: Policy, now: float, grace_periods: GracePeriods) -> None:
-        self.cluster = cluster.fork()
-        self.queue = queue.fork()
-        self.policy = policy
+    def __init__(self, planner: Planner, now: float, grace_periods: GracePeriods) -> None:
+        self.planner = planner.fork()
+        self.cluster, self.queue = self.planner.cluster, self.planner.queue
         self.now = now
         self.ended: tuple[JobId, ...] = ()
         """The jobs that ended or shrank at the current simulated time."""
@@ -72,9 +60,6 @@ class Forecast(PlanHooks):
             self._ends.append(self._ending(now, job, tuple(sorted(self.cluster.gangs.by_job[job].leaving))))
         heapify(self._ends)
         self._next_look_at = inf
-        memory = self.queue.memory
-        if isinstance(memory, Memory):
-            memory.cluster = self.cluster
 
     def _ending(self, at: float, job: JobId, tasks: tuple[TaskKey, ...]) -> Ending:
         """Build the ending of tasks that start to terminate at a time, after their grace period."""
@@ -83,8 +68,8 @@ class Forecast(PlanHooks):
 
     def cycle(self) -> Plan:
         """Plan once and carry out the plan."""
-        found = plan(self.cluster, self.queue, self.policy, self.now)
-        execute_plan(self.cluster, self.queue, found, self.now, self)
+        found = self.planner.plan(self.now)
+        execute_plan(self.planner, found, self.now, self)
         self._next_look_at = found.again_at if found.again_at is not None else inf
         return found
 
@@ -96,10 +81,10 @@ class Forecast(PlanHooks):
         if event.request is not None:
             self._wait_to_grow(found.job, event.request)
 
-    def evict(self, cluster: Cluster, eviction: Eviction) -> None:
+    def evict(self, planner: Planner, eviction: Eviction) -> None:
         """Mark the evicted tasks as leaving, and record when they end."""
-        tasks = evicted_tasks(cluster, eviction)
-        cluster.apply(TasksLeaving(eviction.job, tasks))
+        tasks = evicted_tasks(planner.cluster, eviction)
+        planner.fold(TasksLeaving(eviction.job, tasks))
         heappush(self._ends, self._ending(self.now, eviction.job, tasks))
 
     def advance(self) -> bool:
@@ -120,14 +105,14 @@ class Forecast(PlanHooks):
     def _end(self, gang: RunningGang, tasks: tuple[TaskKey, ...]) -> None:
         """Release these tasks, or all; evicted tasks are queued again."""
         held, request = tuple(self.cluster.holds(gang.job)), gang.request
-        self.cluster.apply(TasksReleased(gang.job, tasks or held, self.now))
+        self.planner.fold(TasksReleased(gang.job, tasks or held, self.now))
         if not tasks:
             for waiting in self.queue.waiting(gang.job):
-                self.queue.apply(GangWithdrawn(gang.job, waiting.tasks))
+                self.planner.fold(GangWithdrawn(gang.job, waiting.tasks))
         elif request is None:
             return
         elif set(tasks) >= set(held):
-            self.queue.apply(GangQueued(structs.replace(request, beside=())))
+            self.planner.fold(GangQueued(structs.replace(request, beside=())))
         else:
             self._wait_to_grow(gang.job, request)
 
@@ -143,4 +128,4 @@ class Forecast(PlanHooks):
                 roles.append(structs.replace(role, indexes=missing, minimum=0))
         if roles:
             nodes = tuple(dict.fromkeys(hold.node for hold in held.values()))
-            self.queue.apply(GangQueued(structs.replace(request, roles=tuple(roles), beside=nodes)))
+            self.planner.fold(GangQueued(structs.replace(request, roles=tuple(roles), beside=nodes)))

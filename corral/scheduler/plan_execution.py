@@ -1,4 +1,4 @@
-"""Apply a plan to a cluster and a queue in one fixed order.
+"""Apply a plan to a planner's state in one fixed order.
 
 Control, the forecast (`Forecast`), benchmarks, pictures and tests all use it.
 """
@@ -11,6 +11,7 @@ from corral.model.plan import Eviction, GangPlacement, Plan
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.events import GangNominated, GangPlaced, NominationLapsed, TasksLeaving, gang_placed
+from corral.scheduler.planners.planner import Planner
 from corral.scheduler.queues.waiting_queue import Queue
 
 
@@ -18,15 +19,15 @@ class PlanHooks:
     """Hooks for each part of a plan beside its events; callers override the ones they need."""
 
     def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:
-        """Return the placement to commit; called before cluster and queue know of it."""
+        """Return the placement to commit; called before the planner knows of it."""
         return found.placement
 
     def placed(self, found: GangPlacement, event: GangPlaced) -> None:
-        """Called after cluster and queue have applied a placement."""
+        """Called after the planner has folded a placement."""
 
-    def evict(self, cluster: Cluster, eviction: Eviction) -> None:
+    def evict(self, planner: Planner, eviction: Eviction) -> None:
         """Tell a gang, or some of its tasks, to end; the default only marks them as leaving."""
-        cluster.apply(TasksLeaving(eviction.job, evicted_tasks(cluster, eviction)))
+        planner.fold(TasksLeaving(eviction.job, evicted_tasks(planner.cluster, eviction)))
 
 
 def evicted_tasks(cluster: Cluster, eviction: Eviction) -> tuple[TaskKey, ...]:
@@ -34,27 +35,25 @@ def evicted_tasks(cluster: Cluster, eviction: Eviction) -> tuple[TaskKey, ...]:
     return eviction.tasks or tuple(cluster.holds(eviction.job))
 
 
-def execute_plan(cluster: Cluster, queue: Queue, plan: Plan, now: float, hooks: PlanHooks | None = None) -> None:
-    """Commit a plan to cluster and queue at `now` (seconds since 1970).
+def execute_plan(planner: Planner, plan: Plan, now: float, hooks: PlanHooks | None = None) -> None:
+    """Commit a plan to the planner that made it at `now` (seconds since 1970).
 
     The order is: placements, reserved cells, evictions with their nominations, then lapsed nominations.
     """
     hooks = hooks or PlanHooks()
     for found in plan.placements:
-        request = request_of(queue, found)
+        request = request_of(planner.queue, found)
         event = gang_placed(request, hooks.before_placing(request, found), now)
-        cluster.apply(event)
-        queue.apply(event)
+        planner.fold(event)
         hooks.placed(found, event)
     for reserved in plan.reserved:
-        cluster.apply(reserved)
+        planner.fold(reserved)
     for eviction in plan.evictions:
-        hooks.evict(cluster, eviction)
+        hooks.evict(planner, eviction)
         if eviction.by is not None:
-            queue.apply(GangNominated(eviction.by))
+            planner.fold(GangNominated(eviction.by))
     for job in plan.lapsed:
-        queue.apply(NominationLapsed(job))
-        cluster.apply(NominationLapsed(job))
+        planner.fold(NominationLapsed(job))
 
 
 def request_of(queue: Queue, found: GangPlacement) -> GangRequest:

@@ -92,8 +92,8 @@ class Policy:
     preemption: bool = False
     consolidation: bool = False
     move_seconds: float = 0.0
-    hived: bool = False
-    """Whether HiveD's algorithm decides, where a cluster is configured for it (`HivedConfigured`)."""
+    planner: str = "builtin"
+    """The name of the planner that decides by it."""
 
 
 BUILT_IN = {
@@ -101,7 +101,7 @@ BUILT_IN = {
     for policy in (
         Policy("fair", fair=True, preemption=True, consolidation=True, move_seconds=600.0),
         Policy("priority", preemption=True, consolidation=True, move_seconds=600.0),
-        Policy("hived", preemption=True, hived=True),
+        Policy("hived", preemption=True, planner="hived"),
         Policy("fifo", ArrivalOrder()),
         Policy("deadline", DeadlineOrder(), preemption=True, consolidation=True, move_seconds=600.0),
     )

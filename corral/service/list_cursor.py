@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from corral.kernel.errors import InvalidInput
+from corral.model.page_bounds import unknown_cursor
 
 
 def page_start(after: str, length: int) -> int:
@@ -13,7 +13,7 @@ def page_start(after: str, length: int) -> int:
     Raises InvalidInput `bad-cursor` for a cursor that no list returned.
     """
     if after and not (after.isascii() and after.isdigit() and len(after) < 10):
-        raise _unknown()
+        raise unknown_cursor()
     return min(int(after or 0), length)
 
 
@@ -31,8 +31,4 @@ def name_at(cursor: str) -> str:
         data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         return data.decode("utf-8", "surrogatepass")
     except ValueError:
-        raise _unknown() from None
-
-
-def _unknown() -> InvalidInput:
-    return InvalidInput("bad-cursor", "The value of `after` was not given by this list; begin without it.")
+        raise unknown_cursor() from None

@@ -1,108 +1,90 @@
-"""All operations of the API in one class, used by every version of the API and by control's bridge."""
+"""The service: its components, by concept, for every version of the API and for control's bridge."""
 
 from __future__ import annotations
 
-import asyncio
-import time
-from typing import Final
+from corral.service.access.audit_log import AuditLog
+from corral.service.configuration.documents import ConfigurationDocuments
+from corral.service.configuration.queue_managers import QueueManagers
+from corral.service.context import Context
+from corral.service.jobs.code_archives import CodeArchives
+from corral.service.jobs.editing import JobEditor
+from corral.service.jobs.event_log import Events
+from corral.service.jobs.explanations import Explanations
+from corral.service.jobs.feasibility import Feasibility
+from corral.service.jobs.job_commands import JobCommands
+from corral.service.jobs.job_rule import JobRules
+from corral.service.jobs.jobs import Jobs
+from corral.service.jobs.receipts import Receipts
+from corral.service.jobs.runtime_calls import RuntimeCalls
+from corral.service.jobs.source_file import JobFiles
+from corral.service.jobs.submission import Submission
+from corral.service.jobs.task_connections import TaskConnections
+from corral.service.logs.task_logs import TaskLogs
+from corral.service.machines.cordons import Cordons
+from corral.service.machines.hived_inspection import HivedInspection
+from corral.service.machines.nodes import Nodes
+from corral.service.machines.queue_views import Queues
+from corral.service.people.account_passwords import AccountPasswords
+from corral.service.people.accounts import Accounts
+from corral.service.people.authentication import Authentication
+from corral.service.people.csv_batch import AccountBatches
+from corral.service.people.groups import Groups
+from corral.service.people.openid_sessions import OpenIdSessions
+from corral.service.people.sessions import Sessions
+from corral.service.people.tokens import Tokens
+from corral.service.people.user_secrets import Secrets
+from corral.service.readiness import ReadinessCheck
+from corral.service.storages.browsing import StorageBrowser
+from corral.service.storages.grants import Storages
 
-from corral.kernel.errors import CorralError
-from corral.model.records import EventRecord, Page
-from corral.model.views import Readiness
-from corral.service.access.rules import Resource
-from corral.service.actor import Actor
-from corral.service.base import NoControl
-from corral.service.configuration.queue_managers import Managing
-from corral.service.health import shortages
-from corral.service.jobs.editing import Editing
-from corral.service.machines.nodes import Machines
-from corral.service.machines.queue_views import Overview
-from corral.service.openpai.accounts import OpenPaiAccounts
-from corral.service.openpai.cluster_import import OpenPaiImporting
-from corral.service.openpai.framework_launcher import OpenPaiLauncher
-from corral.service.openpai.kubernetes_lists import OpenPaiClusterLists
-from corral.service.openpai.logs import OpenPaiLogs
-from corral.service.openpai.templates import OpenPaiTemplates
-from corral.service.openpai.v1 import OpenPaiV1
-from corral.service.openpai.virtual_clusters import OpenPaiClusters
-from corral.service.task_access import TaskAccess
 
-_LOOK_SECONDS: Final = 1.0
-"""Seconds for which a readiness answer is reused, because it is asked for without a token."""
-_PATIENCE: Final = 2.0
-"""Seconds that disk and control have to answer; a kubelet's probe waits five."""
+class Service:
+    """All operations of a caller, each on the component of its concept.
 
+    A component has the context and the components that it calls; none knows this class. Tenants use the components too,
+    and register with `job_rules` and `authentication` what the core asks of them.
+    """
 
-class Service(
-    Editing,
-    OpenPaiV1,
-    OpenPaiLogs,
-    OpenPaiLauncher,
-    OpenPaiTemplates,
-    OpenPaiClusterLists,
-    OpenPaiClusters,
-    OpenPaiImporting,
-    Managing,
-    Machines,
-    Overview,
-    TaskAccess,
-    OpenPaiAccounts,
-):
-    """All operations of a caller."""
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        # people
+        self.authentication = Authentication(context)
+        self.tokens = Tokens(context, self.authentication)
+        self.passwords = AccountPasswords(context, self.authentication)
+        self.sessions = Sessions(context, self.passwords, self.tokens)
+        self.openid_sessions = OpenIdSessions(context, self.sessions, self.tokens, self.authentication)
+        self.accounts = Accounts(context, self.passwords, self.authentication)
+        self.account_batches = AccountBatches(context, self.authentication, self.sessions)
+        self.groups = Groups(context, self.authentication)
+        self.secrets = Secrets(context)
+        self.audit_log = AuditLog(context)
+        # storages
+        self.storages = Storages(context)
+        self.storage_browser = StorageBrowser(context, self.storages)
+        # jobs
+        self.job_rules = JobRules()
+        self.receipts = Receipts(context)
+        self.jobs = Jobs(context, self.receipts)
+        self.job_commands = JobCommands(context, self.jobs)
+        self.job_files = JobFiles(context)
+        self.feasibility = Feasibility(context)
+        self.submission = Submission(context, self.feasibility, self.storages, self.job_files, self.job_rules)
+        self.job_editor = JobEditor(context, self.authentication, self.feasibility, self.job_rules)
+        self.explanations = Explanations(context, self.receipts, self.authentication)
+        self.events = Events(context)
+        self.runtime_calls = RuntimeCalls(context)
+        self.task_connections = TaskConnections(context)
+        self.code_archives = CodeArchives(context)
+        self.task_logs = TaskLogs(context)
+        # the cluster and its configuration
+        self.configuration = ConfigurationDocuments(context)
+        self.queue_managers = QueueManagers(context, self.job_commands, self.configuration)
+        self.nodes = Nodes(context)
+        self.cordons = Cordons(context)
+        self.queues = Queues(context)
+        self.hived_inspection = HivedInspection(context)
+        self.readiness = ReadinessCheck(context)
 
-    _looking: asyncio.Task[Readiness] | None = None
-    _look_again = 0.0
-    _disk: asyncio.Future[list[str]] | None = None
-
-    async def ready(self) -> Readiness:
-        """Whether calls can be answered now, and what does not work; checked at most once a second."""
-        now = time.monotonic()
-        if self._looking is None or (self._looking.done() and now >= self._look_again):
-            self._look_again = now + _LOOK_SECONDS
-            self._looking = asyncio.create_task(self._look())
-        return await asyncio.shield(self._looking)
-
-    async def server_events(self, actor: Actor, *, limit: int = 100, after: str = "") -> Page[EventRecord]:
-        """One page of the server's own events, the latest first."""
-        await self.check(actor, "event.read", Resource("event"))
-        return await self.store.events_of_server(limit=limit, after_cursor=after)
-
-    async def _look(self) -> Readiness:
-        stored, lacking, control = await asyncio.gather(self._ask_store(), self._lacking(), self._ask_control())
-        if stored:
-            return Readiness(False, (stored, *lacking, *control))
-        trouble = self.store.trouble()
-        reasons = tuple(dict.fromkeys((*lacking, *([trouble] if trouble else []), *control)))
-        return Readiness(True, reasons, degraded=bool(reasons))
-
-    async def _ask_store(self) -> str:
-        try:
-            await self.store.ping()
-        except CorralError as error:
-            return error.message
-        return ""
-
-    async def _lacking(self) -> list[str]:
-        if self.folder is None:
-            return []
-        if self._disk is None or self._disk.done():  # a disk that hangs takes one thread, not one for each question
-            self._disk = asyncio.ensure_future(asyncio.to_thread(shortages, self.folder, "front"))
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                return await asyncio.shield(self._disk)
-        except TimeoutError:
-            return [f"The disk that holds Corral's data has not answered for {_PATIENCE:.0f} s; look at it."]
-
-    async def _ask_control(self) -> list[str]:
-        """The problems that control reports, or the fact that it does not answer."""
-        if isinstance(self.control, NoControl):
-            return []
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                said = await self.control.request("/ping")
-        except TimeoutError:
-            return [f"The scheduler has not answered for {_PATIENCE:.0f} s: jobs are taken, and none begins or ends."]
-        except CorralError as error:
-            return [error.message]
-        starting = [] if said.get("ready") else ["The scheduler is still starting."]
-        return [*starting, *map(str, said.get("reasons", ()))]
+    async def close(self) -> None:
+        """Close what the components share, and first what tenants registered to be closed."""
+        await self.context.close()

@@ -21,6 +21,7 @@ from corral.spec.base import (
 )
 from corral.spec.errors import describe, did_you_mean
 from corral.spec.placement_rules import Devices, TopologySpread
+from corral.spec.retry_rules import ALWAYS, MOST_RETRIES
 
 SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT", "SIGALRM")
 """Signals that a job may choose as its request for a checkpoint."""
@@ -89,7 +90,10 @@ class RetryPolicy(SpecModel):
 
     fancy: bool = Field(True, description="Transient failures are retried without being counted, permanent ones never.")
     max_retries: int = Field(
-        0, ge=-2, le=10_000, description="Counted retries after failures; -1 without end, -2 even after success."
+        0,
+        ge=ALWAYS,
+        le=MOST_RETRIES,
+        description="Counted retries after failures; -1 without end, -2 even after success.",
     )
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
-from sqlalchemy import Connection, Engine, bindparam, func, select, update
+from sqlalchemy import Connection, Engine, bindparam, delete, select, update
 
 from corral.model.store_writes import EngineHome, Holder, Lease, home_of_engine
 from corral.store import tables
@@ -41,23 +41,34 @@ _RELEASE: Final = update(tables.leadership).values(holder=None, address="", expi
 
 
 ENGINE_HOME: Final = "engine.home"
-"""The setting that records where the tasks of this database run."""
-_HOME: Final = select(tables.settings.c.value).where(tables.settings.c.key == ENGINE_HOME)
-_PLACED: Final = (
-    select(func.count())
+"""The setting by which a server with one engine recorded where its tasks run."""
+ENGINE_HOMES: Final = "engine.homes"
+"""The setting that records where the tasks of this database run, by engine."""
+_SETTING: Final = select(tables.settings.c.value).where(tables.settings.c.key == bindparam("k"))
+_PLACED_NODES: Final = (
+    select(tables.tasks.c.node)
+    .distinct()
     .select_from(tables.tasks.join(tables.jobs, tables.jobs.c.id == tables.tasks.c.job))
     .where(tables.jobs.c.live, tables.tasks.c.node != "")
     .where(tables.tasks.c.state.not_in(("completed", "attempt-completed")))
 )
+_FORGET_HOME: Final = delete(tables.settings).where(tables.settings.c.key == ENGINE_HOME)
+_DECODE_HOMES: Final = msgspec.json.Decoder(dict[str, EngineHome])
 
 
-_NODE_OF_ANOTHER: Final = (
-    select(tables.tasks.c.node)
-    .select_from(tables.tasks.join(tables.jobs, tables.jobs.c.id == tables.tasks.c.job))
-    .where(tables.jobs.c.live, tables.tasks.c.node != "", tables.tasks.c.node.not_like(bindparam("p")))
-    .where(tables.tasks.c.state.not_in(("completed", "attempt-completed")))
-    .limit(1)
-)
+def _recorded_homes(transaction: Transaction) -> dict[str, EngineHome]:
+    """The recorded homes by engine; a server with one engine recorded the home alone."""
+    if text := transaction.read(_SETTING, {"k": ENGINE_HOMES}).scalar():
+        return _DECODE_HOMES.decode(text)
+    if text := transaction.read(_SETTING, {"k": ENGINE_HOME}).scalar():
+        home = msgspec.json.decode(text, type=EngineHome)
+        return {"local" if home.folder else home.name: home}
+    return {}
+
+
+def _used_engines(transaction: Transaction) -> frozenset[str]:
+    """The engines on whose nodes tasks of live jobs have a place."""
+    return frozenset(node.partition("/")[0] for node in transaction.read(_PLACED_NODES).scalars())
 
 
 class Leadership(Database):
@@ -132,38 +143,49 @@ class Leadership(Database):
 
         await self.write(run)
 
-    async def settle_engine(
+    async def settle_engines(
         self,
-        home: EngineHome,
+        homes: Mapping[str, EngineHome],
         holder: Holder,
         *,
-        is_same: Callable[[EngineHome, EngineHome], bool],
+        is_same: Callable[[str, EngineHome, EngineHome], bool],
         take_over: bool,
-        engine: str = "local",
-    ) -> EngineHome | None:
-        """Record where this server's tasks run; returns the recorded other home while tasks may still run there.
+    ) -> tuple[str, EngineHome] | None:
+        """Record where this server's tasks run, by engine.
 
-        Without a record, the nodes of placed tasks show whether they belong to another engine than `engine`. Tasks may
-        still run there while another process than `holder` leads, or while tasks have nodes; `take_over` declares those
-        lost. Call again while holding the lease: only then does the answer not depend on a clock.
+        Returns an engine of the database, with its home, that is not this server's while tasks may still run there: an
+        engine that this server does not have, or has in another home, as `is_same` (engine, before, now) says.
+
+        Tasks may still run there while another process than `holder` leads, or while tasks have nodes of that engine;
+        `take_over` declares those lost. Call again while holding the lease: only then does the answer not depend on a
+        clock.
         """
 
-        def run(transaction: Transaction) -> EngineHome | None:
-            text = transaction.read(_HOME).scalar()
-            before = msgspec.json.decode(text, type=EngineHome) if text else None
-            if before is None and (node := transaction.read(_NODE_OF_ANOTHER, {"p": f"{engine}/%"}).scalar()):
-                before = home_of_engine(node.partition("/")[0])
-            if before is not None and not is_same(before, home):
-                row = transaction.read(_ROW).one()
-                leader = msgspec.json.decode(row.holder, type=Holder) if row.holder else holder
-                led = leader != holder and row.expires_at > self.clock.now()
-                if led or (not take_over and transaction.read(_PLACED).scalar_one()):
-                    return before
-            if before != home or not text:
-                put(transaction, tables.settings, [{"key": ENGINE_HOME, "value": encode(home)}])
+        def run(transaction: Transaction) -> tuple[str, EngineHome] | None:
+            recorded = _recorded_homes(transaction)
+            before = recorded or {name: home_of_engine(name) for name in _used_engines(transaction) - homes.keys()}
+            moved = {name: old for name, old in before.items() if not is_here(name, old)}
+            fresh = homes.keys() - recorded.keys() if recorded else frozenset()
+            led = bool(moved or fresh) and self._is_led_by_another(transaction, holder)
+            used = _used_engines(transaction) if moved and not take_over else frozenset()
+            for name, old in moved.items():
+                if led or name in used:
+                    return name, old
+            after = {name: home for name, home in homes.items() if not (led and name in fresh)}
+            if after != recorded:
+                put(transaction, tables.settings, [{"key": ENGINE_HOMES, "value": encode(after)}])
+                transaction.write(_FORGET_HOME)
             return None
 
+        def is_here(name: str, old: EngineHome) -> bool:
+            return name in homes and is_same(name, old, homes[name])
+
         return await self.write(run)
+
+    def _is_led_by_another(self, transaction: Transaction, holder: Holder) -> bool:
+        row = transaction.read(_ROW).one()
+        leader = msgspec.json.decode(row.holder, type=Holder) if row.holder else holder
+        return leader != holder and bool(row.expires_at > self.clock.now())
 
     async def leader(self) -> Holder | None:
         """The recorded leader, None when there is none."""

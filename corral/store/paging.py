@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, and_, or_
 
-from corral.kernel.errors import InvalidInput
+from corral.model.page_bounds import MAX_CURSOR, MAX_PAGE, unknown_cursor
 
-MAX_LIMIT: Final = 1000
-"""Items of one page at most."""
-_MAX_CURSOR: Final = 1000
 Key = tuple[Any, ...]
 
 
 def bounded(limit: int) -> int:
-    """`limit`, at least 1 and at most `MAX_LIMIT`."""
-    return max(1, min(limit, MAX_LIMIT))
+    """`limit`, at least 1 and at most `MAX_PAGE`."""
+    return max(1, min(limit, MAX_PAGE))
 
 
 def write_cursor(key: Key) -> str:
@@ -35,14 +32,14 @@ def read_cursor(text: str, kinds: tuple[type, ...]) -> Key | None:
     if not text:
         return None
     try:
-        if len(text) > _MAX_CURSOR:
+        if len(text) > MAX_CURSOR:
             raise ValueError
         key = msgspec.json.decode(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
         if not isinstance(key, list) or len(key) != len(kinds):
             raise ValueError
         return tuple(_of_kind(part, kind) for part, kind in zip(key, kinds, strict=True))
     except (ValueError, binascii.Error, msgspec.DecodeError):
-        raise InvalidInput("bad-cursor", "The value of `after` was not given by this list; begin without it.") from None
+        raise unknown_cursor() from None
 
 
 def _of_kind(part: Any, kind: type[Any]) -> Any:

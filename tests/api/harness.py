@@ -19,6 +19,8 @@ from corral.client import Client
 from corral.front import ControlSocket, configuration
 from corral.front import Server as Front
 from corral.kernel.clock import VirtualClock
+from corral.service.context import Context
+from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 from corral.settings import Settings
 from corral.storage.code_archives import BlobStore
@@ -35,7 +37,7 @@ Result = TypeVar("Result")
 class Server:
     """One running front; `call` runs its coroutines from the test's thread."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, openpai_fs_uri: str = "") -> None:
         self.folder = folder
         self.clock = VirtualClock(START)
         self.logs = LogStore(folder / "logs")
@@ -43,6 +45,8 @@ class Server:
         self.loop: asyncio.AbstractEventLoop
         self.store: Store
         self.service: Service
+        self.openpai: OpenPai
+        self.openpai_fs_uri = openpai_fs_uri
         self.app: FastAPI
         self.url = ""
         self.settings: dict[str, Any] = {}
@@ -59,15 +63,15 @@ class Server:
         return self.call(self._token(user, role))
 
     async def _token(self, user: str, role: str) -> str:
-        admin = await self.service.first_link("root")
+        admin = await self.service.sessions.first_link("root")
         if user == "root":
-            return (await self.service.sign_in_link(admin.link)).token
-        signed = await self.service.sign_in_link(admin.link)
-        actor = await self.service.authenticate(signed.token)
+            return (await self.service.sessions.sign_in_link(admin.link)).token
+        signed = await self.service.sessions.sign_in_link(admin.link)
+        actor = await self.service.authentication.authenticate(signed.token)
         if await self.store.user(user) is None:
-            await self.service.create_user(actor, user, role=role)
-        link = await self.service.login_link(actor, user)
-        return (await self.service.sign_in_link(link.link)).token
+            await self.service.accounts.create(actor, user, role=role)
+        link = await self.service.sessions.login_link(actor, user)
+        return (await self.service.sessions.sign_in_link(link.link)).token
 
     def client(self, user: str = "alice", *, role: str = "user") -> Client:
         """A client signed in as `user`."""
@@ -80,7 +84,7 @@ class Server:
             store.open()
         url = sqlite_store(self.folder)
         self.store = await open_store(url, clock=self.clock, run_folder=self.folder / "run", role="front")
-        self.service = Service(
+        context = Context(
             self.store,
             key=secrets.token_bytes(32),
             clock=self.clock,
@@ -88,8 +92,11 @@ class Server:
             logs=LogSources(self.logs),
             code_limit=CODE_LIMIT,
         )
+        self.service = Service(context)
+        self.openpai = OpenPai(self.service, fs_uri=self.openpai_fs_uri)
         self.app = create_app(
             self.service,
+            openpai=self.openpai,
             clock=self.clock,
             portal_folder=self.folder / "portal",
             connect=ControlSocket(self.folder / "control.sock").connect,
@@ -107,9 +114,11 @@ def serving(
     folder: Path,
     prepare: Callable[[Server], None] = lambda server: None,
     new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    *,
+    openpai_fs_uri: str = "",
 ) -> Iterator[Server]:
     """A server in a thread of its own, on a free port; `prepare` may change it before it starts."""
-    server = Server(folder)
+    server = Server(folder, openpai_fs_uri=openpai_fs_uri)
     ready, failures = threading.Event(), []
     stopping: list[Callable[[], None]] = []
 

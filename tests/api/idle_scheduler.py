@@ -14,14 +14,14 @@ from corral.control.core.world import World
 from corral.control.scheduler_views import Views
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, Unavailable
-from corral.scheduler import Cluster, Queue, find_policy
+from corral.scheduler import BuiltinPlanner, find_policy
 
 
 class IdleScheduler:
     """Control's API with no job running or waiting."""
 
     def __init__(self, clock: Clock) -> None:
-        control = SimpleNamespace(world=World(Cluster(), Queue()), clock=clock, policy=find_policy())
+        control = SimpleNamespace(world=World(BuiltinPlanner()), clock=clock, policy=find_policy())
 
         async def world_is_there() -> Any:
             return control

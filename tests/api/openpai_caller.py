@@ -69,7 +69,9 @@ def signed_in(server: Server, user: str, *, role: str = "user") -> Pai:
     """Sign `user` in at OpenPAI's API by name and password; the account is made if it is new."""
     if not server.call(server.store.password_hash(user)):
         server.token(user, role=role)
-        server.call(server.store.change_user(user, password_hash=server.call(server.service.passwords.hash(PASSWORD))))
+        server.call(
+            server.store.change_user(user, password_hash=server.call(server.service.passwords.hasher.hash(PASSWORD)))
+        )
     return Pai(server.url, login(server, user)["token"])
 
 

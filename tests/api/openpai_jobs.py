@@ -84,7 +84,7 @@ class Launcher:
 
     def record(self, user: str, name: str) -> JobRecord:
         """The stored job."""
-        return self.server.call(self.server.service.openpai_find(user, name))
+        return self.server.call(self.server.openpai.jobs.find(user, name))
 
     def write(
         self,

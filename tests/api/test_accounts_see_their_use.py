@@ -14,7 +14,7 @@ from tests.api.test_jobs_are_submitted_and_read import job
 def test_tasks_submissions_and_code_are_shown_with_their_limits_and_refused_above_them(tmp_path: Path) -> None:
     def bounded(server: Server) -> None:
         server.app.state.calls = ApiCallLimits(Calls(0, 0, 2))
-        server.service.allowance = Allowance(tasks=4, log_bytes=5, folder_bytes=6)
+        server.service.context.allowance = Allowance(tasks=4, log_bytes=5, folder_bytes=6)
 
     with serving(tmp_path, bounded) as server:
         ann, bob = signed_in(server, "ann"), signed_in(server, "bob")

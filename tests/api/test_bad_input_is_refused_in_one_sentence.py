@@ -195,7 +195,7 @@ def test_a_fault_of_ours_shows_an_id_and_no_traceback(
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(server.service, "queues", broken)
+    monkeypatch.setattr(server.service.queues, "page", broken)
     response = http.get("/api/v3/queues")
     message = refusal(response, 500, "internal-fault")
     assert "secret detail" not in response.text

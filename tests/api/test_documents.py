@@ -22,7 +22,7 @@ class AgreeingControl:
 
 @pytest.fixture(autouse=True)
 def control(server: Server) -> None:
-    server.service.control = AgreeingControl()
+    server.service.context.control = AgreeingControl()
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ REFUSALS: Final = {400, 401, 403, 404, 409, 413, 429}
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, str]]:
     """A server without limits, and an administrator's token."""
     with serving(tmp_path_factory.mktemp("openpai")) as server:
-        server.service.control = IdleScheduler(server.clock)
+        server.service.context.control = IdleScheduler(server.clock)
         yield server, server.token("root")
 
 

@@ -35,7 +35,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, str]]:
     """A server with some data, and an administrator's token."""
     with serving(tmp_path_factory.mktemp("schema")) as server:
-        server.service.control = IdleScheduler(server.clock)
+        server.service.context.control = IdleScheduler(server.clock)
         with server.client("root") as client:
             client.submit('{"name": "a-job", "framework": "shell", "roles": {"worker": {"command": "true"}}}')
             yield server, client.token
@@ -51,7 +51,9 @@ def operations(served: tuple[Server, str]) -> dict[str, Any]:
 
 def _labels() -> list[str]:
     nowhere = Path("/nonexistent")
-    app = create_app(cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, connect=cast(Any, None))
+    app = create_app(
+        cast(Any, None), openpai=cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, connect=cast(Any, None)
+    )
     paths = app.openapi()["paths"]
     return [f"{method.upper()} {path}" for path in paths if path != STREAMS for method in paths[path]]
 

@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
                 await closed.wait()
 
         done.append(asyncio.run_coroutine_threadsafe(serve(folder / "control.sock"), running.loop))
-        decide = running.service.job_for
+        decide = running.service.context.job_for
 
         async def open_exec(actor: Actor, ref: str, role: str, index: int) -> AttemptId:
             record, _ = await decide(actor, ref, "job.exec")
@@ -56,8 +56,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         async def open_port(actor: Actor, ref: str, role: str, index: int, port: str) -> tuple[AttemptId, int]:
             return await open_exec(actor, ref, role, index), int(port)
 
-        running.service.open_exec = open_exec  # type: ignore[method-assign]
-        running.service.open_port = open_port  # type: ignore[method-assign]
+        running.service.task_connections.open_exec = open_exec  # type: ignore[method-assign]
+        running.service.task_connections.open_port = open_port  # type: ignore[method-assign]
         yield running
         running.loop.call_soon_threadsafe(closed.set)
         done[0].result(10)

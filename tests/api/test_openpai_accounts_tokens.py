@@ -236,7 +236,7 @@ def test_a_token_signed_by_anybody_else_is_refused(server: Server, alice: Pai) -
 def test_an_account_that_is_locked_is_out(server: Server, root: Pai) -> None:
     grace = signed_in(server, "grace")
     server.call(server.store.change_user("grace", disabled=True))
-    server.service._forget(user="grace")
+    server.service.authentication.forget(user="grace")
     assert grace.refused("GET", "/api/v2/users") == INVALID
     form = {"username": "grace", "password": PASSWORD}
     assert Pai(server.url).refused("POST", "/api/v2/authn/basic/login", data=form)[:2] == (403, "ForbiddenUserError")
@@ -257,17 +257,17 @@ def test_the_store_holds_no_token(server: Server, alice: Pai) -> None:
 
 
 def test_a_token_in_an_address_is_not_logged(server: Server, alice: Pai, caplog: pytest.LogCaptureFixture) -> None:
-    broken = server.service.openpai_revoke
+    broken = server.openpai.tokens.revoke
 
     async def fails(*_: object) -> None:
         raise RuntimeError("broken")
 
-    server.service.openpai_revoke = fails  # type: ignore[method-assign]
+    server.openpai.tokens.revoke = fails  # type: ignore[method-assign]
     try:
         with caplog.at_level(logging.DEBUG):
             status, name, message = alice.refused("DELETE", f"/api/v2/tokens/{alice.token}")
     finally:
-        server.service.openpai_revoke = broken  # type: ignore[method-assign]
+        server.openpai.tokens.revoke = broken  # type: ignore[method-assign]
     assert (status, name) == (500, "UnknownError") and "look for" in message
     logged = "\n".join(
         f"{record.getMessage()} {record.exc_text}" for record in caplog.records if "corral" in record.name

@@ -257,7 +257,7 @@ def test_virtual_clusters_are_given_by_their_groups(server: Server, root: Pai, u
         "message": "update user virtual clusters successfully"
     }
     assert root.get(f"{USERS}/{user}")["virtualCluster"] == ["default", "vc2"]
-    actor = server.call(server.service.authenticate(signed(server, user).token))
+    actor = server.call(server.service.authentication.authenticate(signed(server, user).token))
     assert "vc2" in actor.queues and "vc1" not in actor.queues
     assert root.get(f"{USERS}/{user}")["grouplist"] == ["default", "vc2"]
     words = "Admin's virtual clusters cannot be updated."

@@ -37,7 +37,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def fake_control(server: Server) -> FakeControl:
     made = FakeControl()
-    server.service.control = made
+    server.service.context.control = made
     return made
 
 

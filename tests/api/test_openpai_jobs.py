@@ -211,7 +211,7 @@ def test_the_config_is_the_protocol_with_its_secrets_masked(ann: Caller, server:
     config = yaml.safe_load(answer.text)
     assert config["secrets"] == "******"
     assert config["name"] == "Secretive" and config["taskRoles"]["Task_Role"]["commands"] == ["echo hello"]
-    stored = server.call(server.service.openpai_find("ann", "Secretive"))
+    stored = server.call(server.openpai.jobs.find("ann", "Secretive"))
     assert "hunter2hunter2" not in stored.doc
 
 

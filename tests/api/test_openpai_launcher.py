@@ -18,7 +18,9 @@ from corral.model.openpai_launcher import Asked, Framework, Launching, aggregate
 from corral.model.records import JobFilter
 from corral.model.runs import RetriedAfter, Retries, TaskRun
 from corral.service.actor import Actor
+from corral.service.context import Context
 from corral.service.jobs.account_limits import UNBOUNDED, Allowance
+from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
@@ -241,7 +243,7 @@ def test_names_are_bounded_and_a_call_needs_a_token(server: Server, ann: Pai) ->
 def test_the_token_of_a_running_job_is_none_here(server: Server, ann: Pai) -> None:
     put(ann, "ann~kept", framework())
     job = job_of(server, ann, "ann~kept")
-    token = mint_job_token(server.service.key, JobId(job), server.service.clock.now() + 100)
+    token = mint_job_token(server.service.context.key, JobId(job), server.service.context.clock.now() + 100)
     for method, path in (("DELETE", "/v1/Frameworks/ann~kept"), ("GET", "/v1/Frameworks")):
         assert refused(Pai(server.url, token), method, path)[0] == 401
     assert ann.get("/v1/Frameworks/ann~kept/FrameworkStatus")["frameworkVersion"] == 1
@@ -311,12 +313,12 @@ def test_many_who_launch_one_framework_at_once_launch_one_job(server: Server, an
 
 
 def test_two_servers_that_begin_one_framework_at_once_begin_one_job(server: Server, ann: Pai) -> None:
-    service = server.service
+    openpai = server.openpai
     wanted = {**read_descriptor(framework()), "user": {"name": "ann"}}
 
     async def begin(version: int = 1, user: str = "ann") -> None:
         asked = {**wanted, "version": version, "user": {"name": user}}
-        await service._begin_once(Actor(user), "ann~twice", asked, None, "")  # without the lock
+        await openpai.launcher._begin_once(Actor(user), "ann~twice", asked, None, "")  # without the lock
 
     async def both() -> None:
         await asyncio.gather(*(begin() for _ in range(4)))
@@ -340,7 +342,7 @@ def test_a_launch_that_fails_leaves_the_name_free_and_one_that_was_cut_off_is_no
     assert refused(ann, "PUT", "/v1/Frameworks/ann~fails", json=nowhere)[0] == 400
     assert server.call(server.store.key_value("framework", "ann~fails")) is None
     descriptor = {**read_descriptor(framework(2)), "user": {"name": "ann"}}
-    now = server.service.clock.now()
+    now = server.service.context.clock.now()
     for age, status in ((1.0, 409), (61.0, 202)):
         begun = Launching("cut", "ann", "something else", now - age)
         body = msgspec.json.encode(Asked(descriptor, "", now - age, now - age, launching=begun)).decode()
@@ -367,7 +369,9 @@ def test_of_several_who_launch_another_version_on_different_servers_at_once_one_
 
     async def begin(user: str, version: int) -> str:
         wanted = {**read_descriptor(framework(version)), "user": {"name": user}}
-        await server.service._begin_once(Actor(user, "admin" if user == "boss" else "user"), "anew", wanted, before, "")
+        await server.openpai.launcher._begin_once(
+            Actor(user, "admin" if user == "boss" else "user"), "anew", wanted, before, ""
+        )
         return user
 
     async def all_at_once() -> list[str | BaseException]:
@@ -388,19 +392,20 @@ def test_two_accounts_that_launch_another_version_by_two_servers_at_once_begin_o
     server: Server, ann: Pai, admin: Pai
 ) -> None:
     put(ann, "both", framework())
-    one = server.service
-    two = Service(server.store, key=one.key, clock=server.clock, blobs=server.blobs, logs=one.logs, code_limit=1)
+    own = server.service.context
+    context = Context(server.store, key=own.key, clock=server.clock, blobs=server.blobs, logs=own.logs, code_limit=1)
+    other = Service(context)
 
-    async def launch(service: Service, actor: Actor) -> None:
-        await service.launch(actor, "both", framework(2), as_user=actor.user)
+    async def launch(openpai: OpenPai, actor: Actor) -> None:
+        await openpai.launcher.launch(actor, "both", framework(2), as_user=actor.user)
 
     async def at_once() -> list[BaseException | None]:
-        asked = launch(one, Actor("ann")), launch(two, Actor("boss", "admin"))
+        asked = launch(server.openpai, Actor("ann")), launch(OpenPai(other), Actor("boss", "admin"))
         return await asyncio.gather(*asked, return_exceptions=True)
 
     refusals = [each for each in server.call(at_once()) if each is not None]
     assert all(isinstance(each, Conflict) for each in refusals) and len(refusals) < 2
-    server.call(two.close())
+    server.call(other.close())
     now, jobs = launched(server, "both")
     assert (now.launching, len(jobs)) == (None, 2), "the one before, and that of the new version"
     assert now.job in jobs and now.descriptor["version"] == 2
@@ -415,14 +420,14 @@ def test_a_framework_that_is_removed_while_its_next_job_is_begun_stays_away_and_
     server: Server, ann: Pai, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(ann, "ann~gone", framework())
-    submit = server.service.submit
+    submit = server.service.submission.submit
 
     async def slow(*args: Any, **terms: Any) -> Any:
         found = await submit(*args, **terms)
         await server.store.change_key_value("framework", "ann~gone", lambda _: None)
         return found
 
-    monkeypatch.setattr(server.service, "submit", slow)
+    monkeypatch.setattr(server.service.submission, "submit", slow)
     status, message = refused(ann, "PUT", "/v1/Frameworks/ann~gone", json=framework(2))
     assert (status, "was removed" in message) == (409, True)
     monkeypatch.undo()
@@ -452,7 +457,7 @@ def test_a_list_of_frameworks_asks_for_their_jobs_at_once(
         raise AssertionError("a query for each")
 
     monkeypatch.setattr(server.store, "find_job", one_by_one)
-    found = server.call(server.service.frameworks(Actor("ann"), "ann"))
+    found = server.call(server.openpai.launcher.all(Actor("ann"), "ann"))
     assert {"ann~list-a", "ann~list-b"} <= {each.name for each in found}
 
 
@@ -499,7 +504,7 @@ def test_a_framework_grows_within_what_its_user_may_have(server: Server, ann: Pa
     put(ann, "ann~grows", framework(roles={"A": role(1), "B": role(2)}))
     service, path = server.service, "/v1/Frameworks/ann~grows/TaskRoles/B/TaskNumber"
     having = server.call(server.store.open_tasks("ann"))
-    service.allowance = Allowance(tasks=having + 2)
+    service.context.allowance = Allowance(tasks=having + 2)
     try:
         code, said = refused(ann, "PUT", path, json={"taskNumber": 5})
         assert code == 429 and "waiting and running tasks" in str(said)
@@ -507,14 +512,14 @@ def test_a_framework_grows_within_what_its_user_may_have(server: Server, ann: Pa
         assert asked["taskRoles"]["B"]["taskNumber"] == 2
         changed(ann, path.removeprefix("/v1/"), {"taskNumber": 4})
     finally:
-        service.allowance = UNBOUNDED
+        service.context.allowance = UNBOUNDED
     changed(ann, "Frameworks/ann~grows/ExecutionType", {"executionType": "STOP"})
 
 
 def test_more_tasks_than_the_launcher_takes_are_too_many_requests(server: Server, ann: Pai) -> None:
-    service = server.service
+    openpai = server.openpai
     there = sum(each["totalTaskNumber"] for each in ann.get("/v1/Frameworks")["summarizedFrameworkInfos"])
-    before, service.most_launched_tasks = service.most_launched_tasks, there + 3
+    before, openpai.launcher.most_launched_tasks = openpai.launcher.most_launched_tasks, there + 3
     try:
         assert refused(ann, "PUT", "/v1/Frameworks/ann~many", json=framework(roles={"A": role(4)}))[0] == 429
         put(ann, "ann~many", framework(roles={"A": role(3)}))
@@ -522,7 +527,7 @@ def test_more_tasks_than_the_launcher_takes_are_too_many_requests(server: Server
         assert refused(ann, "PUT", "/v1/Frameworks/ann~many/TaskRoles/A/TaskNumber", json=number)[0] == 429
         assert ann.get("/v1/LauncherStatus")["launcherConfiguration"]["maxTotalTaskNumber"] == there + 3
     finally:
-        service.most_launched_tasks = before
+        openpai.launcher.most_launched_tasks = before
 
 
 def test_a_child_stops_and_goes_with_its_parent_where_it_says_so(server: Server, ann: Pai) -> None:

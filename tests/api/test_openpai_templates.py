@@ -88,12 +88,12 @@ def test_one_account_and_all_together_share_so_many_templates_and_no_more(
 ) -> None:
     carl = signed_in(server, "carl")
     shared(carl, template("carls"))
-    monkeypatch.setattr(server.service, "most_templates_of_one", 1)
+    monkeypatch.setattr(server.openpai.templates, "most_templates_of_one", 1)
     assert "at most 1 templates" in shared(carl, template("more"), 409)["message"]
     shared(carl, template("carls", lr=2), 200)
     monkeypatch.undo()
     shared(carl, template("more"))
-    monkeypatch.setattr(server.service, "most_templates", 2)
+    monkeypatch.setattr(server.openpai.templates, "most_templates", 2)
     assert "all together 2" in shared(carl, template("third"), 409)["message"]
     shared(ann, template("mnist", lr=7), 200)
     assert carl.refused("GET", "/api/v2/template/job/third")[0] == 404

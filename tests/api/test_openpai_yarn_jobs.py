@@ -205,7 +205,7 @@ def test_only_owners_stop_and_remove_jobs(ann: Pai, ben: Pai) -> None:
 
 def test_stopping_and_removing_are_accepted_and_asked_of_control(server: Server, ann: Pai) -> None:
     submitted(ann, "/api/v1/user/ann/jobs", v1("going"))
-    job = server.call(server.service.openpai_find("ann", "going")).id
+    job = server.call(server.openpai.jobs.find("ann", "going")).id
     answer = ann.call("PUT", "/api/v1/user/ann/jobs/going/executionType", json={"value": "STOP"})
     assert (answer.status_code, answer.json()) == (202, {"message": "execute job going successfully", "status": 202})
     answer = ann.call("DELETE", "/api/v1/user/ann/jobs/going")
@@ -281,13 +281,10 @@ def test_what_opens_a_registry_is_read_from_the_default_file_system_alone(tmp_pa
     (home / "short").write_text("registry.test\n")
     (tmp_path / "outside").write_text("a\nb\nc\n")
 
-    def prepare(server: Server) -> None:
-        server.service.openpai_fs_uri = f"file://{home}"
-
-    with serving(tmp_path / "front", prepare) as server:
+    with serving(tmp_path / "front", openpai_fs_uri=f"file://{home}") as server:
         ann = signed_in(server, "ann")
         submitted(ann, "/api/v1/user/ann/jobs", v1("private", authFile="$PAI_DEFAULT_FS_URI/auth"))
-        record = server.call(server.service.openpai_find("ann", "private"))
+        record = server.call(server.openpai.jobs.find("ann", "private"))
         assert "s3cret" not in record.doc
         for name, place in (
             ("short", "/short"),

@@ -45,10 +45,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         done = asyncio.run_coroutine_threadsafe(serve(folder / "control.sock"), running.loop)
 
         async def open_exec(actor: Actor, ref: str, role: str, index: int) -> AttemptId:
-            record, _ = await running.service.job_for(actor, ref, "job.exec")
+            record, _ = await running.service.context.job_for(actor, ref, "job.exec")
             return AttemptId(f"{record.id}.0.{role}.{index}.0")
 
-        running.service.open_exec = open_exec  # type: ignore[method-assign]
+        running.service.task_connections.open_exec = open_exec  # type: ignore[method-assign]
         yield running
         running.loop.call_soon_threadsafe(closed.set)
         done.result(PATIENCE)
@@ -134,7 +134,7 @@ def _frame(first: int, data: bytes) -> bytes:
 
 def test_the_tasks_of_a_job_report_sixty_times_a_minute_at_most(server: Server, alice: Client) -> None:
     made = alice.submit(job("noisy"))
-    token = mint_job_token(server.service.key, JobId(made["id"]), server.clock.now() + 100)
+    token = mint_job_token(server.service.context.key, JobId(made["id"]), server.clock.now() + 100)
     with httpx2.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}) as task:
         answers = [task.post("/api/v3/runtime/report", json={"kind": "noise"}) for _ in range(61)]
     assert [answer.status_code for answer in answers] == [204] * 60 + [429]

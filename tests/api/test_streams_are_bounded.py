@@ -58,9 +58,15 @@ def with_tasks(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def job_logs(actor: Actor, ref: str, **_: int) -> list[tuple[str, int, LogSource]]:
         attempt = f"{ref}.0.worker.0.0"
-        return [("worker", 0, await server.service.task_log(actor, ref, "worker", 0, attempt=attempt, stream="all"))]
+        return [
+            (
+                "worker",
+                0,
+                await server.service.task_logs.of_task(actor, ref, "worker", 0, attempt=attempt, stream="all"),
+            )
+        ]
 
-    monkeypatch.setattr(server.service, "job_logs", job_logs)
+    monkeypatch.setattr(server.service.task_logs, "of_job", job_logs)
 
 
 def resident() -> int:

@@ -98,6 +98,6 @@ def test_streams_of_others_go_on(server: Server, root: Client, alice: Client) ->
 
 def test_a_jobs_token_opens_no_stream_of_events(server: Server, alice: Client) -> None:
     made = alice.submit(job("listening"))
-    with Client(server.url, mint_job_token(server.service.key, made["id"], START + 1000)) as inside:
+    with Client(server.url, mint_job_token(server.service.context.key, made["id"], START + 1000)) as inside:
         with pytest.raises(Forbidden):
             next(inside._feed(timeout=120))

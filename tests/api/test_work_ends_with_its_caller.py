@@ -44,14 +44,14 @@ def working() -> list[str]:
 @pytest.fixture
 def endless(server: Server) -> Iterator[None]:
     """Workers that never finish."""
-    real = server.service.workers.call
+    real = server.service.context.workers.call
 
     async def call(_: Any, *__: Any, **___: Any) -> Any:
         return await real(pow, 3, 1 << 40)
 
-    server.service.workers.call = call  # type: ignore[method-assign]
+    server.service.context.workers.call = call  # type: ignore[method-assign]
     yield
-    server.service.workers.call = real  # type: ignore[method-assign]
+    server.service.context.workers.call = real  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager
@@ -147,16 +147,16 @@ async def _ended(calls: list[asyncio.Task[Any]]) -> None:
 
 def test_large_work_is_counted_for_whoever_called(server: Server) -> None:
     seen: list[str] = []
-    real = server.service.workers.call
+    real = server.service.context.workers.call
 
     async def call(function: Any, *arguments: Any, **terms: Any) -> Any:
         seen.append(CALLER.get())
         return await real(function, *arguments, **terms)
 
-    server.service.workers.call = call  # type: ignore[method-assign]
+    server.service.context.workers.call = call  # type: ignore[method-assign]
     try:
         with Client(server.url, server.token("ann")) as ann:
             ann.validate(json.dumps({"name": "large", "roles": {f"r{at}": {"command": "true"} for at in range(3000)}}))
     finally:
-        server.service.workers.call = real  # type: ignore[method-assign]
+        server.service.context.workers.call = real  # type: ignore[method-assign]
     assert set(seen) == {"user ann"}

@@ -103,14 +103,14 @@ async def test_an_archive_that_is_kept_is_taken_again_by_an_account_that_may_kee
     packed = pack(tmp_path)
     data, digest, size = b"".join(packed.pieces()), packed.digest, packed.size
     packed.file.close()
-    monkeypatch.setattr(server.service, "allowance", Allowance(code_bytes=size))
+    monkeypatch.setattr(server.service.context, "allowance", Allowance(code_bytes=size))
 
     async def pieces() -> AsyncIterator[bytes]:
         yield data
 
     def lose_the_file() -> None:
-        assert server.service.blobs is not None
-        server.service.blobs.path(digest).unlink()
+        assert server.service.context.blobs is not None
+        server.service.context.blobs.path(digest).unlink()
 
     def sent_by_the_sync_one() -> None:
         with Client(server.url, token) as client:

@@ -9,6 +9,7 @@ from typing import Any
 
 from corral.control.bridge import AccountsOfNamespaces, Bridge
 from corral.control.loop import Control
+from corral.service.context import Context
 from corral.service.service import Service
 from corral.spec.job_objects import ObjectKind, UnifiedJobKind
 from tests.control.harness import House
@@ -33,7 +34,7 @@ class Bridged:
 
     async def begin(self) -> None:
         def beside(control: Control) -> None:
-            self.service = Service(self.house.control_store, key=b"k" * 32, clock=self.house.clock)
+            self.service = Service(Context(self.house.control_store, key=b"k" * 32, clock=self.house.clock))
             accounts = AccountsOfNamespaces(self.accounts)
             self.bridge = Bridge(control, self.service, self.objects, self.kinds, accounts, server=self.server)
 

@@ -13,6 +13,7 @@ from corral.control.configuration import Presenter
 from corral.control.lease import Leadership
 from corral.control.loop import Control
 from corral.control.task_launch import LaunchContext
+from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.launcher import LaunchPolicy
 from corral.model.inventory import Device, Inventory, Node
@@ -61,12 +62,16 @@ class PaperEngine:
         self.started: list[AttemptId] = []
         self.stopped: list[AttemptId] = []
         self.most_instances: dict[str, int] = {}
+        self.unreachable = ""
+        """Why it cannot be opened; "" if it can."""
         self.fault: Callable[[str], None] = lambda call: None
         self.codes: dict[str, int] = {}
         """Exit codes by job name; tasks of these jobs end at once, those of others run on."""
         self._events: asyncio.Queue[EngineEvent] = asyncio.Queue()
 
     async def open(self) -> None:
+        if self.unreachable:
+            raise Unavailable("engine-silent", self.unreachable)
         self._events = asyncio.Queue()
         for attempt in self.running:
             self._events.put_nowait(Started(attempt, self.started_at))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.control.core.configuration import hived_configured, scheduler_policy
+from corral.control.core.configuration import planner_settings, scheduler_policy
 from corral.control.guarantee_check import broken_guarantees
 from corral.control.initial_configuration import BY_FILE, seed
 from corral.kernel.errors import InvalidInput
@@ -307,12 +307,12 @@ def test_a_policy_document_says_what_the_scheduler_does() -> None:
 def test_the_preset_hived_beside_two_clusters_is_refused_by_its_name() -> None:
     cells = "cellTypes: {box: {child: V100, count: 4, node: true}}\ncells: [{type: box, name: n1}]\n"
     clusters = [f"kind: Cluster\nengine: {engine}\n{cells}" for engine in ("east", "west")]
-    assert hived_configured(configuration_of(load_document("\n---\n".join(clusters)))).cluster is None
+    assert planner_settings(find_policy(), configuration_of(load_document("\n---\n".join(clusters)))) is None
     text = "\n---\n".join([*clusters, "kind: Policy\npreset: hived\n"])
     with pytest.raises(
         InvalidInput, match="one Cluster document of cell types; those there are: east, west"
     ) as refused:
-        hived_configured(configuration_of(load_document(text)))
+        planner_settings(find_policy("hived"), configuration_of(load_document(text)))
     assert refused.value.code == "hived-needs-one-cluster"
 
 

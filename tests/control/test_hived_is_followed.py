@@ -12,6 +12,8 @@ from corral.kernel.ids import JobId
 from corral.model.records import EventRecord
 from corral.model.store_writes import IntentKind
 from corral.scheduler.planners.hived.algorithm.inspect_api import affinity_group
+from corral.scheduler.planners.hived.planner import HivedPlanner
+from corral.scheduler.planners.hived.state_fold import Hived
 from tests.control.harness import House, PaperEngine, short
 from tests.control.test_configuration import _apply
 
@@ -35,15 +37,21 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
     await made.open()
     await made.begin()
     await _apply(made, f"{CELLS}---\n{OWNERS}")
-    while made.control.world.cluster.hived is None:
+    while not isinstance(made.control.world.planner, HivedPlanner):
         await made.store.wakeup.wait(0.02)
     yield made
     await made.close()
 
 
+def _hived(house: House) -> Hived:
+    """HiveD's own account."""
+    planner = house.control.world.planner
+    assert isinstance(planner, HivedPlanner)
+    return planner.hived
+
+
 def _states(house: House) -> dict[str, str]:
-    hived = house.control.world.cluster.hived
-    assert hived is not None
+    hived = _hived(house)
     return {name: group.label for name, group in hived.algorithm.groups.items()}
 
 
@@ -69,12 +77,10 @@ async def test_a_kill_changes_nothing_for_who_has_cells(house: House) -> None:
     await house.until(owner, "running")
     guest = await house.submit(short("guest", devices=4, queue="prod", priority="oppo"))
     await house.until(guest, "running")
-    before = house.control.world.cluster.hived
-    assert before is not None
+    before = _hived(house)
     await house.abandon()
     await house.begin()
-    after = house.control.world.cluster.hived
-    assert after is not None and after.digest() == before.digest()
+    assert _hived(house).digest() == before.digest()
 
 
 async def test_a_preemptor_that_is_stopped_leaves_nothing_kept(house: House) -> None:
@@ -104,9 +110,7 @@ async def test_who_loses_the_guarantee_to_a_new_configuration_is_told(house: Hou
 
 def _shown(house: House, job: JobId) -> dict[str, Any]:
     """HiveD's document of a job's affinity group."""
-    hived = house.control.world.cluster.hived
-    assert hived is not None
-    status = affinity_group(hived.algorithm.state, job)["status"]
+    status = affinity_group(_hived(house).algorithm.state, job)["status"]
     assert isinstance(status, dict)
     return status
 

@@ -16,6 +16,7 @@ from corral.kernel.ids import JobId
 from corral.model.cordons import Cordon, Drain
 from corral.model.store_writes import IntentKind
 from corral.service.actor import Actor
+from corral.service.context import Context
 from corral.service.service import Service
 from tests.control.harness import House, PaperEngine, short
 
@@ -48,7 +49,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 async def service(house: House, tmp_path: Path) -> Service:
     await house.begin()
     control_client = Asked(ControlApi(house.control, tmp_path / "unused.sock"))
-    return Service(house.store, key=b"k" * 32, clock=house.clock, control=control_client)
+    return Service(Context(house.store, key=b"k" * 32, clock=house.clock, control=control_client))
 
 
 def well_said(*messages: str) -> None:
@@ -87,9 +88,9 @@ async def test_who_waits_behind_another_reads_its_name_everywhere(house: House, 
         behind, lambda found: "first" in str(found.summary.waiting and found.summary.waiting.message)
     )
     assert record.summary.waiting is not None
-    explained = await service.explain(ADA, behind)
-    line = await service.waiting_line(ADA)
-    trial = await service.submit(ADA, short("tried", devices=4).encode(), dry_run=True)
+    explained = await service.explanations.explain(ADA, behind)
+    line = await service.queues.waiting_line(ADA)
+    trial = await service.submission.submit(ADA, short("tried", devices=4).encode(), dry_run=True)
     assert trial.trial is not None and trial.trial.reasons is not None
     shown = [entry.reason.message for entry in line.items if entry.reason is not None]
     assert any("Behind job first" in message for message in shown)
@@ -123,7 +124,7 @@ async def test_a_drain_with_a_reason_that_is_a_sentence_has_one_full_stop(house:
 async def test_a_job_that_depends_on_others_names_them(house: House, service: Service) -> None:
     prepare = await house.submit(short("prepare", devices=1), user="ada")
     await house.until(prepare, "running")
-    made = await service.submit(Actor("ada"), short("train", after=["prepare"]).encode())
+    made = await service.submission.submit(Actor("ada"), short("train", after=["prepare"]).encode())
     assert made.detail is not None
     record = await house.when(
         JobId(made.detail.id), lambda found: "prepare" in str(found.summary.waiting and found.summary.waiting.message)
@@ -134,7 +135,7 @@ async def test_a_job_that_depends_on_others_names_them(house: House, service: Se
 
 async def test_a_member_of_an_array_says_that_maxparallel_holds_it(house: House, service: Service) -> None:
     array = {"size": 4, "maxParallel": 2}
-    made = await service.submit(Actor("ada"), short("seeds", devices=1, array=array).encode())
+    made = await service.submission.submit(Actor("ada"), short("seeds", devices=1, array=array).encode())
     assert made.detail is not None
     said = "Waits for seeds-0 to end: of its array 2 may run at once (maxParallel)."
     found = await house.store.find_job("seeds-2", "ada")
@@ -144,4 +145,4 @@ async def test_a_member_of_an_array_says_that_maxparallel_holds_it(house: House,
     await house.until(first.id, "running")
     found = await house.when(found.id, lambda record: record.revision > 0)
     assert found.summary.waiting is not None and found.summary.waiting.message == said
-    assert (await service.explain(Actor("ada"), "seeds-2")).message == said
+    assert (await service.explanations.explain(Actor("ada"), "seeds-2")).message == said

@@ -21,9 +21,10 @@ from corral.model.inventory import Device
 from corral.model.launch import InventoryChanged
 from corral.model.store_writes import IntentKind
 from corral.service.actor import Actor
+from corral.service.context import Context
+from corral.service.logs.attempt_log import TaskLog
 from corral.service.logs.log_source import Logs, SharedLogs
 from corral.service.service import Service
-from corral.service.task_access import TaskLog
 from corral.storage.log_files import LogStore
 from corral.storage.log_sources import LogSources
 from tests.control.harness import House, short
@@ -37,7 +38,7 @@ class Tasks:
 
     def __init__(self, house: House, disk: LogStore, logs: Logs) -> None:
         self.house, self.disk = house, disk
-        self.service = Service(house.store, key=b"k" * 32, clock=house.clock, logs=logs)
+        self.service = Service(Context(house.store, key=b"k" * 32, clock=house.clock, logs=logs))
 
     def print(self, job: JobId, text: bytes, *numbers: int, index: int = 0) -> None:
         """Write a line to the log of an attempt."""
@@ -58,7 +59,7 @@ class Tasks:
 
     async def follow(self, job: JobId, index: int = 0, attempt: str = "") -> asyncio.Task[bytes]:
         """A running follower; it is done when the followed attempt or task has ended."""
-        source = await self.service.task_log(ADA, job, "worker", index, attempt=attempt)
+        source = await self.service.task_logs.of_task(ADA, job, "worker", index, attempt=attempt)
 
         async def gather() -> bytes:
             return b"".join([piece async for piece in follow_source(source, 0)])
@@ -130,7 +131,7 @@ async def test_a_job_that_had_to_yield_goes_on_in_the_same_log(tasks: Tasks) -> 
     tasks.disk.finish(attempt_id(job, 0, "worker", 0, 0))
     async with house.patience():
         assert await first == b"one\n"
-    source = await tasks.service.task_log(ADA, job, "worker", 0)
+    source = await tasks.service.task_logs.of_task(ADA, job, "worker", 0)
     assert await source.read(0, 100) == (0, b"one\n"), "what it printed is there while it waits"
     await source.close()
     await wish(house, job, IntentKind.RESUME)
@@ -140,7 +141,7 @@ async def test_a_job_that_had_to_yield_goes_on_in_the_same_log(tasks: Tasks) -> 
     async with house.patience():
         said = await whole
     assert said.startswith(b"one\n\n[corral: attempt 0.0 ended: ") and said.endswith(b"; attempt 1.0 follows]\ntwo\n")
-    ((_, _, log),) = await tasks.service.job_logs(ADA, job)
+    ((_, _, log),) = await tasks.service.task_logs.of_job(ADA, job)
     assert await log.size() == len(said)
     await log.close()
 
@@ -173,7 +174,7 @@ async def test_a_job_that_was_never_given_a_place_ends_its_followers_with_it(tas
 async def test_a_log_that_its_disk_never_completed_ends_some_time_after_its_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("corral.service.task_access._LOST_SECONDS", 0.05)
+    monkeypatch.setattr("corral.service.logs.attempt_log._LOST_SECONDS", 0.05)
     monkeypatch.setattr("corral.api.log_reader.WAIT", 0.01)
     disk = LogStore(tmp_path / "logs")
     disk.open()
@@ -193,10 +194,10 @@ async def test_an_attempt_that_was_never_made_is_not_there(tasks: Tasks, number:
     job = await tasks.house.submit(short("one"))
     await tasks.starts(job, 0, 0)
     with pytest.raises(NotFound, match="has no attempt"):
-        await tasks.service.task_log(ADA, job, "worker", 0, attempt=number)
+        await tasks.service.task_logs.of_task(ADA, job, "worker", 0, attempt=number)
     job_attempt, task_attempt = map(int, number.split("."))
     by_id = attempt_id(JobId(job), job_attempt, "worker", 0, task_attempt)
     with pytest.raises(NotFound, match="has no attempt"):
-        await tasks.service.task_log(ADA, job, "worker", 0, attempt=by_id)
+        await tasks.service.task_logs.of_task(ADA, job, "worker", 0, attempt=by_id)
     made = attempt_id(JobId(job), 0, "worker", 0, 0)
-    assert (await tasks.service.task_log(ADA, job, "worker", 0, attempt=made)).attempt == made
+    assert (await tasks.service.task_logs.of_task(ADA, job, "worker", 0, attempt=made)).attempt == made

@@ -16,8 +16,8 @@ from corral.api.log_reader import follow_source, read_source
 from corral.control.log_api import LogApi
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.kernel.ids import AttemptId
+from corral.service.logs.attempt_log import TaskLog
 from corral.service.logs.log_source import LeadersLog, SharedLogs
-from corral.service.task_access import TaskLog
 from tests.storage.moody import TASK, Machine, Moody
 
 
@@ -153,7 +153,7 @@ async def test_a_follower_ends_when_the_rest_of_a_log_is_lost(
     front: SharedLogs, machines: list[Machine], leading: Leading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("corral.service.logs.log_source._WAIT_SECONDS", 0)
-    monkeypatch.setattr("corral.service.task_access._LOST_SECONDS", 0.05)
+    monkeypatch.setattr("corral.service.logs.attempt_log._LOST_SECONDS", 0.05)
     monkeypatch.setattr("corral.api.log_reader.WAIT", 0.01)
     one, two, _ = machines
     one.write(b"half of it")

@@ -44,7 +44,7 @@ async def test_an_object_that_would_have_too_many_tasks_is_told_and_grows_once_o
     wide, other = (bridged.objects.create(name, spec()) for name in ("wide", "other"))
     for uid in (wide, other):
         await _running(bridged, uid)
-    bridged.service.allowance = Allowance(tasks=3)
+    bridged.service.context.allowance = Allowance(tasks=3)
     bridged.objects.scale(wide, 3)
     await bridged.until(lambda: bridged.condition(wide, "Applied").get("reason") == "TooManyTasks")
     assert bridged.condition(wide, "Applied")["message"] == (
@@ -192,13 +192,13 @@ async def test_a_job_whose_submit_was_never_answered_ends_with_its_object(
     bridged: Bridged, monkeypatch: pytest.MonkeyPatch, by_force: bool
 ) -> None:
     service = bridged.bridge._reconciler._service
-    submit = service.submit
+    submit = service.submission.submit
 
     async def unanswered(*given: Any, **named: Any) -> None:
         await submit(*given, **named)
         raise Unavailable("store-unknown", "It is unknown whether the write took effect.")
 
-    monkeypatch.setattr(service, "submit", unanswered)
+    monkeypatch.setattr(service.submission, "submit", unanswered)
     uid = bridged.objects.create("unheard", spec())
     await bridged.until(lambda: bridged.house.engine.running)
     (bridged.objects.rip_out if by_force else bridged.objects.delete)(uid)

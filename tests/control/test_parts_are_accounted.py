@@ -18,6 +18,7 @@ from corral.model.configuration import canonical
 from corral.model.document_revisions import DocumentChange
 from corral.model.inventory import MPS_LABEL
 from corral.service.actor import Actor
+from corral.service.context import Context
 from corral.service.service import Service
 from corral.spec.cluster import load_cluster
 from corral.spec.configuration_file import identity, load_document
@@ -57,7 +58,7 @@ async def configured(house: House, text: str) -> Service:
     await house.store.put_documents(changes, actor="root", at=1.0)
     await house.begin()
     control_client = Asked(ControlApi(house.control, house.folder / "unused.sock"))
-    return Service(house.store, key=b"k" * 32, clock=house.clock, control=control_client)
+    return Service(Context(house.store, key=b"k" * 32, clock=house.clock, control=control_client))
 
 
 def job(name: str, devices: object = 0.5, replicas: int = 1, **more: Any) -> str:
@@ -68,7 +69,7 @@ def job(name: str, devices: object = 0.5, replicas: int = 1, **more: Any) -> str
 
 async def why(house: House, service: Service, waiting: JobId) -> str:
     await house.explained(waiting)
-    reasons = (await service.job(ANN, waiting)).reasons
+    reasons = (await service.jobs.get(ANN, waiting)).reasons
     assert reasons is not None
     return reasons.binding.message
 
@@ -81,14 +82,14 @@ async def test_a_queue_of_one_device_runs_two_halves_and_says_why_the_third_wait
     assert await why(house, service, third) == (
         "Queue small may hold 1 device; 1 device is held and this asks for 0.5 devices."
     )
-    queue = await service.queue(ANN, "small")
+    queue = await service.queues.get(ANN, "small")
     assert queue.devices == 1 and queue.standing is not None
     assert (queue.standing.used["devices"], queue.standing.wanted) == (1, {"devices": 0.5, "cpu": 1000})
-    (entry,) = (await service.waiting_line(ANN)).items
+    (entry,) = (await service.queues.waiting_line(ANN)).items
     assert entry.devices == 0.5 and entry.reason is not None
     assert entry.reason.counts == {"limit": 1, "used": 1, "needed": 0.5}
-    assert (await service.cells(ANN)).cell.queues == {"small": 1}
-    (node,) = (await service.nodes(ANN)).items
+    assert (await service.queues.cells(ANN)).cell.queues == {"small": 1}
+    (node,) = (await service.nodes.page(ANN)).items
     assert (node.total.devices, node.free.devices, sum(each.devices for each in node.jobs)) == (2, 1, 1)
     shared = next(device for device in node.devices if device.job is not None)
     holders = [each for each in (shared.job, *shared.others) if each is not None]
@@ -106,12 +107,12 @@ async def test_what_is_lent_and_lost_in_halves_is_written_in_halves(house: House
         await house.until(each, "running")
     while not (await house.store.ledger("b")):
         await house.store.wakeup.wait(0.05)
-    (line,) = (await service.ledger(ANN, "b")).lent
+    (line,) = (await service.receipts.ledger(ANN, "b")).lent
     assert (line.queue, line.devices) == ("a", 0.5)
     await house.until(await house.submit(job("owner", 1, queue="b")), "running")
     (receipt,) = (await house.store.receipts(queue="b")).items
     assert (receipt.devices, receipt.rule, receipt.queue) == (0.5, "reclaim", "a")
-    while (await service.ledger(ANN, "b")).lent[0].devices:
+    while (await service.receipts.ledger(ANN, "b")).lent[0].devices:
         await house.store.wakeup.wait(0.05)
 
 
@@ -134,15 +135,15 @@ async def test_slices_are_limited_by_their_model_and_count_as_parts_of_their_dev
     assert await why(house, service, last) == (
         "Queue two may hold 1 device; 1 device is held and this asks for 0.5 devices."
     )
-    standing = {each.name: each.standing for each in (await service.queues(ANN)).items}
+    standing = {each.name: each.standing for each in (await service.queues.page(ANN)).items}
     assert standing["one"] is not None and standing["two"] is not None
     assert standing["one"].used["devices"] == 0.5 and standing["one"].used["devices/half-h100"] == 1
     assert standing["two"].used["devices"] == 1 and standing["two"].used["devices/half-h100"] == 2
-    tree = (await service.cells(ANN, depth=9)).cell
+    tree = (await service.queues.cells(ANN, depth=9)).cell
     assert tree.queues == {"one": 0.5, "two": 1}
-    top = await service.top(ANN)
+    top = await service.nodes.top(ANN)
     assert (top.total.devices, top.free.devices) == (2, 0), "slices are no devices besides those that they are cut from"
-    assert sum(device.free for node in (await service.nodes(ANN)).items for device in node.devices) == 1
+    assert sum(device.free for node in (await service.nodes.page(ANN)).items for device in node.devices) == 1
     assert house.control.world.cluster.queues.total[0] == 2000
 
 
@@ -156,8 +157,8 @@ async def test_a_part_is_labelled_not_enforced_where_no_multi_process_service_ru
     half, whole = await house.submit(job("half", queue="q")), await house.submit(job("whole", 1, queue="q"))
     for each in (half, whole):
         await house.until(each, "running")
-    detail = await service.job(ANN, half)
+    detail = await service.jobs.get(ANN, half)
     said = () if service_runs else (f"device shares are counted but not enforced on {detail.placement[0].node}",)
     assert detail.notes == said
     assert detail.placement[0].share is not None and detail.placement[0].share.compute_percent == 50
-    assert (await service.job(ANN, whole)).notes == ()
+    assert (await service.jobs.get(ANN, whole)).notes == ()

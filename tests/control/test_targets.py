@@ -13,6 +13,7 @@ from corral.kernel.ids import JobId
 from corral.model.store_writes import IntentKind
 from corral.model.views import JobDetail
 from corral.service.actor import Actor
+from corral.service.context import Context
 from corral.service.service import Service
 from corral.spec.errors import SpecError
 from tests.control.harness import House, PaperEngine, short
@@ -31,7 +32,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 @pytest.fixture
 def service(house: House) -> Service:
-    return Service(house.store, key=b"k" * 32, clock=house.clock)
+    return Service(Context(house.store, key=b"k" * 32, clock=house.clock))
 
 
 def targets(job: JobDetail) -> dict[str, int]:
@@ -42,7 +43,7 @@ def targets(job: JobDetail) -> dict[str, int]:
 async def shown_with(house: House, service: Service, job: JobId, replicas: int) -> JobDetail:
     """The job as the API shows it once the scheduler gives it `replicas` replicas."""
     while True:
-        shown = await service.job(ADA, job)
+        shown = await service.jobs.get(ADA, job)
         if sum(targets(shown).values()) == replicas:
             return shown
         await house.store.wakeup.wait(0.05)
@@ -54,7 +55,7 @@ async def test_a_job_that_is_not_elastic_has_targets_too(house: House, service: 
     shown = await shown_with(house, service, job, 3)
     assert sorted(targets(shown).values()) == [1, 2]
     assert shown.status.placements == {"worker": targets(shown)}
-    assert (await service.job_document(ADA, job))["spec"]["replicaSpec"]["targetReplicas"] == targets(shown)
+    assert (await service.jobs.document(ADA, job))["spec"]["replicaSpec"]["targetReplicas"] == targets(shown)
 
 
 async def test_targets_are_of_the_counted_role_and_placements_of_every_role(house: House, service: Service) -> None:
@@ -80,12 +81,12 @@ async def test_targets_follow_an_elastic_job_down_and_up_again_and_over_a_restar
     assert shrunk.document["spec"]["replicaSpec"]["replicas"] == 8, "what is asked for does not change"
     await house.abandon()
     await house.begin()
-    assert targets(await service.job(ADA, job)) == targets(shrunk)
+    assert targets(await service.jobs.get(ADA, job)) == targets(shrunk)
     await house.store.add_intent(other, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
     await shown_with(house, service, job, 8)
     await house.store.add_intent(job, IntentKind.STOP, {}, actor="ada", at=house.clock.now())
     await house.until(job, "stopped")
-    ended = await service.job(ADA, job)
+    ended = await service.jobs.get(ADA, job)
     assert targets(ended) == {} and ended.status.placements == {}
 
 
@@ -93,20 +94,20 @@ async def test_scale_sets_what_is_asked_for_and_never_beyond_the_bounds(house: H
     await house.begin()
     job = await house.submit(short("elastic", replicas=ELASTIC, devices=1))
     await shown_with(house, service, job, 8)
-    await service.scale(ADA, job, replicas=3)
+    await service.job_commands.scale(ADA, job, replicas=3)
     shown = await shown_with(house, service, job, 3)
     assert shown.document["spec"]["replicaSpec"]["replicas"] == 3
     for beyond in (1, 9):
         with pytest.raises(SpecError, match="expected 2 to 8"):
-            await service.scale(ADA, job, replicas=beyond)
-    assert (await service.job(ADA, job)).document["spec"]["replicaSpec"]["replicas"] == 3
+            await service.job_commands.scale(ADA, job, replicas=beyond)
+    assert (await service.jobs.get(ADA, job)).document["spec"]["replicaSpec"]["replicas"] == 3
 
 
 async def test_targets_that_a_document_says_are_left_out(service: Service) -> None:
     told = '{"name": "copied", "framework": "shell", "roles": {"main": {"command": "true"}}}'
-    found = await service.validate(ADA, told)
+    found = await service.submission.validate(ADA, told)
     assert found.document is not None
     found.document["spec"]["replicaSpec"]["targetReplicas"] = {"local/node1": 1}
-    again = await service.validate(ADA, msgspec.json.encode(found.document))
+    again = await service.submission.validate(ADA, msgspec.json.encode(found.document))
     assert again.document is not None
     assert again.document["spec"]["replicaSpec"]["targetReplicas"] == {}

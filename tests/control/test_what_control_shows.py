@@ -17,8 +17,9 @@ from corral.control.core.world import World
 from corral.control.loop import Control
 from corral.control.scheduler_views import Views
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
-from corral.scheduler import Cluster, Queue
+from corral.scheduler import BuiltinPlanner
 from corral.service.actor import Actor
+from corral.service.context import Context
 from corral.service.service import Service
 from tests.control.harness import House, PaperEngine, short
 
@@ -54,7 +55,7 @@ async def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 async def service(house: House, tmp_path: Path) -> Service:
     await house.begin()
     control_client = Asked(ControlApi(house.control, tmp_path / "unused.sock"))
-    return Service(house.store, key=b"k" * 32, clock=house.clock, control=control_client)
+    return Service(Context(house.store, key=b"k" * 32, clock=house.clock, control=control_client))
 
 
 async def test_who_waits_and_who_holds_what_is_shown_as_it_is(house: House, service: Service) -> None:
@@ -62,43 +63,43 @@ async def test_who_waits_and_who_holds_what_is_shown_as_it_is(house: House, serv
     await house.until(running, "running")
     waiting = await house.submit(short("waits", replicas=2, devices=2))
     await house.explained(waiting)
-    line = await service.waiting_line(ANN)
+    line = await service.queues.waiting_line(ANN)
     assert [(entry.job, entry.name, entry.position, entry.devices) for entry in line.items] == [
         (waiting, "waits", 1, 4)
     ]
     assert line.items[0].reason is not None and line.items[0].reason.message
-    tree = (await service.cells(ANN, depth=9)).cell
+    tree = (await service.queues.cells(ANN, depth=9)).cell
     assert (tree.devices, tree.used, tree.free, tree.queues) == (8, 6, 2, {"default": 6})
     (engine,) = tree.cells
     uses = {use.name for rack in engine.cells for node in rack.cells for device in node.holds for use in device.uses}
     assert uses == {"runs"}
-    queue = await service.queue(ANN, "default")
+    queue = await service.queues.get(ANN, "default")
     assert (queue.running, queue.waiting, queue.devices) == (1, 1, 6)
     assert queue.standing is not None
     assert (queue.standing.used["devices"], queue.standing.wanted["devices"]) == (6, 4)
     house.engine.end(next(iter(house.engine.running)), 0)
     await house.until(waiting, "running")
-    assert not (await service.waiting_line(ANN)).items
+    assert not (await service.queues.waiting_line(ANN)).items
 
 
 async def test_what_is_asked_wrongly_is_refused(house: House, service: Service) -> None:
     with pytest.raises(NotFound, match="no cell"):
-        await service.cells(ANN, under="local|rack:nowhere")
+        await service.queues.cells(ANN, under="local|rack:nowhere")
     with pytest.raises(NotFound, match="no queue"):
-        await service.queue(ANN, "nowhere")
+        await service.queues.get(ANN, "nowhere")
     with pytest.raises(InvalidInput, match="after"):
-        await service.waiting_line(ANN, after="x")
+        await service.queues.waiting_line(ANN, after="x")
     with pytest.raises(InvalidInput, match="one engine"):
-        await service.cells(ANN, engine="local", under="local|rack:rack0")
-    assert (await service.cells(ANN, engine="local", depth=0)).cell.level == "engine"
-    assert (await service.waiting_line(ANN, queue="nowhere")).items == ()
+        await service.queues.cells(ANN, engine="local", under="local|rack:rack0")
+    assert (await service.queues.cells(ANN, engine="local", depth=0)).cell.level == "engine"
+    assert (await service.queues.waiting_line(ANN, queue="nowhere")).items == ()
 
 
 async def test_what_is_shown_is_made_once_for_a_state_and_no_more_than_a_few_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("corral.control.scheduler_views._KEPT_FOR", 0.0)
-    world, views, made = World(Cluster(), Queue()), Views(not_asked), list[str]()
+    world, views, made = World(BuiltinPlanner()), Views(not_asked), list[str]()
 
     def make(name: str) -> bytes:
         made.append(name)
@@ -121,7 +122,7 @@ async def test_what_is_dear_is_shown_again_for_a_while_though_the_state_is_anoth
     clock, worked = 1000.0, 0.0
     clocks = SimpleNamespace(perf_counter=lambda: clock, thread_time=lambda: worked)
     monkeypatch.setattr("corral.control.scheduler_views.time", clocks)
-    world, views = World(Cluster(), Queue()), Views(not_asked)
+    world, views = World(BuiltinPlanner()), Views(not_asked)
 
     def stalls(name: str) -> str:
         nonlocal clock, worked
@@ -148,5 +149,7 @@ async def test_what_would_start_a_job_is_told_where_its_file_says_it(house: Hous
     both = await house.submit(json.dumps(twice))
     await house.explained(everywhere)
     await house.explained(both)
-    assert [change.path for change in (await service.explain(ROOT, everywhere)).changes] == ["nodes.include"]
-    assert (await service.explain(ROOT, both)).changes == (), "no one field of its file says it"
+    assert [change.path for change in (await service.explanations.explain(ROOT, everywhere)).changes] == [
+        "nodes.include"
+    ]
+    assert (await service.explanations.explain(ROOT, both)).changes == (), "no one field of its file says it"

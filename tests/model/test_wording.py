@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corral.model.messages import by_name, held_by_array, sentence
+from corral.model.messages import by_name, held_by_array, sentence, waits_for_jobs
 
 NAMES = {"1m83k2c4v5w6x": "digits", "1m83k2c4v5w6y": "seeds-0"}
 
@@ -39,3 +39,19 @@ def test_a_sentence_ends_with_one_full_stop(clause: str, shown: str) -> None:
 
 def test_a_job_of_an_array_names_the_one_before_it_and_the_bound() -> None:
     assert held_by_array("seeds-0", 2) == "Waits for seeds-0 to end: of its array 2 may run at once (maxParallel)."
+
+
+@pytest.mark.parametrize(
+    ("named", "unnamed", "shown"),
+    [
+        ([("prepare", "succeeded")], 0, "Waits for prepare to succeed."),
+        ([("prepare", "succeeded"), ("clean", "ended")], 2, "Waits for prepare to succeed, clean to end and 2 more."),
+        ([], 1, "Waits for 1 other job to end."),
+        ([], 3, "Waits for 3 other jobs to end."),
+        ([], 0, "Waits for the jobs that it depends on."),
+    ],
+)
+def test_a_job_that_waits_for_others_names_them_or_counts_them(
+    named: list[tuple[str, str]], unnamed: int, shown: str
+) -> None:
+    assert waits_for_jobs(named, unnamed) == shown

@@ -13,18 +13,18 @@ from corral.model.plan import Eviction, GangPlacement, Plan, Rule
 from corral.model.queues import QueueSpec
 from corral.model.requests import GangRequest
 from corral.scheduler import (
+    BuiltinPlanner,
     Cluster,
     GangPlaced,
     GangQueued,
     GangWithdrawn,
     PlanHooks,
+    Planner,
     Policy,
     Queue,
     QueuesConfigured,
     TasksReleased,
     execute_plan,
-    find_policy,
-    plan,
 )
 from tests.scheduler.machines import check, cluster
 
@@ -33,9 +33,7 @@ class Life(PlanHooks):
     """Virtual time, one cluster, one queue; checks every placement and compares every index with a rebuilt one."""
 
     def __init__(self, nodes: Sequence[Node], queues: Sequence[QueueSpec] = (), policy: Policy | None = None) -> None:
-        self.cluster = cluster(*nodes)
-        self.queue = Queue()
-        self.policy = policy or find_policy()
+        self.planner: Planner = BuiltinPlanner(cluster(*nodes), policy=policy)
         self.queue.arrange(self.policy.order)
         self.now = 0.0
         self.requests: dict[str, GangRequest] = {}
@@ -45,26 +43,39 @@ class Life(PlanHooks):
         self.receipts: list[Eviction] = []
         self.configure(*queues)
 
+    @property
+    def cluster(self) -> Cluster:
+        """The planner's cluster."""
+        return self.planner.cluster
+
+    @property
+    def queue(self) -> Queue:
+        """The planner's queue."""
+        return self.planner.queue
+
+    @property
+    def policy(self) -> Policy:
+        """The planner's policy."""
+        return self.planner.policy
+
     def configure(self, *queues: QueueSpec) -> None:
         """Set the queues."""
-        event = QueuesConfigured(tuple(queues))
-        self.cluster.apply(event)
-        self.queue.apply(event)
+        self.planner.fold(QueuesConfigured(tuple(queues)))
 
     def submit(self, *requests: GangRequest) -> None:
         """Queue these requests."""
         for request in requests:
             self.requests[request.job] = request
-            self.queue.apply(GangQueued(request))
+            self.planner.fold(GangQueued(request))
 
     def cycle(self, at: float | None = None) -> Plan:
         """Plan once and carry it out; preempted gangs are told, and keep their devices until they end."""
         self.now = self.now if at is None else at
-        before = self.cluster.digest(), self.queue.digest()
-        found = plan(self.cluster, self.queue, self.policy, self.now)
-        assert (self.cluster.digest(), self.queue.digest()) == before
-        execute_plan(self.cluster, self.queue, found, self.now, self)
-        assert self.cluster.consistent()
+        before = self.planner.digest()
+        found = self.planner.plan(self.now)
+        assert self.planner.digest() == before
+        execute_plan(self.planner, found, self.now, self)
+        assert self.planner.consistent()
         return found
 
     def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:
@@ -77,13 +88,13 @@ class Life(PlanHooks):
         self.running.setdefault(found.job, self.now)
         self.grow(found.job)
 
-    def evict(self, cluster: Cluster, eviction: Eviction) -> None:
+    def evict(self, planner: Planner, eviction: Eviction) -> None:
         """Tell a gang to end, once; it keeps its devices."""
         assert eviction.job in self.running
-        assert len(set(eviction.tasks)) < len(cluster.holds(eviction.job))
+        assert len(set(eviction.tasks)) < len(self.cluster.holds(eviction.job))
         before_it = self.leaving.get(eviction.job)
         assert before_it is None or (before_it.tasks and not set(before_it.tasks) & set(eviction.tasks))
-        super().evict(cluster, eviction)
+        super().evict(planner, eviction)
         self.receipts.append(eviction)
         if eviction.tasks and before_it is not None:
             eviction = structs.replace(eviction, tasks=(*before_it.tasks, *eviction.tasks))
@@ -93,9 +104,9 @@ class Life(PlanHooks):
         """End these jobs."""
         for job in jobs:
             for waiting in self.queue.waiting(JobId(job)):
-                self.queue.apply(GangWithdrawn(JobId(job), waiting.tasks))
-                self.cluster.apply(TasksReleased(JobId(job), waiting.tasks, self.now))
-            self.cluster.apply(TasksReleased(JobId(job), tuple(self.cluster.holds(JobId(job))), self.now))
+                self.planner.fold(GangWithdrawn(JobId(job), waiting.tasks))
+                self.planner.fold(TasksReleased(JobId(job), waiting.tasks, self.now))
+            self.planner.fold(TasksReleased(JobId(job), tuple(self.cluster.holds(JobId(job))), self.now))
             self.running.pop(job, None)
             self.leaving.pop(job, None)
 
@@ -107,11 +118,11 @@ class Life(PlanHooks):
                 del self.leaving[job]
                 continue
             self.end(job)
-            self.queue.apply(GangQueued(self.requests[job]))
+            self.planner.fold(GangQueued(self.requests[job]))
 
     def shrink(self, job: str, *tasks: TaskKey) -> None:
         """End these tasks, which then wait to join their gang again."""
-        self.cluster.apply(TasksReleased(JobId(job), tasks, self.now))
+        self.planner.fold(TasksReleased(JobId(job), tasks, self.now))
         self.grow(job)
 
     def grow(self, job: str) -> None:
@@ -125,7 +136,7 @@ class Life(PlanHooks):
                 roles.append(structs.replace(role, indexes=missing, minimum=0))
         if roles and held:
             nodes = tuple(dict.fromkeys(hold.node for hold in held.values()))
-            self.queue.apply(GangQueued(structs.replace(request, roles=tuple(roles), beside=nodes)))
+            self.planner.fold(GangQueued(structs.replace(request, roles=tuple(roles), beside=nodes)))
 
     def sizes(self) -> dict[str, int]:
         """The number of tasks of each running job."""

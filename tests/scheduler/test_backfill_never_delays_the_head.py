@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
-from corral.scheduler import Cluster, Policy, TasksReleased, execute_plan, explain, plan
+from corral.scheduler import BuiltinPlanner, Cluster, Policy, TasksReleased, execute_plan
+from corral.scheduler.planners.builtin.planning import explain, plan
 from tests.examples import examples
 from tests.scheduler.machines import cluster, gang, node, occupy, queue, role
 
@@ -29,7 +30,7 @@ class Run:
         now = 0.0
         while now < until:
             found = plan(self.target, waiting, self.policy, now)
-            execute_plan(self.target, waiting, found, now)
+            execute_plan(BuiltinPlanner(self.target, waiting), found, now)
             self.starts |= {placed.job: now for placed in found.placements}
             assert self.target.consistent()
             now = self.end_next()
@@ -116,7 +117,7 @@ def test_what_passes_takes_nothing_that_an_endless_wait_needs(
             job = JobId(f"other-{name}-{device}")
             target.apply(TasksReleased(job, tuple(target.holds(job))))
         found = plan(target, waiting, Policy(), 0.0)
-        execute_plan(target, waiting, found, 0.0)
+        execute_plan(BuiltinPlanner(target, waiting), found, 0.0)
         started |= {placed.job for placed in found.placements}
     assert "head" in started
 

@@ -9,8 +9,9 @@ from msgspec import structs
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.requests import GangRequest, RoleRequest, TopologyRequest
-from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed, plan
+from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed
 from corral.scheduler.cluster.device_layout import indexes
+from corral.scheduler.planners.builtin.planning import plan
 from tests.examples import examples
 from tests.scheduler.machines import cells_used, cluster, gang, node, occupy, place, queue, role
 

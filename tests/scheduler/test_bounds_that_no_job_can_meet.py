@@ -6,7 +6,8 @@ import pytest
 
 from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import GangRequest
-from corral.scheduler import Policy, QueuesConfigured, could_ever_fit, explain
+from corral.scheduler import Policy, QueuesConfigured, could_ever_fit
+from corral.scheduler.planners.builtin.planning import explain
 from tests.scheduler.machines import cluster, gang, node, queue, role
 
 

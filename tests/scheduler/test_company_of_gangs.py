@@ -20,7 +20,8 @@ from corral.model.requests import (
     Toleration,
     TopologyRequest,
 )
-from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed, plan
+from corral.scheduler import Cluster, Policy, TasksReleased, gang_placed
+from corral.scheduler.planners.builtin.planning import plan
 from tests.scheduler.machines import cluster, gang, node, occupy, place, queue, role
 
 ALONE = NodeSharing(exclusive=True)
@@ -227,3 +228,17 @@ def test_jobs_that_share_no_engine_with_others_are_kept_from_all_of_it() -> None
     start(target, gang("shy", role(1), company=NodeSharing(averse=("noisy",), averse_level="engine")))
     assert place(target, gang("a", role(1), tags=("noisy",))) is None
     assert place(target, gang("b", role(1))) is not None
+
+
+@pytest.mark.parametrize(("tasks", "devices", "spread"), [(3, (2, 4), [1, 2]), (4, (4, 4), [2, 2])])
+def test_tasks_beside_another_role_are_spread_as_evenly_as_can_be(
+    tasks: int, devices: tuple[int, int], spread: list[int]
+) -> None:
+    cpus = (8000, 6000) if tasks == 3 else (6000, 8000)
+    target = cluster(*(node(f"n{at}", devices[at], rack=f"r{at}", cpu_millis=cpus[at]) for at in range(2)))
+    apart = role(tasks, name="apart", cpu_millis=1000, topology=TopologyRequest(spread_level="rack"))
+    beside = role(3, name="beside", cpu_millis=2000 if tasks == 3 else 3000)
+    placement = place(target, gang("a", apart, beside))
+    assert placement is not None
+    nodes = Counter(task.node for task in placement.tasks if task.role == "apart")
+    assert sorted(nodes.values()) == spread

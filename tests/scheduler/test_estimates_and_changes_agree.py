@@ -10,7 +10,6 @@ from corral.model.plan import Reasons
 from corral.model.queues import QueueSpec
 from corral.model.requests import GangRequest
 from corral.model.start_estimates import Basis, Outlook
-from corral.scheduler import explain
 from corral.scheduler.explain.outlook import outlook
 from tests.examples import examples
 from tests.scheduler.life import Life
@@ -19,9 +18,9 @@ from tests.scheduler.test_the_smallest_change_is_told import lives
 
 
 def told(life: Life, job: str) -> tuple[Reasons, Outlook]:
-    reasons = explain(life.cluster, life.queue, life.policy, JobId(job), life.now)
+    reasons = life.planner.explain(JobId(job), life.now)
     assert reasons is not None
-    found = outlook(life.cluster, life.queue, life.policy, JobId(job), reasons, life.now)
+    found = outlook(life.planner, JobId(job), reasons, life.now)
     assert found is not None
     return reasons, found
 

@@ -19,9 +19,8 @@ from corral.scheduler import (
     TasksLeaving,
     TasksReleased,
     could_ever_fit,
-    explain,
-    plan,
 )
+from corral.scheduler.planners.builtin.planning import explain, plan
 from tests.scheduler.life import Life
 from tests.scheduler.machines import cluster, gang, inventory, node, occupy, queue, role
 
@@ -232,12 +231,12 @@ def test_an_owner_whose_cells_its_own_queue_uses_is_told_so() -> None:
         "Queue lab owns 2 node cells; both are in use by its jobs a and b; 1 device in them is free."
     )
     assert [other.code for other in told.others] == ["not-enough-devices"]
-    assert told == explain(life.cluster, life.queue, life.policy, gang("c").job, life.now)
+    assert told == life.planner.explain(gang("c").job, life.now)
 
 
 def test_an_owner_is_told_which_of_its_jobs_are_ending() -> None:
     life = lab_of_two()
-    life.cluster.apply(TasksLeaving(gang("b").job, tuple(life.cluster.holds(gang("b").job))))
+    life.planner.fold(TasksLeaving(gang("b").job, tuple(life.cluster.holds(gang("b").job))))
     life.submit(gang("c", role(2, 4), queue="lab", at=3.0))
     message = life.cycle().reasons["c"].binding.message
     assert message == (

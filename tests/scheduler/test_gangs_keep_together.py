@@ -17,9 +17,9 @@ from corral.scheduler import (
     TaskUse,
     could_ever_fit,
     gang_placed,
-    plan,
 )
 from corral.scheduler.placement.shape import RDMA_LABEL
+from corral.scheduler.planners.builtin.planning import plan
 from tests.scheduler.machines import cluster, gang, inventory, node, occupy, place, queue, role
 
 

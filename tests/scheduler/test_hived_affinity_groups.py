@@ -7,7 +7,7 @@ from msgspec import structs
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.requests import ALONE, DeviceRequest, GangRequest, RoleRequest
-from corral.scheduler import TasksReleased, explain
+from corral.scheduler import TasksReleased
 from corral.scheduler.planners.hived import gang_placement
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
@@ -148,7 +148,7 @@ def test_a_task_that_ended_alone_comes_back_into_its_own_group() -> None:
     life.settle()
     before = dict(life.cluster.holds(JobId("pair")))
     for task in (TaskKey("right", 1), TaskKey("left", 0)):
-        life.cluster.apply(TasksReleased(JobId("pair"), (task,)))
+        life.planner.fold(TasksReleased(JobId("pair"), (task,)))
     for task in (TaskKey("right", 1), TaskKey("left", 0)):
         own = next(each for each in whole.roles if each.role == task.role)
         alone = structs.replace(own, indexes=(task.index,), minimum=1)
@@ -197,7 +197,7 @@ def test_asking_why_changes_nothing() -> None:
     life.settle()
     life.submit(two_kinds(at=1.0, priority=200))
     before = life.hived.digest()
-    told = explain(life.cluster, life.queue, life.policy, JobId("both"), 2.0)
+    told = life.planner.explain(JobId("both"), 2.0)
     assert told is not None and told.binding.code == "others-yield"
     assert life.hived.digest() == before
 

@@ -9,6 +9,7 @@ import pytest
 
 from corral.kernel.draw import draw_integer
 from corral.kernel.ids import JobId
+from corral.scheduler import TasksReleased
 from corral.scheduler.planners.hived.algorithm import Group
 from corral.scheduler.planners.hived.algorithm.cell_ledger import Ledger
 from corral.scheduler.planners.hived.algorithm.cells import Cell
@@ -73,10 +74,19 @@ def test_what_happens_to_one_does_not_happen_to_the_other(seed: int) -> None:
     assert not any(group.pods for group in twin.groups.values())
 
 
-def test_a_fork_for_a_question_that_no_plan_answers_leaves_it_out() -> None:
+def test_a_fork_of_the_planner_decides_as_it_does_and_shares_nothing_with_it() -> None:
     life = _lived(0)
-    assert life.cluster.fork(hived=False).hived is None
-    twin = life.cluster.fork()
-    assert twin.digest() == life.cluster.digest()
+    twin = life.planner.fork()
+    assert twin.digest() == life.planner.digest() and twin.plan(99.0) == life.planner.plan(99.0)
+    before = life.planner.digest()
     for job in sorted(life.running):
-        assert twin.holds(JobId(job)) == life.cluster.holds(JobId(job))
+        assert twin.cluster.holds(JobId(job)) == life.cluster.holds(JobId(job))
+        twin.fold(TasksReleased(JobId(job), tuple(twin.cluster.holds(JobId(job)))))
+    assert life.planner.digest() == before != twin.digest() and twin.consistent()
+
+
+def test_the_digest_of_the_planner_covers_what_hived_alone_knows() -> None:
+    life = _lived(0)
+    before, machines = life.planner.digest(), life.cluster.digest()
+    life.hived.algorithm.set_node_health("n1", healthy=False)
+    assert life.cluster.digest() == machines and life.planner.digest() != before

@@ -19,16 +19,16 @@ from corral.model.placement import Placement
 from corral.model.plan import GangPlacement, Rule
 from corral.model.requests import DeviceRequest, RoleRequest, TopologyRequest
 from corral.scheduler import (
-    Cluster,
-    HivedConfigured,
+    BuiltinPlanner,
     NodesSeen,
     QueuesConfigured,
     TasksReleased,
-    explain,
     find_policy,
     gang_placed,
 )
 from corral.scheduler.planners.hived.algorithm import GroupState
+from corral.scheduler.planners.hived.planner import HivedPlanner
+from corral.scheduler.planners.hived.settings import HivedSettings
 from corral.scheduler.planners.hived.state_fold import Hived
 from corral.spec.cluster import ClusterDocument
 from corral.spec.configuration_file import load_document
@@ -58,9 +58,9 @@ class HivedLife(Life):
     """A life on the machines of HiveD's own configuration."""
 
     def __init__(self, config: str | Mapping[str, Any] = SITE, *, lazy: bool = False) -> None:
-        super().__init__([], policy=find_policy("hived"))
+        super().__init__([])
         self.lazy = lazy
-        self.cluster = Cluster()
+        self.planner = BuiltinPlanner(policy=self.policy)
         self.reconfigure(config)
 
     def reconfigure(self, config: str | Mapping[str, Any]) -> None:
@@ -72,30 +72,31 @@ class HivedLife(Life):
         self.configure(*configuration.queue_specs())
         found = configuration.hived()
         assert found is not None
-        self.configured = HivedConfigured(found[1], found[0], self.lazy)
-        self.cluster.apply(self.configured)
+        self.settings = HivedSettings(found[1], found[0], self.lazy)
+        if isinstance(self.planner, HivedPlanner):
+            self.planner = self.planner.reconfigured(self.settings)
+        else:
+            self.planner = HivedPlanner.take_over(self.planner, find_policy("hived"), self.settings, 0.0)
         self.see(described_inventory(described, "local"))
 
     def see(self, inventory: Inventory) -> None:
         """Set the machines."""
         self.inventory = inventory
-        self.cluster.apply(NodesSeen(inventory))
+        self.planner.fold(NodesSeen(inventory))
 
     @property
     def hived(self) -> Hived:
         """HiveD's state."""
-        assert self.cluster.hived is not None
-        return self.cluster.hived
+        assert isinstance(self.planner, HivedPlanner)
+        return self.planner.hived
 
     def restarted(self, placed: Iterable[GangPlacement]) -> Hived:
         """HiveD's state after a restart from these stored placements."""
-        again = Cluster()
-        again.apply(QueuesConfigured(tuple(self.cluster.queues.specs.values())))
-        again.apply(self.configured)
-        again.apply(NodesSeen(self.inventory))
+        again = HivedPlanner.begun(self.settings)
+        again.fold(QueuesConfigured(tuple(self.cluster.queues.specs.values())))
+        again.fold(NodesSeen(self.inventory))
         for each in placed:
-            again.apply(gang_placed(self.requests[each.job], Placement(each.placement.tasks), 0.0))
-        assert again.hived is not None
+            again.fold(gang_placed(self.requests[each.job], Placement(each.placement.tasks), 0.0))
         return again.hived
 
     def states(self) -> dict[str, str]:
@@ -245,7 +246,7 @@ def test_tasks_that_ended_alone_come_back_into_their_own_places() -> None:
     life.submit(gang("a", role(2, 4), queue="prod", priority=10))
     life.settle()
     before = dict(life.cluster.holds(JobId("a")))
-    life.cluster.apply(TasksReleased(JobId("a"), (TaskKey("worker", 1),)))
+    life.planner.fold(TasksReleased(JobId("a"), (TaskKey("worker", 1),)))
     life.submit(gang("a", RoleRequest("worker", (1,), 1, devices=DeviceRequest(4)), queue="prod", priority=10))
     life.submit(gang("other", role(1, 4), queue="prod", priority=10, at=1.0))
     life.settle(2.0)
@@ -267,11 +268,11 @@ def test_explaining_changes_nothing_and_says_what_hived_says() -> None:
     life = HivedLife()
     life.submit(gang("a", role(1, 4), queue="test"), gang("b", role(1, 4), queue="test", at=1.0))
     life.settle()
-    before = life.cluster.digest()
-    reasons = explain(life.cluster, life.queue, life.policy, JobId("b"), 2.0)
+    before = life.planner.digest()
+    reasons = life.planner.explain(JobId("b"), 2.0)
     assert reasons is not None and reasons.binding.code == "hived-waits"
     assert "in VC test" in reasons.binding.message
-    assert life.cluster.digest() == before
+    assert life.planner.digest() == before
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -288,16 +289,16 @@ def test_random_lives_leave_the_draft_a_true_copy(seed: int, lazy: bool) -> None
                 life.yielded()
             case 2:
                 nodes = tuple(structs.replace(node, ready=chance.random() < 0.9) for node in life.inventory.nodes)
-                life.cluster.apply(NodesSeen(structs.replace(life.inventory, nodes=nodes)))
+                life.planner.fold(NodesSeen(structs.replace(life.inventory, nodes=nodes)))
             case _:
                 shape = role(chance.randrange(1, 3), chance.choice([1, 2, 4]))
                 vc, priority = chance.choice(["prod", "test", "own"]), chance.choice([-1, 0, 10, 100])
                 life.submit(gang(f"j{step}", shape, queue=vc, priority=priority, at=float(step)))
         placed |= {each.job: each.placement for each in life.cycle(float(step)).placements}
-        before = life.cluster.digest()
+        before = life.planner.digest()
         for job in life.requests:
-            explain(life.cluster, life.queue, life.policy, JobId(job), float(step))
-        assert life.cluster.digest() == before
+            life.planner.explain(JobId(job), float(step))
+        assert life.planner.digest() == before
         hived = life.hived
         assert hived.algorithm.differences() == []
         assert hived.algorithm.broken_guarantees() == []
@@ -310,13 +311,11 @@ def test_random_lives_leave_the_draft_a_true_copy(seed: int, lazy: bool) -> None
 def _recovers(life: HivedLife, placed: Mapping[str, Placement]) -> None:
     """Check that running groups can be replayed in any order without promising their cells to others."""
     for order in (sorted(life.running), sorted(life.running, reverse=True)):
-        again = Cluster()
-        again.apply(QueuesConfigured(tuple(life.cluster.queues.specs.values())))
-        again.apply(life.configured)
-        again.apply(NodesSeen(life.inventory))
+        again = HivedPlanner.begun(life.settings)
+        again.fold(QueuesConfigured(tuple(life.cluster.queues.specs.values())))
+        again.fold(NodesSeen(life.inventory))
         for job in order:
-            again.apply(gang_placed(life.requests[job], Placement(placed[job].tasks), 0.0))
-        assert again.hived is not None
+            again.fold(gang_placed(life.requests[job], Placement(placed[job].tasks), 0.0))
         assert again.hived.algorithm.differences() == []
         assert again.hived.algorithm.broken_guarantees() == []
         assert set(again.hived.algorithm.groups) == set(life.running)

@@ -83,7 +83,7 @@ class Chances:
             )
             for node in seen.nodes
         )
-        self.life.cluster.apply(NodesSeen(structs.replace(seen, nodes=nodes)))
+        self.life.planner.fold(NodesSeen(structs.replace(seen, nodes=nodes)))
 
     def configures(self) -> None:
         """Take cells from owners, remove one node and add another; or restore the first configuration."""
@@ -98,10 +98,10 @@ class Chances:
         held = sorted(life.cluster.holds(job))
         if len(held) > 1:
             task, request = self.draw.choice(held), life.requests[job]
-            life.cluster.apply(TasksReleased(job, (task,)))
+            life.planner.fold(TasksReleased(job, (task,)))
             own = next(each for each in request.roles if each.role == task.role)
             alone = structs.replace(own, indexes=(task.index,), minimum=1)
-            life.queue.apply(GangQueued(structs.replace(request, roles=(alone,))))
+            life.planner.fold(GangQueued(structs.replace(request, roles=(alone,))))
 
 
 @pytest.mark.parametrize("seed", range(examples(10)))
@@ -116,6 +116,6 @@ def test_a_life_under_hived_stays_whole(seed: int) -> None:
         assert algorithm.differences() == []
         assert algorithm.broken_guarantees() == []
         assert life.hived.draft().digest() == life.hived.digest()
-    twin = life.cluster.fork()
-    assert twin.digest() == life.cluster.digest()
-    assert twin.hived is not None and twin.hived.algorithm.consistent()
+    twin = life.planner.fork()
+    assert twin.digest() == life.planner.digest()
+    assert twin.consistent()

@@ -15,6 +15,7 @@ from corral.kernel.ids import TaskKey
 from corral.model.inventory import Device, Node
 from corral.model.requests import GangRequest
 from corral.scheduler import (
+    BuiltinPlanner,
     Cluster,
     EngineUnknown,
     GangQueued,
@@ -24,8 +25,8 @@ from corral.scheduler import (
     Queue,
     TasksReleased,
     execute_plan,
-    plan,
 )
+from corral.scheduler.planners.builtin.planning import plan
 from tests.examples import examples
 from tests.scheduler.machines import check, cluster, gang, inventory, node, occupy, place, queue, role
 
@@ -104,7 +105,7 @@ class Life(RuleBasedStateMachine):
             (request,) = self.queue.waiting(placed.job)
             check(self.cluster, request, placed.placement)
             self.running[placed.job] = {task.key for task in placed.placement.tasks}
-        execute_plan(self.cluster, self.queue, found, self.now)
+        execute_plan(BuiltinPlanner(self.cluster, self.queue), found, self.now)
 
     @precondition(lambda self: self.running)
     @rule(data=st.data())

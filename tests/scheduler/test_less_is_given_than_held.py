@@ -30,7 +30,7 @@ def _running(life: Life, **gangs: tuple[str, int, int]) -> None:
 
 
 def _chosen(life: Life, *queues: QueueSpec, now: float = 100.0) -> list[str]:
-    life.cluster.apply(QueuesConfigured(queues))
+    life.planner.fold(QueuesConfigured(queues))
     found = over_limit(life.cluster, now)
     assert {each.rule for each in found} <= {Rule.CONFIGURATION}
     return sorted(each.job for each in found)
@@ -81,7 +81,7 @@ def _elastic(life: Life, name: str, tasks: int, minimum: int, *, at: float = 0.0
 
 def _fewer(life: Life, limit: int) -> dict[str, list[int]]:
     """The indexes of the tasks that each job must give up; none means the whole job."""
-    life.cluster.apply(QueuesConfigured((QueueSpec("lab", limit={"devices": limit}),)))
+    life.planner.fold(QueuesConfigured((QueueSpec("lab", limit={"devices": limit}),)))
     return {each.job: [task.index for task in each.tasks] for each in over_limit(life.cluster, 100.0)}
 
 
@@ -107,7 +107,7 @@ def test_of_two_elastic_gangs_the_lower_priority_gives_first_and_nobody_gives_wh
 def test_tasks_that_leave_already_count_as_gone_and_are_not_told_twice() -> None:
     life = _life(QueueSpec("lab"))
     _elastic(life, "el", 6, 2)
-    life.cluster.apply(TasksLeaving(JobId("el"), (TaskKey("worker", 5),)))
+    life.planner.fold(TasksLeaving(JobId("el"), (TaskKey("worker", 5),)))
     assert _fewer(life, 5) == {}
     assert _fewer(life, 4) == {"el": [4]}
 
@@ -116,7 +116,7 @@ def test_a_limit_of_a_parent_takes_more_tasks_than_that_of_the_queue_below() -> 
     life = _life(QueueSpec("all"), QueueSpec("lab", "all"))
     _elastic(life, "el", 8, 1)
     lower = (QueueSpec("all", limit={"devices": 3}), QueueSpec("lab", "all", limit={"devices": 6}))
-    life.cluster.apply(QueuesConfigured(lower))
+    life.planner.fold(QueuesConfigured(lower))
     (found,) = over_limit(life.cluster, 9.0)
     assert [task.index for task in found.tasks] == [3, 4, 5, 6, 7] and found.cost_device_seconds == 0
 
@@ -169,9 +169,9 @@ def test_a_gang_whose_cells_break_another_owners_yields_and_no_other_one() -> No
     for at, name in enumerate(("cheap", "dear")):
         life.submit(gang(name, role(4), at=float(at), queue="narrow", priority=at))
     life.settle(0.0)
-    life.cluster.apply(NodesSeen(inventory(*machines)))
+    life.planner.fold(NodesSeen(inventory(*machines)))
     assert len({hold.node for name in life.running for hold in life.cluster.holds(JobId(name)).values()}) == 2
-    life.cluster.apply(QueuesConfigured((_owner("narrow", "node", 2), _owner("wide", "rack", 1))))
+    life.planner.fold(QueuesConfigured((_owner("narrow", "node", 2), _owner("wide", "rack", 1))))
     assert [(each.owed, each.left) for each in life.cluster.ownership.shortfalls()] == [(1, 0)]
     assert [each.job for each in fragmenting(life.cluster, 100.0)] == ["cheap"]
     life.end("cheap")
@@ -182,7 +182,7 @@ def test_nobody_yields_for_cells_that_are_not_there_at_all() -> None:
     life = _life(_owner("narrow", "node", 1), nodes=2)
     life.submit(gang("n1", role(4), queue="narrow"))
     life.settle(0.0)
-    life.cluster.apply(QueuesConfigured((_owner("narrow", "node", 1), _owner("wide", "rack", 1))))
+    life.planner.fold(QueuesConfigured((_owner("narrow", "node", 1), _owner("wide", "rack", 1))))
     assert life.cluster.ownership.shortfalls() and fragmenting(life.cluster, 100.0) == ()
 
 

@@ -18,7 +18,7 @@ from corral.model.inventory import Device, Node
 from corral.model.plan import Plan
 from corral.model.queues import CellQuota, QueueSpec, Reclaim
 from corral.model.requests import DeviceRequest, FractionRequest, GangRequest
-from corral.scheduler import NodesSeen
+from corral.scheduler import BuiltinPlanner, NodesSeen
 from corral.scheduler.cluster.device_layout import indexes
 from tests.examples import examples
 from tests.scheduler.life import Life
@@ -98,7 +98,7 @@ def change_health(life: Life, seen: dict[str, Node], seed: int, step: int) -> No
     devices = tuple(msgspec.structs.replace(each, healthy=each.index != sick) for each in seen[name].devices)
     ready = draw_integer(seed, step, "ready") % 4 > 0
     seen[name] = msgspec.structs.replace(seen[name], devices=devices, ready=ready)
-    life.cluster.apply(NodesSeen(inventory(*seen.values())))
+    life.planner.fold(NodesSeen(inventory(*seen.values())))
 
 
 def bounds_hold(life: Life) -> None:
@@ -145,7 +145,7 @@ def live(seed: int, *, restarts: bool = False) -> tuple[Life, str]:
             change_health(life, seen, seed, step)
         else:
             if restarts:
-                life.cluster = life.cluster.fork()
+                life.planner = BuiltinPlanner(life.cluster.fork(), life.queue, life.policy)
             decided.update(_said(life.cycle(float(step))))
             bounds_hold(life)
         assert not life.cluster.ownership.shortfalls()
@@ -161,7 +161,7 @@ def test_a_life_of_random_events_breaks_nothing_and_comes_to_rest(seed: int) -> 
     life, _ = live(seed)
     for name in {each.name for each in life.cluster.nodes()}:
         assert name
-    life.cluster.apply(NodesSeen(inventory(*machines(seed))))
+    life.planner.fold(NodesSeen(inventory(*machines(seed))))
     life.settle(1000.0, cycles=60)
     life.settle(1000.0, cycles=2)
 

@@ -188,7 +188,7 @@ def test_h3_what_is_owed_is_always_left_whatever_happens(seed: int) -> None:
                 msgspec.structs.replace(device, healthy=device.index != sick) for device in machines[name].devices
             )
             machines[name] = msgspec.structs.replace(machines[name], devices=devices_now)
-            life.cluster.apply(NodesSeen(inventory(*machines.values())))
+            life.planner.fold(NodesSeen(inventory(*machines.values())))
         elif kind == 8:
             life.yielded()
         else:

@@ -11,12 +11,12 @@ from corral.kernel.ids import JobId
 from corral.kernel.units import DEVICE
 from corral.model.queues import QueueSpec, QueueUsage
 from corral.scheduler import (
+    BuiltinPlanner,
     Checkpointed,
     Cluster,
     GangNominated,
     GangQueued,
     NodesSeen,
-    Queue,
     QueuesConfigured,
     TasksLeaving,
     UsageRecalled,
@@ -45,24 +45,24 @@ def restart(life: Life) -> None:
     """Rebuild the state from the stored usage alone, as control does."""
     old, waiting, nominated = life.cluster, life.queue, sorted(life.queue.nominated)
     usage = written(old)
-    life.cluster, life.queue = Cluster(), Queue()
+    life.planner = BuiltinPlanner(policy=life.policy)
     life.configure(*old.queues.specs.values())
-    life.cluster.apply(NodesSeen(inventory(*MACHINES)))
+    life.planner.fold(NodesSeen(inventory(*MACHINES)))
     for job, running in sorted(old.gangs.by_job.items()):
         assert running.request is not None
-        life.cluster.apply(
+        life.planner.fold(
             gang_placed(running.request, placed_again(running, old.holds(job)).placement, running.placed_at)
         )
         if running.checkpointed_at:
-            life.cluster.apply(Checkpointed(job, running.attempt, running.checkpointed_at))
+            life.planner.fold(Checkpointed(job, running.attempt, running.checkpointed_at))
         if running.leaving:
-            life.cluster.apply(TasksLeaving(job, tuple(sorted(running.leaving))))
-    life.cluster.apply(UsageRecalled(usage))
+            life.planner.fold(TasksLeaving(job, tuple(sorted(running.leaving))))
+    life.planner.fold(UsageRecalled(usage))
     for job in sorted(life.requests):
         for request in waiting.waiting(JobId(job)):
-            life.queue.apply(GangQueued(request))
+            life.planner.fold(GangQueued(request))
     for job in nominated:
-        life.queue.apply(GangNominated(job))
+        life.planner.fold(GangNominated(job))
 
 
 def live(seed: int, *, restarts: bool) -> tuple[list[object], list[tuple[QueueUsage, ...]]]:
@@ -79,7 +79,7 @@ def live(seed: int, *, restarts: bool) -> tuple[list[object], list[tuple[QueueUs
             life.yielded()
         elif kind == 5 and life.running:
             job = sorted(life.running)[draw_integer(seed, step, "saves") % len(life.running)]
-            life.cluster.apply(Checkpointed(JobId(job), 0, float(step * 10)))
+            life.planner.fold(Checkpointed(JobId(job), 0, float(step * 10)))
         else:
             if restarts and draw_integer(seed, step, "restart") % 2:
                 restart(life)
@@ -124,7 +124,7 @@ def test_who_had_the_machines_before_comes_second_also_after_a_restart(user: str
     assert not any(forgotten)
     twin.apply(UsageRecalled(written(life.cluster)))
     for target in (life.cluster, twin):
-        life.cluster = target
+        life.planner = BuiltinPlanner(target, life.queue, life.policy)
         assert standing(life, 600.0) == [other, user]
     assert twin.queues.average(twin.queues.find(user), 600.0)[0] == pytest.approx(4 * DEVICE / 2, rel=0.05)
     life.submit(gang(f"of-{user}", role(4), at=1.0, queue=user), gang(f"of-{other}", role(4), at=2.0, queue=other))

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from corral.kernel.errors import InvalidInput
-from corral.scheduler import Policy, PriorityOrder, find_policy, plan
+from corral.scheduler import Policy, PriorityOrder, find_policy
+from corral.scheduler.planners.builtin.planning import plan
 from tests.scheduler.machines import cluster, gang, node, queue, role
 
 MODULE = """

@@ -94,7 +94,7 @@ def test_a_lowered_limit_ends_no_more_parts_than_it_must() -> None:
     life = Life([node("n1", 4)], [QueueSpec("a")])
     life.submit(*(half(f"j{at}", float(at), queue="a") for at in range(4)))
     life.settle(5.0)
-    life.cluster.apply(QueuesConfigured((QueueSpec("a", limit={"devices": 1.5}),)))
+    life.planner.fold(QueuesConfigured((QueueSpec("a", limit={"devices": 1.5}),)))
     assert [each.job for each in over_limit(life.cluster, 9.0)] == ["j0"]
 
 

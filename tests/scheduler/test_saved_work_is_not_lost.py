@@ -25,7 +25,7 @@ def full(count: int, **fields: object) -> Life:
 
 
 def saved(life: Life, job: str, at: float, attempt: int = 0) -> None:
-    life.cluster.apply(Checkpointed(JobId(job), attempt, at))
+    life.planner.fold(Checkpointed(JobId(job), attempt, at))
 
 
 @pytest.mark.parametrize(

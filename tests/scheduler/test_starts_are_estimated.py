@@ -10,9 +10,8 @@ from corral.kernel.ids import JobId
 from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import GangRequest
 from corral.model.start_estimates import Basis, Estimate
-from corral.scheduler import EngineUnknown, Policy, explain, find_policy
+from corral.scheduler import EngineUnknown, Policy, find_policy
 from corral.scheduler.explain import start_estimate as estimating
-from corral.scheduler.explain.smallest_change import smallest_changes
 from corral.scheduler.explain.start_estimate import estimate
 from tests.examples import examples
 from tests.scheduler.life import Life
@@ -25,9 +24,9 @@ GRACE = 30.0
 def estimated(life: Life, job: str, grace: float = GRACE) -> Estimate:
     """The estimate for a waiting job; cluster and queue stay bit for bit the same."""
     before = life.cluster.digest(), life.queue.digest()
-    reasons = explain(life.cluster, life.queue, life.policy, JobId(job), life.now)
+    reasons = life.planner.explain(JobId(job), life.now)
     assert reasons is not None
-    found = estimate(life.cluster, life.queue, life.policy, JobId(job), reasons, life.now, lambda _: grace)
+    found = estimate(life.planner, JobId(job), reasons, life.now, lambda _: grace)
     assert (life.cluster.digest(), life.queue.digest()) == before
     assert found is not None
     return found
@@ -113,7 +112,7 @@ def test_a_limit_that_binds_names_the_jobs_of_the_queue() -> None:
 def test_what_never_fits_and_what_waits_for_machines_is_told_so() -> None:
     life = Life([node("n1")])
     life.submit(gang("never", role(1, 5)), gang("job", role(1, 4), at=1.0))
-    life.cluster.apply(EngineUnknown("local", "no answer"))
+    life.planner.fold(EngineUnknown("local", "no answer"))
     life.cycle()
     assert estimated(life, "never").basis == Basis.NEVER
     assert estimated(life, "job").basis == Basis.UNKNOWN
@@ -130,12 +129,12 @@ def test_under_hiveds_preset_nothing_is_estimated_and_no_change_is_looked_for() 
     life.submit(*(gang(f"j{at}", role(1, 4), queue="test", priority=0, at=float(at)) for at in range(2)))
     life.settle()
     (job,) = life.requests.keys() - life.running.keys()
-    found = estimated(life, job)
-    assert (found.basis, found.at) == (Basis.NOT_ESTIMATED, None)
-    assert found.message.startswith("HiveD's algorithm decides here; it knows no durations")
-    reasons = explain(life.cluster, life.queue, life.policy, JobId(job), life.now)
+    reasons = life.planner.explain(JobId(job), life.now)
     assert reasons is not None
-    assert smallest_changes(life.cluster, life.queue, life.policy, JobId(job), reasons, life.now) == ()
+    found = life.planner.outlook(JobId(job), reasons, life.now)
+    assert found is not None and found.changes == ()
+    assert (found.estimate.basis, found.estimate.at) == (Basis.NOT_ESTIMATED, None)
+    assert found.estimate.message.startswith("HiveD's algorithm decides here; it knows no durations")
 
 
 # -- many -------------------------------------------------------------------------------------------------------------

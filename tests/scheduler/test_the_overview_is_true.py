@@ -32,11 +32,15 @@ def racks(count: int = 2, nodes: int = 2) -> list[Node]:
 
 
 def standings(life: Life) -> dict[str, QueueStanding]:
-    return {each.name: each for each in queue_standings(life.cluster, life.queue, life.now)}
+    return {each.name: each for each in queue_standings(life.cluster, life.queue, life.now, life.planner.owners_of)}
 
 
 def tree(life: Life, under: str = "", depth: int = 9, limit: int = 1000) -> CellState:
-    return CellTreeView(life.cluster, name_of).show(life.now, under=under, depth=depth, limit=limit).cell
+    return (
+        CellTreeView(life.cluster, name_of, life.planner.owners_of)
+        .show(life.now, under=under, depth=depth, limit=limit)
+        .cell
+    )
 
 
 def flat(cell: CellState) -> dict[str, CellState]:
@@ -275,7 +279,7 @@ def test_leaving_unhealthy_and_closed_devices_are_marked() -> None:
     life = Life(nodes)
     life.submit(gang("one", role(1)))
     life.settle(0.0)
-    life.cluster.apply(TasksLeaving(JobId("one"), (TaskKey("worker", 0),)))
+    life.planner.fold(TasksLeaving(JobId("one"), (TaskKey("worker", 0),)))
     cells = flat(tree(life))
     x, y = cells["local|node:local/x"], cells["local|node:local/y"]
     assert [(device.state, device.reason) for device in x.holds] == [("unhealthy", "XID 79"), ("leaving", "")]
@@ -360,7 +364,7 @@ def test_every_cell_shown_is_found_again_by_its_id() -> None:
 
 def test_an_answer_is_bounded_and_the_rest_is_a_page_or_a_subtree_away() -> None:
     life = Life(racks(8, 4))
-    view = CellTreeView(life.cluster, name_of)
+    view = CellTreeView(life.cluster, name_of, life.planner.owners_of)
     for limit in (1, 5, 50):
         shown = view.show(0.0, depth=9, limit=limit).cell
         cells = flat(shown)

@@ -14,9 +14,10 @@ from corral.model.inventory import Node
 from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import DeviceRequest, FractionRequest, GangRequest, NodeRules, NodeSharing, TopologyRequest
 from corral.model.start_estimates import Change
-from corral.scheduler import GangQueued, Policy, QueuesConfigured, explain, find_policy, plan
+from corral.scheduler import GangQueued, Policy, QueuesConfigured, find_policy
 from corral.scheduler.explain.relaxation import amounts, relaxations
 from corral.scheduler.explain.smallest_change import MOST_CHANGES, smallest_changes
+from corral.scheduler.planners.builtin.planning import plan
 from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
@@ -27,7 +28,7 @@ BUSY = tuple(gang(f"busy{at}", role(1, count), at=float(at)) for at, count in en
 def changes(life: Life, job: str) -> tuple[Change, ...]:
     """The changes proposed to a waiting job; cluster and queue stay bit for bit the same."""
     before = life.cluster.digest(), life.queue.digest()
-    reasons = explain(life.cluster, life.queue, life.policy, JobId(job), life.now)
+    reasons = life.planner.explain(JobId(job), life.now)
     assert reasons is not None
     found = smallest_changes(life.cluster, life.queue, life.policy, JobId(job), reasons, life.now)
     assert (life.cluster.digest(), life.queue.digest()) == before

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from corral.kernel.ids import JobId
 from corral.model.queues import QueueSpec
 from corral.model.requests import GangRequest
-from corral.scheduler import Cluster, NodesSeen, UsageRecalled, find_policy, plan
+from corral.scheduler import Cluster, NodesSeen, UsageRecalled, find_policy
+from corral.scheduler.planners.builtin.planning import plan
 from corral.scheduler.queues.user_usage import HALF_LIFE
 from corral.scheduler.views.waiting_list import waiting_line
 from tests.scheduler.life import Life

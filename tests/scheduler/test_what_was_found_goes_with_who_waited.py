@@ -15,7 +15,7 @@ def test_a_gang_like_one_that_was_withdrawn_gets_the_room_that_came_back_meanwhi
     life.submit(before)
     life.cycle(1.0)
     held = list(life.queue.groups.values())  # as uncollected garbage would
-    life.queue.apply(GangWithdrawn(before.job, before.tasks))
+    life.planner.fold(GangWithdrawn(before.job, before.tasks))
     life.end("holder")
     life.cycle(2.0)
     life.submit(gang("after", role(8), at=3.0, preemptible=False))

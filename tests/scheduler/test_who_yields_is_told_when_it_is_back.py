@@ -106,7 +106,7 @@ def shrunk(*, bound: int = 0, saved_at: float | None = None) -> Eviction:
     life.submit(gang("elastic", role(6, minimum=2)))
     life.cycle(0.0)
     if saved_at is not None:
-        life.cluster.apply(Checkpointed(life.requests["elastic"].job, 0, saved_at))
+        life.planner.fold(Checkpointed(life.requests["elastic"].job, 0, saved_at))
     life.submit(gang("other", role(4), at=1.0, max_duration_seconds=bound))
     life.cycle(100.0)
     (receipt,) = life.receipts
@@ -143,7 +143,7 @@ def drained(*, elsewhere: int, bound: int = 0) -> float | None:
     moves = life.requests["moves"].job
     (first, *_) = sorted({hold.node for hold in life.cluster.holds(moves).values()})
     closed = [structs.replace(each, ready=each.name != first) for each in life.cluster.nodes()]
-    life.cluster.apply(NodesSeen(inventory(*closed)))
+    life.planner.fold(NodesSeen(inventory(*closed)))
     tasks = [task for task, hold in life.cluster.holds(moves).items() if hold.node == first]
     before = life.cluster.digest()
     back = likely_back(life.cluster, moves, tasks, 100.0)

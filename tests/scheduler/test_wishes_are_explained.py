@@ -17,7 +17,8 @@ from corral.model.requests import (
     Toleration,
     TopologyRequest,
 )
-from corral.scheduler import Cluster, NodesSeen, Policy, TaskUse, explain
+from corral.scheduler import Cluster, NodesSeen, Policy, TaskUse
+from corral.scheduler.planners.builtin.planning import explain
 from tests.scheduler.machines import gang, node, queue, role
 from tests.scheduler.oracle import Other, World
 

@@ -14,6 +14,8 @@ from corral.model.accounts import User
 from corral.model.inventory import Device, Node
 from corral.model.store_writes import Holder
 from corral.service.actor import Actor
+from corral.service.context import Context
+from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 from corral.storage.code_archives import BlobStore
 from corral.storage.log_files import LogStore
@@ -70,11 +72,17 @@ async def service(
 ) -> AsyncIterator[Service]:
     blobs = BlobStore(tmp_path / "code")
     blobs.open()
-    made = Service(store, key=KEY, clock=clock, control=fake_control, blobs=blobs, logs=LogSources(logs))
+    made = Service(Context(store, key=KEY, clock=clock, control=fake_control, blobs=blobs, logs=LogSources(logs)))
     for name, role in (("ann", "user"), ("bob", "user"), ("root", "admin")):
         await store.add_user(User(name, role, created_at=START))
     yield made
     await made.close()
+
+
+@pytest.fixture
+def openpai(service: Service) -> OpenPai:
+    """OpenPAI's operations, registered with the service of the test."""
+    return OpenPai(service)
 
 
 @pytest.fixture

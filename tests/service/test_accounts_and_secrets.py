@@ -15,60 +15,60 @@ from tests.service.conftest import ANN, BOB, KEY, ROOT, job_text
 
 
 async def test_administrators_make_change_and_delete_accounts(service: Service) -> None:
-    made = await service.create_user(ROOT, "eve", groups=("g",), password="long enough")
+    made = await service.accounts.create(ROOT, "eve", groups=("g",), password="long enough")
     assert (made.role, made.groups, made.has_password) == ("user", ("g",), True)
-    assert [user.name for user in (await service.users(ROOT, limit=2)).items] == ["ann", "bob"]
-    assert (await service.change_user(ROOT, "eve", role="admin")).role == "admin"
-    await service.delete_user(ROOT, "eve")
+    assert [user.name for user in (await service.accounts.page(ROOT, limit=2)).items] == ["ann", "bob"]
+    assert (await service.accounts.change(ROOT, "eve", role="admin")).role == "admin"
+    await service.accounts.delete(ROOT, "eve")
     with pytest.raises(NotFound):
-        await service.user(ROOT, "eve")
+        await service.accounts.get(ROOT, "eve")
     for name in ("", "e" * 127, "../x", ".", "..", "ann b", "é", "e\n"):
         with pytest.raises(InvalidInput):
-            await service.create_user(ROOT, name)
+            await service.accounts.create(ROOT, name)
     with pytest.raises(Conflict):
-        await service.create_user(ROOT, "ann")
+        await service.accounts.create(ROOT, "ann")
     with pytest.raises(Forbidden):
-        await service.create_user(ANN, "eve")
+        await service.accounts.create(ANN, "eve")
     with pytest.raises(Forbidden):
-        await service.change_user(ANN, "ann", role="admin")
+        await service.accounts.change(ANN, "ann", role="admin")
 
 
 async def test_the_last_administrator_stays(service: Service) -> None:
-    for attempt in (service.delete_user(ROOT, "root"), service.change_user(ROOT, "root", role="user"),
-                    service.change_user(ROOT, "root", disabled=True)):  # fmt: skip
+    for attempt in (service.accounts.delete(ROOT, "root"), service.accounts.change(ROOT, "root", role="user"),
+                    service.accounts.change(ROOT, "root", disabled=True)):  # fmt: skip
         with pytest.raises(Conflict) as refused:
             await attempt
         assert refused.value.code == "last-admin"
 
 
 async def test_an_account_with_live_jobs_is_kept(service: Service) -> None:
-    await service.submit(ANN, job_text())
+    await service.submission.submit(ANN, job_text())
     with pytest.raises(Conflict):
-        await service.delete_user(ROOT, "ann")
+        await service.accounts.delete(ROOT, "ann")
 
 
 async def test_a_single_user_server_takes_no_second_account(service: Service) -> None:
-    service.several_users = False
+    service.context.several_users = False
     with pytest.raises(Conflict) as refused:
-        await service.create_user(ROOT, "eve")
+        await service.accounts.create(ROOT, "eve")
     assert refused.value.code == "single-user"
 
 
 async def test_a_secret_is_sealed_and_its_value_never_returned(service: Service, store: Store) -> None:
-    await service.put_secret(ANN, "KEY", "value")
-    (shown,) = await service.secrets(ANN)
+    await service.secrets.put(ANN, "KEY", "value")
+    (shown,) = await service.secrets.names(ANN)
     assert shown.name == "KEY" and not hasattr(shown, "value")
-    assert await service.secrets(BOB) == []
+    assert await service.secrets.names(BOB) == []
     sealed = (await store.secrets("user:ann"))["KEY"]
     assert "value" not in sealed
     assert SecretBox(KEY).open("user:ann", "KEY", sealed) == "value"
     with pytest.raises(NotFound):
-        await service.delete_secret(BOB, "KEY")
-    await service.delete_secret(ANN, "KEY")
-    assert await service.secrets(ANN) == []
+        await service.secrets.delete(BOB, "KEY")
+    await service.secrets.delete(ANN, "KEY")
+    assert await service.secrets.names(ANN) == []
     for name, value in (("", "v"), ("../x", "v"), ("a" * 300, "v"), ("a", "v" * 70_000)):
         with pytest.raises(InvalidInput):
-            await service.put_secret(ANN, name, value)
+            await service.secrets.put(ANN, name, value)
 
 
 def test_a_sealed_value_cannot_be_moved_changed_or_opened_with_another_key() -> None:
@@ -93,7 +93,7 @@ async def test_rotation_seals_everything_anew_and_finishes_when_it_was_cut_short
     file = tmp_path / "key"
     file.write_bytes(base64.b64encode(KEY))
     for name in ("A", "B"):
-        await service.put_secret(ANN, name, f"value {name}")
+        await service.secrets.put(ANN, name, f"value {name}")
     half = base64.b64encode(b"n" * 32)
     (tmp_path / "key.new").write_bytes(half)
     moved = SecretBox(b"n" * 32).seal("user:ann", "A", "value A")
@@ -111,12 +111,12 @@ async def test_rotation_seals_everything_anew_and_finishes_when_it_was_cut_short
 
 
 async def test_every_change_and_refusal_is_in_the_audit_log_without_secrets(service: Service) -> None:
-    await service.submit(ANN, job_text())
+    await service.submission.submit(ANN, job_text())
     with pytest.raises(Forbidden):
-        await service.stop(BOB, "ann~digits")
-    await service.create_user(ROOT, "eve", password="do not tell")
-    await service.put_secret(ANN, "KEY", "do not tell")
-    lines = (await service.audit(ROOT)).items
+        await service.job_commands.stop(BOB, "ann~digits")
+    await service.accounts.create(ROOT, "eve", password="do not tell")
+    await service.secrets.put(ANN, "KEY", "do not tell")
+    lines = (await service.audit_log.page(ROOT)).items
     shown = [(line.actor, line.action, line.rule, line.allowed) for line in reversed(lines)]
     assert shown == [
         ("ann", "job.submit", "queue-open", True),
@@ -126,9 +126,9 @@ async def test_every_change_and_refusal_is_in_the_audit_log_without_secrets(serv
     ]
     assert "do not tell" not in repr(lines)
     with pytest.raises(Forbidden):
-        await service.audit(ANN)
-    first = await service.audit(ROOT, limit=2)
-    rest = await service.audit(ROOT, limit=100, after=first.next or "")
+        await service.audit_log.page(ANN)
+    first = await service.audit_log.page(ROOT, limit=2)
+    rest = await service.audit_log.page(ROOT, limit=100, after=first.next or "")
     assert [line.seq for line in [*first.items, *rest.items]] == sorted(
         {line.seq for line in [*first.items, *rest.items]}, reverse=True
     )

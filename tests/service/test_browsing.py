@@ -30,13 +30,13 @@ def data(tmp_path: Path) -> Path:
 
 
 async def storage(service: Service, path: Path, *, share: bool = False) -> None:
-    await service.apply_documents(
+    await service.configuration.apply(
         ROOT, f"kind: Storage\nname: home\ntype: folder\npath: {path}\nshare: {str(share).lower()}\n".encode()
     )
 
 
 async def read(service: Service, actor: Actor, path: str) -> bytes:
-    _, pieces = await service.storage_file(actor, "home", path)
+    _, pieces = await service.storage_browser.file(actor, "home", path)
     return b"".join([piece async for piece in pieces])
 
 
@@ -44,8 +44,8 @@ async def test_a_namesake_looks_into_its_own_folder_and_not_that_of_the_one_befo
     service: Service, data: Path
 ) -> None:
     await storage(service, data)
-    await service.delete_user(ROOT, "ann")
-    folder = (await service.create_user(ROOT, "ann")).folder
+    await service.accounts.delete(ROOT, "ann")
+    folder = (await service.accounts.create(ROOT, "ann")).folder
     assert folder not in ("", "ann")
     for name, words in (("ann", "of the deleted account"), (folder, "of the namesake")):
         (data / name).mkdir()
@@ -54,7 +54,7 @@ async def test_a_namesake_looks_into_its_own_folder_and_not_that_of_the_one_befo
         (data / name / "key").chmod(0o644)
     (data / "ann" / "old").touch()
     assert await read(service, ANN, "key") == b"of the namesake"
-    assert [each.name for each in (await service.storage_files(ANN, "home", "")).items] == ["key"]
+    assert [each.name for each in (await service.storage_browser.files(ANN, "home", "")).items] == ["key"]
     with pytest.raises(CorralError, match="no old in the storage"):
         await read(service, ANN, "old")
 
@@ -85,7 +85,7 @@ async def test_pages_of_a_folder_have_every_name_once(service: Service, data: Pa
         (data / name).touch()
     seen, after = [], ""
     while True:
-        page = await service.storage_files(ANN, "home", "", limit=1, after=after)
+        page = await service.storage_browser.files(ANN, "home", "", limit=1, after=after)
         seen += [each.name for each in page.items]
         if page.next is None:
             break
@@ -101,16 +101,18 @@ async def test_a_page_whose_files_are_gone_meanwhile_does_not_end_the_list(
         (data / name).touch()
     known = browsing._entry
     monkeypatch.setattr(browsing, "_entry", lambda folder, name: None if name == "a" else known(folder, name))
-    page = await service.storage_files(ANN, "home", "", limit=1)
+    page = await service.storage_browser.files(ANN, "home", "", limit=1)
     assert page.items == [] and page.next is not None
-    assert [each.name for each in (await service.storage_files(ANN, "home", "", after=page.next)).items] == ["b"]
+    assert [each.name for each in (await service.storage_browser.files(ANN, "home", "", after=page.next)).items] == [
+        "b"
+    ]
 
 
 @pytest.mark.parametrize("cursor", ["a", "é", "a b=", "_w", "7aCA*"])
 async def test_a_cursor_that_no_list_gave_is_refused(service: Service, data: Path, cursor: str) -> None:
     await storage(service, data, share=True)
     with pytest.raises(CorralError) as refused:
-        await service.storage_files(ANN, "home", "", after=cursor)
+        await service.storage_browser.files(ANN, "home", "", after=cursor)
     assert refused.value.code == "bad-cursor"
 
 

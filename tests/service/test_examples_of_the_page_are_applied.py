@@ -12,7 +12,7 @@ from tests.service.conftest import ROOT, FakeControl
 @pytest.mark.parametrize("name", examples())
 async def test_an_example_is_applied_and_applied_again(name: str, service: Service, fake_control: FakeControl) -> None:
     fake_control.answers["/configuration/check"] = []
-    first = await service.apply_documents(ROOT, examples()[name])
+    first = await service.configuration.apply(ROOT, examples()[name])
     assert {each.action for each in first.documents} == {"created"}
-    again = await service.apply_documents(ROOT, examples()[name])
+    again = await service.configuration.apply(ROOT, examples()[name])
     assert {each.action for each in again.documents} == {"unchanged"}

@@ -12,22 +12,22 @@ from tests.service.conftest import ANN, BOB, job_text
 
 
 async def test_a_copy_of_anothers_job_names_the_values_that_were_hidden(service: Service) -> None:
-    made = await service.submit(ANN, job_text(more="env: {TOKEN: x}\n"))
+    made = await service.submission.submit(ANN, job_text(more="env: {TOKEN: x}\n"))
     assert made.detail is not None
-    seen = await service.job_document(BOB, made.detail.id)
+    seen = await service.jobs.document(BOB, made.detail.id)
     with pytest.raises(SpecError, match=r"TOKEN.*stands for a value of another's job"):
-        await service.submit(BOB, json.dumps(seen))
-    short = await service.job_document(BOB, made.detail.id, short=True)
+        await service.submission.submit(BOB, json.dumps(seen))
+    short = await service.jobs.document(BOB, made.detail.id, short=True)
     assert short["roles"]["worker"]["env"] == {"TOKEN": "(hidden)"} and "apiVersion" not in short
     with pytest.raises(SpecError, match=r"TOKEN.*stands for a value of another's job"):
-        await service.submit(BOB, json.dumps(short))
-    own = await service.job_document(ANN, made.detail.id)
+        await service.submission.submit(BOB, json.dumps(short))
+    own = await service.jobs.document(ANN, made.detail.id)
     own["metadata"]["name"] = "again"
-    assert (await service.submit(ANN, json.dumps(own))).created
+    assert (await service.submission.submit(ANN, json.dumps(own))).created
 
 
 async def test_the_short_form_of_a_long_document_is_written_too(service: Service) -> None:
-    made = await service.submit(ANN, job_text().replace("echo hello", "echo " + "x" * 20_000))
+    made = await service.submission.submit(ANN, job_text().replace("echo hello", "echo " + "x" * 20_000))
     assert made.detail is not None
-    short = await service.job_document(BOB, made.detail.id, short=True)
+    short = await service.jobs.document(BOB, made.detail.id, short=True)
     assert short["roles"]["worker"]["command"] == "echo " + "x" * 20_000

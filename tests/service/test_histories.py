@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from corral.api.log_reader import follow_source, read_source
 from corral.kernel.ids import AttemptId, JobId, attempt_id
 from corral.model.attempts import AttemptChain, AttemptNumber, AttemptStep
-from corral.service.logs.task_log import TaskHistory, mark
+from corral.service.logs.task_history import TaskHistory, mark
 
 JOB = JobId("j000000000000")
 

@@ -37,44 +37,44 @@ def _queues(applied: Applied) -> dict[str, str]:
 
 
 async def test_a_virtual_cluster_that_is_missing_goes_and_other_queues_stay(service: Service, store: Store) -> None:
-    await service.apply_documents(ROOT, RESEARCH)
-    made = await service.apply_documents(ROOT, HIVED + B + EMPTY)
+    await service.configuration.apply(ROOT, RESEARCH)
+    made = await service.configuration.apply(ROOT, HIVED + B + EMPTY)
     assert _queues(made) == {"a": "created", "b": "created", "empty": "created"}
-    compared = await service.compare_documents(ROOT, HIVED)
+    compared = await service.configuration.compare(ROOT, HIVED)
     assert _queues(compared) == {"a": "unchanged", "b": "deleted", "empty": "deleted"}
-    tried = await service.apply_documents(ROOT, HIVED, dry_run=True)
+    tried = await service.configuration.apply(ROOT, HIVED, dry_run=True)
     assert _queues(tried) == _queues(compared)
-    done = await service.apply_documents(ROOT, HIVED.replace("cellNumber: 1", "cellNumber: 2"), note="b moves out")
+    done = await service.configuration.apply(ROOT, HIVED.replace("cellNumber: 1", "cellNumber: 2"), note="b moves out")
     assert _queues(done) == {"a": "changed", "b": "deleted", "empty": "deleted"}
     assert [queue.name for queue in await store.queues()] == ["a", "default", "research"]
-    assert (await service.document_history(ROOT, "queue", "b")).items[0].note == "b moves out"
-    assert _queues(await service.apply_documents(ROOT, HIVED + B)) == {"a": "changed", "b": "created"}
+    assert (await service.configuration.history(ROOT, "queue", "b")).items[0].note == "b moves out"
+    assert _queues(await service.configuration.apply(ROOT, HIVED + B)) == {"a": "changed", "b": "created"}
 
 
 async def test_documents_of_ours_replace_nothing_that_they_do_not_name(service: Service, store: Store) -> None:
-    await service.apply_documents(ROOT, HIVED + B)
-    await service.apply_documents(ROOT, "kind: Queue\nname: a\ncells: []\n")
+    await service.configuration.apply(ROOT, HIVED + B)
+    await service.configuration.apply(ROOT, "kind: Queue\nname: a\ncells: []\n")
     assert [queue.name for queue in await store.queues()] == ["a", "b", "default"]
 
 
 async def test_what_its_jobs_become_is_told_before_it_goes(service: Service, store: Store) -> None:
-    await service.apply_documents(ROOT, HIVED + B)
+    await service.configuration.apply(ROOT, HIVED + B)
     for name in ("one", "two"):
-        await service.submit(ANN, job_text(name, more="queue: b\n"))
+        await service.submission.submit(ANN, job_text(name, more="queue: b\n"))
     said = "the virtual cluster b goes: 2 of its jobs wait until there is a virtual cluster b again"
     for dry_run in (True, False):
         with pytest.raises(Conflict, match=said) as refused:
-            await service.apply_documents(ROOT, HIVED, dry_run=dry_run)
+            await service.configuration.apply(ROOT, HIVED, dry_run=dry_run)
         assert refused.value.code == "guarantee-broken" and "--preempt" in refused.value.message
-    tried = await service.apply_documents(ROOT, HIVED, dry_run=True, preempt=True)
+    tried = await service.configuration.apply(ROOT, HIVED, dry_run=True, preempt=True)
     assert [finding.message for finding in tried.findings] == [said]
     assert [queue.name for queue in await store.queues()] == ["a", "b", "default"]
-    assert _queues(await service.apply_documents(ROOT, HIVED, preempt=True))["b"] == "deleted"
+    assert _queues(await service.configuration.apply(ROOT, HIVED, preempt=True))["b"] == "deleted"
 
 
 async def test_a_queue_that_somebody_deletes_by_name_must_still_be_empty(service: Service) -> None:
-    await service.apply_documents(ROOT, HIVED + B)
-    await service.submit(ANN, job_text("one", more="queue: b\n"))
+    await service.configuration.apply(ROOT, HIVED + B)
+    await service.submission.submit(ANN, job_text("one", more="queue: b\n"))
     with pytest.raises(Conflict) as refused:
-        await service.delete_document(ROOT, "queue", "b", preempt=True)
+        await service.configuration.delete(ROOT, "queue", "b", preempt=True)
     assert refused.value.code == "queue-in-use"

@@ -23,7 +23,7 @@ async def running(service: Service, store: Store, epoch: int, machines: list[Nod
 
 
 async def test_a_node_shows_what_is_free_and_who_holds_the_rest(service: Service, running: str) -> None:
-    first, second = (await service.nodes(ANN)).items
+    first, second = (await service.nodes.page(ANN)).items
     assert first.total == Amounts(8000, 16 * 1024**3, 2) and first.free == Amounts(7000, 16 * 1024**3, 1)
     holding = first.devices[1].job
     assert holding is not None and (holding.id, holding.user, holding.role, holding.index) == (
@@ -35,24 +35,24 @@ async def test_a_node_shows_what_is_free_and_who_holds_the_rest(service: Service
     assert first.devices[0].job is None and second.free == second.total
     assert [(job.id, job.user, job.tasks, job.devices) for job in first.jobs] == [(running, "ann", 1, 1)]
     assert second.jobs == ()
-    assert await service.node(ANN, "local/n1") == first
+    assert await service.nodes.get(ANN, "local/n1") == first
     with pytest.raises(NotFound):
-        await service.node(ANN, "local/n9")
+        await service.nodes.get(ANN, "local/n9")
 
 
 async def test_nodes_and_devices_come_in_pages(service: Service, machines: list[Node]) -> None:
-    page = await service.nodes(ANN, limit=1)
-    rest = await service.nodes(ANN, limit=1, after=page.next or "")
+    page = await service.nodes.page(ANN, limit=1)
+    rest = await service.nodes.page(ANN, limit=1, after=page.next or "")
     assert [node.name for node in [*page.items, *rest.items]] == ["local/n1", "local/n2"] and rest.next is None
-    first = await service.devices(ANN, limit=3)
-    last = await service.devices(ANN, limit=3, after=first.next or "")
+    first = await service.nodes.devices(ANN, limit=3)
+    last = await service.nodes.devices(ANN, limit=3, after=first.next or "")
     assert [device.id for device in [*first.items, *last.items]] == ["n1:0", "n1:1", "n2:0", "n2:1"]
     with pytest.raises(InvalidInput):
-        await service.devices(ANN, after="x")
+        await service.nodes.devices(ANN, after="x")
 
 
 async def test_the_tree_has_every_device_in_its_cell(service: Service, running: str) -> None:
-    root = await service.cluster(ANN)
+    root = await service.nodes.cluster(ANN)
     assert (root.level, root.devices, root.free) == ("root", 4, 3)
     paths = dict(_devices(root))
     assert paths["n1:1"] == "root:cluster/engine:local/rack:r1/node:local/n1/pcie-switch:1"
@@ -69,9 +69,9 @@ def _devices(cell: CellView, above: str = "") -> Iterator[tuple[str, str]]:
 
 async def test_queues_and_top_count_what_runs_and_waits(service: Service, running: str) -> None:
     await _submit(service, job_text("waiting"))
-    (queue,) = (await service.queues(ANN)).items
+    (queue,) = (await service.queues.page(ANN)).items
     assert (queue.name, queue.running, queue.waiting, queue.devices) == ("default", 1, 1, 1)
-    top = await service.top(ANN)
+    top = await service.nodes.top(ANN)
     assert (top.running, top.waiting, top.total.devices, top.free.devices) == (1, 1, 4, 3)
     assert [job.id for job in top.jobs] == [running]
 
@@ -79,23 +79,23 @@ async def test_queues_and_top_count_what_runs_and_waits(service: Service, runnin
 async def test_queues_are_shown_without_control_and_in_its_order_with_it(
     service: Service, fake_control: FakeControl, running: str
 ) -> None:
-    alone = await service.queue(ANN, "default")
+    alone = await service.queues.get(ANN, "default")
     assert alone.standing is None and alone.running == 1
     fake_control.answers["/overview/queues"] = [
         {"name": "team", "ownedDevices": 8},
         {"name": "default", "parent": "team", "depth": 1},
     ]
-    first, second = (await service.queues(ANN)).items
+    first, second = (await service.queues.page(ANN)).items
     assert (first.name, second.name) == ("team", "default")
     assert first.standing is not None and first.standing.owned_devices == 8
-    assert second.running == 1 and (await service.queues(ANN, limit=1)).next == "1"
+    assert second.running == 1 and (await service.queues.page(ANN, limit=1)).next == "1"
     with pytest.raises(NotFound, match="team, default"):
-        await service.queue(ANN, "nowhere")
+        await service.queues.get(ANN, "nowhere")
 
 
 async def test_the_line_and_the_cells_are_only_there_with_control(service: Service, fake_control: FakeControl) -> None:
-    for call in (service.waiting_line(ANN), service.cells(ANN)):
+    for call in (service.queues.waiting_line(ANN), service.queues.cells(ANN)):
         with pytest.raises(Unavailable):
             await call
     fake_control.answers["/overview/line?queue=&limit=100&after=0"] = {"at": "now", "total": 3}
-    assert (await service.waiting_line(ANN)).total == 3
+    assert (await service.queues.waiting_line(ANN)).total == 3

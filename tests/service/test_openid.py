@@ -21,6 +21,7 @@ from corral.model.accounts import Group, User
 from corral.service.openid import OpenId, OpenIdSettings, Person
 from corral.service.openid.claims import account_name, find, person_of
 from corral.service.openid.provider import Provider
+from corral.service.openpai.tenant import OpenPai
 from corral.service.secret_box import SecretBox
 from corral.service.service import Service
 
@@ -399,87 +400,89 @@ def person(name: str = "zoe", subject: str = "s-1", **more: Any) -> Person:
 
 
 async def test_a_person_keeps_the_account_whatever_their_name_becomes(service: Service) -> None:
-    assert (await service.sign_in_openid(person("zoe"), SETTINGS)).user == "zoe"
-    assert (await service.sign_in_openid(person("zoe-married"), SETTINGS)).user == "zoe"
+    assert (await service.openid_sessions.sign_in(person("zoe"), SETTINGS)).user == "zoe"
+    assert (await service.openid_sessions.sign_in(person("zoe-married"), SETTINGS)).user == "zoe"
     with pytest.raises(Exception, match="not linked with you"):
-        await service.sign_in_openid(person("zoe", "s-2"), SETTINGS)
+        await service.openid_sessions.sign_in(person("zoe", "s-2"), SETTINGS)
 
 
 async def test_an_account_that_was_imported_for_a_name_is_given_to_the_first_who_has_it(service: Service) -> None:
-    await service.expect_openid(ISSUER, "ann")
-    assert (await service.sign_in_openid(person("ann"), SETTINGS)).user == "ann"
+    await service.openid_sessions.expect(ISSUER, "ann")
+    assert (await service.openid_sessions.sign_in(person("ann"), SETTINGS)).user == "ann"
     with pytest.raises(Exception, match="not linked with you"):
-        await service.sign_in_openid(person("ann", "s-2"), SETTINGS)
+        await service.openid_sessions.sign_in(person("ann", "s-2"), SETTINGS)
 
 
 async def test_no_subject_is_taken_for_the_name_that_an_account_waits_for(service: Service) -> None:
-    await service.store.add_user(User("boss", "admin"))
-    await service.expect_openid(ISSUER, "boss")
+    await service.context.store.add_user(User("boss", "admin"))
+    await service.openid_sessions.expect(ISSUER, "boss")
     with pytest.raises(Forbidden, match="cannot be told from others"):
-        await service.sign_in_openid(person("eve", "name:boss"), SETTINGS)
+        await service.openid_sessions.sign_in(person("eve", "name:boss"), SETTINGS)
 
 
 async def test_linking_by_name_gives_away_no_administrator_and_no_account_with_a_password(service: Service) -> None:
     by_name = OpenIdSettings(ISSUER, "corral", link_by_name=True)
-    assert (await service.sign_in_openid(person("ann"), by_name)).user == "ann"
-    await service.store.add_user(User("pat"), "a hash")
+    assert (await service.openid_sessions.sign_in(person("ann"), by_name)).user == "ann"
+    await service.context.store.add_user(User("pat"), "a hash")
     for name in ("root", "pat"):
         with pytest.raises(Exception, match="not linked with you"):
-            await service.sign_in_openid(person(name, f"s-{name}"), by_name)
+            await service.openid_sessions.sign_in(person(name, f"s-{name}"), by_name)
 
 
 async def test_groups_and_administrators_follow_the_claim_at_each_sign_in(service: Service) -> None:
     for group in (Group("research", external_name="ext-1"), Group("staff"), Group("ext-1", external_name="else")):
-        await service.store.put_group(group)
+        await service.context.store.put_group(group)
     settings = OpenIdSettings(ISSUER, "corral", groups_claim="groups", admin_groups=("boss",))
-    first = await service.sign_in_openid(person(groups=("boss", "ext-1", "staff", "unknown")), settings)
+    first = await service.openid_sessions.sign_in(person(groups=("boss", "ext-1", "staff", "unknown")), settings)
     assert first.role == "admin"
-    zoe = await service.store.user("zoe")
+    zoe = await service.context.store.user("zoe")
     assert zoe is not None
     assert zoe.groups == ("research", "staff")
-    actor = await service.authenticate(first.token)
+    actor = await service.authentication.authenticate(first.token)
     assert actor.is_admin
-    await service.sign_in_openid(person(groups=("staff",)), settings)
-    assert not (await service.authenticate(first.token)).is_admin, "what was known of the earlier token is forgotten"
-    await service.sign_in_openid(person(groups=None), settings)
-    zoe = await service.store.user("zoe")
+    await service.openid_sessions.sign_in(person(groups=("staff",)), settings)
+    assert not (await service.authentication.authenticate(first.token)).is_admin, (
+        "what was known of the earlier token is forgotten"
+    )
+    await service.openid_sessions.sign_in(person(groups=None), settings)
+    zoe = await service.context.store.user("zoe")
     assert zoe is not None
     assert zoe.groups == ("staff",), "who says nothing changes nothing"
 
 
 async def test_a_session_that_is_over_there_ends_what_began_in_it(service: Service) -> None:
-    first = await service.sign_in_openid(person(session="one"), SETTINGS)
-    second = await service.sign_in_openid(person(session="two"), SETTINGS)
-    assert await service.end_openid_sessions(ISSUER, "", "one") == 1
+    first = await service.openid_sessions.sign_in(person(session="one"), SETTINGS)
+    second = await service.openid_sessions.sign_in(person(session="two"), SETTINGS)
+    assert await service.openid_sessions.end(ISSUER, "", "one") == 1
     with pytest.raises(Unauthenticated):
-        await service.authenticate(first.token)
-    await service.authenticate(second.token)
-    assert await service.end_openid_sessions("https://evil.example", "s-1", "") == 0
-    assert await service.end_openid_sessions(ISSUER, "s-1", "") == 2
+        await service.authentication.authenticate(first.token)
+    await service.authentication.authenticate(second.token)
+    assert await service.openid_sessions.end("https://evil.example", "s-1", "") == 0
+    assert await service.openid_sessions.end(ISSUER, "s-1", "") == 2
     with pytest.raises(Unauthenticated):
-        await service.authenticate(second.token)
+        await service.authentication.authenticate(second.token)
 
 
-async def test_what_another_site_was_given_ends_with_the_session_too(service: Service) -> None:
-    first = await service.sign_in_openid(person(session="one"), SETTINGS)
-    given = await service.openpai_sign_in_token(await service.authenticate(first.token))
-    await service.authenticate(given)
-    assert await service.end_openid_sessions(ISSUER, "", "one") == 2
+async def test_what_another_site_was_given_ends_with_the_session_too(service: Service, openpai: OpenPai) -> None:
+    first = await service.openid_sessions.sign_in(person(session="one"), SETTINGS)
+    given = await openpai.tokens.sign_in_token(await service.authentication.authenticate(first.token))
+    await service.authentication.authenticate(given)
+    assert await service.openid_sessions.end(ISSUER, "", "one") == 2
     for token in (first.token, given):
         with pytest.raises(Unauthenticated):
-            await service.authenticate(token)
+            await service.authentication.authenticate(token)
 
 
 async def test_an_account_that_was_removed_is_forgotten_with_its_link(service: Service) -> None:
-    await service.sign_in_openid(person("zoe"), SETTINGS)
-    await service.store.remove_user("zoe")
-    await service.store.add_user(User("zoe"), "another person's")
+    await service.openid_sessions.sign_in(person("zoe"), SETTINGS)
+    await service.context.store.remove_user("zoe")
+    await service.context.store.add_user(User("zoe"), "another person's")
     with pytest.raises(Exception, match="not linked with you"):
-        await service.sign_in_openid(person("zoe"), SETTINGS)
+        await service.openid_sessions.sign_in(person("zoe"), SETTINGS)
 
 
 async def test_a_locked_account_stays_locked(service: Service) -> None:
-    await service.sign_in_openid(person("zoe"), SETTINGS)
-    await service.store.change_user("zoe", disabled=True)
+    await service.openid_sessions.sign_in(person("zoe"), SETTINGS)
+    await service.context.store.change_user("zoe", disabled=True)
     with pytest.raises(Unauthenticated, match="disabled"):
-        await service.sign_in_openid(person("zoe"), SETTINGS)
+        await service.openid_sessions.sign_in(person("zoe"), SETTINGS)

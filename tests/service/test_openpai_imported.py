@@ -15,6 +15,8 @@ from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.model.accounts import Group, User
 from corral.model.openpai_import import ImportGroup, ImportJob, ImportToken, ImportUser, OpenPaiImport
+from corral.service.jobs.submission import Submission
+from corral.service.openpai.tenant import OpenPai
 from corral.service.people.credentials import IMPORTED_PREFIX, imported_hash
 from corral.service.service import Service
 from tests.service.conftest import ANN, ROOT
@@ -34,62 +36,64 @@ def signed(secret: str = SECRET, *, alg: str = "HS256", **claims: Any) -> str:
     return f"{body}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
 
 
-async def bring(service: Service, **given: Any) -> dict[str, str]:
-    page = await service.import_openpai(ROOT, OpenPaiImport(**given))
+async def bring(openpai: OpenPai, **given: Any) -> dict[str, str]:
+    page = await openpai.cluster_import.run(ROOT, OpenPaiImport(**given))
     return {f"{each.kind}/{each.name}": each.result for each in page.items}
 
 
 async def test_a_hash_of_openpais_opens_once_and_is_then_argon2id(service: Service) -> None:
     told = imported_hash("Old.User", "secret")
-    await service.store.add_user(User("Old.User"), told)
+    await service.context.store.add_user(User("Old.User"), told)
     assert told.startswith(IMPORTED_PREFIX)
-    assert not await service.check_password("Old.User", "Secret")
-    assert await service.store.password_hash("Old.User") == told, "a wrong password changes nothing"
-    assert await service.check_password("Old.User", "secret"), "though it is shorter than ours must be"
-    stored = await service.store.password_hash("Old.User")
+    assert not await service.passwords.check("Old.User", "Secret")
+    assert await service.context.store.password_hash("Old.User") == told, "a wrong password changes nothing"
+    assert await service.passwords.check("Old.User", "secret"), "though it is shorter than ours must be"
+    stored = await service.context.store.password_hash("Old.User")
     assert stored.startswith("$argon2id$")
-    assert await service.check_password("Old.User", "secret")
-    assert not await service.check_password("Old.User", "Secret")
+    assert await service.passwords.check("Old.User", "secret")
+    assert not await service.passwords.check("Old.User", "Secret")
 
 
 async def test_a_password_that_was_changed_meanwhile_is_not_put_back(service: Service) -> None:
-    await service.store.add_user(User("old"), imported_hash("old", "secret"))
-    await service.store.change_user("old", password_hash="another")
-    await service.store.replace_password_hash("old", imported_hash("old", "secret"), "the old one anew")
-    assert await service.store.password_hash("old") == "another"
+    await service.context.store.add_user(User("old"), imported_hash("old", "secret"))
+    await service.context.store.change_user("old", password_hash="another")
+    await service.context.store.replace_password_hash("old", imported_hash("old", "secret"), "the old one anew")
+    assert await service.context.store.password_hash("old") == "another"
 
 
 async def test_the_hash_is_not_itself_a_password(service: Service) -> None:
     told = imported_hash("old", "secret")
-    await service.store.add_user(User("old"), told)
+    await service.context.store.add_user(User("old"), told)
     for guess in (told, told.removeprefix(IMPORTED_PREFIX), ""):
-        assert not await service.check_password("old", guess)
+        assert not await service.passwords.check("old", guess)
 
 
-async def test_a_token_of_the_cluster_opens_from_the_first_use_on_even_when_many_come_at_once(service: Service) -> None:
-    assert await bring(service, jwt_secret=SECRET) == {"secret/jwt-secret": "created"}
+async def test_a_token_of_the_cluster_opens_from_the_first_use_on_even_when_many_come_at_once(
+    service: Service, openpai: OpenPai
+) -> None:
+    assert await bring(openpai, jwt_secret=SECRET) == {"secret/jwt-secret": "created"}
     token = signed()
-    actors = await asyncio.gather(*(service.authenticate(token) for _ in range(5)))
+    actors = await asyncio.gather(*(service.authentication.authenticate(token) for _ in range(5)))
     assert {(actor.user, actor.kind) for actor in actors} == {("ann", "application")}
-    (kept,) = await service.store.tokens("ann")
+    (kept,) = await service.context.store.tokens("ann")
     assert kept.created_at == 1_600_000_000
-    assert (await service.imported_token_texts("ann"))(kept) == token
-    assert token not in str(await service.store.secrets("openpai-tokens:ann")), "it is sealed"
+    assert (await openpai.imported_tokens.texts("ann"))(kept) == token
+    assert token not in str(await service.context.store.secrets("openpai-tokens:ann")), "it is sealed"
 
 
 async def test_a_list_of_imported_tokens_is_one_look_whatever_their_number(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: Service, openpai: OpenPai, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [signed(iat=1_600_000_000 + number) for number in range(5)]
-    await bring(service, jwt_secret=SECRET, tokens=tuple(ImportToken("ann", text) for text in texts))
-    looks, secrets = [], service.store.secrets
+    await bring(openpai, jwt_secret=SECRET, tokens=tuple(ImportToken("ann", text) for text in texts))
+    looks, secrets = [], service.context.store.secrets
 
     async def counted(owner: str) -> dict[str, str]:
         looks.append(owner)
         return await secrets(owner)
 
-    monkeypatch.setattr(service.store, "secrets", counted)
-    assert sorted(await service.openpai_tokens(ANN)) == sorted(texts)
+    monkeypatch.setattr(service.context.store, "secrets", counted)
+    assert sorted(await openpai.tokens.all(ANN)) == sorted(texts)
     assert looks == ["openpai-tokens:ann"]
 
 
@@ -106,87 +110,91 @@ BAD: dict[str, str] = {
 
 
 @pytest.mark.parametrize("what", BAD)
-async def test_a_token_does_not_open_that_is(what: str, service: Service) -> None:
-    await bring(service, jwt_secret=SECRET)
+async def test_a_token_does_not_open_that_is(what: str, service: Service, openpai: OpenPai) -> None:
+    await bring(openpai, jwt_secret=SECRET)
     with pytest.raises(Unauthenticated):
-        await service.authenticate(BAD[what])
-    assert await service.store.tokens("ann") == []
+        await service.authentication.authenticate(BAD[what])
+    assert await service.context.store.tokens("ann") == []
 
 
 async def test_a_token_of_a_removed_account_does_not_open_another_of_its_name(
-    service: Service, clock: VirtualClock
+    service: Service, openpai: OpenPai, clock: VirtualClock
 ) -> None:
-    await bring(service, jwt_secret=SECRET)
+    await bring(openpai, jwt_secret=SECRET)
     clock.advance(60)
-    await bring(service, users=(ImportUser("carl"),))
-    assert (await service.authenticate(signed(username="carl"))).user == "carl", "the import brought the account itself"
+    await bring(openpai, users=(ImportUser("carl"),))
+    assert (await service.authentication.authenticate(signed(username="carl"))).user == "carl", (
+        "the import brought the account itself"
+    )
     for name in ("carl", "ann"):
-        await service.delete_user(ROOT, name)
-        await service.store.add_user(User(name, created_at=clock.now()))
+        await service.accounts.delete(ROOT, name)
+        await service.context.store.add_user(User(name, created_at=clock.now()))
         for issued in (1_600_000_000, None):
             with pytest.raises(Unauthenticated):
-                await service.authenticate(signed(username=name, iat=issued))
-        assert await service.store.tokens(name) == []
+                await service.authentication.authenticate(signed(username=name, iat=issued))
+        assert await service.context.store.tokens(name) == []
     newer = signed(username="carl", iat=int(clock.now()) + 1)
-    assert (await service.authenticate(newer)).user == "carl", "the cluster gave it to whom the account is of"
+    assert (await service.authentication.authenticate(newer)).user == "carl", (
+        "the cluster gave it to whom the account is of"
+    )
 
 
 async def test_without_the_secret_no_token_of_the_cluster_opens(service: Service) -> None:
     with pytest.raises(Unauthenticated):
-        await service.authenticate(signed())
+        await service.authentication.authenticate(signed())
 
 
-async def test_where_tokens_were_exported_no_other_one_opens(service: Service) -> None:
+async def test_where_tokens_were_exported_no_other_one_opens(service: Service, openpai: OpenPai) -> None:
     listed, other = signed(), signed(iat=1_600_000_001)
-    done = await bring(service, jwt_secret=SECRET, tokens_listed=True, tokens=(ImportToken("ann", listed),))
+    done = await bring(openpai, jwt_secret=SECRET, tokens_listed=True, tokens=(ImportToken("ann", listed),))
     assert sorted(done.values()) == ["created", "created"]
-    assert (await service.authenticate(listed)).user == "ann"
+    assert (await service.authentication.authenticate(listed)).user == "ann"
     with pytest.raises(Unauthenticated):
-        await service.authenticate(other)
+        await service.authentication.authenticate(other)
 
 
-async def test_a_token_that_was_revoked_stays_so_whatever_is_imported_again(service: Service) -> None:
+async def test_a_token_that_was_revoked_stays_so_whatever_is_imported_again(service: Service, openpai: OpenPai) -> None:
     given: dict[str, Any] = {"jwt_secret": SECRET, "tokens": (ImportToken("ann", signed()),)}
-    await bring(service, **given)
-    (kept,) = await service.store.tokens("ann")
-    await service.revoke_token(ANN, kept.id)
-    assert set((await bring(service, **given)).values()) == {"unchanged"}
+    await bring(openpai, **given)
+    (kept,) = await service.context.store.tokens("ann")
+    await service.tokens.revoke(ANN, kept.id)
+    assert set((await bring(openpai, **given)).values()) == {"unchanged"}
     with pytest.raises(Unauthenticated):
-        await service.authenticate(signed())
+        await service.authentication.authenticate(signed())
 
 
-async def test_tokens_go_with_their_account(service: Service) -> None:
-    await bring(service, jwt_secret=SECRET, tokens=(ImportToken("ann", signed()),))
-    await service.store.remove_user("ann")
-    assert await service.store.secrets("openpai-tokens:ann") == {}
+async def test_tokens_go_with_their_account(service: Service, openpai: OpenPai) -> None:
+    await bring(openpai, jwt_secret=SECRET, tokens=(ImportToken("ann", signed()),))
+    await service.context.store.remove_user("ann")
+    assert await service.context.store.secrets("openpai-tokens:ann") == {}
     with pytest.raises(Unauthenticated):
-        await service.authenticate(signed())
+        await service.authentication.authenticate(signed())
 
 
-async def test_a_token_is_taken_only_for_whom_it_names_and_whom_it_was_signed_for(service: Service) -> None:
+async def test_a_token_is_taken_only_for_whom_it_names_and_whom_it_was_signed_for(openpai: OpenPai) -> None:
     tokens = (
         ImportToken("bob", signed()),
         ImportToken("ann", signed("another secret, just as long")),
         ImportToken("ann", "x"),
     )
-    done = await bring(service, jwt_secret=SECRET, tokens=tokens)
+    done = await bring(openpai, jwt_secret=SECRET, tokens=tokens)
     assert [result for name, result in done.items() if name.startswith("token/")] == ["refused"] * len(
         set(done) - {"secret/jwt-secret"}
     )
 
 
-async def test_a_secret_that_everybody_knows_is_refused_here_too(service: Service) -> None:
+async def test_a_secret_that_everybody_knows_is_refused_here_too(service: Service, openpai: OpenPai) -> None:
     for secret in ("pai-secret", "short"):
-        assert await bring(service, jwt_secret=secret) == {"secret/jwt-secret": "refused"}
-    assert await service.imported_jwt_secret() is None
+        assert await bring(openpai, jwt_secret=secret) == {"secret/jwt-secret": "refused"}
+    assert await openpai.imported_tokens.secret() is None
 
 
-async def test_only_administrators_bring_over_and_it_is_in_the_audit_log(service: Service) -> None:
+async def test_only_administrators_bring_over_and_it_is_in_the_audit_log(service: Service, openpai: OpenPai) -> None:
     given = OpenPaiImport(users=(ImportUser("new", password_hash="ab" * 64),))
     with pytest.raises(Forbidden):
-        await service.import_openpai(ANN, given)
-    await service.import_openpai(ROOT, given)
-    lines = (await service.store.audit(limit=10)).items
+        await openpai.cluster_import.run(ANN, given)
+    await openpai.cluster_import.run(ROOT, given)
+    lines = (await service.context.store.audit(limit=10)).items
     assert [(each.actor, each.allowed) for each in lines if each.action == "openpai.import"] == [
         ("root", True),
         ("ann", False),
@@ -194,47 +202,49 @@ async def test_only_administrators_bring_over_and_it_is_in_the_audit_log(service
     assert "ab" * 64 not in str(lines)
 
 
-async def test_a_trial_stores_nothing(service: Service) -> None:
+async def test_a_trial_stores_nothing(service: Service, openpai: OpenPai) -> None:
     given = OpenPaiImport(
         groups=(ImportGroup("g"),),
         users=(ImportUser("new"),),
         tokens=(ImportToken("ann", signed()),),
         jwt_secret=SECRET,
     )
-    page = await service.import_openpai(ROOT, given, dry_run=True)
+    page = await openpai.cluster_import.run(ROOT, given, dry_run=True)
     assert {each.result for each in page.items} == {"created"}
-    assert await service.store.user("new") is None
-    assert await service.store.tokens("ann") == []
-    assert await service.imported_jwt_secret() is None
-    assert "g" not in [group.name for group in await service.store.groups()]
+    assert await service.context.store.user("new") is None
+    assert await service.context.store.tokens("ann") == []
+    assert await openpai.imported_tokens.secret() is None
+    assert "g" not in [group.name for group in await service.context.store.groups()]
 
 
-async def test_accounts_and_groups_that_differ_are_kept_or_replaced(service: Service) -> None:
-    await service.store.put_group(Group("g", ("a",)))
+async def test_accounts_and_groups_that_differ_are_kept_or_replaced(service: Service, openpai: OpenPai) -> None:
+    await service.context.store.put_group(Group("g", ("a",)))
     given: dict[str, Any] = {
         "groups": (ImportGroup("g", queues=("b",)),),
         "users": (ImportUser("ann", groups=("g",), admin=True),),
     }
-    assert await bring(service, **given) == {"group/g": "kept", "user/ann": "kept"}
-    ann = await service.store.user("ann")
+    assert await bring(openpai, **given) == {"group/g": "kept", "user/ann": "kept"}
+    ann = await service.context.store.user("ann")
     assert ann is not None and ann.role == "user"
-    page = await service.import_openpai(ROOT, OpenPaiImport(**given), replace=True)
+    page = await openpai.cluster_import.run(ROOT, OpenPaiImport(**given), replace=True)
     assert {each.result for each in page.items} == {"changed"}
-    ann = await service.store.user("ann")
+    ann = await service.context.store.user("ann")
     assert ann is not None and (ann.role, ann.groups) == ("admin", ("g",))
-    assert set((await bring(service, **given)).values()) == {"unchanged"}
+    assert set((await bring(openpai, **given)).values()) == {"unchanged"}
 
 
-async def test_the_administrators_group_is_a_role_and_no_membership(service: Service) -> None:
-    await bring(service, users=(ImportUser("chief", groups=("admingroup", "default"), admin=True),))
-    chief = await service.store.user("chief")
+async def test_the_administrators_group_is_a_role_and_no_membership(service: Service, openpai: OpenPai) -> None:
+    await bring(openpai, users=(ImportUser("chief", groups=("admingroup", "default"), admin=True),))
+    chief = await service.context.store.user("chief")
     assert chief is not None and (chief.role, chief.groups) == ("admin", ("default",))
 
 
-async def test_who_signs_in_at_a_provider_is_waited_for(service: Service) -> None:
-    await bring(service, users=(ImportUser("new"), ImportUser("root")), issuer="https://id.example")
-    assert await service.store.identity("https://id.example", "name:new") == "new"
-    assert await service.store.identity("https://id.example", "name:root") is None, "that account was here before"
+async def test_who_signs_in_at_a_provider_is_waited_for(service: Service, openpai: OpenPai) -> None:
+    await bring(openpai, users=(ImportUser("new"), ImportUser("root")), issuer="https://id.example")
+    assert await service.context.store.identity("https://id.example", "name:new") == "new"
+    assert await service.context.store.identity("https://id.example", "name:root") is None, (
+        "that account was here before"
+    )
 
 
 @pytest.mark.parametrize(
@@ -247,9 +257,9 @@ async def test_who_signs_in_at_a_provider_is_waited_for(service: Service) -> Non
     ],
 )
 async def test_a_job_that_cannot_be_brought_over_is_said_in_a_line(
-    service: Service, user: str, text: str, why: str
+    openpai: OpenPai, user: str, text: str, why: str
 ) -> None:
-    page = await service.import_openpai(ROOT, OpenPaiImport(jobs=(ImportJob(user, "x", text),)))
+    page = await openpai.cluster_import.run(ROOT, OpenPaiImport(jobs=(ImportJob(user, "x", text),)))
     (one,) = page.items
     assert one.result == "refused"
     assert why in one.message
@@ -257,11 +267,11 @@ async def test_a_job_that_cannot_be_brought_over_is_said_in_a_line(
 
 
 async def test_a_fault_of_the_server_is_not_told_as_a_refusal_of_a_job(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    openpai: OpenPai, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: Any, **__: Any) -> None:
         raise CorralError("broken", "broken")
 
-    monkeypatch.setattr(Service, "submit", broken)
+    monkeypatch.setattr(Submission, "submit", broken)
     with pytest.raises(CorralError):
-        await service.import_openpai(ROOT, OpenPaiImport(jobs=(ImportJob("ann", "x", "name: x"),)))
+        await openpai.cluster_import.run(ROOT, OpenPaiImport(jobs=(ImportJob("ann", "x", "name: x"),)))

@@ -12,6 +12,7 @@ from corral.kernel.errors import Conflict
 from corral.model.accounts import QueueRecord
 from corral.model.inventory import Device, Node
 from corral.service.openpai.errors import OpenPaiRefusal
+from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 from corral.spec.job_reader import load_job
 from corral.spec.openpai.names import PROTOCOL
@@ -21,6 +22,7 @@ from tests.service.conftest import ANN, START, FakeControl
 from tests.spec.openpai_files import job_file, role_of
 
 NUMBERS = itertools.count()
+pytestmark = pytest.mark.usefixtures("openpai")
 OWNER = "vc1"
 SMALL = Node("local/n3", devices=(Device(0, "n3:0", model="K80"),), cpu_millis=1000, memory_bytes=1024**3)
 """A machine with one device of a model that the virtual cluster lacks, and little else."""
@@ -61,7 +63,7 @@ async def role_in(
         extras={"gangAllocation": gang} | ({"hivedScheduler": hived} if hived else {}),
         taskRoles={"worker": role_of(instances=instances, resourcePerInstance=resources)},
     )
-    result = await service.submit(ANN, text, no_image=True)
+    result = await service.submission.submit(ANN, text, no_image=True)
     assert result.detail is not None
     role: dict[str, Any] = result.detail.document["spec"]["roles"][0]
     return role
@@ -99,14 +101,16 @@ async def test_more_than_the_virtual_cluster_owns_is_refused(service: Service, c
     assert await devices_of(service, 4, gpu=1, taskRoles={"worker": {"skuType": "A100"}}) == 1
 
 
-async def test_a_job_without_a_sku_is_a_wrong_protocol_above_all_cells(service: Service, cells: None) -> None:
+async def test_a_job_without_a_sku_is_a_wrong_protocol_above_all_cells(
+    service: Service, openpai: OpenPai, cells: None
+) -> None:
     with pytest.raises(ProtocolError, match="asks for 5 cells, and virtual cluster vc1 has 4 of all SKUs"):
         await devices_of(service, 5, gpu=1)
     with pytest.raises(ProtocolError, match="asks for 6 cells"):
         await devices_of(service, 2, gpu=0, taskRoles={"worker": {"skuNum": 3}})
     text = job_file(defaults={"virtualCluster": OWNER}, taskRoles={"worker": role_of(instances=5)})
     with pytest.raises(OpenPaiRefusal) as refused:
-        await service.openpai_submit(ANN, text)
+        await openpai.jobs.submit(ANN, text)
     assert (refused.value.status, refused.value.code) == (400, "InvalidProtocolError")
     assert await devices_of(service, 4, gpu=1) == 1
 
@@ -157,12 +161,12 @@ async def test_a_kind_of_devices_is_no_sku(
     assert refused.value.wire == "Taskrole worker has unknown skuType gpu, allow A100."
 
 
-async def test_programs_of_openpai_are_told_a_wrong_sku_as_a_wrong_protocol(service: Service, cells: None) -> None:
+async def test_programs_of_openpai_are_told_a_wrong_sku_as_a_wrong_protocol(openpai: OpenPai, cells: None) -> None:
     text = job_file(
         defaults={"virtualCluster": OWNER}, extras={"hivedScheduler": {"taskRoles": {"worker": {"skuType": "H100"}}}}
     )
     with pytest.raises(OpenPaiRefusal) as refused:
-        await service.openpai_submit(ANN, text)
+        await openpai.jobs.submit(ANN, text)
     assert (refused.value.status, refused.value.code) == (400, "InvalidProtocolError")
     assert refused.value.message == "Taskrole worker has unknown skuType H100, allow A100."
 
@@ -214,7 +218,7 @@ async def test_a_canonical_document_whose_protocol_cannot_be_read_fills_cells_by
         document = load_job(job_file(name=f"c{at}")).to_document()
         document["spec"]["queue"] = OWNER
         document["metadata"]["annotations"] = broken
-        result = await service.submit(ANN, json.dumps(document), no_image=True)
+        result = await service.submission.submit(ANN, json.dumps(document), no_image=True)
         assert result.detail is not None
         assert result.detail.document["spec"]["roles"][0]["resources"]["devices"]["count"] == 1
 

@@ -20,44 +20,44 @@ from tests.service.conftest import ANN, BOB, KEY, ROOT, START, job_text
 
 async def _refused(service: Service, token: str) -> str:
     with pytest.raises(Unauthenticated) as refused:
-        await service.authenticate(token)
+        await service.authentication.authenticate(token)
     return refused.value.code
 
 
 async def test_a_link_lets_in_once_and_not_for_long(service: Service, clock: VirtualClock) -> None:
-    link = await service.login_link(ROOT, "ann")
-    late = await service.login_link(ROOT, "ann")
-    signed = await service.sign_in_link(link.link)
+    link = await service.sessions.login_link(ROOT, "ann")
+    late = await service.sessions.login_link(ROOT, "ann")
+    signed = await service.sessions.sign_in_link(link.link)
     assert (signed.user, signed.role) == ("ann", "user") and signed.token.startswith("crl_")
-    actor = await service.authenticate(signed.token)
+    actor = await service.authentication.authenticate(signed.token)
     assert (actor.user, actor.kind, actor.is_admin) == ("ann", "session", False)
     with pytest.raises(Unauthenticated):
-        await service.sign_in_link(link.link)
+        await service.sessions.sign_in_link(link.link)
     clock.advance(15 * 60 + 1)
     with pytest.raises(Unauthenticated):
-        await service.sign_in_link(late.link)
+        await service.sessions.sign_in_link(late.link)
     with pytest.raises(Unauthenticated):
-        await service.sign_in_link("made-up")
+        await service.sessions.sign_in_link("made-up")
     with pytest.raises(NotFound):
-        await service.login_link(ROOT, "nobody")
+        await service.sessions.login_link(ROOT, "nobody")
     with pytest.raises(Forbidden):
-        await service.login_link(ANN, "ann")
+        await service.sessions.login_link(ANN, "ann")
 
 
 async def test_the_first_link_makes_the_administrator(service: Service) -> None:
-    link = await service.first_link("carl", uid=1000)
-    signed = await service.sign_in_link(link.link)
+    link = await service.sessions.first_link("carl", uid=1000)
+    signed = await service.sessions.sign_in_link(link.link)
     assert signed.role == "admin"
-    assert (await service.user(ROOT, "carl")).uid == 1000
-    await service.first_link("carl")
+    assert (await service.accounts.get(ROOT, "carl")).uid == 1000
+    await service.sessions.first_link("carl")
     with pytest.raises(Forbidden):
-        await service.first_link("ann")
+        await service.sessions.first_link("ann")
 
 
 async def test_a_password_opens_only_its_own_account(service: Service) -> None:
-    await service.change_user(ROOT, "ann", password="correct horse")
-    signed = await service.sign_in_password("ann", "correct horse")
-    assert (await service.authenticate(signed.token)).user == "ann"
+    await service.accounts.change(ROOT, "ann", password="correct horse")
+    signed = await service.sessions.sign_in_password("ann", "correct horse")
+    assert (await service.authentication.authenticate(signed.token)).user == "ann"
     for user, password in (
         ("ann", "wrong"),
         ("bob", "correct horse"),
@@ -66,59 +66,59 @@ async def test_a_password_opens_only_its_own_account(service: Service) -> None:
         ("a\0", "x"),
     ):
         with pytest.raises(Unauthenticated) as refused:
-            await service.sign_in_password(user, password)
+            await service.sessions.sign_in_password(user, password)
         assert refused.value.code == "wrong-password"
     with pytest.raises(InvalidInput):
-        await service.change_user(ROOT, "ann", password="short")
+        await service.accounts.change(ROOT, "ann", password="short")
 
 
 async def test_a_token_ends_by_time_revocation_sign_out_and_with_its_account(
     service: Service, clock: VirtualClock
 ) -> None:
-    short = await service.create_token(ANN, name="ci", days=1)
-    revoked = await service.create_token(ANN)
-    signed = await service.sign_in_link((await service.login_link(ROOT, "ann")).link)
-    disabled = await service.create_token(BOB)
+    short = await service.tokens.create(ANN, name="ci", days=1)
+    revoked = await service.tokens.create(ANN)
+    signed = await service.sessions.sign_in_link((await service.sessions.login_link(ROOT, "ann")).link)
+    disabled = await service.tokens.create(BOB)
     for token in (short.token, revoked.token, signed.token, disabled.token):
-        await service.authenticate(token)
-    assert {token.id for token in await service.tokens(ANN)} >= {short.id, revoked.id}
-    await service.revoke_token(ANN, revoked.id)
+        await service.authentication.authenticate(token)
+    assert {token.id for token in await service.tokens.all(ANN)} >= {short.id, revoked.id}
+    await service.tokens.revoke(ANN, revoked.id)
     assert await _refused(service, revoked.token) == "token-revoked"
-    await service.sign_out(await service.authenticate(signed.token))
+    await service.sessions.sign_out(await service.authentication.authenticate(signed.token))
     assert await _refused(service, signed.token) == "token-revoked"
-    await service.change_user(ROOT, "bob", disabled=True)
+    await service.accounts.change(ROOT, "bob", disabled=True)
     assert await _refused(service, disabled.token) == "account-disabled"
     clock.advance(86_400)
     assert await _refused(service, short.token) == "token-expired"
     assert await _refused(service, "crl_made-up") == "bad-token"
     assert await _refused(service, "é" * 10) == "bad-token"
     with pytest.raises(NotFound):
-        await service.revoke_token(BOB, short.id)
+        await service.tokens.revoke(BOB, short.id)
 
 
 async def test_another_process_hears_of_a_revocation_within_seconds(
     service: Service, store: Store, clock: VirtualClock
 ) -> None:
-    token = await service.create_token(ANN)
-    await service.authenticate(token.token)
+    token = await service.tokens.create(ANN)
+    await service.authentication.authenticate(token.token)
     await store.revoke_token(token.id, START)
     clock.advance(5.1)
     assert await _refused(service, token.token) == "token-revoked"
 
 
 async def test_a_users_groups_grant_its_queues(service: Service) -> None:
-    await service.put_group(ROOT, Group("vision", ("gold",), ()))
-    token = await service.create_token(ANN)
-    assert (await service.authenticate(token.token)).queues == ()
-    await service.change_user(ROOT, "ann", groups=("vision",))
-    assert (await service.authenticate(token.token)).queues == ("gold",)
+    await service.groups.put(ROOT, Group("vision", ("gold",), ()))
+    token = await service.tokens.create(ANN)
+    assert (await service.authentication.authenticate(token.token)).queues == ()
+    await service.accounts.change(ROOT, "ann", groups=("vision",))
+    assert (await service.authentication.authenticate(token.token)).queues == ("gold",)
 
 
 async def test_only_hashes_reach_the_disk(service: Service, store: Store, tmp_path: Path) -> None:
-    token = await service.create_token(ANN)
-    link = await service.login_link(ROOT, "ann")
-    await service.change_user(ROOT, "ann", password="correct horse")
-    await service.put_secret(ANN, "KEY", "the-secret-value")
+    token = await service.tokens.create(ANN)
+    link = await service.sessions.login_link(ROOT, "ann")
+    await service.accounts.change(ROOT, "ann", password="correct horse")
+    await service.secrets.put(ANN, "KEY", "the-secret-value")
     await store.close()
     connection = sqlite3.connect(tmp_path / "corral.db")
     everything = "\n".join(connection.iterdump())
@@ -129,13 +129,13 @@ async def test_only_hashes_reach_the_disk(service: Service, store: Store, tmp_pa
 
 
 async def test_a_job_token_is_its_jobs_alone(service: Service, clock: VirtualClock) -> None:
-    made = await service.submit(ANN, job_text())
+    made = await service.submission.submit(ANN, job_text())
     assert made.detail is not None
     token = mint_job_token(KEY, JobId(made.detail.id), START + 100)
-    actor = await service.authenticate(token)
+    actor = await service.authentication.authenticate(token)
     assert (actor.user, actor.kind, actor.job, actor.is_admin) == ("ann", "job", made.detail.id, False)
     with pytest.raises(Forbidden) as refused:
-        await service.stop(actor, made.detail.id)
+        await service.job_commands.stop(actor, made.detail.id)
     assert "job-token-only-runtime" in refused.value.message
     other = mint_job_token(KEY, JobId("0000000000000"), START + 100)
     assert await _refused(service, other) == "bad-token"

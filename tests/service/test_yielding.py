@@ -25,40 +25,40 @@ def receipt(job: JobId, number: int, **fields: object) -> Receipt:
 
 
 async def test_a_cordon_is_shown_with_the_node_and_audited(service: Service, store: Store) -> None:
-    view = await service.cordon(ROOT, "local/n1", why="  new\n\x1b\0cables ")
+    view = await service.cordons.cordon(ROOT, "local/n1", why="  new\n\x1b\0cables ")
     assert (view.by, view.why, view.drain) == ("root", "new cables", "")
-    first, second = (await service.nodes(ANN)).items
+    first, second = (await service.nodes.page(ANN)).items
     assert first.cordon == view and first.ready and second.cordon is None
-    assert (await service.node(ANN, "local/n1")).cordon == view
-    cells = (await service.cluster(ANN)).cells[0].cells
+    assert (await service.nodes.get(ANN, "local/n1")).cordon == view
+    cells = (await service.nodes.cluster(ANN)).cells[0].cells
     assert [rack.free for rack in cells] == [0, 2]
-    assert (await service.top(ANN)).free.devices == 2
+    assert (await service.nodes.top(ANN)).free.devices == 2
     line = (await store.audit()).items[0]
     assert (line.actor, line.action, line.resource, line.allowed) == ("root", "node.cordon", "node:local/n1", True)
-    await service.uncordon(ROOT, "local/n1")
-    assert (await service.node(ANN, "local/n1")).cordon is None
+    await service.cordons.uncordon(ROOT, "local/n1")
+    assert (await service.nodes.get(ANN, "local/n1")).cordon is None
     assert [intent.kind for intent in await store.intents(0)] == [CORDONS_CHANGED] * 2
     with pytest.raises(Conflict, match="not cordoned"):
-        await service.uncordon(ROOT, "local/n1")
+        await service.cordons.uncordon(ROOT, "local/n1")
 
 
 async def test_a_drain_says_how(service: Service, store: Store) -> None:
-    assert (await service.drain(ROOT, "local/n1", grace_seconds=5)).drain == "now"
-    assert (await service.drain(ROOT, "local/n1", after_jobs=True)).drain == "after-jobs"
+    assert (await service.cordons.drain(ROOT, "local/n1", grace_seconds=5)).drain == "now"
+    assert (await service.cordons.drain(ROOT, "local/n1", after_jobs=True)).drain == "after-jobs"
     assert (await store.cordons())["local/n1"].grace_seconds is None, "the last word counts"
     for grace in (-1.0, 1e9, float("nan")):
         with pytest.raises(InvalidInput, match="grace"):
-            await service.drain(ROOT, "local/n1", grace_seconds=grace)
+            await service.cordons.drain(ROOT, "local/n1", grace_seconds=grace)
 
 
 async def test_only_administrators_close_nodes_and_only_those_that_are_there(service: Service, store: Store) -> None:
-    for call in (service.cordon, service.uncordon, service.drain):
+    for call in (service.cordons.cordon, service.cordons.uncordon, service.cordons.drain):
         with pytest.raises(Forbidden, match="administrators-only"):
             await call(ANN, "local/n1")
         with pytest.raises(NotFound, match="no node"):
             await call(ROOT, "local/nowhere")
     with pytest.raises(InvalidInput, match="longer than 500"):
-        await service.cordon(ROOT, "local/n1", why="x" * 501)
+        await service.cordons.cordon(ROOT, "local/n1", why="x" * 501)
     assert await store.cordons() == {}
 
 
@@ -66,13 +66,13 @@ async def test_a_job_is_suspended_by_its_owner_once(service: Service, store: Sto
     job = await _submit(service)
     await _run(store, epoch, job)
     with pytest.raises(Forbidden, match="job-not-owned"):
-        await service.suspend(BOB, job)
-    await service.suspend(ANN, job)
-    await service.resume(ANN, job)
+        await service.job_commands.suspend(BOB, job)
+    await service.job_commands.suspend(ANN, job)
+    await service.job_commands.resume(ANN, job)
     kinds = [intent.kind for intent in await store.intents(0) if intent.job == job]
     assert kinds == [IntentKind.SUBMITTED, IntentKind.SUSPEND, IntentKind.RESUME]
     await _run(store, epoch, job, end=FAILED)
-    for call in (service.suspend, service.resume):
+    for call in (service.job_commands.suspend, service.job_commands.resume):
         with pytest.raises(Conflict, match="over already"):
             await call(ANN, job)
 
@@ -85,11 +85,11 @@ async def test_receipts_say_where_the_job_is_now(
     over = receipt(job, 3, at=START + 2, over=True)
     await store.commit(ControlBatch(epoch, receipts=(receipt(job, 1), back, over)))
     clock.advance(60)
-    found = (await service.job_receipts(BOB, "ann~digits")).items
+    found = (await service.receipts.of_job(BOB, "ann~digits")).items
     assert [each.state for each in found] == ["ended", "returned", "away"]
     assert [each.away_seconds for each in found] == [None, 30.0, 60.0]
-    assert [each.id for each in (await service.receipts(BOB, queue="prod")).items] == [f"{job}.2"]
-    assert len((await service.receipts(BOB, since=START + 1)).items) == 2
+    assert [each.id for each in (await service.receipts.page(BOB, queue="prod")).items] == [f"{job}.2"]
+    assert len((await service.receipts.page(BOB, since=START + 1)).items) == 2
 
 
 async def test_receipts_that_were_stored_with_ids_name_the_jobs(service: Service, store: Store, epoch: int) -> None:
@@ -97,15 +97,15 @@ async def test_receipts_that_were_stored_with_ids_name_the_jobs(service: Service
     old = receipt(job, 1, message=f"Job {by} of priority 100 starts in its place; 1gone00000000 came too.")
     await store.commit(ControlBatch(epoch, receipts=(old,)))
     told = "Job llama of priority 100 starts in its place; 1gone00000000 came too."
-    assert [each.message for each in (await service.receipts(ANN)).items] == [told]
-    assert [each.message for each in (await service.job_receipts(BOB, "ann~digits")).items] == [told]
+    assert [each.message for each in (await service.receipts.page(ANN)).items] == [told]
+    assert [each.message for each in (await service.receipts.of_job(BOB, "ann~digits")).items] == [told]
 
 
 async def test_a_queue_without_loans_has_an_empty_ledger_and_no_queue_none(
     service: Service, store: Store, epoch: int
 ) -> None:
-    assert (await service.ledger(ANN, "default")).lent == ()
+    assert (await service.receipts.ledger(ANN, "default")).lent == ()
     with pytest.raises(NotFound, match="no queue nowhere"):
-        await service.ledger(ANN, "nowhere")
+        await service.receipts.ledger(ANN, "nowhere")
     await store.commit(ControlBatch(epoch, ledger=(LedgerEntry("default", "gone", 5.0, 0, START, START),)))
-    assert (await service.ledger(ANN, "gone")).borrowed_device_seconds == 5.0
+    assert (await service.receipts.ledger(ANN, "gone")).borrowed_device_seconds == 5.0

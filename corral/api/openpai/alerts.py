@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller
+from corral.api.openpai.operations import openpai_of
 
 router = APIRouter()
 
@@ -14,4 +14,4 @@ router = APIRouter()
 @router.get("/alerts")
 async def list_alerts(request: Request, actor: AnyCaller) -> Json:
     """List the firing alerts, in Alertmanager's format."""
-    return Json(await service_of(request).alerts(actor))
+    return Json(await openpai_of(request).kubernetes_lists.alerts(actor))

@@ -108,7 +108,7 @@ async def _bearer(connection: HTTPConnection, token: str) -> Actor:
     if not token or len(token) > _MAX_TOKEN or not token.isascii():
         raise bad_token()
     try:
-        actor = await service_of(connection).authenticate(token)
+        actor = await service_of(connection).authentication.authenticate(token)
     except Unauthenticated:
         raise bad_token() from None
     await signed_in(connection, actor)

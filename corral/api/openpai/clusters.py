@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Request
 
-from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.openpai.callers import Administrator, AnyCaller
+from corral.api.openpai.operations import openpai_of
 from corral.api.openpai.request_bodies import body_of
 from corral.service.openpai.virtual_clusters import check_name
 
@@ -35,16 +35,16 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
 @router.get("/virtual-clusters")
 async def list_virtual_clusters(request: Request, actor: AnyCaller) -> Json:
     """List the virtual clusters by name; with `nodes` in the query, the devices of each node instead."""
-    service = service_of(request)
+    openpai = openpai_of(request)
     if "nodes" in request.query_params:
-        return Json(await service.devices_by_node(actor))
-    return Json(await service.virtual_clusters(actor))
+        return Json(await openpai.virtual_clusters.devices_by_node(actor))
+    return Json(await openpai.virtual_clusters.all(actor))
 
 
 @router.get("/virtual-clusters/{name}")
 async def get_virtual_cluster(request: Request, actor: AnyCaller, name: str) -> Json:
     """Return one virtual cluster."""
-    return Json(await service_of(request).virtual_cluster(actor, name))
+    return Json(await openpai_of(request).virtual_clusters.get(actor, name))
 
 
 @router.put("/virtual-clusters/{name}")
@@ -52,7 +52,7 @@ async def put_virtual_cluster(request: Request, actor: Administrator, name: str)
     """Create a virtual cluster, or change its part of the nodes."""
     check_name(name)
     asked = await body_of(request, Division)
-    made = await service_of(request).set_virtual_cluster(
+    made = await openpai_of(request).virtual_clusters.put(
         actor,
         name,
         asked.vc_capacity,
@@ -69,7 +69,7 @@ async def put_virtual_cluster_status(request: Request, actor: Administrator, nam
     """Stop or resume the acceptance of new jobs by a virtual cluster."""
     check_name(name)
     asked = await body_of(request, Status)
-    await service_of(request).set_virtual_cluster_status(actor, name, asked.vc_status)
+    await openpai_of(request).virtual_clusters.set_status(actor, name, asked.vc_status)
     word = "Stop" if asked.vc_status == "stopped" else "Activate"
     return _done(f"{word} virtual cluster {name} successfully.")
 
@@ -77,14 +77,14 @@ async def put_virtual_cluster_status(request: Request, actor: Administrator, nam
 @router.delete("/virtual-clusters/{name}")
 async def delete_virtual_cluster(request: Request, actor: Administrator, name: str) -> Json:
     """Delete a virtual cluster without jobs."""
-    await service_of(request).remove_virtual_cluster(actor, name)
+    await openpai_of(request).virtual_clusters.remove(actor, name)
     return _done(f"Remove virtual cluster {name} successfully.")
 
 
 @router.get("/cluster/sku-types")
 async def sku_types(request: Request, actor: AnyCaller) -> Json:
     """Return the CPU and memory that come with one device of each model; `vc` limits it to one virtual cluster."""
-    return Json(await service_of(request).sku_types(actor, request.query_params.get("vc", "")))
+    return Json(await openpai_of(request).virtual_clusters.sku_types(actor, request.query_params.get("vc", "")))
 
 
 def _done(message: str) -> Json:

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Request
 
-from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.openpai.callers import Administrator, AnyCaller, SignedInAdministrator
+from corral.api.openpai.operations import openpai_of
 from corral.api.openpai.request_bodies import body_of, read
 from corral.api.openpai.users import Update
 from corral.model.openpai_accounts import GroupChanges
@@ -68,7 +68,7 @@ class Value(msgspec.Struct, frozen=True):
 @router.get("")
 async def get_all_groups(request: Request, actor: AnyCaller) -> Json:
     """List all groups."""
-    return Json(await service_of(request).openpai_groups(actor))
+    return Json(await openpai_of(request).accounts.groups(actor))
 
 
 @router.post("")
@@ -76,7 +76,7 @@ async def create_group(request: Request, actor: SignedInAdministrator) -> Json:
     """Create a group."""
     asked = await body_of(request, NewGroup)
     told = GroupChanges(description=asked.description, external_name=asked.external_name, extension=asked.extension)
-    await service_of(request).openpai_create_group(actor, asked.groupname, told)
+    await openpai_of(request).accounts.create_group(actor, asked.groupname, told)
     return _done("group is created successfully")
 
 
@@ -92,27 +92,27 @@ async def update_group(request: Request, actor: SignedInAdministrator) -> Json:
             external_name=told.external_name or "",
             extension={} if told.extension is None else told.extension,
         )
-    await service_of(request).openpai_update_group(actor, asked.groupname, told, merge=update.patch)
+    await openpai_of(request).accounts.update_group(actor, asked.groupname, told, merge=update.patch)
     return _done(f"update group {asked.groupname} successfully.")
 
 
 @router.get("/{group}")
 async def get_group(request: Request, actor: AnyCaller, group: str) -> Json:
     """Return one group."""
-    return Json(await service_of(request).openpai_group(actor, group))
+    return Json(await openpai_of(request).accounts.group(actor, group))
 
 
 @router.delete("/{group}")
 async def delete_group(request: Request, actor: SignedInAdministrator, group: str) -> Json:
     """Delete a group."""
-    await service_of(request).openpai_delete_group(actor, group)
+    await openpai_of(request).accounts.delete_group(actor, group)
     return _done("group is removed successfully")
 
 
 @router.get("/{group}/userlist")
 async def get_group_members(request: Request, actor: Administrator, group: str) -> Json:
     """List the members of a group."""
-    return Json(await service_of(request).openpai_members(actor, group))
+    return Json(await openpai_of(request).accounts.members(actor, group))
 
 
 @router.put("/{group}/extension")
@@ -121,7 +121,7 @@ async def update_extension(request: Request, actor: SignedInAdministrator, group
     asked = await body_of(request, Part)
     merge = asked.extension is not None
     told = asked.extension if merge else read(asked.data, dict[str, Any])
-    await service_of(request).openpai_update_group(actor, group, GroupChanges(extension=told), merge=merge)
+    await openpai_of(request).accounts.update_group(actor, group, GroupChanges(extension=told), merge=merge)
     return _done("update group extension data successfully.")
 
 
@@ -132,7 +132,7 @@ async def update_in_extension(request: Request, actor: SignedInAdministrator, gr
     steps = tuple(step for step in path.split("/") if step)
     if not steps or len(steps) > _DEEPEST:
         raise bad_parameters(f"A path into an extension has up to {_DEEPEST} names.")
-    await service_of(request).openpai_set_in_group(actor, group, steps, asked.data)
+    await openpai_of(request).accounts.set_in_group(actor, group, steps, asked.data)
     return _done("Update group extension data successfully.")
 
 
@@ -141,7 +141,7 @@ async def update_description(request: Request, actor: SignedInAdministrator, gro
     """Set the description of a group."""
     asked = await body_of(request, Part)
     told = GroupChanges(description=asked.text(asked.description, "description"))
-    await service_of(request).openpai_update_group(actor, group, told, merge=True)
+    await openpai_of(request).accounts.update_group(actor, group, told, merge=True)
     return _done("update group description data successfully.")
 
 
@@ -150,7 +150,7 @@ async def update_external_name(request: Request, actor: SignedInAdministrator, g
     """Set the group's name in an external directory."""
     asked = await body_of(request, Part)
     told = GroupChanges(external_name=asked.text(asked.external_name, "externalName"))
-    await service_of(request).openpai_update_group(actor, group, told, merge=True)
+    await openpai_of(request).accounts.update_group(actor, group, told, merge=True)
     return _done("update group externalNameData data successfully.")
 
 

@@ -7,9 +7,9 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.datastructures import QueryParams
 
-from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller
+from corral.api.openpai.operations import openpai_of
 from corral.model.openpai import ORDERS, OpenPaiFilter
 from corral.service.openpai.errors import OpenPaiRefusal, bad_parameters
 
@@ -27,7 +27,7 @@ _NO_PRIORITY: Final = "default"
 async def list_jobs(request: Request, actor: AnyCaller) -> Json:
     """List jobs: filtered, sorted in one of ten orders, and in pages."""
     wanted = filter_of(request.query_params)
-    found = await service_of(request).openpai_list(actor, wanted)
+    found = await openpai_of(request).jobs.lines(actor, wanted)
     return Json(found if wanted.count else found.data)
 
 

@@ -9,9 +9,9 @@ import yaml
 from fastapi import APIRouter, Path, Request
 from starlette.responses import PlainTextResponse, Response
 
-from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller
+from corral.api.openpai.operations import openpai_of
 from corral.api.openpai.request_bodies import body_of
 from corral.service.openpai.errors import OpenPaiRefusal, no_attempt, no_job
 from corral.spec.yaml_scalars import resolve
@@ -74,27 +74,27 @@ async def value_of(request: Request) -> str:
 @router.post("/jobs")
 async def submit(request: Request, actor: AnyCaller) -> Json:
     """Submit a job of protocol v2."""
-    name = await service_of(request).openpai_submit(actor, await request.body())
+    name = await openpai_of(request).jobs.submit(actor, await request.body())
     return Json(Accepted(f"update job {name} successfully"), 202)
 
 
 @router.get("/jobs/{ref}")
 async def get_job(request: Request, actor: AnyCaller, ref: Job) -> Json:
     """Return a job with its current attempt."""
-    return Json(await service_of(request).openpai_job(actor, *owner_and_name(ref)))
+    return Json(await openpai_of(request).jobs.get(actor, *owner_and_name(ref)))
 
 
 @router.get("/jobs/{ref}/attempts/{attempt}")
 async def get_job_at_attempt(request: Request, actor: AnyCaller, ref: Job, attempt: str) -> Json:
     """Return a job at one of its attempts."""
     number = number_of(attempt, no_attempt(attempt, ref))
-    return Json(await service_of(request).openpai_job(actor, *owner_and_name(ref), attempt=number))
+    return Json(await openpai_of(request).jobs.get(actor, *owner_and_name(ref), attempt=number))
 
 
 @router.get("/jobs/{ref}/config")
 async def get_config(request: Request, actor: AnyCaller, ref: Job) -> Response:
     """Return the job file with masked secrets: JSON with the media type of YAML, as in OpenPAI."""
-    protocol = await service_of(request).openpai_config(actor, *owner_and_name(ref))
+    protocol = await openpai_of(request).jobs.config(actor, *owner_and_name(ref))
     return Response(msgspec.json.encode(protocol), media_type="text/yaml; charset=utf-8")
 
 
@@ -102,14 +102,14 @@ async def get_config(request: Request, actor: AnyCaller, ref: Job) -> Response:
 async def execute(request: Request, actor: AnyCaller, ref: Job) -> Json:
     """Start or stop a job."""
     user, name = owner_and_name(ref)
-    await service_of(request).openpai_execute(actor, user, name, await value_of(request))
+    await openpai_of(request).jobs.execute(actor, user, name, await value_of(request))
     return Json(Accepted(f"execute job {name} successfully"), 202)
 
 
 @router.get("/jobs/{ref}/ssh")
 async def get_ssh(request: Request, actor: AnyCaller, ref: Job) -> Json:
     """Return null, as OpenPAI does since it runs on Kubernetes."""
-    await service_of(request).openpai_ssh(actor, *owner_and_name(ref))
+    await openpai_of(request).jobs.ssh(actor, *owner_and_name(ref))
     return Json(None)
 
 
@@ -117,7 +117,7 @@ async def get_ssh(request: Request, actor: AnyCaller, ref: Job) -> Json:
 async def add_tag(request: Request, actor: AnyCaller, ref: Job) -> Json:
     """Add a tag to a job."""
     tag = await value_of(request)
-    await service_of(request).openpai_tag(actor, *owner_and_name(ref), tag, there=True)
+    await openpai_of(request).jobs.tag(actor, *owner_and_name(ref), tag, there=True)
     return Json(Message(f"Add tag {tag} for job {ref} successfully."))
 
 
@@ -125,7 +125,7 @@ async def add_tag(request: Request, actor: AnyCaller, ref: Job) -> Json:
 async def delete_tag(request: Request, actor: AnyCaller, ref: Job) -> Json:
     """Remove a tag from a job."""
     tag = await value_of(request)
-    await service_of(request).openpai_tag(actor, *owner_and_name(ref), tag, there=False)
+    await openpai_of(request).jobs.tag(actor, *owner_and_name(ref), tag, there=False)
     return Json(Message(f"Delete tag {tag} from job {ref} successfully."))
 
 
@@ -133,7 +133,7 @@ async def delete_tag(request: Request, actor: AnyCaller, ref: Job) -> Json:
 async def get_events(request: Request, actor: AnyCaller, ref: Job) -> Json:
     """List the events of a job, newest first."""
     kind = request.query_params.get("type", "")
-    return Json(await service_of(request).openpai_events(actor, *owner_and_name(ref), kind))
+    return Json(await openpai_of(request).jobs.events(actor, *owner_and_name(ref), kind))
 
 
 @router.get("/jobs/{ref}/job-attempts/healthz")
@@ -147,7 +147,7 @@ async def attempts_are_kept(request: Request, actor: AnyCaller, ref: Job) -> Res
 @router.get("/jobs/{ref}/jobAttempts")
 async def get_attempts(request: Request, actor: AnyCaller, ref: Job) -> Json:
     """List all attempts of a job."""
-    return Json(await service_of(request).openpai_job_attempts(actor, *owner_and_name(ref)))
+    return Json(await openpai_of(request).jobs.attempts(actor, *owner_and_name(ref)))
 
 
 @router.get("/jobs/{ref}/job-attempts/{attempt}")
@@ -155,7 +155,7 @@ async def get_attempts(request: Request, actor: AnyCaller, ref: Job) -> Json:
 async def get_attempt(request: Request, actor: AnyCaller, ref: Job, attempt: str) -> Json:
     """Return one attempt of a job."""
     number = number_of(attempt, no_attempt(attempt, ref))
-    return Json(await service_of(request).openpai_job_attempt(actor, *owner_and_name(ref), number))
+    return Json(await openpai_of(request).jobs.attempt(actor, *owner_and_name(ref), number))
 
 
 class _Dumper(yaml.CSafeDumper):

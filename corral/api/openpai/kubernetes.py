@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller
+from corral.api.openpai.operations import openpai_of
 
 router = APIRouter()
 
@@ -14,10 +14,10 @@ router = APIRouter()
 @router.get("/kubernetes/nodes")
 async def list_nodes(request: Request, actor: AnyCaller) -> Json:
     """Return the nodes as a NodeList."""
-    return Json(await service_of(request).kubernetes_nodes(actor))
+    return Json(await openpai_of(request).kubernetes_lists.nodes(actor))
 
 
 @router.get("/kubernetes/pods")
 async def list_pods(request: Request, actor: AnyCaller) -> Json:
     """Return the tasks as a PodList, of one `namespace` or of all."""
-    return Json(await service_of(request).kubernetes_pods(actor, request.query_params.get("namespace", "")))
+    return Json(await openpai_of(request).kubernetes_lists.pods(actor, request.query_params.get("namespace", "")))

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Header, Query, Request
 
-from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller
+from corral.api.openpai.operations import openpai_of
 from corral.kernel.errors import InvalidInput
 from corral.model import openpai_launcher as views
 from corral.model.openpai_launcher import Framework
@@ -34,7 +34,7 @@ _PARTS: Final[dict[str, Callable[[Framework], dict[str, Any]]]] = {
 @router.get("/Frameworks")
 async def list_frameworks(request: Request, actor: AnyCaller, user: OfUser = "") -> Json:
     """List the requested Frameworks, as summaries."""
-    found = await service_of(request).frameworks(actor, user, _address(request))
+    found = await openpai_of(request).launcher.all(actor, user, _address(request))
     return Json({"summarizedFrameworkInfos": [views.summarized(each) for each in found]})
 
 
@@ -42,20 +42,20 @@ async def list_frameworks(request: Request, actor: AnyCaller, user: OfUser = "")
 async def put_framework(request: Request, actor: AnyCaller, name: str, as_user: AsUser = "") -> Json:
     """Launch or change a Framework."""
     body = await _body(request)
-    await service_of(request).launch(actor, name, body, as_user=as_user, address=_address(request))
+    await openpai_of(request).launcher.launch(actor, name, body, as_user=as_user, address=_address(request))
     return _accepted()
 
 
 @router.get("/Frameworks/{name}")
 async def get_framework(request: Request, actor: AnyCaller, name: str) -> Json:
     """Return all information about one Framework."""
-    return Json(views.framework_info(await service_of(request).framework(actor, name, _address(request))))
+    return Json(views.framework_info(await openpai_of(request).launcher.get(actor, name, _address(request))))
 
 
 @router.delete("/Frameworks/{name}")
 async def delete_framework(request: Request, actor: AnyCaller, name: str, as_user: AsUser = "") -> Json:
     """Stop and remove a Framework."""
-    await service_of(request).remove_framework(actor, name, as_user=as_user)
+    await openpai_of(request).launcher.remove(actor, name, as_user=as_user)
     return _accepted()
 
 
@@ -65,47 +65,47 @@ async def get_framework_part(request: Request, actor: AnyCaller, name: str, part
     view = _PARTS.get(part)
     if view is None:
         raise InvalidInput("no-such-part", f"A Framework has {', '.join(_PARTS)}, and no {part[:60]}.")
-    return Json(view(await service_of(request).framework(actor, name, _address(request))))
+    return Json(view(await openpai_of(request).launcher.get(actor, name, _address(request))))
 
 
 @router.put("/Frameworks/{name}/TaskRoles/{role}/TaskNumber")
 async def put_task_number(request: Request, actor: AnyCaller, name: str, role: str, as_user: AsUser = "") -> Json:
     """Set the number of tasks of a role."""
-    await service_of(request).rescale_framework(actor, name, role, await _body(request), as_user=as_user)
+    await openpai_of(request).launcher.rescale(actor, name, role, await _body(request), as_user=as_user)
     return _accepted()
 
 
 @router.put("/Frameworks/{name}/ExecutionType")
 async def put_execution_type(request: Request, actor: AnyCaller, name: str, as_user: AsUser = "") -> Json:
     """Set a Framework's execution type: stop it, or let it run."""
-    await service_of(request).execute_framework(actor, name, await _body(request), as_user=as_user)
+    await openpai_of(request).launcher.execute(actor, name, await _body(request), as_user=as_user)
     return _accepted()
 
 
 @router.put("/Frameworks/{name}/MigrateTasks/{container}")
 async def put_migrate_task(request: Request, actor: AnyCaller, name: str, container: str, as_user: AsUser = "") -> Json:
     """Restart the task of a container on another node."""
-    await service_of(request).migrate_task(actor, name, container, await _body(request), as_user=as_user)
+    await openpai_of(request).launcher.migrate_task(actor, name, container, await _body(request), as_user=as_user)
     return _accepted()
 
 
 @router.put("/Frameworks/{name}/ApplicationProgress")
 async def put_progress(request: Request, actor: AnyCaller, name: str, as_user: AsUser = "") -> Json:
     """Set the progress of a Framework."""
-    await service_of(request).override_progress(actor, name, await _body(request), as_user=as_user)
+    await openpai_of(request).launcher.override_progress(actor, name, await _body(request), as_user=as_user)
     return _accepted()
 
 
 @router.get("/LauncherRequest")
 async def get_launcher_request(request: Request, actor: AnyCaller) -> Json:
     """Return the configuration that administrators requested."""
-    service = service_of(request)
+    openpai = openpai_of(request)
     return Json(
         {
             "launchingDataDeploymentVersion": None,
             "launchedDataDeploymentVersion": None,
-            "clusterConfiguration": await service.launcher_configuration(actor, CLUSTER),
-            "aclConfiguration": await service.launcher_configuration(actor, ACL),
+            "clusterConfiguration": await openpai.launcher.configuration(actor, CLUSTER),
+            "aclConfiguration": await openpai.launcher.configuration(actor, ACL),
         }
     )
 
@@ -113,7 +113,7 @@ async def get_launcher_request(request: Request, actor: AnyCaller) -> Json:
 @router.get("/LauncherStatus")
 async def get_launcher_status(request: Request, actor: AnyCaller) -> Json:
     """Return the launcher's configuration."""
-    most = service_of(request).most_launched_tasks
+    most = openpai_of(request).launcher.most_launched_tasks
     host = request.url.hostname or ""
     return Json(views.launcher_status(actor.user, _address(request), host, most, COMPLETED_RETAIN_SECONDS))
 
@@ -121,26 +121,26 @@ async def get_launcher_status(request: Request, actor: AnyCaller) -> Json:
 @router.get("/LauncherRequest/ClusterConfiguration")
 async def get_cluster_configuration(request: Request, actor: AnyCaller) -> Json:
     """Return the configured GPU types of the nodes."""
-    return Json(await service_of(request).launcher_configuration(actor, CLUSTER))
+    return Json(await openpai_of(request).launcher.configuration(actor, CLUSTER))
 
 
 @router.put("/LauncherRequest/ClusterConfiguration")
 async def put_cluster_configuration(request: Request, actor: AnyCaller) -> Json:
     """Set the GPU types of the nodes."""
-    await service_of(request).configure_launcher(actor, CLUSTER, await _body(request))
+    await openpai_of(request).launcher.configure(actor, CLUSTER, await _body(request))
     return _accepted()
 
 
 @router.get("/LauncherRequest/AclConfiguration")
 async def get_acl_configuration(request: Request, actor: AnyCaller) -> Json:
     """Return the write permissions of namespaces."""
-    return Json(await service_of(request).launcher_configuration(actor, ACL))
+    return Json(await openpai_of(request).launcher.configuration(actor, ACL))
 
 
 @router.put("/LauncherRequest/AclConfiguration")
 async def put_acl_configuration(request: Request, actor: AnyCaller) -> Json:
     """Set the write permissions of namespaces; they take effect before the answer."""
-    await service_of(request).configure_launcher(actor, ACL, await _body(request))
+    await openpai_of(request).launcher.configure(actor, ACL, await _body(request))
     return Json(None)
 
 

@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from corral.api import oidc
 from corral.api.authentication import service_of
+from corral.api.openpai.operations import openpai_of
 from corral.kernel.errors import InvalidInput
 from corral.model.views import SignedIn
 from corral.service.openpai.errors import bad_parameters
@@ -68,8 +69,8 @@ async def go_on(request: Request, signed: SignedIn, next: Mapping[str, str]) -> 
             raise InvalidInput(
                 "bad-redirect", "This server does not send people there; openpai_return_urls says where."
             )
-        actor = await service_of(request).authenticate(signed.token)
-        told["token"] = await service_of(request).openpai_sign_in_token(actor)
+        actor = await service_of(request).authentication.authenticate(signed.token)
+        told["token"] = await openpai_of(request).tokens.sign_in_token(actor)
     return RedirectResponse(f"{target}{'&' if urlsplit(target).query else '?'}{urlencode(told)}", 303)
 
 

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller
+from corral.api.openpai.operations import openpai_of
 from corral.api.openpai.request_bodies import body_of
 from corral.api.password_attempts import counted_attempt
 from corral.service.openpai.tokens import LOGIN_SECONDS, LONGEST, SHORTEST
@@ -35,7 +36,7 @@ async def sign_in(request: Request) -> Json:
     """Sign in with a password; the answer contains the token."""
     asked = await body_of(request, BasicLogin)
     async with counted_attempt(request, asked.username, *_GUESSES):
-        signed = await service_of(request).openpai_login(asked.username, asked.password, asked.expiration)
+        signed = await openpai_of(request).tokens.sign_in(asked.username, asked.password, asked.expiration)
     return Json(signed)
 
 
@@ -59,5 +60,5 @@ async def basic_login(request: Request) -> Json:
 @router.delete("/authn/basic/logout")
 async def basic_logout(request: Request, actor: AnyCaller) -> Json:
     """Revoke the token that this call was made with."""
-    await service_of(request).sign_out(actor)
+    await service_of(request).sessions.sign_out(actor)
     return Json({"message": "Logout successfully"})

@@ -31,7 +31,7 @@ _UNKNOWN: Final = "unknown"
 @router.get("/storages")
 async def list_storages(request: Request, actor: AnyCaller) -> Json:
     """List the storages that the caller may use; with `default=true`, those that jobs mount by default."""
-    found = await service_of(request).storages(actor)
+    found = await service_of(request).storages.all(actor)
     if request.query_params.get("default") == "true":
         found = [each for each in found if each.default]
     return Json({"storages": [_summary(each) for each in found]})
@@ -46,27 +46,27 @@ async def get_storage(request: Request, actor: AnyCaller, name: str) -> Json:
 @router.get("/storage/config")
 async def list_configs(request: Request, actor: AnyCaller) -> Json:
     """List the storages in the format of OpenPAI's first storage configurations."""
-    found = _named(await service_of(request).storages(actor), request)
+    found = _named(await service_of(request).storages.all(actor), request)
     return Json([_config(each, actor.user) for each in found])
 
 
 @router.get("/storage/config/{name}")
 async def get_config(request: Request, actor: AnyCaller, name: str) -> Json:
     """Return one storage configuration."""
-    return Json(_config(_one(await service_of(request).storages(actor), name, "Config"), actor.user))
+    return Json(_config(_one(await service_of(request).storages.all(actor), name, "Config"), actor.user))
 
 
 @router.get("/storage/server")
 async def list_servers(request: Request, actor: AnyCaller) -> Json:
     """List the servers of the storages."""
-    found = _named(await service_of(request).storages(actor), request)
+    found = _named(await service_of(request).storages.all(actor), request)
     return Json([_server(each.storage) for each in found])
 
 
 @router.get("/storage/server/{name}")
 async def get_server(request: Request, actor: AnyCaller, name: str) -> Json:
     """Return one server."""
-    return Json(_server(_one(await service_of(request).storages(actor), name, "Server").storage))
+    return Json(_server(_one(await service_of(request).storages.all(actor), name, "Server").storage))
 
 
 @router.api_route("/storage/config", methods=_CHANGES)
@@ -81,7 +81,7 @@ async def change_storage(actor: Administrator) -> Json:
 
 async def _granted(request: Request, actor: Actor, name: str) -> Granted:
     try:
-        return await service_of(request).storage(actor, name)
+        return await service_of(request).storages.get(actor, name)
     except NotFound as error:
         raise OpenPaiRefusal("NoStorageError", error.message) from None
     except Forbidden:

@@ -9,12 +9,12 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response, StreamingResponse
 
-from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.log_reader import LogSource, read_source
 from corral.api.openpai.callers import AnyCaller
 from corral.api.openpai.gateway_paths import CAME_BY
 from corral.api.openpai.jobs import Job, number_of, owner_and_name
+from corral.api.openpai.operations import openpai_of
 from corral.api.stream_limits import HoldsSignedLogs
 from corral.model.openpai_views import LogLocation, LogLocations
 from corral.service.openpai.errors import OpenPaiRefusal, bad_token
@@ -39,7 +39,7 @@ async def get_task(request: Request, actor: AnyCaller, ref: Job, attempt: str, r
     none = OpenPaiRefusal("NoTaskError", f"Task {role}-{index[:50]} is not found.")
     user, name = owner_and_name(ref)
     numbers = number_of(attempt, none), number_of(index, none)
-    return Json(await service_of(request).openpai_task(actor, user, name, numbers[0], role, numbers[1]))
+    return Json(await openpai_of(request).jobs.task(actor, user, name, numbers[0], role, numbers[1]))
 
 
 @router.get(f"{_TASK}/{{run}}/logs")
@@ -49,7 +49,7 @@ async def get_logs(
     """Return the URLs of the logs of one run of a task."""
     user, name = owner_and_name(ref)
     number, task, own = (number_of(text, no_log()) for text in (attempt, index, run))
-    places = await service_of(request).openpai_log_places(actor, user, name, number, role, task, own)
+    places = await openpai_of(request).logs.places(actor, user, name, number, role, task, own)
     query = request.query_params
     tail = "true" in (query.get("tail-mode"), query.get("tailMode"))
     base = _base(request)
@@ -90,7 +90,7 @@ async def log_in_folder(request: Request, attempt: str, expires: str, signature:
     if not signature.isascii():
         raise bad_token()
     folder = SignedFolder(attempt, number_of(expires, bad_token()), signature)
-    return _text(_parts(await service_of(request).openpai_log_in(folder, _stream(name) or "all")))
+    return _text(_parts(await openpai_of(request).logs.in_folder(folder, _stream(name) or "all")))
 
 
 def folder_address(request: Request, folder: SignedFolder) -> str:
@@ -111,7 +111,7 @@ async def _sources(request: Request, name: str) -> Sequence[LogSource]:
     attempt, signature = query.get("pod-uid", ""), query.get("signature", "")
     if not (signature.isascii() and attempt):
         raise bad_token()
-    return await service_of(request).openpai_log(attempt, _stream(name), expires, signature)
+    return await openpai_of(request).logs.open(attempt, _stream(name), expires, signature)
 
 
 def _stream(name: str) -> str:

@@ -8,10 +8,10 @@ from typing import Any, Final
 import msgspec
 from fastapi import APIRouter, Request
 
-from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.openpai.anonymous_reads import Reader
 from corral.api.openpai.callers import AnyCaller
+from corral.api.openpai.operations import openpai_of
 from corral.api.openpai.request_bodies import document_of
 from corral.service.openpai.templates import TemplateRefusal
 
@@ -27,8 +27,8 @@ async def search(request: Request, actor: Reader) -> Json:
     words = query.get("query", "")
     if not words:
         return _refused(TemplateRefusal(400, 'Failed to extract "query" parameter in the request.'))
-    service = service_of(request)
-    return await _answer(service.templates(actor, words=words, kind=query.get("type", ""), page=_page(request)))
+    openpai = openpai_of(request)
+    return await _answer(openpai.templates.all(actor, words=words, kind=query.get("type", ""), page=_page(request)))
 
 
 @router.post("/template")
@@ -39,7 +39,7 @@ async def share(request: Request, actor: AnyCaller) -> Json:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _refused(TemplateRefusal(400, "Failed to parse template content."))
     try:
-        summary, new = await service_of(request).share_template(actor, item)
+        summary, new = await openpai_of(request).templates.share(actor, item)
     except TemplateRefusal as refusal:
         return _refused(refusal)
     return Json(summary, 201 if new else 200)
@@ -48,13 +48,13 @@ async def share(request: Request, actor: AnyCaller) -> Json:
 @router.get("/template/{kind}")
 async def list_of(request: Request, actor: Reader, kind: str) -> Json:
     """Return a page of the templates of one type."""
-    return await _answer(service_of(request).templates(actor, kind=kind, page=_page(request)))
+    return await _answer(openpai_of(request).templates.all(actor, kind=kind, page=_page(request)))
 
 
 @router.get("/template/{kind}/{name}")
 async def fetch(request: Request, actor: Reader, kind: str, name: str) -> Json:
     """Return one template."""
-    return await _answer(service_of(request).template(actor, kind, name, request.query_params.get("version", "")))
+    return await _answer(openpai_of(request).templates.get(actor, kind, name, request.query_params.get("version", "")))
 
 
 async def _answer(found: Awaitable[dict[str, Any]]) -> Json:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller, SignedInCaller
+from corral.api.openpai.operations import openpai_of
 from corral.api.openpai.sign_in import sign_in
 
 router = APIRouter()
@@ -15,7 +15,7 @@ router = APIRouter()
 @router.get("")
 async def get_tokens(request: Request, actor: SignedInCaller) -> Json:
     """List the caller's valid tokens."""
-    return Json({"tokens": await service_of(request).openpai_tokens(actor)})
+    return Json({"tokens": await openpai_of(request).tokens.all(actor)})
 
 
 @router.post("")
@@ -27,7 +27,7 @@ async def create_token(request: Request) -> Json:
 @router.post("/application")
 async def create_application_token(request: Request, actor: SignedInCaller) -> Json:
     """Create a token for a program, which does not expire."""
-    return Json({"token": await service_of(request).openpai_application_token(actor), "application": True})
+    return Json({"token": await openpai_of(request).tokens.create(actor), "application": True})
 
 
 @router.get("/check")
@@ -39,5 +39,5 @@ async def check_token(actor: AnyCaller) -> Json:
 @router.delete("/{token}")
 async def delete_token(request: Request, actor: SignedInCaller, token: str) -> Json:
     """Revoke a token."""
-    await service_of(request).openpai_revoke(actor, token)
+    await openpai_of(request).tokens.revoke(actor, token)
     return Json({"message": "revoke successfully"})

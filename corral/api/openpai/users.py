@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Request
 
-from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.openpai.callers import AnyCaller, SignedInAdministrator, SignedInCaller
+from corral.api.openpai.operations import openpai_of
 from corral.api.openpai.request_bodies import body_of, read
 from corral.api.password_attempts import counted_attempt
 from corral.model.openpai_accounts import UserChanges
@@ -142,7 +142,7 @@ class NamedClusters(msgspec.Struct, frozen=True, rename="camel"):
 @router.get("")
 async def get_all_users(request: Request, actor: AnyCaller) -> Json:
     """List all accounts."""
-    return Json(await service_of(request).openpai_users(actor))
+    return Json(await openpai_of(request).accounts.users(actor))
 
 
 @router.post("")
@@ -156,7 +156,7 @@ async def create_user(request: Request, actor: SignedInAdministrator) -> Json:
         password=asked.password,
         extension=asked.extension,
     )
-    await service_of(request).openpai_create_user(actor, asked.username, told)
+    await openpai_of(request).accounts.create_user(actor, asked.username, told)
     return _done("User is created successfully")
 
 
@@ -174,7 +174,7 @@ async def update_user(request: Request, actor: SignedInAdministrator) -> Json:
     )
     if not update.patch:
         _complete(told)
-    notice = await service_of(request).openpai_update_user(actor, asked.username, told, merge=update.patch)
+    notice = await openpai_of(request).accounts.update_user(actor, asked.username, told, merge=update.patch)
     return _done(f"update user {asked.username} successfully.", notice)
 
 
@@ -187,7 +187,7 @@ async def update_self(request: Request, actor: SignedInCaller) -> Json:
     if not update.patch:
         _complete(told, ("email", "password"))
     async with _old_password(request, actor, told):
-        notice = await service_of(request).openpai_update_self(
+        notice = await openpai_of(request).accounts.update_self(
             actor, told, old_password=asked.old_password, merge=update.patch, name=asked.username
         )
     return _done(f"update user {asked.username} successfully.", notice)
@@ -196,13 +196,13 @@ async def update_self(request: Request, actor: SignedInCaller) -> Json:
 @router.get("/{user}")
 async def get_user(request: Request, actor: AnyCaller, user: str) -> Json:
     """Return one account."""
-    return Json(await service_of(request).openpai_user(actor, user))
+    return Json(await openpai_of(request).accounts.user(actor, user))
 
 
 @router.delete("/{user}")
 async def delete_user(request: Request, actor: SignedInAdministrator, user: str) -> Json:
     """Delete an account."""
-    await service_of(request).openpai_delete_user(actor, user)
+    await openpai_of(request).accounts.delete_user(actor, user)
     return Json({"message": "user is removed successfully"})
 
 
@@ -210,7 +210,7 @@ async def delete_user(request: Request, actor: SignedInAdministrator, user: str)
 async def update_extension(request: Request, actor: SignedInCaller, user: str) -> Json:
     """Update the data that clients store with an account, such as SSH keys."""
     asked = await body_of(request, Extension)
-    await service_of(request).openpai_change_profile(actor, user, UserChanges(extension=asked.extension))
+    await openpai_of(request).accounts.change_profile(actor, user, UserChanges(extension=asked.extension))
     return _done("Update user extension data successfully.")
 
 
@@ -218,7 +218,7 @@ async def update_extension(request: Request, actor: SignedInCaller, user: str) -
 async def update_user_grouplist(request: Request, actor: SignedInAdministrator, user: str) -> Json:
     """Set the groups of an account."""
     asked = await body_of(request, GroupList)
-    await service_of(request).openpai_set_groups(actor, user, asked.grouplist)
+    await openpai_of(request).accounts.set_groups(actor, user, asked.grouplist)
     return _done("update user grouplist successfully.")
 
 
@@ -226,7 +226,7 @@ async def update_user_grouplist(request: Request, actor: SignedInAdministrator, 
 async def update_user_group(request: Request, actor: SignedInAdministrator, user: str) -> Json:
     """Add an account to a group."""
     asked = await body_of(request, GroupName)
-    await service_of(request).openpai_join_group(actor, user, asked.groupname)
+    await openpai_of(request).accounts.join_group(actor, user, asked.groupname)
     return _done(f"User {user} is added into group {asked.groupname}")
 
 
@@ -234,7 +234,7 @@ async def update_user_group(request: Request, actor: SignedInAdministrator, user
 async def delete_user_group(request: Request, actor: SignedInAdministrator, user: str) -> Json:
     """Remove an account from a group."""
     asked = await body_of(request, GroupName)
-    await service_of(request).openpai_leave_group(actor, user, asked.groupname)
+    await openpai_of(request).accounts.leave_group(actor, user, asked.groupname)
     return _done(f"User {user} is removed from group {asked.groupname}")
 
 
@@ -242,7 +242,7 @@ async def delete_user_group(request: Request, actor: SignedInAdministrator, user
 async def update_virtual_cluster(request: Request, actor: SignedInAdministrator, user: str) -> Json:
     """Set the virtual clusters that an account may use."""
     asked = await body_of(request, VirtualClusters)
-    await service_of(request).openpai_set_clusters(actor, user, asked.virtual_cluster)
+    await openpai_of(request).accounts.set_clusters(actor, user, asked.virtual_cluster)
     return _done("Update user virtualCluster data successfully.")
 
 
@@ -252,7 +252,7 @@ async def update_password(request: Request, actor: SignedInCaller, user: str) ->
     asked = await body_of(request, NewPassword)
     told = UserChanges(password=asked.new_password)
     async with _old_password(request, actor, told):
-        notice = await service_of(request).openpai_change_profile(actor, user, told, asked.old_password)
+        notice = await openpai_of(request).accounts.change_profile(actor, user, told, asked.old_password)
     return _done("update user password successfully.", notice)
 
 
@@ -260,7 +260,7 @@ async def update_password(request: Request, actor: SignedInCaller, user: str) ->
 async def update_email(request: Request, actor: SignedInCaller, user: str) -> Json:
     """Set the e-mail address of an account."""
     asked = await body_of(request, Email)
-    await service_of(request).openpai_change_profile(actor, user, UserChanges(email=asked.email))
+    await openpai_of(request).accounts.change_profile(actor, user, UserChanges(email=asked.email))
     return _done("Update user email data successfully.")
 
 
@@ -268,14 +268,14 @@ async def update_email(request: Request, actor: SignedInCaller, user: str) -> Js
 async def update_admin(request: Request, actor: SignedInAdministrator, user: str) -> Json:
     """Make an account an administrator, or revoke that."""
     asked = await body_of(request, Admin)
-    await service_of(request).openpai_update_user(actor, user, UserChanges(admin=asked.admin), merge=True)
+    await openpai_of(request).accounts.update_user(actor, user, UserChanges(admin=asked.admin), merge=True)
     return _done("Update user admin permission successfully.")
 
 
 @legacy.get("/{user}")
 async def get_user_of_v1(request: Request, actor: AnyCaller, user: str) -> Json:
     """Return one account."""
-    return Json(await service_of(request).openpai_user(actor, user))
+    return Json(await openpai_of(request).accounts.user(actor, user))
 
 
 @legacy.put("")
@@ -285,11 +285,11 @@ async def register_user(request: Request, actor: SignedInAdministrator) -> Json:
     told = UserChanges(admin=asked.admin, password=asked.password)
     notice = ""
     if asked.modify:
-        notice = await service_of(request).openpai_update_user(actor, asked.username, told, merge=True)
+        notice = await openpai_of(request).accounts.update_user(actor, asked.username, told, merge=True)
     elif asked.password is None:
         raise bad_parameters("A new account needs a password.")
     else:
-        await service_of(request).openpai_create_user(actor, asked.username, told)
+        await openpai_of(request).accounts.create_user(actor, asked.username, told)
     return _done("update successfully", notice)
 
 
@@ -297,7 +297,7 @@ async def register_user(request: Request, actor: SignedInAdministrator) -> Json:
 async def remove_user(request: Request, actor: SignedInAdministrator) -> Json:
     """Delete an account."""
     asked = await body_of(request, Removal)
-    await service_of(request).openpai_delete_user(actor, asked.username)
+    await openpai_of(request).accounts.delete_user(actor, asked.username)
     return Json({"message": "remove successfully"})
 
 
@@ -306,7 +306,7 @@ async def update_virtual_clusters(request: Request, actor: SignedInAdministrator
     """Set the virtual clusters that an account may use."""
     asked = await body_of(request, NamedClusters)
     names = tuple(name.strip() for name in asked.virtual_clusters.split(",") if name.strip())
-    await service_of(request).openpai_update_user(actor, user, UserChanges(virtual_cluster=names), merge=True)
+    await openpai_of(request).accounts.update_user(actor, user, UserChanges(virtual_cluster=names), merge=True)
     return _done("update user virtual clusters successfully")
 
 

@@ -14,11 +14,11 @@ import msgspec
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
-from corral.api.authentication import service_of
 from corral.api.json_responses import Json
 from corral.api.openpai.anonymous_reads import ANONYMOUS, Reader
 from corral.api.openpai.callers import AnyCaller
 from corral.api.openpai.jobs import Accepted, as_yaml, value_of
+from corral.api.openpai.operations import openpai_of
 from corral.api.openpai.request_bodies import document_of
 from corral.api.openpai.tasks import folder_address
 from corral.model.openpai import OpenPaiFilter
@@ -146,7 +146,7 @@ async def get_ssh_of(request: Request, actor: Reader, user: Name, name: Name) ->
 @router.get("/user/{user}/jobs/{name}/ssh/keyFiles/{file}")
 async def get_key(request: Request, actor: AnyCaller, user: Name, name: Name, file: Name) -> Response:
     """Return the private or the public SSH key of a job's tasks."""
-    pair = await service_of(request).v1_ssh_key(actor, name, user)
+    pair = await openpai_of(request).v1.ssh_key(actor, name, user)
     halves = {f"{user}~{name}": pair.private, f"{user}~{name}.pub": f"{pair.public}\n"}
     if file not in halves:
         raise OpenPaiRefusal("NoJobSshInfoError", f"SSH info of job {name[:300]} is not found.")
@@ -201,12 +201,12 @@ def _state(state: str) -> str:
 
 async def _list(request: Request, actor: Actor, user: str) -> Json:
     wanted = OpenPaiFilter(users=(user,) if user else (), limit=_MOST)
-    found = await service_of(request).openpai_list(actor, wanted)
+    found = await openpai_of(request).jobs.lines(actor, wanted)
     return Json([job_line(line) for line in found.data])
 
 
 async def _submit(request: Request, actor: Actor, namespace: str = "", name: str = "") -> Json:
-    v1 = await service_of(request).v1_submit(actor, await document_of(request), namespace=namespace, name=name)
+    v1 = await openpai_of(request).v1.submit(actor, await document_of(request), namespace=namespace, name=name)
     made = v1["jobName"]
     address = str(request.url.replace(query="", fragment=""))
     location = address if name else f"{address.rstrip('/')}/{quote(made, safe='~')}"
@@ -217,8 +217,8 @@ async def _submit(request: Request, actor: Actor, namespace: str = "", name: str
 
 
 async def _get(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
-    service = service_of(request)
-    user, found = await service.v1_find(actor, *await service.v1_place(name, namespace))
+    openpai = openpai_of(request)
+    user, found = await openpai.v1.find(actor, *await openpai.v1.place(name, namespace))
     return Json(job_detail(found, await _logs(request, actor, user, found)))
 
 
@@ -228,26 +228,26 @@ async def _logs(request: Request, actor: Actor, user: str, found: JobDetail) -> 
         return {}
     lines = [line for role in found.task_roles.values() for line in role.task_statuses]
     containers = [line.container_id for line in lines if line.container_id]
-    folders = await service_of(request).openpai_log_folders(actor, user, found.name, containers)
+    folders = await openpai_of(request).logs.folders(actor, user, found.name, containers)
     return {container: folder_address(request, folder) for container, folder in folders.items()}
 
 
 async def _delete(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
-    service = service_of(request)
-    await service.v1_remove(actor, *await service.v1_place(name, namespace))
+    openpai = openpai_of(request)
+    await openpai.v1.remove(actor, *await openpai.v1.place(name, namespace))
     return Json(Accepted(f"deleted job {name} successfully"), 202)
 
 
 async def _execute(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
-    service = service_of(request)
-    own, user = await service.v1_place(name, namespace)
-    await service.v1_execute(actor, own, await value_of(request), user)
+    openpai = openpai_of(request)
+    own, user = await openpai.v1.place(name, namespace)
+    await openpai.v1.execute(actor, own, await value_of(request), user)
     return Json(Accepted(f"execute job {name} successfully"), 202)
 
 
 async def _config(request: Request, actor: Actor, name: str, namespace: str = "") -> Response:
-    service = service_of(request)
-    found = await service.v1_config(actor, *await service.v1_place(name, namespace))
+    openpai = openpai_of(request)
+    found = await openpai.v1.config(actor, *await openpai.v1.place(name, namespace))
     if "yaml" in request.headers.get("accept", ""):
         return Response(as_yaml(found), media_type="text/yaml; charset=utf-8")
     return Json(found)
@@ -255,9 +255,9 @@ async def _config(request: Request, actor: Actor, name: str, namespace: str = ""
 
 async def _ssh(request: Request, actor: Actor, name: str, namespace: str = "") -> Json:
     """Return the tasks that listen for SSH, and the URL of the job's own key if it has one."""
-    service = service_of(request)
-    name, namespace = await service.v1_place(name, namespace)
-    user, found = await service.v1_find(actor, name, namespace)
+    openpai = openpai_of(request)
+    name, namespace = await openpai.v1.place(name, namespace)
+    user, found = await openpai.v1.find(actor, name, namespace)
     told = msgspec.to_builtins(found)
     reached = [
         {"id": task["containerId"], "sshIp": task["containerIp"], "sshPort": str(task["containerPorts"][_SSH])}
@@ -269,7 +269,7 @@ async def _ssh(request: Request, actor: Actor, name: str, namespace: str = "") -
         raise OpenPaiRefusal("NoJobSshInfoError", f"SSH info of job {name[:300]} is not found.")
     own = f"{user}~{name}"
     folder = f"{request.base_url}api/v1/user/{quote(user)}/jobs/{quote(name)}/ssh/keyFiles"
-    there = await service.v1_has_ssh_key(user, name)
+    there = await openpai.v1.has_ssh_key(user, name)
     pair = {
         "folderPath": folder,
         "publicKeyFileName": f"{own}.pub",

@@ -149,10 +149,10 @@ class Reconciler:
         return seconds
 
     async def _submitted(self, kind: ObjectKind, ref: ObjectRef, document: Document, job: UnifiedJob) -> ObjectLink:
-        actor = await self._service.account(self._accounts.of(ref.namespace))
+        actor = await self._service.authentication.account(self._accounts.of(ref.namespace))
         birth = Birth(ref, kind.fingerprint(document), kind.wish(document) is Wish.HOLD)
         own = kind.granted(document)
-        result = await self._service.submit(
+        result = await self._service.submission.submit(
             actor, job.to_json(), filename="", wait_for_capacity=True, birth=birth, own_priority=own
         )
         if result.detail is None:
@@ -224,7 +224,7 @@ class Reconciler:
             await self._stop(record)
             return _APPLIED
         if kind.holds and wish is Wish.RUN and record.run.suspended and not record.run.attempt:
-            await self._service.resume(actor, record.id)
+            await self._service.job_commands.resume(actor, record.id)
         try:
             job = kind.job(document)
             if (fingerprint := kind.fingerprint(document)) != link.fingerprint:
@@ -243,7 +243,7 @@ class Reconciler:
             return _APPLIED
         told = self._scaling.get(uid)
         if told is None or told.replicas != asked or now - told.last >= _SCALING_SECONDS:
-            await self._service.scale(actor, record.id, replicas=asked, by_object=True)
+            await self._service.job_commands.scale(actor, record.id, replicas=asked, by_object=True)
             first = told.first if told is not None and told.replicas == asked else now
             told = self._scaling[uid] = _Told(asked, first, now)
         if now - told.first < _SCALING_SECONDS:
@@ -292,7 +292,7 @@ class Reconciler:
 
     async def _stop(self, record: JobRecord) -> None:
         if record.live and not record.run.stop_requested:
-            await self._service.stop(Actor(record.user), record.id)
+            await self._service.job_commands.stop(Actor(record.user), record.id)
 
 
 class _Told(msgspec.Struct, frozen=True):

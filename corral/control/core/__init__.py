@@ -4,7 +4,6 @@ from corral.control.core.core import Batch, Core
 from corral.control.core.inputs import (
     ConfigurationRead,
     CordonsRead,
-    GuaranteeLoss,
     Input,
     Recovered,
     missing_attempts,
@@ -20,7 +19,6 @@ __all__ = [
     "CordonsRead",
     "Core",
     "CoreStore",
-    "GuaranteeLoss",
     "Input",
     "IntentsRead",
     "Job",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from corral.model.configuration import Configuration
-from corral.scheduler import HivedConfigured, Policy, PriorityOrder, QueuesConfigured, find_policy
-from corral.scheduler.planners.hived.algorithm import HivedAlgorithm
+from corral.scheduler import Policy, PriorityOrder, QueuesConfigured, find_planner, find_policy
 from corral.spec.policy import PolicyDocument
 from corral.spec.storage import StorageDocument
 
@@ -17,8 +16,8 @@ class Configured:
 
     policy: Policy
     now: Configuration = field(default_factory=Configuration)
-    hived: HivedConfigured = field(default_factory=lambda: HivedConfigured(None))
-    """What HiveD's algorithm decides about; nothing while its preset is not in force."""
+    planner: object = None
+    """The settings of the policy's planner, as `planner_settings` returns them."""
     following: frozenset[str] = frozenset()
     """The engines whose nodes are those that documents describe."""
 
@@ -51,18 +50,12 @@ class Configured:
         return QueuesConfigured(self.now.queue_specs())
 
 
-def hived_configured(configuration: Configuration) -> HivedConfigured:
-    """The event that tells the scheduler about HiveD's algorithm.
+def planner_settings(policy: Policy, configuration: Configuration) -> object:
+    """What the policy's planner reads of the documents.
 
-    Raises InvalidInput when HiveD cannot express the documents, or when the cells of virtual clusters do not fit.
+    Raises InvalidInput when it cannot work with them, or when there is no such planner.
     """
-    found = configuration.hived()
-    if found is None:
-        return HivedConfigured(None)
-    engine, cluster = found
-    HivedAlgorithm(cluster)
-    lazily = configuration.policy is not None and configuration.policy.lazy_preemption
-    return HivedConfigured(cluster, engine, lazily)
+    return find_planner(policy.planner).settings(configuration)
 
 
 def scheduler_policy(document: PolicyDocument | None, default: Policy) -> Policy:

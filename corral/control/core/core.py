@@ -37,17 +37,16 @@ from corral.model.requests import GangRequest
 from corral.model.store_writes import ControlBatch, JobWrite
 from corral.model.summary import summarize
 from corral.scheduler import (
-    Cluster,
+    BuiltinPlanner,
     EngineUnknown,
     GangNominated,
     GangPlaced,
-    HivedConfigured,
     PlanHooks,
+    Planner,
     Policy,
-    Queue,
     UsageRecalled,
     execute_plan,
-    plan,
+    find_planner,
 )
 from corral.scheduler.preemption.over_quota import fragmenting, over_limit
 from corral.scheduler.queues.lending import lending, owned_devices
@@ -72,13 +71,12 @@ class Core:
         self.launch_policy = launch_policy
         self.configured = recovered.configured
         self.machines = machines
-        self.world = World(Cluster(), Queue())
+        self.world = World(BuiltinPlanner(policy=recovered.configured.policy))
         self.job_events = JobEvents(self.world, launch_policy, Receipts(recovered.receipts))
         self.ledger = Ledger(recovered.ledger)
         self.usage_history = UsageHistory(recovered.usage, recovered.user_usage)
         self.maintenance = Maintenance(self.job_events, machines, self.grace_of)
         self.intents = Intents(self.job_events, recovered.cursor)
-        self._hived = HivedConfigured(None)
         self._plan_again: float | None = None
         self._next_maintenance: float | None = None
         self._owned: tuple[object, dict[str, int]] | None = None
@@ -92,16 +90,14 @@ class Core:
         self.world.jobs = {job.id: job for job in jobs}
         for seen in recovered.machines:
             self._see(seen, now)
-        for job in sorted(jobs, key=lambda job: job.run.placed_at or inf):  # HiveD accounts for gangs in that order
+        for job in sorted(jobs, key=lambda job: job.run.placed_at or inf):  # planners account for gangs in that order
             self.world.set_timer(job.run.wake_at, job.id)
             self.job_events.adopt(job, now)
         self._recall_losses(recovered)
-        self.world.cluster.apply(
-            UsageRecalled(tuple(self.usage_history.written.values()), tuple(self.usage_history.of_users))
-        )
+        self.world.fold(UsageRecalled(tuple(self.usage_history.written.values()), tuple(self.usage_history.of_users)))
         for waiting in self.job_events.receipts.beneficiaries():
             if self.world.queue.waiting(waiting):
-                self.world.queue.apply(GangNominated(waiting))
+                self.world.fold(GangNominated(waiting))
         stored = {
             job: Job.from_record(record, recovered.groups.get(record.user, ()))
             for job, record in recovered.needed.items()
@@ -112,12 +108,11 @@ class Core:
                 settle(self.job_events, job, stored, now)
 
     def _recall_losses(self, recovered: Recovered) -> None:
-        """Have HiveD know when, and to whom, jobs lost their guarantee before this core began."""
-        hived = self.world.cluster.hived
-        for loss in recovered.losses if hived is not None else ():
+        """Have the planner know when, and to whom, jobs lost their guarantee before this core began."""
+        for loss in recovered.losses:
             job = self.world.jobs.get(loss.job)
-            if hived is not None and job is not None and loss.at >= (job.run.placed_at or 0.0) - 0.001:
-                hived.recall_loss(loss.job, loss.preemptor, loss.at)
+            if job is not None and loss.at >= (job.run.placed_at or 0.0) - 0.001:
+                self.world.fold(loss)
 
     @property
     def policy(self) -> Policy:
@@ -134,7 +129,7 @@ class Core:
         twin.usage_history = self.usage_history.fork(self.world.cluster.queues, twin.world.cluster.queues)
         twin.maintenance = Maintenance(twin.job_events, twin.machines, twin.grace_of)
         twin.intents = Intents(twin.job_events, self.intents.cursor)
-        twin._hived, twin._owned = self._hived, None
+        twin._owned = None
         twin._plan_again, twin._next_maintenance = self._plan_again, self._next_maintenance
         return twin
 
@@ -169,9 +164,8 @@ class Core:
         return bool(self.machines.removed) and not self.machines.removed <= self.world.held_nodes()
 
     def lost_guarantees(self) -> list[JobId]:
-        """The HiveD jobs that run without their guarantee; after a start `Recovered.losses` are about them."""
-        hived = self.world.cluster.hived
-        return list(hived.lost()) if hived is not None else []
+        """The jobs that run without their guarantee; after a start `Recovered.losses` are about them."""
+        return list(self.world.planner.without_guarantee())
 
     # ---- inputs
 
@@ -196,27 +190,20 @@ class Core:
             case PlaceLost():
                 self.job_events.place_lost(event, now)
             case EngineLost(engine=engine, reason=reason):
-                self.world.cluster.apply(EngineUnknown(engine, reason))
+                self.world.fold(EngineUnknown(engine, reason))
             case Noted():
                 self.job_events.noted(event, now)
 
     def _configure(self, configured: Configured, now: float) -> None:
         self.configured = configured
         self.machines.following = configured.following
-        self.world.cluster.apply(configured.told())
-        self.world.queue.apply(configured.told())
-        if self._hived != configured.hived:
-            self._hived = configured.hived
-            self.world.cluster.apply(msgspec.structs.replace(self._hived, at=now))
-            self._tell_demoted(now)
-        self.world.plan_wanted = True
-
-    def _tell_demoted(self, now: float) -> None:
-        """Tell the jobs that lost their guarantee through a new configuration of cells."""
-        hived = self.world.cluster.hived
-        if hived is not None:
+        self.world.fold(configured.told())
+        before, kind = self.world.planner, find_planner(configured.policy.planner)
+        self.world.planner = kind.take_over(before, configured.policy, configured.planner, now)
+        if self.world.planner is not before:
             why = "the new configuration has no cell of its virtual cluster for it"
-            self.job_events.lost_guarantee(hived.demoted(), why, now)
+            self.job_events.lost_guarantee(self.world.planner.newly_without_guarantee(), why, now)
+        self.world.plan_wanted = True
 
     def _take_back(self, now: float) -> None:
         """Preempt jobs above their queues' new limits or on cells owed to others, if the author asked for it."""
@@ -228,13 +215,13 @@ class Core:
     def _close_nodes(self, cordons: Mapping[str, Cordon]) -> None:
         """Take over which nodes take no new tasks; the tasks on them are looked at in this step."""
         for seen in self.machines.close(cordons):
-            self.world.cluster.apply(seen)
+            self.world.fold(seen)
         self.job_events.policy = msgspec.structs.replace(self.launch_policy, closed_nodes=frozenset(cordons))
         self.world.plan_wanted = True
         self._next_maintenance = 0.0
 
     def _see(self, seen: MachinesSeen | EngineUnknown, now: float) -> None:
-        self.world.cluster.apply(seen if isinstance(seen, EngineUnknown) else self.machines.see(seen, now))
+        self.world.fold(seen if isinstance(seen, EngineUnknown) else self.machines.see(seen, now))
         self.world.plan_wanted = True
         self._next_maintenance = 0.0
 
@@ -242,8 +229,9 @@ class Core:
 
     def _plan(self, now: float) -> None:
         self.world.plan_wanted = False
-        proposal = plan(self.world.cluster, self.world.queue, self.policy, now)
-        execute_plan(self.world.cluster, self.world.queue, proposal, now, _InJobs(self, now))
+        planner = self.world.planner
+        proposal = planner.plan(now)
+        execute_plan(planner, proposal, now, _InJobs(self, now))
         if proposal.placements and self.machines.tainted:
             self._next_maintenance = now
         self._plan_again = proposal.again_at
@@ -304,11 +292,11 @@ class Core:
                 continue
             job.run = job.tasks_by_node.written(job.run)
             state = phase(job.run)
-            job.summary = summarize(job.summary, job.run, state, waiting_reason(job, state, self.world.jobs))
             sizes = {"devices_held": devices(job.tasks_by_node.millis)}
             if job.run.roles:
                 sizes["devices"] = devices(job.asked_millis())
-            job.summary = msgspec.structs.replace(job.summary, **sizes)
+            waiting = waiting_reason(job, state, self.world.jobs)
+            job.summary = summarize(job.summary, job.run, state, waiting, **sizes)
             write = JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision)
             if job_id in pending.edited:
                 terms = job.terms
@@ -319,7 +307,7 @@ class Core:
 
 
 class _InJobs(PlanHooks):
-    """Carries out a plan in the jobs, in addition to cluster and queue."""
+    """Carries out a plan in the jobs, in addition to the planner."""
 
     def __init__(self, core: Core, now: float) -> None:
         self._core = core
@@ -331,5 +319,5 @@ class _InJobs(PlanHooks):
     def placed(self, found: GangPlacement, event: GangPlaced) -> None:
         self._core.job_events.placed(found, event.placement, self._now)
 
-    def evict(self, cluster: Cluster, eviction: Eviction) -> None:
+    def evict(self, planner: Planner, eviction: Eviction) -> None:
         self._core.evict(eviction, self._now)

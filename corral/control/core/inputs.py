@@ -19,16 +19,7 @@ from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.states import TaskState
 from corral.model.store_writes import LiveJob
-from corral.scheduler import EngineUnknown
-
-
-class GuaranteeLoss(msgspec.Struct, frozen=True):
-    """A HiveD job that lost its guarantee before this core began, and to whom."""
-
-    job: JobId
-    preemptor: str
-    at: float
-    """Seconds since 1970."""
+from corral.scheduler import EngineUnknown, GuaranteeLost
 
 
 class Recovered(msgspec.Struct, frozen=True):
@@ -50,7 +41,7 @@ class Recovered(msgspec.Struct, frozen=True):
     ledger: Sequence[LedgerEntry] = ()
     usage: Sequence[QueueUsage] = ()
     user_usage: Sequence[UserUsage] = ()
-    losses: Sequence[GuaranteeLoss] = ()
+    losses: Sequence[GuaranteeLost] = ()
     """Those that `Core.lost_guarantees` of a core without them asks for."""
 
 

@@ -76,7 +76,7 @@ class JobEvents:
             keys = [task.key for task in placed]
             request = _asked(job, keys)
             placements = tuple(task.placement for task in placed if task.placement is not None)
-            self.world.cluster.apply(gang_placed(request, Placement(placements), job.run.placed_at or now))
+            self.world.fold(gang_placed(request, Placement(placements), job.run.placed_at or now))
             self._tell_saved(job)
             self._leave(job, tuple(task.key for task in placed if task.state is TaskState.DELETION_PENDING))
         if unplaced := job.unplaced():
@@ -100,7 +100,7 @@ class JobEvents:
 
     def _tell_saved(self, job: Job) -> None:
         if job.run.checkpointed_at is not None:
-            self.world.cluster.apply(scheduler.Checkpointed(job.id, job.run.attempt, job.run.checkpointed_at))
+            self.world.fold(scheduler.Checkpointed(job.id, job.run.attempt, job.run.checkpointed_at))
 
     def preempt(self, job: Job, event: Preempted | SuspendRequested, why: PreemptionTerms, now: float) -> None:
         """Preempt or suspend a job or some of its tasks, with a receipt."""
@@ -162,11 +162,11 @@ class JobEvents:
 
     def lost_guarantee(self, jobs: Iterable[JobId], why: str, now: float) -> None:
         """Tell jobs that they run on without their guarantee."""
-        for job in jobs:
-            if job in self.world.jobs:
-                hived = self.world.cluster.hived
-                data: dict[str, object] = {"preemptor": hived.preemptor(job)} if hived is not None else {}
-                self.tell(job, now, Fact(GUARANTEE_LOST, f"It runs on, but as a guest: {why}.", data=data))
+        live = [job for job in jobs if job in self.world.jobs]
+        taken = self.world.planner.without_guarantee() if live else {}
+        for job in live:
+            data: dict[str, object] = {"preemptor": taken.get(job, "")}
+            self.tell(job, now, Fact(GUARANTEE_LOST, f"It runs on, but as a guest: {why}.", data=data))
 
     def tell(self, job: JobId, now: float, fact: Fact, actor: str = "") -> None:
         """Add a fact that did not come from a launcher rule."""
@@ -183,21 +183,21 @@ class JobEvents:
             self.pending.tell(job.id, now, fact)
         leaving: list[TaskKey] = []
         for command in step.commands:
-            match command:
-                case RequestPlacement(tasks=tasks, grow=grow):
-                    self._queue(job, tasks, grow=grow)
-                case ReleasePlacement(tasks=tasks):
-                    self._release(job, tasks, now)
-                case _:
-                    self.pending.outbox.append((job.id, command))
-                    if isinstance(command, StopTask):
-                        leaving.append(parse_attempt_id(command.attempt).task)
-        self._leave(job, tuple(key for key in leaving if key in job.tasks and job.tasks[key].holds))
+            if isinstance(command, RequestPlacement):
+                self._queue(job, command.tasks, grow=command.grow)
+            elif isinstance(command, ReleasePlacement):
+                self._release(job, command.tasks, now)
+            else:
+                self.pending.outbox.append((job.id, command))
+                if isinstance(command, StopTask):
+                    leaving.append(parse_attempt_id(command.attempt).task)
+        if leaving:
+            self._leave(job, tuple(key for key in leaving if key in job.tasks and job.tasks[key].holds))
         if job.run.wake_at != before.wake_at:
             self.world.set_timer(job.run.wake_at, job.id)
         self.receipts.look(self.pending, job, now)
         if (job.completed or job.run.suspended) and job.id in self.world.queue.nominated:
-            self.world.queue.apply(NominationLapsed(job.id))
+            self.world.fold(NominationLapsed(job.id))
         if job.completed:
             self._completed(job, now)
 
@@ -236,7 +236,7 @@ class JobEvents:
     def _queue(self, job: Job, tasks: Iterable[TaskKey], *, grow: bool) -> None:
         running = job.placements() if grow else ()
         for line in job.terms.lines(tasks):
-            self.world.queue.apply(GangQueued(_asked(job, line, running)))
+            self.world.fold(GangQueued(_asked(job, line, running)))
         self.world.plan_wanted = True
 
     def take_turn(self, job: Job, turn: float) -> None:
@@ -256,21 +256,19 @@ class JobEvents:
         job.reasons = None
         self.world.gangs.forget(job.id)
         if job.id in self.world.queue.nominated:
-            lapsed = NominationLapsed(job.id)
-            self.world.queue.apply(lapsed)
-            self.world.cluster.apply(lapsed)
+            self.world.fold(NominationLapsed(job.id))
         self.pending.edited.add(job.id)
         self.take_turn(job, job.run.turn if job.terms.queue == queue else 0.0)
 
     def _release(self, job: Job, tasks: tuple[TaskKey, ...], now: float) -> None:
-        self.world.queue.apply(GangWithdrawn(job.id, tasks))
-        self.world.cluster.apply(TasksReleased(job.id, tasks, now))
+        self.world.fold(GangWithdrawn(job.id, tasks))
+        self.world.fold(TasksReleased(job.id, tasks, now))
         self.world.plan_wanted = True
 
     def _leave(self, job: Job, tasks: tuple[TaskKey, ...]) -> None:
         """Tell the scheduler which devices will be free soon."""
         if tasks:
-            self.world.cluster.apply(TasksLeaving(job.id, tasks))
+            self.world.fold(TasksLeaving(job.id, tasks))
 
     def _completed(self, job: Job, now: float) -> None:
         for waiting in self.world.dependents.pop(job.id, set()):

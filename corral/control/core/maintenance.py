@@ -26,7 +26,6 @@ from corral.model.request_builder import node_rules
 from corral.model.requests import NodeRules
 from corral.model.states import TaskState
 from corral.scheduler.placement.node_fit import stays_until
-from corral.scheduler.preemption.return_estimate import likely_back
 
 _MOST_SEARCHES: Final = 16
 """Jobs of one look for which the time of return is estimated; for further ones it is unknown."""
@@ -116,7 +115,7 @@ class Maintenance:
         back = None
         if self._searched < _MOST_SEARCHES:
             self._searched += 1
-            back = likely_back(self._job_events.world.cluster, job.id, event.tasks, now)
+            back = self._job_events.world.planner.likely_back(job.id, event.tasks, now)
         event = msgspec.structs.replace(event, grace_seconds=self._grace_of(job, event.grace_seconds))
         why = PreemptionTerms(event.rule, event.message, by_user=by_user, back_at=back)
         self._job_events.preempt(job, event, why, now)

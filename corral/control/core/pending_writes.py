@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.model.commands import EngineCommand
@@ -13,6 +14,9 @@ from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.runs import TaskRun
 from corral.model.store_writes import AttemptWrite, ControlBatch, FactWrite, JobWrite, TaskWrite
 
+Key = TypeVar("Key")
+Use = TypeVar("Use", QueueUsage, UserUsage)
+
 
 class LogLine(NamedTuple):
     """Something that should not have come up; the shell logs it."""
@@ -21,7 +25,7 @@ class LogLine(NamedTuple):
     data: dict[str, Any]
 
 
-@dataclass
+@dataclass(slots=True)
 class PendingWrites:
     """What the next commit will write; the core fills it while it folds and plans."""
 
@@ -62,15 +66,23 @@ class PendingWrites:
             epoch=0,
             cursor=self.cursor,
             jobs=jobs,
-            tasks=tuple(TaskWrite(job, key, run) for (job, key), run in self.tasks.items()),
+            tasks=tuple([TaskWrite(job, key, run) for (job, key), run in self.tasks.items()]),
             attempts=tuple(self.attempts.values()),
             facts=tuple(self.facts),
             outbox_add=tuple(self.outbox),
             receipts=tuple(self.receipts.values()),
             ledger=tuple(self.ledger.values()),
-            usage=tuple(usage for usage in self.usage.values() if usage is not None),
-            usage_forgotten=tuple(queue for queue, usage in self.usage.items() if usage is None),
-            user_usage=tuple(usage for usage in self.user_usage.values() if usage is not None),
-            user_usage_forgotten=tuple(key for key, usage in self.user_usage.items() if usage is None),
+            usage=_known(self.usage),
+            usage_forgotten=_forgotten(self.usage),
+            user_usage=_known(self.user_usage),
+            user_usage_forgotten=_forgotten(self.user_usage),
             removed_jobs=tuple(self.removed),
         )
+
+
+def _known(usages: Mapping[Any, Use | None]) -> tuple[Use, ...]:
+    return tuple([usage for usage in usages.values() if usage is not None]) if usages else ()
+
+
+def _forgotten(usages: Mapping[Key, object]) -> tuple[Key, ...]:
+    return tuple([key for key, usage in usages.items() if usage is None]) if usages else ()

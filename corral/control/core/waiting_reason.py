@@ -9,7 +9,7 @@ from corral.control.core.world import Job
 from corral.kernel.ids import JobId
 from corral.launcher import NEVER_RAN_ALARM
 from corral.launcher import messages as words
-from corral.model.messages import array_index, held_by_array, sentence
+from corral.model.messages import array_index, held_by_array, sentence, waits_for_jobs
 from corral.model.phases import Phase
 from corral.model.records import NEVER_RAN, WaitingView, rfc3339
 from corral.model.runs import JobRun, Retries, TaskRun
@@ -64,12 +64,9 @@ def _dependent(job: Job, known: Mapping[JobId, Job]) -> WaitingView:
     if awaited and not others:
         most = array_index(job.name) - array_index(awaited[0].name)
         return WaitingView(DEPENDENCY, held_by_array(awaited[0].name, most))
-    if not others:
-        return WaitingView(DEPENDENCY, "Waits for the jobs that it depends on.")
     asked = {need.job: need.condition for need in job.needs}
-    named = [f"{each.name} to {'end' if asked.get(each.id) == 'ended' else 'succeed'}" for each in others[:_MOST_NAMED]]
-    more = len(others) - _MOST_NAMED
-    return WaitingView(DEPENDENCY, f"Waits for {', '.join(named)}{f' and {more} more' if more > 0 else ''}.")
+    named = [(each.name, asked.get(each.id, "succeeded")) for each in others[:_MOST_NAMED]]
+    return WaitingView(DEPENDENCY, waits_for_jobs(named, len(others) - len(named)))
 
 
 def _of_one_array(job: Job, other: Job) -> bool:

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,8 +25,7 @@ from corral.model.runs import JobRun, TaskRun
 from corral.model.start_estimates import Change, Outlook
 from corral.model.states import JobState, TaskState
 from corral.model.store_writes import LiveJob
-from corral.scheduler import Cluster, Queue
-from corral.scheduler.planners.builtin.planner import Memory
+from corral.scheduler import Cluster, Planner, PlannerEvent, Queue
 from corral.spec.job import JobSpec, Metadata, UnifiedJob
 from corral.spec.job_parts import Dependency
 
@@ -34,6 +34,8 @@ _READ = 512
 _LIGHT = 64 * 1024
 """Characters up to which a document is parsed while the event loop waits; parsing takes some milliseconds."""
 _GANGS = 512
+_ANY_NAME = "job"
+"""The name under which a document is read for what does not depend on its name."""
 
 
 @dataclass(slots=True)
@@ -51,6 +53,8 @@ class TasksByNode:
 
     def change(self, before: TaskRun | None, after: TaskRun | None) -> None:
         """Replace one task by its new state."""
+        if before is not None and after is not None and _counts_alike(before, after):
+            return
         self._count(before, -1)
         self._count(after, 1)
 
@@ -77,6 +81,15 @@ class TasksByNode:
         return msgspec.structs.replace(run, targets=dict(sorted(self.targets.items())), placements=placements)
 
 
+def _counts_alike(before: TaskRun, after: TaskRun) -> bool:
+    """Whether two states of a task count for the same: the same placement, held in both, or nothing in both."""
+    leaving = TaskState.DELETION_PENDING
+    return before.holds == after.holds and (
+        not after.holds
+        or (before.placement is after.placement and (before.state is leaving) == (after.state is leaving))
+    )
+
+
 def _add(counts: dict[str, int], node: str, by: int) -> None:
     counts[node] = counts.get(node, 0) + by
     if not counts[node]:
@@ -84,13 +97,36 @@ def _add(counts: dict[str, int], node: str, by: int) -> None:
 
 
 class _Stored(msgspec.Struct):
-    """The parts of a canonical document, as JSON text."""
+    """The parts of a canonical document: its metadata by field and its spec, as JSON text."""
 
-    metadata: msgspec.Raw
+    metadata: dict[str, msgspec.Raw]
     spec: msgspec.Raw
 
 
 _STORED = msgspec.json.Decoder(_Stored)
+
+
+class DocumentTerms(NamedTuple):
+    """What the rules read of a document. Jobs that differ only in their name share it."""
+
+    view: JobView
+    terms: GangTerms
+    needs: tuple[Dependency, ...]
+    """The jobs that it depends on, each with the required condition."""
+    counted_role: str
+    millis_each: Mapping[str, int]
+    """Thousandths of devices of one task, by role."""
+
+    @classmethod
+    def of(cls, document: UnifiedJob) -> DocumentTerms:
+        """Those of a document, computed anew."""
+        return cls(
+            view_of(document, one_group=one_group(document)),
+            gang_terms(document, port_counts(document)),
+            tuple(document.spec.depends_on),
+            document.counted_role.name,
+            {role.name: role.resources.devices.millis for role in document.spec.roles},
+        )
 
 
 @lru_cache(_READ)
@@ -98,7 +134,7 @@ def _read(text: str) -> UnifiedJob:
     """Parse a document that was validated before it was stored. Jobs that differ only in metadata share one spec."""
     parts = _STORED.decode(text)
     return UnifiedJob.model_construct(
-        metadata=Metadata.model_validate_json(bytes(parts.metadata)), spec=_read_spec(bytes(parts.spec))
+        metadata=Metadata.model_validate_json(msgspec.json.encode(parts.metadata)), spec=_read_spec(bytes(parts.spec))
     )
 
 
@@ -107,14 +143,29 @@ def _read_spec(text: bytes) -> JobSpec:
     return JobSpec.model_validate_json(text)
 
 
+@lru_cache(_READ)
+def read_terms(text: str) -> DocumentTerms:
+    """What the rules read of a stored document.
+
+    It is kept by the text, and for all texts with equal spec and metadata but for the name. Nothing makes it outdated:
+    it follows from those parts alone.
+    """
+    parts = _STORED.decode(text)
+    rest = tuple((field, bytes(value)) for field, value in sorted(parts.metadata.items()) if field != "name")
+    return _terms_of(bytes(parts.spec), rest)
+
+
+@lru_cache(_READ)
+def _terms_of(spec: bytes, metadata: tuple[tuple[str, bytes], ...]) -> DocumentTerms:
+    said = msgspec.json.encode({"name": _ANY_NAME} | {field: msgspec.Raw(value) for field, value in metadata})
+    return DocumentTerms.of(
+        UnifiedJob.model_construct(metadata=Metadata.model_validate_json(said), spec=_read_spec(spec))
+    )
+
+
 def dependencies_of(record: LiveJob) -> tuple[Dependency, ...]:
     """The jobs that a stored job depends on, and what of them it needs."""
-    return tuple(_read(record.doc).spec.depends_on)
-
-
-def _terms(document: UnifiedJob) -> tuple[JobView, GangTerms]:
-    """The launcher's and the scheduler's views of a document."""
-    return view_of(document, one_group=one_group(document)), gang_terms(document, port_counts(document))
+    return read_terms(record.doc).needs
 
 
 @dataclass(slots=True)
@@ -149,17 +200,16 @@ class Job:
     @classmethod
     def from_record(cls, record: LiveJob, groups: tuple[str, ...]) -> Job:
         """The job as it was stored; `groups` are those of its user."""
-        document = _read(record.doc)
-        view, terms = _terms(document)
-        tasks_by_node = TasksByNode(document.counted_role.name)
+        found = read_terms(record.doc)
+        tasks_by_node = TasksByNode(found.counted_role)
         for task in record.tasks.values():
             tasks_by_node.change(None, task)
         return cls(
             id=record.id,
             text=record.doc,
-            view=view,
-            terms=terms,
-            needs=tuple(document.spec.depends_on),
+            view=found.view,
+            terms=found.terms,
+            needs=found.needs,
             user=record.user,
             created_at=record.created_at,
             run=record.run,
@@ -169,7 +219,7 @@ class Job:
             groups=groups,
             tasks_by_node=tasks_by_node,
             account=record.account,
-            millis_each={role.name: role.resources.devices.millis for role in document.spec.roles},
+            millis_each=found.millis_each,
             task_retries=TaskRetries(record.tasks),
         )
 
@@ -186,8 +236,8 @@ class Job:
 
     def reread(self, text: str) -> None:
         """Replace its document."""
-        document = _read(text)
-        self.text, (self.view, self.terms) = text, _terms(document)
+        found = read_terms(text)
+        self.text, self.view, self.terms = text, found.view, found.terms
         self.summary = msgspec.structs.replace(self.summary, queue=self.terms.queue, priority=self.terms.priority)
 
     def as_file_change(self, asked: GangRequest, change: Change, wanted: GangRequest) -> Change | None:
@@ -263,10 +313,9 @@ class Gangs:
 
 @dataclass
 class World:
-    """All live jobs, the cluster and the queue of waiting gangs."""
+    """All live jobs, and the planner with the cluster and the queue of waiting gangs."""
 
-    cluster: Cluster
-    queue: Queue
+    planner: Planner
     jobs: dict[JobId, Job] = field(default_factory=dict)
     dependents: dict[JobId, set[JobId]] = field(default_factory=dict)
     """The jobs that depend on a job, by that job."""
@@ -276,17 +325,27 @@ class World:
 
     def fork(self) -> World:
         """An independent copy, with what planning remembers."""
-        twin = World(
-            self.cluster.fork(),
-            self.queue.fork(),
+        return World(
+            self.planner.fork(),
             {key: job.fork() for key, job in self.jobs.items()},
             {key: set(jobs) for key, jobs in self.dependents.items()},
             self.timers[:],
             self.plan_wanted,
         )
-        if isinstance(twin.queue.memory, Memory):
-            twin.queue.memory.cluster = twin.cluster
-        return twin
+
+    @property
+    def cluster(self) -> Cluster:
+        """The machines and what runs on them; `fold` changes them."""
+        return self.planner.cluster
+
+    @property
+    def queue(self) -> Queue:
+        """The waiting gangs; `fold` changes them."""
+        return self.planner.queue
+
+    def fold(self, event: PlannerEvent) -> None:
+        """Have the planner fold an event."""
+        self.planner.fold(event)
 
     def name_of(self, job: str) -> str | None:
         """The name of a live job; None when there is none with this id."""

@@ -8,14 +8,9 @@ from collections.abc import Mapping
 from corral.engines.local import cgroups, processes
 from corral.engines.local.attempt_folder import AttemptFolder, EndRecord, LaunchRecord, attempts_in
 from corral.engines.local.containers import RUNTIMES, container_name
-from corral.engines.local.live_attempt import (
-    FOLDER_GONE,
-    NEVER_STARTED,
-    POD_EXTERNAL_DELETED,
-    STOP_REQUESTED,
-    LiveAttempt,
-)
+from corral.engines.local.live_attempt import FOLDER_GONE, NEVER_STARTED, LiveAttempt
 from corral.kernel.ids import AttemptId
+from corral.model.exits import EXTERNALLY_DELETED, STOP_REQUESTED
 from corral.runtime.process import Identity
 
 
@@ -58,7 +53,7 @@ def _from_folder(folder: AttemptFolder, trash: str, pids: list[int], groups: tup
             return live
     late_shim = ours and all(_is_waiting_shim(pid, folder) for pid in pids)
     if pids and not late_shim:
-        live.end = EndRecord(POD_EXTERNAL_DELETED, FOLDER_GONE)
+        live.end = EndRecord(EXTERNALLY_DELETED, FOLDER_GONE)
     elif live.stop is not None:
         live.end = EndRecord(STOP_REQUESTED, NEVER_STARTED)
     else:
@@ -88,7 +83,7 @@ def _of_engine(root: str, attempt: str, pids: list[int]) -> bool:
 
 
 def _lost(root: str, attempt: AttemptId, pids: list[int], groups: tuple[str, ...]) -> LiveAttempt:
-    end = EndRecord(POD_EXTERNAL_DELETED, FOLDER_GONE)
+    end = EndRecord(EXTERNALLY_DELETED, FOLDER_GONE)
     return LiveAttempt(attempt, AttemptFolder(root, attempt), _record_from(attempt, pids, groups), end=end)
 
 

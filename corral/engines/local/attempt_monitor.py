@@ -8,16 +8,9 @@ from collections.abc import Callable, Collection
 
 from corral.engines.local import disk, memory
 from corral.engines.local.attempt_folder import EndRecord
-from corral.engines.local.live_attempt import (
-    FOLDER_FULL,
-    FOLDER_GONE,
-    MEMORY_OVER,
-    OUT_OF_MEMORY,
-    POD_EXTERNAL_DELETED,
-    USER_ERROR,
-    LiveAttempt,
-)
+from corral.engines.local.live_attempt import FOLDER_FULL, FOLDER_GONE, MEMORY_OVER, LiveAttempt
 from corral.kernel.ids import AttemptId
+from corral.model.exits import EXTERNALLY_DELETED, OUT_OF_MEMORY, USER_ERROR
 from corral.storage.log_files import LogStore
 
 FOLDER_SECONDS = 2.0
@@ -87,7 +80,7 @@ class AttemptMonitor:
         """End each attempt whose folder or launch record was removed, since the next server would not find it."""
         for live in self._running():
             if live.folder.removed():
-                self._kill(live, EndRecord(POD_EXTERNAL_DELETED, FOLDER_GONE))
+                self._kill(live, EndRecord(EXTERNALLY_DELETED, FOLDER_GONE))
 
     def _is_watched(self, live: LiveAttempt) -> bool:
         return bool(live.record.memory_bytes) and not self.memory_is_limited and not live.record.container

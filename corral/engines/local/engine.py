@@ -41,9 +41,6 @@ from corral.engines.local.live_attempt import (
     GRACE_OVER,
     MEMORY_OVER,
     NEVER_STARTED,
-    OUT_OF_MEMORY,
-    POD_CREATION_PERMANENT_ERROR,
-    STOP_REQUESTED,
     LiveAttempt,
     Phase,
     exited,
@@ -57,6 +54,7 @@ from corral.engines.local.sessions import spawn_session
 from corral.engines.local.trash import Sweeper
 from corral.kernel.errors import Conflict, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId
+from corral.model.exits import OUT_OF_MEMORY, START_FAILED, STOP_REQUESTED
 from corral.model.inventory import LEVELS, Inventory, Node
 from corral.model.launch import EngineEvent, InventoryChanged, TaskLaunch
 from corral.runtime.process import Identity
@@ -379,7 +377,7 @@ class LocalEngine:
 
     def _refuse(self, live: LiveAttempt, reason: str) -> None:
         """End an attempt that can never start."""
-        live.end = EndRecord(POD_CREATION_PERMANENT_ERROR, reason)
+        live.end = EndRecord(START_FAILED, reason)
         live.folder.write_ended(live.end)
         self._live[live.attempt] = live
         self._report(live, live.end, time.time())

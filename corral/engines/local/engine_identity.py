@@ -43,18 +43,6 @@ def is_same(before: EngineHome, now: EngineHome) -> bool:
     return before.folder == now.folder or _name_in(Path(before.folder)) != now.name
 
 
-def elsewhere(other: EngineHome) -> str:
-    """Describe why a server is refused while its database's tasks may run in another home, and what to do."""
-    if not other.folder:
-        where, back = f"on the engine {other.name}", f"Start it with CORRAL_ENGINE={other.name}"
-    else:
-        where, back = f"on {other.host}, data folder {Path(other.folder).parent}", "Start it there"
-    return (
-        f"The tasks of this database run {where}: a server elsewhere would start them a second time. {back}, or give this "
-        "one a database of its own; if that place is gone for good, start with CORRAL_ENGINE_TAKE_OVER=true."
-    )
-
-
 def _same_machine(before: EngineHome, now: EngineHome) -> bool:
     if before.boot_id == now.boot_id:
         return True

@@ -15,6 +15,7 @@ from corral.engines.local.processes import boot_id
 from corral.engines.local.shim import NOT_OWNER
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId
+from corral.model.exits import EXTERNALLY_DELETED, NODE_LOST, START_FAILED_TRANSIENTLY
 from corral.model.launch import Exited, Started
 from corral.runtime.process import Identity
 
@@ -28,15 +29,6 @@ MEMORY_OVER = "it was killed for taking more memory than its limit"
 FOLDER_FULL = "its working folder held more than {:,.3g} GiB (folder_limit_bytes); put large results on a storage"
 FOLDER_GONE = "its folder was removed while it ran, with the engine's record of it; what ran of it has been ended"
 GRACE_OVER = "it did not end within its grace period and was killed"
-
-POD_EXTERNAL_DELETED = -101
-POD_CREATION_TRANSIENT_ERROR = -120
-POD_CREATION_PERMANENT_ERROR = -200
-STOP_REQUESTED = -210
-NODE_LOST = -1001
-OUT_OF_MEMORY = -1200
-USER_ERROR = 220
-"""OpenPAI's exit codes (its job exit specification) that the engine itself sets."""
 
 
 class Phase(Enum):
@@ -128,12 +120,12 @@ def verdict(live: LiveAttempt, code: int | None, *, survivors: bool) -> EndRecor
     if live.process is not None and live.process.boot_id != boot_id():
         return EndRecord(NODE_LOST, MACHINE_RESTARTED)
     if live.folder.outside():
-        return EndRecord(POD_CREATION_TRANSIENT_ERROR, OUTSIDE)
+        return EndRecord(START_FAILED_TRANSIENTLY, OUTSIDE)
     if live.shim_code is not None:
         return _shim_verdict(live.shim_code)
     if live.stop is not None:
         return EndRecord(128 + live.stop.signal, NEVER_STARTED, live.stop.signal)
-    return EndRecord(POD_EXTERNAL_DELETED, SHIM_KILLED if survivors else GROUP_KILLED, 9)
+    return EndRecord(EXTERNALLY_DELETED, SHIM_KILLED if survivors else GROUP_KILLED, 9)
 
 
 def signal_of(code: int) -> int:
@@ -165,5 +157,5 @@ def exited(live: LiveAttempt, end: EndRecord, at: float, log_bytes: int) -> Exit
 def _shim_verdict(code: int) -> EndRecord:
     """Return the end of a shim that exited without a record: its disk was full, or it did not own the attempt."""
     if code == NOT_OWNER:
-        return EndRecord(POD_CREATION_TRANSIENT_ERROR, NOT_RECORDED)
+        return EndRecord(START_FAILED_TRANSIENTLY, NOT_RECORDED)
     return EndRecord(code, "", signal_of(code))

@@ -16,9 +16,10 @@ from typing import Final
 
 from corral.engines.local.attempt_folder import AttemptFolder, EndRecord, LaunchRecord
 from corral.engines.local.containers import LABEL, RUNTIMES, answer_of, container_name
-from corral.engines.local.live_attempt import FOLDER_GONE, POD_EXTERNAL_DELETED, LiveAttempt
+from corral.engines.local.live_attempt import FOLDER_GONE, LiveAttempt
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId, parse_attempt_id
+from corral.model.exits import EXTERNALLY_DELETED
 
 _log = logging.getLogger(__name__)
 _ANSWER_SECONDS: Final = 30.0
@@ -65,7 +66,7 @@ class OrphanContainers:
 
     def _lost(self, attempt: AttemptId, program: str) -> LiveAttempt:
         record = LaunchRecord("", container=container_name(attempt), container_runtime=program)
-        end = EndRecord(POD_EXTERNAL_DELETED, FOLDER_GONE)
+        end = EndRecord(EXTERNALLY_DELETED, FOLDER_GONE)
         return LiveAttempt(attempt, AttemptFolder(self._attempts, attempt), record, end=end)
 
     async def _attempts_of(self, program: str) -> list[AttemptId]:

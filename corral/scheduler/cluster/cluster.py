@@ -14,7 +14,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import DEVICE
 from corral.model.inventory import Inventory, Node
 from corral.model.placement import Placement, TaskPlacement
-from corral.model.plan import CellsReserved, Reason
+from corral.model.plan import Reason
 from corral.scheduler.cells.ownership_registry import Ownership
 from corral.scheduler.cluster.allocation import CLOSED, Allocation, DeviceFraction, ExtraAllocation, Neighbour
 from corral.scheduler.cluster.device_count import held
@@ -28,16 +28,13 @@ from corral.scheduler.events import (
     ClusterEvent,
     EngineUnknown,
     GangPlaced,
-    HivedConfigured,
     NodesSeen,
-    NominationLapsed,
     QueuesConfigured,
     TasksLeaving,
     TasksReleased,
     TaskUse,
     UsageRecalled,
 )
-from corral.scheduler.planners.hived.state_fold import Hived, HivedEvent
 from corral.scheduler.queues.queue_tree import BASE, QueueTree
 
 _MOST_FREED_PLACES = 1024
@@ -80,8 +77,6 @@ class Cluster:
         """The running gangs."""
         self.ownership = Ownership({}, {}, self.gangs)
         """Which virtual cluster owns which cells."""
-        self.hived: Hived | None = None
-        """HiveD's own state of one engine; only under the preset `hived`."""
         self.ends: list[tuple[float, JobId]] = []
         """The jobs with a bounded end, soonest first."""
         self._holds: dict[JobId, dict[TaskKey, Hold]] = {}
@@ -114,8 +109,7 @@ class Cluster:
             case GangPlaced():
                 self._place(event)
             case TasksReleased():
-                kept = self._tell_hived(event)
-                if not self._release(event.job, event.tasks, event.at) and not kept:
+                if not self._release(event.job, event.tasks, event.at):
                     return
                 self.freed_count += 1
             case TasksLeaving() | Checkpointed() | UsageRecalled():
@@ -127,14 +121,6 @@ class Cluster:
                 self._emptied = {}
                 self.freed_count += 1
                 self.machine_revision += 1
-            case HivedConfigured():
-                self._follow_hived(event)
-                self.freed_count += 1
-                self.machine_revision += 1
-            case CellsReserved() | NominationLapsed():
-                if not self._tell_hived(event):
-                    return
-                self.freed_count += 1
         self.revision += 1
 
     def _hear(self, event: TasksLeaving | Checkpointed | UsageRecalled) -> bool:
@@ -144,25 +130,6 @@ class Cluster:
             self.queues.users.recall(event.of_users)
             return True
         return self.gangs.hear(event)
-
-    def _tell_hived(self, event: HivedEvent) -> bool:
-        """Apply an event to HiveD's state; return whether it changed anything."""
-        return self.hived is not None and self.hived.apply(event)
-
-    def _follow_hived(self, event: HivedConfigured) -> None:
-        """Let HiveD decide from now on, about running gangs too; gangs it did not place are opportunistic to it."""
-        kept, self.hived = self.hived, None
-        if event.cluster is None:
-            return
-        if kept is not None and kept.engine == event.engine:
-            made = kept.reconfigured(event, event.at)
-        else:
-            made = Hived(event)
-            for gang in sorted(self.gangs.by_job.values(), key=lambda gang: (gang.placed_at, gang.job)):
-                made.apply(placed_again(gang, self._holds[gang.job]))
-        for inventory in self._seen.values():
-            made.apply(NodesSeen(inventory))
-        self.hived = made
 
     def _own(self) -> None:
         """Rebuild cell ownership and rebind guaranteed tasks.
@@ -205,18 +172,18 @@ class Cluster:
         """Return every known node, by engine in topology order."""
         return tuple(node for engine in self.engines.values() for node in engine.tree.nodes)
 
-    def fork(self, *, hived: bool = True) -> Cluster:
-        """Return an independent copy: events applied to one do not affect the other.
+    def inventories(self) -> tuple[Inventory, ...]:
+        """Return the last seen machines of every engine."""
+        return tuple(self._seen.values())
 
-        `hived=False` leaves out HiveD's state, the largest part, for questions that no plan answers.
-        """
+    def fork(self) -> Cluster:
+        """Return an independent copy: events applied to one do not affect the other."""
         twin = Cluster()
         twin.revision, twin.freed_count, twin.machine_revision = self.revision, self.freed_count, self.machine_revision
         twin.freed_places, twin.release_count = self.freed_places[:], self.release_count
         twin.engines = {name: engine.copy() for name, engine in self.engines.items()}
         twin.queues, twin.gangs = self.queues.copy(), self.gangs.copy()
         twin._own()
-        twin.hived = self.hived.copy() if hived and self.hived is not None else None
         twin.ends = self.ends[:]
         twin._holds = {job: dict(tasks) for job, tasks in self._holds.items()}
         twin._ends_at = dict(self._ends_at)
@@ -252,14 +219,11 @@ class Cluster:
             [*self.queues.users.usages()],
             self.gangs.columns(),
             str(self.ownership.columns()),
-            self.hived.digest() if self.hived is not None else "",
         )
         return blake2b(msgspec.json.encode(state, order="deterministic", enc_hook=str), digest_size=16).hexdigest()
 
     def consistent(self) -> bool:
         """Return whether all indexes equal a rebuild from inventories and holdings, for tests and audits."""
-        if self.hived is not None and not self.hived.algorithm.consistent():
-            return False
         rebuilt = Cluster()
         for inventory in self._seen.values():
             rebuilt._index(inventory, self._holds)
@@ -286,7 +250,6 @@ class Cluster:
             self._index(inventory, self._holds)
             self._own()
         self._seen[inventory.engine] = inventory
-        self._tell_hived(NodesSeen(inventory))
         had_slices = self.queues.has_slices
         self._measure(self.queues)
         if self.queues.models or self.queues.has_slices or had_slices:
@@ -343,7 +306,6 @@ class Cluster:
         self.engines = dict(sorted(self.engines.items()))
 
     def _place(self, event: GangPlaced) -> None:
-        self._tell_hived(event)
         tasks = self._holds.setdefault(event.job, {})
         gang = self.gangs.by_job.get(event.job)
         if gang is None:

@@ -5,18 +5,14 @@ from __future__ import annotations
 from corral.kernel.ids import JobId
 from corral.model.plan import Reasons
 from corral.model.start_estimates import Outlook
-from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.explain.smallest_change import Said, as_it_is, smallest_changes
+from corral.scheduler.explain.question import GracePeriods, Said, as_it_is, at_once
+from corral.scheduler.explain.smallest_change import smallest_changes
 from corral.scheduler.explain.start_estimate import estimate
-from corral.scheduler.forecast import GracePeriods, at_once
-from corral.scheduler.policy import Policy
-from corral.scheduler.queues.waiting_queue import Queue
+from corral.scheduler.planners.planner import Planner
 
 
 def outlook(
-    cluster: Cluster,
-    queue: Queue,
-    policy: Policy,
+    planner: Planner,
     job: JobId,
     reasons: Reasons,
     now: float,
@@ -26,11 +22,11 @@ def outlook(
     """Return the estimated start of a waiting job and the smallest changes that would start it now.
 
     None if it does not wait. A job that starts now needs no change, so none is reported. `reasons` are the current
-    result of `explain`. `cluster` and `queue` are left bit for bit as they are.
+    result of `explain`. Nothing is changed.
     """
-    found = estimate(cluster, queue, policy, job, reasons, now, grace_periods)
+    found = estimate(planner, job, reasons, now, grace_periods)
     if found is None:
         return None
     if found.at is not None and found.at <= now:
         return Outlook(found)
-    return Outlook(found, smallest_changes(cluster, queue, policy, job, reasons, now, said))
+    return Outlook(found, smallest_changes(planner.cluster, planner.queue, planner.policy, job, reasons, now, said))

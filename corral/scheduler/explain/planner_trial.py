@@ -18,7 +18,7 @@ from corral.scheduler.cells.owned_placement import place_best
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.events import GangQueued
 from corral.scheduler.placement.trial import Trial
-from corral.scheduler.planners.builtin.planner import ALIKE, Memory, plan
+from corral.scheduler.planners.builtin.planning import ALIKE, Memory, plan
 from corral.scheduler.policy import Policy
 from corral.scheduler.queues.gang_resources import asked
 from corral.scheduler.queues.waiting_queue import Entry, Queue
@@ -70,8 +70,8 @@ class PlannerTrial:
         with self._bounded_by(bound), trial.tentative():
             if queues.refusal(request.queue, request.user, request.groups, asked(request, queues)):
                 return False
-            if head is not None and not head.lets_pass(request, self.now):
-                head.hold(self.cluster)
+            if head is not None:
+                head.hold_unless_passed(request, self.cluster, self.now)
             try:
                 return place_best(trial, request) is not None
             finally:

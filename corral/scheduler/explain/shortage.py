@@ -75,16 +75,17 @@ def _for_one_more(reasons: Reasons) -> Reasons:
     return structs.replace(reasons, binding=said(reasons.binding), others=tuple(map(said, reasons.others)))
 
 
-def could_ever_fit(cluster: Cluster, request: GangRequest) -> Reasons | None:
+def could_ever_fit(cluster: Cluster, request: GangRequest, *, in_several_cells: bool = False) -> Reasons | None:
     """Return why the gang could not start even if nothing ran: machines too small, or a bound of its queue.
 
     None if it could. Queue bounds do not apply inside the cells that the queue owns, so a bound counts only where these
-    cells, all empty, cannot hold the gang.
+    cells, all empty, cannot hold the gang. `in_several_cells`: the planner may place the roles of a gang in different
+    cells, so that one that asks for it is not refused.
     """
     bounded = never_allowed(cluster, request)
     if bounded is not None:
         return bounded
-    if request.in_several_cells and cluster.hived is not None:
+    if in_several_cells and request.in_several_cells:
         return None
     reasons = why_not(Trial(cluster), request)
     return None if reasons.possible else reasons

@@ -6,7 +6,7 @@ only changes that the next cycle would place are reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import structs
@@ -18,6 +18,7 @@ from corral.model.requests import GangRequest
 from corral.model.start_estimates import Change, Written
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.explain.planner_trial import Bound, PlannerTrial, first_that_fits
+from corral.scheduler.explain.question import Said, as_it_is
 from corral.scheduler.explain.relaxation import Relaxation, amounts, relaxations
 from corral.scheduler.planners.builtin.cycle import YIELDING
 from corral.scheduler.policy import Policy
@@ -35,15 +36,6 @@ _SHORT_OF = ("not-enough-", "fragmented", "no-cell-holds-", "behind-head")
 """Prefixes of reason codes that a smaller request for cpu, memory or other amounts may resolve."""
 _NO_HELP = ("starts-now", YIELDING, "no-nodes", "engine-unknown")
 _FIELDS = {"limit": "limit", "borrowing": "borrowingLimit", "user_limit": "userLimit", "group_limit": "groupLimit"}
-
-
-Said = Callable[[GangRequest, Change, GangRequest], Change | None]
-"""Expresses a change of a request as a change of its job file; None where a job file cannot express it."""
-
-
-def as_it_is(_asked: GangRequest, change: Change, _wanted: GangRequest) -> Change:
-    """Accept every change as it is."""
-    return change
 
 
 class _Idea(NamedTuple):
@@ -67,10 +59,10 @@ def smallest_changes(
     """Return at most three single changes with each of which the next cycle would place the job, smallest first.
 
     `reasons` are why it waits; changes that `said` cannot express are left out. Tasks that join a running gang get no
-    changes, and neither does anything that HiveD decides.
+    changes.
     """
     entry = queue.first(job)
-    if entry is None or reasons.binding.code in _NO_HELP or (policy.hived and cluster.hived is not None):
+    if entry is None or reasons.binding.code in _NO_HELP:
         return ()
     request = entry.request
     if request.beside or not any(role.minimum for role in request.roles):

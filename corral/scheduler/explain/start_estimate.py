@@ -18,11 +18,12 @@ from corral.scheduler.cells.owned_placement import place_best
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.events import FOREVER
-from corral.scheduler.forecast import Forecast, GracePeriods, at_once
+from corral.scheduler.explain.question import GracePeriods, at_once
+from corral.scheduler.forecast import Forecast
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.cycle import BEHIND
-from corral.scheduler.planners.builtin.planner import Memory
-from corral.scheduler.policy import Policy
+from corral.scheduler.planners.builtin.planning import Memory
+from corral.scheduler.planners.planner import Planner
 from corral.scheduler.queues.waiting_queue import Entry, Queue
 
 MOST_WAITING = 512
@@ -39,41 +40,39 @@ _IF = "if what runs takes as long as its maxDuration allows"
 
 
 def estimate(
-    cluster: Cluster,
-    queue: Queue,
-    policy: Policy,
-    job: JobId,
-    reasons: Reasons,
-    now: float,
-    grace_periods: GracePeriods = at_once,
+    planner: Planner, job: JobId, reasons: Reasons, now: float, grace_periods: GracePeriods = at_once
 ) -> Estimate | None:
     """Return when a waiting job is likely to start and the assumptions; None if it does not wait.
 
     `reasons` are why it waits; `grace_periods` gives the grace period of an evicted job in seconds. Nothing is changed.
     """
+    cluster, queue, code = planner.cluster, planner.queue, reasons.binding.code
     entry = queue.first(job)
     if entry is None:
         return None
-    code = reasons.binding.code
-    if code == "starts-now":
-        return Estimate(Basis.NOW, "There is room: it starts with the next cycle.", now)
-    if not reasons.possible:
-        return Estimate(Basis.NEVER, f"It never starts as it is: {_never(code)}.")
-    if policy.hived and cluster.hived is not None:
-        said = (
-            "HiveD's algorithm decides here; it knows no durations and is not played forward. No change is looked for."
-        )
-        return Estimate(Basis.NOT_ESTIMATED, said)
+    settled = settled_estimate(reasons, now)
+    if settled is not None:
+        return settled
     if not any(role.minimum for role in entry.request.roles):
         said = "It runs; tasks by which a job may grow come after everybody who waits to start."
         return Estimate(Basis.NOT_ESTIMATED, said)
     if code in ("bad-hardware", "cordoned", "engine-unknown"):
         return Estimate(Basis.UNKNOWN, "Nobody knows when the machines that it needs are open and well again.")
     if len(queue) <= MOST_WAITING and len(cluster.gangs.by_job) <= MOST_RUNNING:
-        found = _played(Forecast(cluster, queue, policy, now, grace_periods), job, now)
+        found = _played(Forecast(planner, now, grace_periods), job, now)
         if found.basis is not Basis.NOT_BEFORE or _head(queue) != job:
             return found
     return _certain(cluster, queue, entry, now)
+
+
+def settled_estimate(reasons: Reasons, now: float) -> Estimate | None:
+    """Return the estimate for a job that starts now or never; None if its start depends on others."""
+    code = reasons.binding.code
+    if code == "starts-now":
+        return Estimate(Basis.NOW, "There is room: it starts with the next cycle.", now)
+    if not reasons.possible:
+        return Estimate(Basis.NEVER, f"It never starts as it is: {_never(code)}.")
+    return None
 
 
 def _never(code: str) -> str:

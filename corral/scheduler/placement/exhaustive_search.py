@@ -31,13 +31,8 @@ def place_anyhow(search: Search, ask: EngineRequest, parts: Parts) -> bool:
     """Place a gang that the quick search failed on; False if there is no place or none was found in time."""
     if not _simple(search, ask, parts):
         return False
-    tries = _Tries(search, [(part, batch) for part, batches in parts for batch in batches])
-    cells = search.tree.cells[ask.required]
-    return any(
-        tries.part(0, int(start), int(end))
-        for start, end in zip(cells.starts, cells.ends, strict=True)
-        if end - start <= _MOST_NODES and tries.may_hold(int(start), int(end))
-    )
+    tries = _Tries(search, ask.required, [(part, batch) for part, batches in parts for batch in batches])
+    return tries.place()
 
 
 def _simple(search: Search, ask: EngineRequest, parts: Parts) -> bool:
@@ -54,10 +49,41 @@ def _simple(search: Search, ask: EngineRequest, parts: Parts) -> bool:
 class _Tries:
     """Divides the tasks of one role after another over the nodes of a cell."""
 
-    def __init__(self, search: Search, batches: Sequence[tuple[EngineRole, Batch]]) -> None:
+    def __init__(self, search: Search, required: int, batches: Sequence[tuple[EngineRole, Batch]]) -> None:
         self.search = search
+        self.required = required
+        """The depth of the cell that all roles share."""
         self.batches = batches
         self.left = _MOST_STEPS
+        self._most_skew: int | None = None
+        """The bound on the skew of roles that are spread as evenly as possible; None: no bound."""
+        self._skews: dict[int, int] = {}
+        """The skew of each such role in the division that was tried last."""
+
+    def place(self) -> bool:
+        """Place all roles; those without a `max_skew` as evenly as further tries, within their bound, achieve."""
+        mark, spots = self.search.index.mark(), len(self.search.spots)
+        if not self._somewhere():
+            return False
+        left = _MOST_STEPS
+        while skew := max(self._skews.values(), default=0):
+            del self.search.spots[spots:]
+            self.search.index.undo(mark)
+            self._most_skew, self.left = skew - 1, left
+            if not self._somewhere():
+                self._most_skew, self.left = skew, _MOST_STEPS
+                return self._somewhere()
+            left = self.left
+        return True
+
+    def _somewhere(self) -> bool:
+        """Place all roles in the first cell that holds them."""
+        cells = self.search.tree.cells[self.required]
+        return any(
+            self.part(0, int(start), int(end))
+            for start, end in zip(cells.starts, cells.ends, strict=True)
+            if end - start <= _MOST_NODES and self.may_hold(int(start), int(end))
+        )
 
     def may_hold(self, start: int, end: int) -> bool:
         """Return whether the sums of free resources in a cell permit a fit."""
@@ -151,7 +177,11 @@ class _Tries:
             return True
         cells = self.search.tree.cells[part.spread]
         counts = Counter(cells.of[spot.at] for spot in self.search.spots if spot.role == part.role)
-        return part.even([counts[cell] for cell in self.search.open_cells(part, *scope)])
+        found = [counts[cell] for cell in self.search.open_cells(part, *scope)]
+        if part.max_skew:
+            return part.even(found)
+        self._skews[part.role] = max(found) - min(found)
+        return self._most_skew is None or self._skews[part.role] <= self._most_skew
 
 
 def _divisions(total: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:

@@ -71,7 +71,7 @@ def fragmenting(cluster: Cluster, now: float) -> tuple[Eviction, ...]:
     able = [gang for gang in cluster.gangs.by_job.values() if gang.guaranteed and gang.stays and gang.preemptible]
     able.sort(key=lambda gang: (gang.priority, gang.cost(now), gang.job))
     for _ in range(2):  # the second pass, in reverse order, drops gangs that need not go
-        able = _until_whole(cluster.fork(hived=False), able)[::-1]
+        able = _until_whole(cluster.fork(), able)[::-1]
     message = "cells were given to other queues, and what it holds breaks theirs"
     return tuple(_eviction(gang, gang.queue, now, message) for gang in able)
 

@@ -65,7 +65,7 @@ def likely_back(cluster: Cluster, job: JobId, tasks: Collection[TaskKey], now: f
     Only the tasks are considered if the gang can spare them, else the whole gang. Nothing is changed.
     """
     gang = cluster.gangs.by_job.get(job)
-    if gang is None or cluster.hived is not None:
+    if gang is None:
         return None
     spared = tasks if set(tasks) <= set(gang.spare()) else ()
     request, gone = _asks_again(gang, spared), set(spared or gang.charges)

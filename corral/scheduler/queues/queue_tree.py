@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import exp, inf, log
+from operator import add
 from typing import TYPE_CHECKING
 
 from corral.kernel.units import DEVICE, devices, format_devices
@@ -31,14 +32,16 @@ class QueueNode:
     """One queue of the tree; `used` includes the gangs of the queues below it."""
 
     __slots__ = (
-        "borrowing", "children", "deserved", "group_limit", "kept", "limit", "name", "parent", "past", "seen", "spec",
-        "used", "user_limit",
+        "borrowing", "children", "deserved", "group_limit", "kept", "limit", "line", "name", "parent", "past", "seen",
+        "spec", "used", "user_limit",
     )  # fmt: skip
 
     def __init__(self, spec: QueueSpec, parent: QueueNode | None, names: Sequence[str]) -> None:
         self.spec = spec
         self.name = spec.name
         self.parent = parent
+        self.line: tuple[QueueNode, ...] = (self, *(parent.line if parent is not None else ()))
+        """This queue and its ancestors, the root last."""
         self.children: list[QueueNode] = []
         self.limit = _bound(spec.limit, names)
         guaranteed = [counted(name, spec.guaranteed.get(name, 0)) for name in names]
@@ -60,12 +63,9 @@ class QueueNode:
         """The decaying average of `used` until `seen`."""
         self.seen = 0.0
 
-    def chain(self) -> Iterator[QueueNode]:
-        """Yield this queue and its ancestors, without the root."""
-        node: QueueNode | None = self
-        while node is not None and node.parent is not None:
-            yield node
-            node = node.parent
+    def chain(self) -> tuple[QueueNode, ...]:
+        """Return this queue and its ancestors, without the root."""
+        return self.line[:-1]
 
 
 class QueueTree:
@@ -111,17 +111,16 @@ class QueueTree:
 
     def charge(self, queue: str, user: str, groups: Sequence[str], amounts: Sequence[int], sign: int = 1) -> None:
         """Add a gang's amounts (with `sign` -1: subtract) for its queue, the ancestors, its user and its groups."""
-        for node in (*self.find(queue).chain(), self.root):
-            used = node.used
-            for at, amount in enumerate(amounts):
-                used[at] += sign * amount
+        if sign < 0:
+            amounts = [-amount for amount in amounts]
+        for node in self.find(queue).line:
+            node.used[:] = map(add, node.used, amounts)
         if user:
-            self.users.charge(queue, user, amounts, sign)
+            self.users.charge(queue, user, amounts)
         if self.limited:
             for key in self._persons(queue, user, groups):
                 held = self.people.setdefault(key, [0] * len(self.names))
-                for at, amount in enumerate(amounts):
-                    held[at] += sign * amount
+                held[:] = map(add, held, amounts)
                 if not any(held):
                     del self.people[key]
 

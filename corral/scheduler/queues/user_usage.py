@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import exp, log
+from operator import add
 
 from corral.model.queues import UserUsage
 
@@ -43,14 +44,13 @@ class Users:
         self._names = names
         self._uses: dict[Key, Use] = {}
 
-    def charge(self, queue: str, user: str, amounts: Sequence[int], sign: int) -> None:
-        """Add the amounts of a user's gang, or subtract them with `sign` -1."""
+    def charge(self, queue: str, user: str, amounts: Sequence[int]) -> None:
+        """Add the amounts of a user's gang; negative ones are subtracted."""
         found = self._uses.get((queue, user))
         if found is None:
             found = self._uses[queue, user] = self._nothing()
-        for at, amount in enumerate(amounts):
-            found.used[at] += sign * amount
-        if not (any(found.used) or found.seen):
+        found.used[:] = map(add, found.used, amounts)
+        if not (found.seen or any(found.used)):
             del self._uses[queue, user]
 
     def remember(self, queue: str, user: str, half_life: float, now: float) -> None:

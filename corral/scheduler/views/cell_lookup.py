@@ -9,10 +9,9 @@ from corral.kernel.ids import JobId
 from corral.kernel.units import devices as devices_of
 from corral.model.queue_views import CellDevice, CellState, DeviceUse
 from corral.scheduler.cells.ownership_registry import SEPARATOR
-from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.views.cell_owners import owners_of
+from corral.scheduler.views.cell_owners import Owners
 from corral.scheduler.views.occupancy import Occupancy, Use
 
 
@@ -55,13 +54,13 @@ class Counts(NamedTuple):
 class EngineCells:
     """The cells of one engine."""
 
-    def __init__(self, name: str, index: EngineIndex, cluster: Cluster, occupancy: Occupancy) -> None:
+    def __init__(self, name: str, index: EngineIndex, owners: Owners | None, occupancy: Occupancy) -> None:
         self.name = name
         self.index = index
         self.tree = index.tree
         self.nodes = len(index.tree.nodes)
         self._occupancy = occupancy
-        self._owners = owners_of(cluster, name)
+        self._owners = owners
         self._bound = self._owners.bound if self._owners is not None else {}
         self._pinned = self._owners.pinned if self._owners is not None else {}
         self._of_node: dict[int, Counts] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 
 from msgspec import structs
@@ -16,6 +17,7 @@ from corral.scheduler.cells.ownership_registry import SEPARATOR
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.views.cell_lookup import EngineCells, Place, Sums
+from corral.scheduler.views.cell_owners import OwnersOf, quota_owners
 from corral.scheduler.views.occupancy import Occupancy
 
 ROOT = "root"
@@ -24,12 +26,14 @@ ROOT = "root"
 class CellTreeView:
     """The cells of a cluster as it is now; build a new view after a change."""
 
-    def __init__(self, cluster: Cluster, name_of: Callable[[JobId], str]) -> None:
+    def __init__(self, cluster: Cluster, name_of: Callable[[JobId], str], owners_of: OwnersOf | None = None) -> None:
+        """`owners_of` is the planner's; without it, cells are owned by the quotas of queues."""
+        owners_of = owners_of or partial(quota_owners, cluster)
         self._cluster = cluster
         self._name_of = name_of
         self._occupancy = Occupancy(cluster)
         self._engines = {
-            name: EngineCells(name, index, cluster, self._occupancy) for name, index in cluster.engines.items()
+            name: EngineCells(name, index, owners_of(name), self._occupancy) for name, index in cluster.engines.items()
         }
 
     def show(self, now: float, *, under: str = "", depth: int = 2, limit: int = 1000, after: int = 0) -> CellTree:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import inf
 
 from corral.kernel.units import DEVICE, devices
@@ -14,12 +15,17 @@ from corral.scheduler.queues.gang_resources import asked
 from corral.scheduler.queues.lending import lending
 from corral.scheduler.queues.queue_tree import QueueNode, QueueTree, shown
 from corral.scheduler.queues.waiting_queue import Queue
-from corral.scheduler.views.cell_owners import owners_of
+from corral.scheduler.views.cell_owners import OwnersOf, quota_owners
 
 
-def queue_standings(cluster: Cluster, queue: Queue, now: float) -> list[QueueStanding]:
-    """Return the standing of every queue in tree order: parents before children, siblings by name."""
-    return _Standings(cluster, queue, now).all()
+def queue_standings(
+    cluster: Cluster, queue: Queue, now: float, owners_of: OwnersOf | None = None
+) -> list[QueueStanding]:
+    """Return the standing of every queue in tree order: parents before children, siblings by name.
+
+    `owners_of` is the planner's; without it, cells are owned by the quotas of queues.
+    """
+    return _Standings(cluster, queue, owners_of or partial(quota_owners, cluster)).all()
 
 
 class _Tally:
@@ -39,7 +45,7 @@ class _Tally:
 
 
 class _Standings:
-    def __init__(self, cluster: Cluster, queue: Queue, now: float) -> None:
+    def __init__(self, cluster: Cluster, queue: Queue, owners_of: OwnersOf) -> None:
         self.cluster = cluster
         self.tree: QueueTree = cluster.queues
         for name in {*cluster.gangs.by_queue, *(group.queue for group in queue.groups.values())}:
@@ -48,7 +54,7 @@ class _Standings:
         fairness = Fairness(cluster, hungry)
         parents = [self.tree.root, *(node for node in self.tree.nodes.values() if node.children)]
         self.fair = {name: part for parent in parents for name, part in fairness.parts(parent).items()}
-        every = ((engine, owners_of(cluster, engine)) for engine in cluster.engines)
+        every = ((engine, owners_of(engine)) for engine in cluster.engines)
         self.owners = {engine: found for engine, found in every if found is not None}
         self.cells: dict[str, list[CellShare]] = {}
         for owner, share in (each for found in self.owners.values() for each in found.shares()):

@@ -22,8 +22,8 @@ from corral.model.document_revisions import (
 )
 from corral.model.records import rfc3339
 from corral.model.virtual_clusters import missing_virtual_clusters
-from corral.service.base import INLINE_BYTES
 from corral.service.configuration.yaml_diff import as_yaml, compare
+from corral.service.context import INLINE_BYTES
 from corral.spec.configuration_file import identity, load_documents
 from corral.spec.errors import path_text
 

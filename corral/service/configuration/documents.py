@@ -30,7 +30,6 @@ from corral.model.records import Page
 from corral.model.virtual_clusters import what_becomes
 from corral.service.access.rules import Decision, Resource
 from corral.service.actor import Actor
-from corral.service.base import ServiceBase
 from corral.service.configuration.change import (
     NOTHING,
     Planned,
@@ -45,6 +44,7 @@ from corral.service.configuration.change import (
     with_manager_limits,
     with_virtual_clusters_gone,
 )
+from corral.service.context import Context
 from corral.spec.errors import did_you_mean
 from corral.store.documents import DOCUMENTS_CHANGED
 
@@ -55,75 +55,82 @@ _FINDINGS: Final = tuple[GuaranteeFinding, ...]
 _MAX_NOTE: Final = 500
 
 
-class Configuring(ServiceBase):
+class ConfigurationDocuments:
     """Read and change Cluster, Queue, Policy and Storage documents."""
 
-    async def documents(
-        self, actor: Actor, *, kind: str = "", limit: int = 200, after: str = ""
-    ) -> Page[DocumentSummary]:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
+
+    async def page(self, actor: Actor, *, kind: str = "", limit: int = 200, after: str = "") -> Page[DocumentSummary]:
         """One page of the current documents.
 
         Raises InvalidInput for an unknown kind.
         """
-        await self.check(actor, "document.read", Resource("document"))
-        page = await self.store.documents(kind=_kind(kind) if kind else "", limit=limit, after_cursor=after)
+        await self._context.check(actor, "document.read", Resource("document"))
+        page = await self._store.documents(kind=_kind(kind) if kind else "", limit=limit, after_cursor=after)
         return Page([summary_of(each) for each in page.items], page.next)
 
-    async def document(self, actor: Actor, kind: str, name: str, revision: int | None = None) -> DocumentView:
+    async def get(self, actor: Actor, kind: str, name: str, revision: int | None = None) -> DocumentView:
         """One revision of a document; by default the current one.
 
         Raises NotFound, InvalidInput for an unknown kind.
         """
-        await self.check(actor, "document.read", Resource("document", f"{kind}/{name}"))
+        await self._context.check(actor, "document.read", Resource("document", f"{kind}/{name}"))
         found = await self._revision(_kind(kind), name, revision)
-        return await self.run_in_worker(is_small(found.doc), view_of, found)
+        return await self._context.run_in_worker(is_small(found.doc), view_of, found)
 
-    async def document_history(
+    async def history(
         self, actor: Actor, kind: str, name: str, *, limit: int = 100, after: str = ""
     ) -> Page[DocumentSummary]:
         """One page of a document's revisions, the latest first.
 
         Raises NotFound when the document never existed.
         """
-        await self.check(actor, "document.read", Resource("document", f"{kind}/{name}"))
-        page = await self.store.document_history(_kind(kind), name, limit=limit, after_cursor=after)
+        await self._context.check(actor, "document.read", Resource("document", f"{kind}/{name}"))
+        page = await self._store.document_history(_kind(kind), name, limit=limit, after_cursor=after)
         if not page.items and not after:
             raise _not_there(_kind(kind), name)
         return Page([summary_of(each) for each in page.items], page.next)
 
-    async def document_diff(
+    async def diff(
         self, actor: Actor, kind: str, name: str, *, before: int | None = None, after: int | None = None
     ) -> DocumentDiff:
         """The difference between two revisions; by default between the latest and the one before `after`.
 
         Raises NotFound.
         """
-        await self.check(actor, "document.read", Resource("document", f"{kind}/{name}"))
+        await self._context.check(actor, "document.read", Resource("document", f"{kind}/{name}"))
         later = await self._revision(_kind(kind), name, after, deleted=True)
         first = later.revision - 1 if before is None else before
         earlier = await self._revision(later.kind, name, first, deleted=True) if first else None
         before_name = f"{later.kind}/{later.name} revision {first}" if first else NOTHING
         after_name = f"{later.kind}/{later.name} revision {later.revision}"
         small = is_small(earlier.doc if earlier else "", later.doc)
-        shown = await self.run_in_worker(small, difference, earlier, later, before_name, after_name)
+        shown = await self._context.run_in_worker(small, difference, earlier, later, before_name, after_name)
         return DocumentDiff(later.kind, name, first, later.revision, shown)
 
-    async def compare_documents(self, actor: Actor, text: bytes | str, *, filename: str = "the file") -> Applied:
+    async def compare(self, actor: Actor, text: bytes | str, *, filename: str = "the file") -> Applied:
         """The changes that applying a file would make, without checking whether it may be applied.
 
         Raises SpecError with every problem of the file.
         """
-        await self.check(actor, "document.read", Resource("document"))
-        given, replaces = await self.run_in_worker(is_small(text), changes_in, text, filename)
-        now = await self.store.all_documents()
+        await self._context.check(actor, "document.read", Resource("document"))
+        given, replaces = await self._context.run_in_worker(is_small(text), changes_in, text, filename)
+        now = await self._store.all_documents()
         changes: Sequence[DocumentChange] = tuple(given)
         if replaces:
-            changes = await self.run_in_worker(_are_small(now, changes), with_virtual_clusters_gone, now, changes)
+            changes = await self._context.run_in_worker(
+                _are_small(now, changes), with_virtual_clusters_gone, now, changes
+            )
         if _has_queues(changes):
-            changes = await self.run_in_worker(_are_small(now, changes), with_manager_limits, now, changes)
-        return Applied(await self.run_in_worker(_are_small(now, changes), outcomes, now, changes), dry_run=True)
+            changes = await self._context.run_in_worker(_are_small(now, changes), with_manager_limits, now, changes)
+        return Applied(
+            await self._context.run_in_worker(_are_small(now, changes), outcomes, now, changes), dry_run=True
+        )
 
-    async def apply_documents(
+    async def apply(
         self,
         actor: Actor,
         text: bytes | str,
@@ -144,12 +151,12 @@ class Configuring(ServiceBase):
         Raises SpecError with every problem of the file, Conflict `guarantee-broken` with the numbers, `queue-in-use`,
         `revision-changed`, and Unavailable when control does not say whether a guarantee would be broken.
         """
-        changes, replaces = await self.run_in_worker(is_small(text), changes_in, text, filename)
+        changes, replaces = await self._context.run_in_worker(is_small(text), changes_in, text, filename)
         if only is not None:
             _check_only(changes, (_kind(only[0]), only[1]))
         guarded = None if only is None else guard
         changes = [msgspec.structs.replace(each, guard=guarded, note=_noted(note)) for each in changes]
-        return await self._change(
+        return await self.change(
             actor,
             "document.apply",
             changes,
@@ -158,7 +165,7 @@ class Configuring(ServiceBase):
             replaces=replaces and only is None,
         )
 
-    async def roll_back_document(
+    async def roll_back(
         self,
         actor: Actor,
         kind: str,
@@ -174,13 +181,13 @@ class Configuring(ServiceBase):
 
         Raises the same as `apply_documents`, and NotFound for a missing revision.
         """
-        await self.check(actor, "document.rollback", Resource("document", f"{kind}/{name}"), revision=revision)
+        await self._context.check(actor, "document.rollback", Resource("document", f"{kind}/{name}"), revision=revision)
         found = await self._revision(_kind(kind), name, revision, deleted=True)
         said = _noted(note or f"rolled back to revision {revision}")
         change = DocumentChange(found.kind, name, None if found.deleted else found.doc, guard, said)
-        return await self._change(actor, "document.rollback", [change], dry_run=dry_run, preempt=preempt)
+        return await self.change(actor, "document.rollback", [change], dry_run=dry_run, preempt=preempt)
 
-    async def delete_document(
+    async def delete(
         self,
         actor: Actor,
         kind: str,
@@ -195,12 +202,12 @@ class Configuring(ServiceBase):
 
         Raises the same as `apply_documents`, and NotFound for a missing document.
         """
-        await self.check(actor, "document.delete", Resource("document", f"{kind}/{name}"))
+        await self._context.check(actor, "document.delete", Resource("document", f"{kind}/{name}"))
         found = await self._revision(_kind(kind), name, None)
         change = DocumentChange(found.kind, name, None, guard, _noted(note))
-        return await self._change(actor, "document.delete", [change], dry_run=dry_run, preempt=preempt)
+        return await self.change(actor, "document.delete", [change], dry_run=dry_run, preempt=preempt)
 
-    async def _change(
+    async def change(
         self,
         actor: Actor,
         action: str,
@@ -217,28 +224,30 @@ class Configuring(ServiceBase):
         """
         names = ", ".join(f"{change.kind}/{change.name}" for change in given)
         managed = decision is not None
-        decision = decision or await self.check(actor, action, Resource("document", names), dry_run=dry_run)
+        decision = decision or await self._context.check(actor, action, Resource("document", names), dry_run=dry_run)
         note = given[0].note if given else ""
         for tried in range(_TRIES):
-            now, changes = await self.store.all_documents(), given
+            now, changes = await self._store.all_documents(), given
             if replaces:
-                changes = await self.run_in_worker(_are_small(now, given), with_virtual_clusters_gone, now, given, note)
+                changes = await self._context.run_in_worker(
+                    _are_small(now, given), with_virtual_clusters_gone, now, given, note
+                )
             if not managed and _has_queues(changes):
-                changes = await self.run_in_worker(_are_small(now, changes), with_manager_limits, now, changes)
-            plan = await self.run_in_worker(_are_small(now, changes), planned, now, changes)
+                changes = await self._context.run_in_worker(_are_small(now, changes), with_manager_limits, now, changes)
+            plan = await self._context.run_in_worker(_are_small(now, changes), planned, now, changes)
             idle = all(each.action == "unchanged" for each in plan.outcomes)
             findings = () if idle else await self._findings(now, plan, changes, changes[len(given) :])
             _refuse_broken(findings, preempt=preempt)
             if dry_run:
                 return Applied(plan.outcomes, dry_run=True, findings=findings)
             lines = [
-                self.line(
+                self._context.line(
                     actor, action, Resource("document", f"{change.kind}/{change.name}"), decision, preempt=preempt
                 )
                 for change in changes
             ]
             try:
-                stored = await self._store(actor, changes, plan, lines, preempt=preempt)
+                stored = await self._put(actor, changes, plan, lines, preempt=preempt)
             except Conflict as error:
                 if error.code != DOCUMENTS_CHANGED or tried == _TRIES - 1:
                     raise
@@ -251,7 +260,7 @@ class Configuring(ServiceBase):
             return Applied(tuple(done), findings=findings)
         raise AssertionError("the last try returns or raises")
 
-    async def _store(
+    async def _put(
         self,
         actor: Actor,
         changes: Sequence[DocumentChange],
@@ -260,10 +269,10 @@ class Configuring(ServiceBase):
         *,
         preempt: bool,
     ) -> list[DocumentRevision]:
-        return await self.store.put_documents(
+        return await self._store.put_documents(
             changes,
             actor=actor.user,
-            at=self.clock.now(),
+            at=self._clock.now(),
             seen=plan.change,
             queues=plan.queues,
             audit=audit,
@@ -281,19 +290,19 @@ class Configuring(ServiceBase):
         names = [change.name for change in replaced]
         await self._check_queues_in_use([name for name in plan.queues_gone if name not in names])
         documents = [json.loads(each.doc) for each in after(now, changes)]
-        broken = msgspec.convert(await self.control.request(CHECK, {"documents": documents}), _FINDINGS)
+        broken = msgspec.convert(await self._context.control.request(CHECK, {"documents": documents}), _FINDINGS)
         return (*await self._left_behind(names), *broken)
 
     async def _left_behind(self, names: Sequence[str]) -> list[GuaranteeFinding]:
         """Findings about the jobs of virtual clusters that are deleted."""
-        counts = await self.store.count_jobs() if names else {}
+        counts = await self._store.count_jobs() if names else {}
         told = [(name, what_becomes(name, counts.get(name, {}))) for name in names]
         return [GuaranteeFinding(said, name, preemptible=True) for name, said in told if said]
 
     async def _check_queues_in_use(self, gone: Sequence[str]) -> None:
         if not gone:
             return
-        counts = await self.store.count_jobs()
+        counts = await self._store.count_jobs()
         for name in gone:
             live = sum(counts.get(name, {}).get(phase, 0) for phase in ("waiting", "starting", "running", "stopping"))
             if live:
@@ -304,8 +313,8 @@ class Configuring(ServiceBase):
                 )
 
     async def _revision(self, kind: str, name: str, revision: int | None, *, deleted: bool = False) -> DocumentRevision:
-        found = await self.store.document(kind, name, revision)
-        if found is None and revision is not None and await self.store.document(kind, name) is not None:
+        found = await self._store.document(kind, name, revision)
+        if found is None and revision is not None and await self._store.document(kind, name) is not None:
             raise NotFound(
                 "revision-not-found",
                 f"{kind}/{name} has no revision {revision}; `corral history {kind}/{name}` lists them.",

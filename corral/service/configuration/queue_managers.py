@@ -14,8 +14,9 @@ from corral.model.store_writes import IntentKind, JobRecord
 from corral.model.views import JobDetail
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.configuration.documents import Configuring
-from corral.service.machines.suspend_and_drain import Yielding
+from corral.service.configuration.documents import ConfigurationDocuments
+from corral.service.context import Context
+from corral.service.jobs.job_commands import JobCommands
 from corral.spec.errors import path_text
 from corral.spec.queue import ManagerLimits, QueueDocument
 
@@ -30,15 +31,21 @@ class QueueLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     group_limit: dict[str, str] = {}
 
 
-class Managing(Yielding, Configuring):
+class QueueManagers:
     """Operations for managers of queues."""
+
+    def __init__(self, context: Context, job_commands: JobCommands, configuration: ConfigurationDocuments) -> None:
+        self._context = context
+        self._store = context.store
+        self._job_commands = job_commands
+        self._configuration = configuration
 
     async def order(self, actor: Actor, ref: str, place: str, before: str = "") -> JobDetail:
         """Move a waiting job within its queue: `first`, `last`, `before` another job, or back to its `own` place.
 
         Raises Conflict `job-not-waiting`, `other-queue`, `order-across-queues`; InvalidInput `bad-place`.
         """
-        record, decision = await self.job_for(actor, ref, "job.order")
+        record, decision = await self._context.job_for(actor, ref, "job.order")
         if place not in PLACES or (place == "before") != bool(before):
             message = "Say where the job goes: first, last, own, or before another job."
             raise InvalidInput("bad-place", message)
@@ -46,7 +53,7 @@ class Managing(Yielding, Configuring):
         await self._check_policy(actor, record)
         data: dict[str, Any] = {"place": place, "queue": record.queue}
         if before:
-            other = await self.find(actor, before)
+            other = await self._context.find(actor, before)
             _refuse_unless_waiting(other)
             if other.queue != record.queue:
                 message = f"{other.name} waits in queue {other.queue}, and {record.name} in queue {record.queue}."
@@ -54,7 +61,7 @@ class Managing(Yielding, Configuring):
             if other.id == record.id:
                 raise InvalidInput("bad-place", f"{record.name} cannot come before itself; name another job.")
             data["before"] = other.id
-        return await self._intend(actor, record, "job.order", IntentKind.ORDER, data, decision)
+        return await self._job_commands.intend(actor, record, "job.order", IntentKind.ORDER, data, decision)
 
     async def _check_policy(self, actor: Actor, record: JobRecord) -> None:
         """Require an administrator where the jobs of all queues wait in one order.
@@ -63,8 +70,8 @@ class Managing(Yielding, Configuring):
         """
         if actor.is_admin:
             return
-        documents = await self.store.all_documents()
-        configured = await self.run_in_worker(False, read_configuration, documents.revisions)
+        documents = await self._store.all_documents()
+        configured = await self._context.run_in_worker(False, read_configuration, documents.revisions)
         policy = configured.policy
         chosen = (policy.preset or policy.order) if policy is not None else "fair"
         if chosen == "fair" or (chosen == "hived" and record.priority >= 0) or len(configured.queues) == 1:
@@ -75,15 +82,15 @@ class Managing(Yielding, Configuring):
         )
         raise Conflict("order-across-queues", message)
 
-    async def limit_queue(self, actor: Actor, queue: str, limits: QueueLimits, *, dry_run: bool = False) -> QueueLimits:
+    async def set_limits(self, actor: Actor, queue: str, limits: QueueLimits, *, dry_run: bool = False) -> QueueLimits:
         """Set the limits of a queue's members, below the queue's own limits; a resource that is not named has none.
 
         Raises NotFound `queue-not-found`, InvalidInput `above-queue-limit`, Conflict `queue-without-document` or
         `guarantee-broken`.
         """
-        decision = await self.check(actor, "queue.limit", Resource("queue", queue, queue=queue))
-        documents = await self.store.all_documents()
-        configured = await self.run_in_worker(False, read_configuration, documents.revisions)
+        decision = await self._context.check(actor, "queue.limit", Resource("queue", queue, queue=queue))
+        documents = await self._store.all_documents()
+        configured = await self._context.run_in_worker(False, read_configuration, documents.revisions)
         found: QueueDocument | None = configured.queues.get(queue)
         if found is None:
             raise NotFound("queue-not-found", f"There is no queue {queue[:100]}; `corral queues` lists them.")
@@ -102,17 +109,19 @@ class Managing(Yielding, Configuring):
         guard = next((each.revision for each in documents.revisions if (each.kind, each.name) == ("Queue", queue)), 0)
         note = f"limits by {actor.user}"
         change = DocumentChange("Queue", queue, canonical(changed), guard, note)
-        await self._change(actor, "queue.limit", [change], dry_run=dry_run, preempt=False, decision=decision)
+        await self._configuration.change(
+            actor, "queue.limit", [change], dry_run=dry_run, preempt=False, decision=decision
+        )
         return limits
 
-    async def queue_limits(self, actor: Actor, queue: str) -> QueueLimits:
+    async def limits(self, actor: Actor, queue: str) -> QueueLimits:
         """The limits that managers of a queue have set.
 
         Raises NotFound `queue-not-found`.
         """
-        await self.check(actor, "queue.read", Resource("queue", queue, queue=queue))
-        documents = await self.store.all_documents()
-        configured = await self.run_in_worker(False, read_configuration, documents.revisions)
+        await self._context.check(actor, "queue.read", Resource("queue", queue, queue=queue))
+        documents = await self._store.all_documents()
+        configured = await self._context.run_in_worker(False, read_configuration, documents.revisions)
         found = configured.queues.get(queue)
         if found is None:
             raise NotFound("queue-not-found", f"There is no queue {queue[:100]}; `corral queues` lists them.")

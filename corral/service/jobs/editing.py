@@ -13,17 +13,29 @@ from corral.kernel.errors import Conflict, Forbidden, InvalidInput
 from corral.kernel.units import parse_duration
 from corral.model.job_edits import Edit, EditView, edited_fields
 from corral.model.store_writes import IntentKind, JobRecord
+from corral.service.access.job_access import job_resource
 from corral.service.access.priority_limit import check_priority
 from corral.service.access.rules import Resource, decide
 from corral.service.actor import Actor
-from corral.service.base import job_resource
-from corral.service.jobs.jobs import Jobs
-from corral.service.jobs.submission import Submitting
+from corral.service.context import Context
+from corral.service.jobs.feasibility import Feasibility
+from corral.service.jobs.job_rule import JobRules
+from corral.service.people.authentication import Authentication
 from corral.spec.job import UnifiedJob
 
 
-class Editing(Submitting, Jobs):
+class JobEditor:
     """Edit waiting jobs."""
+
+    def __init__(
+        self, context: Context, authentication: Authentication, feasibility: Feasibility, rules: JobRules
+    ) -> None:
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
+        self._authentication = authentication
+        self._feasibility = feasibility
+        self._rules = rules
 
     async def edit(
         self,
@@ -41,7 +53,7 @@ class Editing(Submitting, Jobs):
         Raises Conflict `job-not-waiting`, `follows-object`, `counted-in-cells` or `impossible-request`; InvalidInput;
         SpecError; Forbidden above a maxPriority, or in a queue that is closed to the job's owner.
         """
-        record, decision = await self.job_for(actor, ref, "job.edit")
+        record, decision = await self._context.job_for(actor, ref, "job.edit")
         if priority is None and max_duration is None and queue is None:
             raise InvalidInput("nothing-to-change", "Say what becomes another: priority, maxDuration or queue.")
         await self._refuse_fixed(record)
@@ -58,10 +70,10 @@ class Editing(Submitting, Jobs):
             spec.queue if "queue" in named else None,
         )
         told = {each.field: {"from": each.before, "to": each.after} for each in view.changes}
-        line, at = self.line(actor, "job.edit", job_resource(record), decision, **told), self.clock.now()
+        line, at = self._context.line(actor, "job.edit", job_resource(record), decision, **told), self._clock.now()
         data: dict[str, object] = msgspec.to_builtins(edit)
         data["judged"] = {"queue": before.spec.queue, "priority": before.priority}
-        await self.store.add_intent(record.id, IntentKind.EDIT, data, actor=actor.user, at=at, audit=line)
+        await self._store.add_intent(record.id, IntentKind.EDIT, data, actor=actor.user, at=at, audit=line)
         return view
 
     async def _refuse_fixed(self, record: JobRecord) -> None:
@@ -71,7 +83,7 @@ class Editing(Submitting, Jobs):
                 "maxDuration, queue)."
             )
             raise Conflict("job-not-waiting", message)
-        if (link := await self.store.object_of(record.id)) is not None:
+        if (link := await self._store.object_of(record.id)) is not None:
             message = (
                 f"Job {record.name} follows the object {link.ref}; delete that and apply it anew with other terms."
             )
@@ -81,9 +93,9 @@ class Editing(Submitting, Jobs):
         self, actor: Actor, record: JobRecord, before: UnifiedJob, after: UnifiedJob, *, wait_for_capacity: bool
     ) -> None:
         """Check new terms like a submission by the job's owner, or by an administrator who edits."""
-        admission, queue = await self.store.admission(), after.spec.queue
+        admission, queue = await self._store.admission(), after.spec.queue
         moves = queue != before.spec.queue
-        owner = await self._owner_of(record)
+        owner = await self._authentication.job_owner(record)
         own = decide(actor, "job.restart", job_resource(record)).allowed
         bound = actor if own else owner
         rises = after.priority > before.priority
@@ -94,15 +106,13 @@ class Editing(Submitting, Jobs):
             )
             raise Forbidden("not-allowed", message, rule="managers-only")
         if moves:
-            await self._check_queue(bound, after, admission, by=actor)
+            await self._feasibility.check_queue(bound, after, admission, by=actor)
         if moves or rises:
             check_priority(bound, after.priority, queue, admission.most_priority)
         if not moves and not (rises and before.priority < 0):
             return  # checked against this queue already; a job below 0 was opportunistic and promised less
-        if await self._in_cells(after, admission) != after:
-            message = f"In the queue {queue} a job of OpenPAI has whole cells; submit {record.name} there anew."
-            raise Conflict("counted-in-cells", message)
-        obstacle = await self._obstacle(owner, after, admission)
+        await self._rules.check_edit(after, admission)
+        obstacle = await self._feasibility.obstacle(owner, after, admission)
         if obstacle and not wait_for_capacity:
             message = f"{obstacle} Choose another queue, or edit with --wait-for-capacity."
             raise Conflict("impossible-request", message)

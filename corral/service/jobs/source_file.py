@@ -12,9 +12,10 @@ import msgspec
 from corral.kernel.errors import NotFound
 from corral.model.store_writes import JobRecord, StoredFile, file_owner
 from corral.model.views import JobFile
+from corral.service.access.job_access import job_resource
 from corral.service.access.rules import decide
 from corral.service.actor import Actor
-from corral.service.base import ServiceBase, job_resource
+from corral.service.context import Context
 from corral.spec.job_reader import OwnFile
 from corral.storage.code_archives import BLOB_SCHEME
 
@@ -22,22 +23,26 @@ NOT_KEPT = "The file itself is not kept with the job, since a secret may stand i
 """Message for the submitter of a file from which not all secrets can be removed."""
 
 
-class JobFiles(ServiceBase):
+class JobFiles:
     """Read and seal the files of jobs."""
 
-    async def job_file(self, actor: Actor, ref: str) -> JobFile:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+
+    async def get(self, actor: Actor, ref: str) -> JobFile:
         """The file that a job was submitted as, with placeholders for its secrets.
 
         Raises NotFound `no-job-file` where none was kept, Forbidden if the actor may not read the job's environment.
         """
-        record, _ = await self.job_for(actor, ref, "job.environment")
-        kept = await self.store.job_file(_key(record))
+        record, _ = await self._context.job_for(actor, ref, "job.environment")
+        kept = await self._store.job_file(_key(record))
         if kept is None:
             raise NotFound(
                 "no-job-file",
                 f"No file was kept of job {record.name}; its document says the same (`corral get {record.id} -o yaml`).",
             )
-        sealed = await self.store.secrets(file_owner(_key(record)))
+        sealed = await self._store.secrets(file_owner(_key(record)))
         uri = str(msgspec.json.decode(record.doc)["spec"].get("code", {}).get("uri", ""))
         code = uri.removeprefix(BLOB_SCHEME) if uri.startswith(BLOB_SCHEME) else ""
         return JobFile(record.id, kept.text, kept.parameters, code, len(sealed))
@@ -58,7 +63,7 @@ class JobFiles(ServiceBase):
             return ""
         shown = ref[:100]
         try:
-            record = await self.find(actor, ref)
+            record = await self._context.find(actor, ref)
         except NotFound:
             return f"there is no job {shown}"
         if not decide(actor, "job.read", job_resource(record)).allowed:
@@ -70,19 +75,19 @@ class JobFiles(ServiceBase):
         return f"job {shown} has no secret for this place"
 
     async def _own_job(self, actor: Actor, ref: str) -> JobRecord | None:
-        record = await self.store.find_job(ref, actor.user) if ref else None
+        record = await self._store.find_job(ref, actor.user) if ref else None
         return record if record is not None and record.user == actor.user and not record.orphaned else None
 
     async def _opened(self, owner: str) -> dict[str, str]:
-        sealed = await self.store.secrets(owner)
-        return {name: self.secret_box.open(owner, name, value) for name, value in sealed.items()}
+        sealed = await self._store.secrets(owner)
+        return {name: self._context.secret_box.open(owner, name, value) for name, value in sealed.items()}
 
-    def stored_file(self, job: str, file: OwnFile | None, parameters: Mapping[str, str]) -> StoredFile | None:
+    def sealed(self, job: str, file: OwnFile | None, parameters: Mapping[str, str]) -> StoredFile | None:
         """A file in the form in which it is stored with its job."""
         if file is None:
             return None
         owner = file_owner(job)
-        sealed = {name: self.secret_box.seal(owner, name, value) for name, value in file.secrets.items()}
+        sealed = {name: self._context.secret_box.seal(owner, name, value) for name, value in file.secrets.items()}
         return StoredFile(file.text, dict(parameters), sealed)
 
 

@@ -17,39 +17,44 @@ from corral.model.records import JobFilter, Page, ShareView, rfc3339
 from corral.model.views import Amounts, CellView, DeviceView, Holding, MismatchView, NodeJob, NodeView, Top
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.base import ServiceBase
+from corral.service.context import Context
 from corral.service.list_cursor import page_start
 from corral.store.cluster_views import HolderRow, NodeRow
 
 _LIST: Final = 1000
 
 
-class Machines(ServiceBase):
+class Nodes:
     """Views of nodes, devices and the cell tree."""
 
-    async def nodes(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[NodeView]:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
+
+    async def page(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[NodeView]:
         """One page of the nodes, by name."""
-        await self._may_look(actor)
-        found, holders = await self.store.nodes(), _by_node(await self.store.holders())
-        cordons = await self.store.cordons()
+        await self.check_may_look(actor)
+        found, holders = await self._store.nodes(), _by_node(await self._store.holders())
+        cordons = await self._store.cordons()
         rest = [row for row in found if row.node.name > after]
         shown = [_node_view(row, holders[row.node.name], cordons.get(row.node.name)) for row in rest[:limit]]
         return Page(shown, shown[-1].name if len(rest) > len(shown) else None)
 
-    async def node(self, actor: Actor, name: str) -> NodeView:
+    async def get(self, actor: Actor, name: str) -> NodeView:
         """One node.
 
         Raises NotFound.
         """
-        await self._may_look(actor)
-        row = await self.store.node(name)
+        await self.check_may_look(actor)
+        row = await self._store.node(name)
         if row is None:
             raise NotFound("node-not-found", f"There is no node {name[:100]}; `corral nodes` lists them.")
-        return _node_view(row, await self.store.holders(name), (await self.store.cordons()).get(name))
+        return _node_view(row, await self._store.holders(name), (await self._store.cordons()).get(name))
 
     async def devices(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[DeviceView]:
         """One page of all devices, by node and index."""
-        nodes = (await self.nodes(actor, limit=_LIST * 1000)).items
+        nodes = (await self.page(actor, limit=_LIST * 1000)).items
         found = [device for node in nodes for device in node.devices]
         begin = page_start(after, len(found))
         more = str(begin + limit) if begin + limit < len(found) else None
@@ -57,7 +62,7 @@ class Machines(ServiceBase):
 
     async def cluster(self, actor: Actor) -> CellView:
         """The cell tree, from the root to the devices."""
-        nodes = (await self.nodes(actor, limit=_LIST * 1000)).items
+        nodes = (await self.page(actor, limit=_LIST * 1000)).items
         engines: dict[str, list[tuple[NodeView, list[tuple[str, str]]]]] = defaultdict(list)
         for node in nodes:
             engines[node.engine].append((node, list(node.levels.items())))
@@ -66,11 +71,11 @@ class Machines(ServiceBase):
 
     async def top(self, actor: Actor) -> Top:
         """Totals of the cluster, and up to 100 jobs that run."""
-        nodes = (await self.nodes(actor, limit=_LIST * 1000)).items
-        running = await self.store.list_jobs(JobFilter(phases=("starting", "running", "stopping")), limit=100)
-        counts = list((await self.store.count_jobs()).values())
+        nodes = (await self.page(actor, limit=_LIST * 1000)).items
+        running = await self._store.list_jobs(JobFilter(phases=("starting", "running", "stopping")), limit=100)
+        counts = list((await self._store.count_jobs()).values())
         return Top(
-            rfc3339(self.clock.now()),
+            rfc3339(self._clock.now()),
             total=_sum(node.total for node in nodes),
             free=_sum(node.free for node in nodes if node.ready and node.cordon is None),
             waiting=sum(each.get("waiting", 0) for each in counts),
@@ -78,8 +83,12 @@ class Machines(ServiceBase):
             jobs=tuple(running.items),
         )
 
-    async def _may_look(self, actor: Actor) -> None:
-        await self.check(actor, "cluster.read", Resource("cluster"))
+    async def check_may_look(self, actor: Actor) -> None:
+        """Check that the actor may see the nodes.
+
+        Raises Forbidden.
+        """
+        await self._context.check(actor, "cluster.read", Resource("cluster"))
 
 
 def _by_node(holders: Iterable[HolderRow]) -> dict[str, list[HolderRow]]:

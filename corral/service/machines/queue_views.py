@@ -14,29 +14,33 @@ from corral.model.queue_views import CellTree, QueueStanding, QueueView, Waiting
 from corral.model.records import Page
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.base import ServiceBase
+from corral.service.context import Context
 from corral.service.list_cursor import page_start
 
 _MOST_MANAGERS: Final = 100
 """Most managers that a queue's view names."""
 
 
-class Overview(ServiceBase):
+class Queues:
     """Queues, the waiting list, and the cell tree with owners and users."""
 
-    async def queues(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[QueueView]:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+
+    async def page(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[QueueView]:
         """One page of the queues with their jobs, parents first; with each queue's standing if control answers."""
-        await self.check(actor, "queue.read", Resource("queue"))
+        await self._context.check(actor, "queue.read", Resource("queue"))
         views = await self._all_queues()
         begin = page_start(after, len(views))
         return Page(views[begin : begin + limit], str(begin + limit) if begin + limit < len(views) else None)
 
-    async def queue(self, actor: Actor, name: str) -> QueueView:
+    async def get(self, actor: Actor, name: str) -> QueueView:
         """One queue.
 
         Raises NotFound.
         """
-        await self.check(actor, "queue.read", Resource("queue", name))
+        await self._context.check(actor, "queue.read", Resource("queue", name))
         views = await self._all_queues()
         found = next((view for view in views if view.name == name), None)
         if found is None:
@@ -44,27 +48,65 @@ class Overview(ServiceBase):
             raise NotFound("queue-not-found", f"There is no queue {name[:100]}; they are {known}.")
         return msgspec.structs.replace(found, managers=await self._managers(name))
 
+    async def waiting_line(self, actor: Actor, *, queue: str = "", limit: int = 100, after: str = "") -> WaitingLine:
+        """One page of the waiting list, in the order of the next cycle: of a queue and its descendants, or of all.
+
+        Raises Unavailable while no control answers.
+        """
+        await self._context.check(actor, "queue.read", Resource("queue", queue))
+        asked = urlencode({"queue": queue, "limit": limit, "after": _number(after)})
+        return msgspec.convert(await self._context.control.request(f"/overview/line?{asked}"), WaitingLine)
+
+    async def cells(
+        self,
+        actor: Actor,
+        *,
+        engine: str = "",
+        under: str = "",
+        depth: int = 2,
+        limit: int = 1000,
+        after: str = "",
+    ) -> CellTree:
+        """The cell `under` (or an engine, or all), with its content to a depth: at most `limit` cells and devices.
+
+        Raises NotFound for an unknown cell, InvalidInput for both an engine and a cell, Unavailable while no control
+        answers.
+        """
+        await self._context.check(actor, "cluster.read", Resource("cluster"))
+        if engine and under:
+            raise InvalidInput("engine-and-cell", "A cell is in one engine already: ask for `engine` or `under`.")
+        cell = f"{engine}|engine:{engine}" if engine else under
+        asked = urlencode({"under": cell, "depth": depth, "limit": limit, "after": _number(after)})
+        try:
+            return msgspec.convert(await self._context.control.request(f"/overview/cells?{asked}"), CellTree)
+        except CorralError as error:
+            if error.code == "cell-not-found":
+                raise NotFound(error.code, error.message) from None
+            raise
+
     async def _managers(self, queue: str) -> tuple[str, ...]:
         """The accounts whose groups manage a queue or one above it, at most 100."""
-        admission = await self.store.admission()
-        managed = {group.name: admission.managed(group.manages) for group in await self.store.groups() if group.manages}
+        admission = await self._store.admission()
+        managed = {
+            group.name: admission.managed(group.manages) for group in await self._store.groups() if group.manages
+        }
         groups = {name for name, queues in managed.items() if queue in queues or "*" in queues}
         if not groups:
             return ()
-        users = await self.store.all_users()
+        users = await self._store.all_users()
         found = [user.name for user in users if not user.disabled and groups.intersection(user.memberships)]
         return tuple(found[:_MOST_MANAGERS])
 
     async def _all_queues(self) -> list[QueueView]:
-        docs: dict[str, dict[str, Any]] = {queue.name: queue.doc for queue in await self.store.queues()} or {
+        docs: dict[str, dict[str, Any]] = {queue.name: queue.doc for queue in await self._store.queues()} or {
             "default": {}
         }
-        counts = await self.store.count_jobs()
+        counts = await self._store.count_jobs()
         millis: dict[str, int] = defaultdict(int)
-        for holder in await self.store.holders():
+        for holder in await self._store.holders():
             millis[holder.queue] += holder.task.placement.device_millis if holder.task.placement else 0
         standings = await self._standings()
-        closed = (await self.store.admission()).granted
+        closed = (await self._store.admission()).granted
         rest = sorted(docs.keys() - standings.keys())
         return [
             QueueView(
@@ -82,62 +124,10 @@ class Overview(ServiceBase):
     async def _standings(self) -> dict[str, QueueStanding]:
         """Control's standing of each queue, in tree order; empty while it does not answer."""
         try:
-            found = msgspec.convert(await self.control.request("/overview/queues"), list[QueueStanding])
+            found = msgspec.convert(await self._context.control.request("/overview/queues"), list[QueueStanding])
         except Unavailable:
             return {}
         return {each.name: each for each in found}
-
-    async def waiting_line(self, actor: Actor, *, queue: str = "", limit: int = 100, after: str = "") -> WaitingLine:
-        """One page of the waiting list, in the order of the next cycle: of a queue and its descendants, or of all.
-
-        Raises Unavailable while no control answers.
-        """
-        await self.check(actor, "queue.read", Resource("queue", queue))
-        asked = urlencode({"queue": queue, "limit": limit, "after": _number(after)})
-        return msgspec.convert(await self.control.request(f"/overview/line?{asked}"), WaitingLine)
-
-    async def cells(
-        self,
-        actor: Actor,
-        *,
-        engine: str = "",
-        under: str = "",
-        depth: int = 2,
-        limit: int = 1000,
-        after: str = "",
-    ) -> CellTree:
-        """The cell `under` (or an engine, or all), with its content to a depth: at most `limit` cells and devices.
-
-        Raises NotFound for an unknown cell, InvalidInput for both an engine and a cell, Unavailable while no control
-        answers.
-        """
-        await self.check(actor, "cluster.read", Resource("cluster"))
-        if engine and under:
-            raise InvalidInput("engine-and-cell", "A cell is in one engine already: ask for `engine` or `under`.")
-        cell = f"{engine}|engine:{engine}" if engine else under
-        asked = urlencode({"under": cell, "depth": depth, "limit": limit, "after": _number(after)})
-        try:
-            return msgspec.convert(await self.control.request(f"/overview/cells?{asked}"), CellTree)
-        except CorralError as error:
-            if error.code == "cell-not-found":
-                raise NotFound(error.code, error.message) from None
-            raise
-
-    async def hived(self, actor: Actor, what: str) -> Any:
-        """HiveD's own document below the address `/v1/inspect/`.
-
-        Raises InvalidInput for a group or virtual cluster that HiveD does not know, NotFound while its preset is not in
-        force, Unavailable while no control answers.
-        """
-        await self.check(actor, "cluster.read", Resource("cluster"))
-        try:
-            return await self.control.request(f"/overview/hived?{urlencode({'what': what})}")
-        except CorralError as error:
-            if error.code in ("hived-not-in-force", "nothing-to-inspect"):
-                raise NotFound(error.code, error.message) from None
-            if error.code in ("unknown-group", "unknown-virtual-cluster"):
-                raise InvalidInput(error.code, error.message) from None
-            raise
 
 
 def _number(after: str) -> int:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
 from corral.kernel.errors import CorralError
 from corral.service.actor import Actor
-from corral.service.jobs.jobs import Jobs
+from corral.service.context import Context
+from corral.service.jobs.job_commands import JobCommands
 
 _LOOK_SECONDS: Final = 0.2
 log = structlog.get_logger()
 
 
-class Removing(Jobs):
+class BackgroundRemoval:
     """Removes jobs in the background."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, context: Context, job_commands: JobCommands) -> None:
+        self._context = context
+        self._store = context.store
+        self._job_commands = job_commands
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def stop_and_remove(self, actor: Actor, job: str) -> None:
@@ -28,28 +31,27 @@ class Removing(Jobs):
         The stop is stored when this returns. If the server ends meanwhile, a stopped job is left. Raises Forbidden,
         NotFound.
         """
-        record, _ = await self.job_for(actor, job, "job.delete")
+        record, _ = await self._context.job_for(actor, job, "job.delete")
         if record.live and not record.run.stop_requested:
-            await self.stop(actor, job)
+            await self._job_commands.stop(actor, job)
         task = asyncio.create_task(self._remove_when_over(actor, record.id))
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
     async def close(self) -> None:
-        """Cancel the pending removals, and close the service."""
+        """Cancel the pending removals."""
         for task in self._leaving:
             task.cancel()
         await asyncio.gather(*self._leaving, return_exceptions=True)
-        await super().close()
 
     async def _remove_when_over(self, actor: Actor, job: str) -> None:
-        record = await self.store.find_job(job)
+        record = await self._store.find_job(job)
         while record is not None and record.live:
             await asyncio.sleep(_LOOK_SECONDS)
-            record = await self.store.find_job(job)
+            record = await self._store.find_job(job)
         if record is None:
             return
         try:
-            await self.delete(actor, job)
+            await self._job_commands.delete(actor, job)
         except CorralError as error:
             log.warning("a job was not removed", job=job, code=error.code, message=error.message)

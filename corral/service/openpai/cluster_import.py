@@ -24,29 +24,46 @@ from corral.model.openpai_import import (
 )
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.base import INLINE_BYTES
-from corral.service.jobs.submission import Submitting
-from corral.service.openpai import jwt
+from corral.service.context import INLINE_BYTES, Context
+from corral.service.jobs.submission import Submission
 from corral.service.openpai.imported_tokens import (
     SHORTEST,
     WELL_KNOWN,
     ImportedSecret,
-    OpenPaiImported,
+    ImportedTokens,
     unverified,
     verified,
 )
 from corral.service.people.accounts import check_user_name
+from corral.service.people.authentication import Authentication
 from corral.service.people.credentials import IMPORTED_PREFIX, digest
 from corral.service.people.openid_sessions import OpenIdSessions
+from corral.service.people.token_kinds import APPLICATION
 from corral.spec.job_reader import read_job
 
 _MASKED: Final = "******"
 
 
-class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
+class ClusterImport:
     """Import the data of an OpenPAI cluster."""
 
-    async def import_openpai(
+    def __init__(
+        self,
+        context: Context,
+        authentication: Authentication,
+        imported_tokens: ImportedTokens,
+        openid_sessions: OpenIdSessions,
+        submission: Submission,
+    ) -> None:
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
+        self._authentication = authentication
+        self._imported_tokens = imported_tokens
+        self._openid_sessions = openid_sessions
+        self._submission = submission
+
+    async def run(
         self, actor: Actor, given: OpenPaiImport, *, dry_run: bool = False, replace: bool = False
     ) -> ImportedPage:
         """Import groups, accounts, tokens and jobs; with `dry_run` only report the outcome for each.
@@ -54,7 +71,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
         `replace` changes existing groups and accounts that differ. Refusals of single items are in the answer.
         """
         resource = Resource("cluster", "openpai")
-        decision = await self.check(actor, "openpai.import", resource)
+        decision = await self._context.check(actor, "openpai.import", resource)
         done: list[Imported] = []
         for group in given.groups:
             done.append(await self._import_group(group, dry_run, replace))
@@ -69,9 +86,9 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
         for job in given.jobs:
             done.append(await self._import_job(job, given.coming_users, dry_run))
         if not dry_run:
-            self._known.clear()
+            self._authentication.forget_all()
             counted = {each: sum(one.result == each for one in done) for each in ("created", "changed", "refused")}
-            await self.store.add_audit(self.line(actor, "openpai.import", resource, decision, **counted))
+            await self._store.add_audit(self._context.line(actor, "openpai.import", resource, decision, **counted))
         return ImportedPage(tuple(done))
 
     async def _import_group(self, given: ImportGroup, dry_run: bool, replace: bool) -> Imported:
@@ -84,7 +101,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
             external_name=given.external_name,
             extension=given.extension,
         )
-        known = {each.name: each for each in await self.store.groups()}.get(given.name)
+        known = {each.name: each for each in await self._store.groups()}.get(given.name)
         if known is not None:
             group = msgspec.structs.replace(group, manages=known.manages, max_priority=known.max_priority)
         differs = _differences(known, group) if known else ""
@@ -93,7 +110,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
         if known is not None and not replace:
             return Imported("group", given.name, "kept", f"It is here already, with {differs}.")
         if not dry_run:
-            await self.store.put_group(group)
+            await self._store.put_group(group)
         return Imported("group", given.name, "changed" if known else "created")
 
     async def _import_user(self, given: ImportUser, issuer: str, dry_run: bool, replace: bool) -> Imported:
@@ -103,19 +120,21 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
             return Imported("user", given.name, "refused", error.message)
         role = "admin" if given.admin else "user"
         groups = tuple(sorted({each for each in given.groups if each != ADMIN_GROUP}))
-        user = User(given.name, role, groups, created_at=self.clock.now(), email=given.email, extension=given.extension)
+        user = User(
+            given.name, role, groups, created_at=self._clock.now(), email=given.email, extension=given.extension
+        )
         stored = IMPORTED_PREFIX + given.password_hash if given.password_hash else ""
-        known = await self.store.user(given.name)
+        known = await self._store.user(given.name)
         if known is None:
-            if not self.several_users and await self.store.count_users() > 0:
+            if not self._context.several_users and await self._store.count_users() > 0:
                 return Imported(
                     "user", given.name, "refused", "This server takes one user; start it with --trust-users."
                 )
             if not dry_run:
-                await self.store.add_user(user, stored)
-                await self.mark_imported(given.name)
+                await self._store.add_user(user, stored)
+                await self._imported_tokens.mark_account(given.name)
             if issuer and not dry_run:
-                await self.expect_openid(issuer, given.name)
+                await self._openid_sessions.expect(issuer, given.name)
             return Imported("user", given.name, "created", _how_they_enter(stored, issuer))
         return await self._again(known, user, stored, dry_run, replace)
 
@@ -128,15 +147,15 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
         if differs and not replace:
             return Imported("user", user.name, "kept", f"It is here already, with {differs}.")
         if not dry_run:
-            await self.store.change_user(
+            await self._store.change_user(
                 user.name,
                 role=user.role if replace else None,
                 groups=user.groups if replace else None,
                 email=user.email if replace else None,
                 extension=user.extension if replace else None,
                 password_hash=fits or None,
-                at=self.clock.now(),
-                kept_kinds=(jwt.APPLICATION,),
+                at=self._clock.now(),
+                kept_kinds=(APPLICATION,),
             )
         return Imported("user", user.name, "changed")
 
@@ -146,11 +165,11 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
             return Imported(
                 "secret", "jwt-secret", "refused", "Everybody could sign with it: it is known, or too short."
             )
-        known = await self.imported_jwt_secret()
+        known = await self._imported_tokens.secret()
         if known is not None and known.at and msgspec.structs.replace(known, at=0.0) == secret:
             return Imported("secret", "jwt-secret", "unchanged")
         if not dry_run:
-            await self.put_imported_jwt_secret(secret)
+            await self._imported_tokens.put_secret(secret)
         return Imported("secret", "jwt-secret", "changed" if known else "created")
 
     async def _import_token(self, given: ImportToken, secret: str, coming: Sequence[str], dry_run: bool) -> Imported:
@@ -160,11 +179,11 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
             return Imported("token", name, "refused", "The cluster did not sign it.")
         if claims.get("application") is not True or claims.get("jobSpecific"):
             return Imported("token", name, "left", "It is not an application's; people sign in again.")
-        if await self.store.find_token(digest(given.token)) is not None:
+        if await self._store.find_token(digest(given.token)) is not None:
             return Imported("token", name, "unchanged")
-        if await self.store.user(given.user) is None and not (dry_run and given.user in coming):
+        if await self._store.user(given.user) is None and not (dry_run and given.user in coming):
             return Imported("token", name, "refused", f"There is no account {given.user}.")
-        if not dry_run and not await self.keep_imported_token(given.token, claims):
+        if not dry_run and not await self._imported_tokens.keep(given.token, claims):
             return Imported("token", name, "refused", "It ends by itself, which application tokens do not.")
         return Imported("token", name, "created")
 
@@ -176,14 +195,14 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
         filename = f"{name}.yaml"
         try:
             if dry_run and given.user in coming:  # its account and groups may be part of this import
-                await self.run_in_worker(
+                await self._context.run_in_worker(
                     len(given.text) <= INLINE_BYTES, partial(read_job, given.text, filename=filename)
                 )
                 return Imported("job", name, "created")
             if await self._has_job(given):
                 return Imported("job", name, "unchanged")
-            owner, here = await self.account(given.user), await self.store.admission()
-            await self.submit(
+            owner, here = await self._authentication.account(given.user), await self._store.admission()
+            await self._submission.submit(
                 owner,
                 given.text,
                 filename=filename,
@@ -201,7 +220,7 @@ class OpenPaiImporting(Submitting, OpenIdSessions, OpenPaiImported):
 
     async def _has_job(self, given: ImportJob) -> bool:
         """Whether the user has a job of that name, in any state."""
-        return await self.store.openpai_job(given.user, given.name) is not None
+        return await self._store.openpai_job(given.user, given.name) is not None
 
 
 def _differences(known: User | Group, other: User | Group) -> str:

@@ -20,13 +20,14 @@ from corral.kernel.ids import JobId, parse_attempt_id
 from corral.model.openpai_launcher import Asked, Framework, Launching
 from corral.model.states import TaskState
 from corral.model.store_writes import IntentKind
+from corral.service.access.job_access import job_resource
 from corral.service.access.rules import Decision, Resource
 from corral.service.actor import Actor
-from corral.service.base import INLINE_BYTES, job_resource, json_size
-from corral.service.jobs.submission import Submitting
-from corral.service.machines.suspend_and_drain import Yielding
-from corral.service.openpai.background_removal import Removing
-from corral.service.people.sessions import Sessions
+from corral.service.context import INLINE_BYTES, Context, json_size
+from corral.service.jobs.job_commands import JobCommands
+from corral.service.jobs.submission import Submission
+from corral.service.openpai.background_removal import BackgroundRemoval
+from corral.service.people.authentication import Authentication
 from corral.spec.openpai import descriptor as descriptors
 from corral.spec.openpai.launcher import Cluster, launcher_job
 from corral.spec.openpai.names import ROLES
@@ -52,13 +53,29 @@ class TooManyTasks(CorralError):
     status = 429
 
 
-class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
+class FrameworkLauncher:
     """The requests of FrameworkLauncher's API."""
 
-    most_launched_tasks = MOST_TASKS
-    _launching: asyncio.Lock | None = None
-
-    # -- changing ------------------------------------------------------------------------------------------------------
+    def __init__(
+        self,
+        context: Context,
+        authentication: Authentication,
+        submission: Submission,
+        job_commands: JobCommands,
+        removal: BackgroundRemoval,
+        *,
+        fs_uri: str,
+    ) -> None:
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
+        self._authentication = authentication
+        self._submission = submission
+        self._job_commands = job_commands
+        self._removal = removal
+        self.most_launched_tasks = MOST_TASKS
+        self._launching: asyncio.Lock | None = None
+        self._fs_uri = fs_uri
 
     async def launch(self, actor: Actor, name: str, body: Any, *, as_user: str = "", address: str = "") -> None:
         """Add a Framework, change it in place, or (with another version) start it anew.
@@ -66,10 +83,10 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         Raises SpecError, Forbidden, TooManyTasks, Conflict while another launch of it is under way.
         """
         _check_name(name)
-        wanted = await self.run_in_worker(len(body) <= INLINE_BYTES, descriptors.read_descriptor, body)
+        wanted = await self._context.run_in_worker(len(body) <= INLINE_BYTES, descriptors.read_descriptor, body)
         self._launching = self._launching or asyncio.Lock()
         async with self._launching:
-            known = await self.store.key_value(FRAMEWORK, name)
+            known = await self._store.key_value(FRAMEWORK, name)
             asker = await self._asker(actor, name, known, as_user or wanted["user"]["name"])
             wanted["user"] = {"name": asker.user}
             await self._check_total(name, descriptors.total_tasks(wanted))
@@ -83,7 +100,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         if wanted["executionType"] == descriptors.STOP:
             await self._stop_with_children(asker, name)
 
-    async def rescale_framework(self, actor: Actor, name: str, role: str, body: Any, *, as_user: str = "") -> None:
+    async def rescale(self, actor: Actor, name: str, role: str, body: Any, *, as_user: str = "") -> None:
         """Change the number of tasks of a Framework's role.
 
         Raises SpecError, InvalidInput for an unknown role, NotFound, Forbidden, TooManyTasks, TooManyRequests.
@@ -97,7 +114,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         await self._check_total(name, descriptors.total_tasks(wanted))
         await self._change_framework(owner, name, asked, wanted)
 
-    async def execute_framework(self, actor: Actor, name: str, body: Any, *, as_user: str = "") -> None:
+    async def execute(self, actor: Actor, name: str, body: Any, *, as_user: str = "") -> None:
         """Stop a Framework, or set it to run; one that a stop has ended does not restart, as in FrameworkLauncher.
 
         Raises SpecError, NotFound, Forbidden.
@@ -125,46 +142,44 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         request = descriptors.migrate_request(body)
         owner, asked = await self._asked(actor, name, as_user)
         task = await self._task_in(name, asked.job, container)
-        record, decision = await self.job_for(owner, asked.job, "job.scale")
+        record, decision = await self._context.job_for(owner, asked.job, "job.scale")
         data = {"role": task[0], "index": task[1]}
-        line = self.line(actor, "job.migrate", job_resource(record), decision, container=container)
-        at = self.clock.now()
-        await self.store.add_intent(record.id, IntentKind.MIGRATE, data, actor=actor.user, at=at, audit=line)
+        line = self._context.line(actor, "job.migrate", job_resource(record), decision, container=container)
+        at = self._clock.now()
+        await self._store.add_intent(record.id, IntentKind.MIGRATE, data, actor=actor.user, at=at, audit=line)
         await self._keep(
             name, lambda one: msgspec.structs.replace(one, migrations={**one.migrations, container: request})
         )
 
-    async def remove_framework(self, actor: Actor, name: str, *, as_user: str = "") -> None:
+    async def remove(self, actor: Actor, name: str, *, as_user: str = "") -> None:
         """Stop and remove a Framework; removing an unknown one does nothing.
 
         Raises Forbidden.
         """
         _check_name(name)
-        known = await self.store.key_value(FRAMEWORK, name)
+        known = await self._store.key_value(FRAMEWORK, name)
         owner = await self._owner(actor, name, known, as_user)
         if known is not None:
             await self._remove(owner, known)
 
-    # -- reading -------------------------------------------------------------------------------------------------------
-
-    async def framework(self, actor: Actor, name: str, address: str = "") -> Framework:
+    async def get(self, actor: Actor, name: str, address: str = "") -> Framework:
         """One Framework with its status and tasks.
 
         Raises NotFound.
         """
-        await self.check(actor, "job.read", Resource("job"))
-        known = await self.store.key_value(FRAMEWORK, name)
+        await self._context.check(actor, "job.read", Resource("job"))
+        known = await self._store.key_value(FRAMEWORK, name)
         found = None if known is None else await self._framework(known, address)
         if found is None:
             raise _not_requested(name)
-        tasks = await self.store.tasks_of(found.record.id)
+        tasks = await self._store.tasks_of(found.record.id)
         return msgspec.structs.replace(found, tasks=tuple(tasks))
 
-    async def frameworks(self, actor: Actor, user: str = "", address: str = "") -> list[Framework]:
+    async def all(self, actor: Actor, user: str = "", address: str = "") -> list[Framework]:
         """All requested Frameworks, without their tasks; only those of `user` if it is given."""
-        await self.check(actor, "job.list", Resource("job"))
-        there = [(known, _ASKED.decode(known.body)) for known in await self.store.key_values(FRAMEWORK, user)]
-        records = await self.store.jobs_by_id([asked.job for _, asked in there if asked.job])
+        await self._context.check(actor, "job.list", Resource("job"))
+        there = [(known, _ASKED.decode(known.body)) for known in await self._store.key_values(FRAMEWORK, user)]
+        records = await self._store.jobs_by_id([asked.job for _, asked in there if asked.job])
         found = []
         for known, asked in there:
             if asked.job in records:
@@ -173,35 +188,31 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
                 await self._forget_framework(known)
         return found
 
-    # -- the launcher's own configuration --------------------------------------------------------------------------------
-
-    async def launcher_configuration(self, actor: Actor, kind: str) -> dict[str, Any]:
+    async def configuration(self, actor: Actor, kind: str) -> dict[str, Any]:
         """The stored configuration of the cluster, or of access to namespaces."""
-        await self.check(actor, "cluster.read", Resource("cluster"))
+        await self._context.check(actor, "cluster.read", Resource("cluster"))
         return await self._configuration(kind)
 
-    async def configure_launcher(self, actor: Actor, kind: str, body: Any) -> None:
+    async def configure(self, actor: Actor, kind: str, body: Any) -> None:
         """Store the configuration of the cluster, or of access to namespaces.
 
         Raises SpecError, Forbidden.
         """
         read = {CLUSTER: descriptors.cluster_configuration, ACL: descriptors.acl_configuration}[kind]
-        decision = await self.check(actor, "document.apply", Resource("document", kind))
-        said, now = read(body), self.clock.now()
+        decision = await self._context.check(actor, "document.apply", Resource("document", kind))
+        said, now = read(body), self._clock.now()
         if kind == ACL:
             said = {**said, _IDS: await self._ids_of(said["namespaceAcls"])}
-        line = self.line(actor, "document.apply", Resource("document", kind), decision)
+        line = self._context.line(actor, "document.apply", Resource("document", kind), decision)
 
         def change(known: KeyValue | None) -> KeyValue:
             first = now if known is None else known.created_at
             return KeyValue(CONFIGURATION, kind, actor.user, json.dumps(said), first, now)
 
-        await self.store.change_key_value(CONFIGURATION, kind, change, audit=line)
-
-    # -- helpers -------------------------------------------------------------------------------------------------------
+        await self._store.change_key_value(CONFIGURATION, kind, change, audit=line)
 
     async def _configuration(self, kind: str) -> dict[str, Any]:
-        known = await self.store.key_value(CONFIGURATION, kind)
+        known = await self._store.key_value(CONFIGURATION, kind)
         if known is None:
             return {CLUSTER: {"nodes": {}}, ACL: {"namespaceAcls": {}}}[kind]
         found: dict[str, Any] = json.loads(known.body)
@@ -218,7 +229,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
 
     async def _as_owner(self, asker: Actor, known: KeyValue) -> Actor:
         """The account that a Framework is changed as: its owner, or `asker` if the owner's account was deleted."""
-        return asker if known.owner in (asker.user, "") else await self.account(known.owner)
+        return asker if known.owner in (asker.user, "") else await self._authentication.account(known.owner)
 
     async def _asker(self, actor: Actor, name: str, known: KeyValue | None, as_user: str) -> Actor:
         """The account that a new Framework is submitted as: the actor, or the user whom an administrator names.
@@ -229,7 +240,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         if as_user and as_user != actor.user:
             if not actor.is_admin:
                 raise Forbidden("not-allowed", f"{actor.user} may not launch as {as_user[:100]}; an administrator may.")
-            acting = await self.account(as_user)
+            acting = await self._authentication.account(as_user)
         namespace = name.partition("~")[0] if "~" in name else ""
         owner = known.owner if known is not None else acting.user
         of_namesake = known is not None and bool(namespace) and await self._is_of_namesake(namespace, known)
@@ -238,7 +249,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         decision = Decision(allowed, "namespace")
         if not allowed:
             resource = Resource("job", name, owner=owner)
-            await self.note(actor, "job.submit", resource, decision)
+            await self._context.note(actor, "job.submit", resource, decision)
             if of_namesake:
                 why = f"{name} is of an account {namespace} that was deleted; choose another name"
                 raise Forbidden("not-allowed", f"{why}, or have an administrator remove it.")
@@ -253,7 +264,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         """
         if user == namespace:
             return True
-        known = await self.store.key_value(CONFIGURATION, ACL)
+        known = await self._store.key_value(CONFIGURATION, ACL)
         said: dict[str, Any] = {} if known is None else json.loads(known.body)
         listed = said.get("namespaceAcls", {}).get(namespace, {}).get("users", ())
         if user not in {each["name"] for each in listed}:
@@ -273,7 +284,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
 
     async def _id_of(self, name: str) -> str:
         """The id of the account with this name; the name itself if there is none."""
-        user = await self.store.user(name)
+        user = await self._store.user(name)
         return name if user is None else user.id
 
     async def _asked(self, actor: Actor, name: str, as_user: str) -> tuple[Actor, Asked]:
@@ -281,7 +292,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
 
         Raises NotFound, Forbidden.
         """
-        known = await self.store.key_value(FRAMEWORK, name)
+        known = await self._store.key_value(FRAMEWORK, name)
         owner = await self._owner(actor, name, known, as_user)
         if known is None or await self._framework(known, "") is None:
             raise _not_requested(name)
@@ -290,7 +301,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
     async def _framework(self, known: KeyValue, address: str) -> Framework | None:
         """A Framework with its job; if the job was removed, forget the Framework and return None."""
         asked = _ASKED.decode(known.body)
-        record = await self.store.find_job(asked.job) if asked.job else None
+        record = await self._store.find_job(asked.job) if asked.job else None
         if record is None:
             if asked.job:
                 await self._forget_framework(known)
@@ -303,7 +314,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         def run(now: KeyValue | None) -> KeyValue | None:
             return None if now is None or now == known else _framework_kept(now, _ASKED.decode(now.body))
 
-        await self.store.change_key_value(FRAMEWORK, known.name, run)
+        await self._store.change_key_value(FRAMEWORK, known.name, run)
 
     async def _begin_once(
         self, asker: Actor, name: str, wanted: dict[str, Any], before: Asked | None, address: str
@@ -313,10 +324,10 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         If several callers start it at once, on any server, one does. An equal request of the same account starts the
         same job. Raises Conflict when another request, or another account's, is being started or has just been.
         """
-        own = Launching(self._new_id(), asker.user, _digest(wanted, address), self.clock.now())
+        own = Launching(self._context.new_job_id(), asker.user, _digest(wanted, address), self._clock.now())
         space = await self._id_of(name.partition("~")[0]) if "~" in name else ""
         job = "" if before is None else before.job
-        kept = await self.store.change_key_value(
+        kept = await self._store.change_key_value(
             FRAMEWORK, name, lambda known: _claimed(known, name, wanted, job, own, space)
         )
         assert kept is not None
@@ -342,7 +353,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
                 return _framework_kept(known, asked)
             return _framework_kept(known, msgspec.structs.replace(asked, launching=None)) if asked.job else None
 
-        await self.store.change_key_value(FRAMEWORK, name, run)
+        await self._store.change_key_value(FRAMEWORK, name, run)
 
     async def _begin(
         self, owner: Actor, name: str, wanted: dict[str, Any], before: Asked, launching: str, address: str
@@ -351,15 +362,15 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
 
         Raises Conflict when the Framework was removed or launched by somebody else meanwhile; then the job is stopped.
         """
-        now = self.clock.now()
+        now = self._clock.now()
         nodes = (await self._configuration(CLUSTER))["nodes"]
         sorts = {node: said["gpuType"] for node, said in nodes.items() if said["gpuType"]}
-        cluster = Cluster(self.openpai_fs_uri, address, sorts)
-        document = await self.run_in_worker(
+        cluster = Cluster(self._fs_uri, address, sorts)
+        document = await self._context.run_in_worker(
             json_size(wanted) <= INLINE_BYTES, launcher_job, name, wanted, owner.user, cluster
         )
         key = hashlib.sha256(f"{name}\0{launching}".encode()).hexdigest()
-        submitted = await self.submit(
+        submitted = await self._submission.submit(
             owner,
             json.dumps(document),
             idempotency_key=f"launcher:{key[:40]}",
@@ -378,19 +389,19 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             own = asked.launching is not None and asked.launching.id == launching
             return begun if own else _framework_kept(known, asked)
 
-        kept = await self.store.change_key_value(FRAMEWORK, name, settle)
+        kept = await self._store.change_key_value(FRAMEWORK, name, settle)
         if kept is None or _ASKED.decode(kept.body).job != job:
             await self._end_job(owner, job)
             raise Conflict("framework-launching", f"{name} was removed or launched anew meanwhile; look at it first.")
 
     async def _change_framework(self, owner: Actor, name: str, before: Asked, wanted: dict[str, Any]) -> None:
         """Apply a descriptor to a Framework in place: the sizes of its roles, and whether it runs."""
-        record = await self.store.find_job(before.job)
+        record = await self._store.find_job(before.job)
         if record is not None and record.live:
             await self._rescale(owner, before, wanted)
             if wanted["executionType"] == descriptors.STOP and not record.run.stop_requested:
-                await self.stop(owner, before.job)
-        now = self.clock.now()
+                await self._job_commands.stop(owner, before.job)
+        now = self._clock.now()
 
         def change(asked: Asked) -> Asked:
             if asked.job != before.job:  # launched anew meanwhile: keep that request
@@ -408,7 +419,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         }
         if not changed:
             return
-        record, decision = await self.job_for(owner, before.job, "job.scale")
+        record, decision = await self._context.job_for(owner, before.job, "job.scale")
         notes = json.loads(record.doc)["metadata"]["annotations"]
         names: Mapping[str, str] = json.loads(notes[ROLES])
         own = {role: label for label, role in names.items()}
@@ -416,47 +427,47 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             why = f"The role {left_out[0]} began with no task, so it is no part of the job"
             raise InvalidInput("role-without-tasks", f"{why}; give the Framework another version to begin it anew.")
         sizes = {own[role]: number for role, number in changed.items()}
-        await self.store.scale(
+        await self._store.scale(
             record.id,
             sizes,
             asked={own[role]: roles[role]["taskNumber"] for role in changed},
             actor=owner.user,
-            at=self.clock.now(),
+            at=self._clock.now(),
             audits=[
-                self.line(owner, "job.scale", job_resource(record), decision, role=role, replicas=number)
+                self._context.line(owner, "job.scale", job_resource(record), decision, role=role, replicas=number)
                 for role, number in sizes.items()
             ],
-            most_tasks=self.allowance.tasks,
+            most_tasks=self._context.allowance.tasks,
         )
 
     async def _keep(self, name: str, change: Callable[[Asked], Asked]) -> None:
         """Change the stored request of a Framework in one transaction."""
-        now = self.clock.now()
+        now = self._clock.now()
 
         def run(known: KeyValue | None) -> KeyValue | None:
             if known is None:
                 return None
             return _framework_kept(msgspec.structs.replace(known, changed_at=now), change(_ASKED.decode(known.body)))
 
-        await self.store.change_key_value(FRAMEWORK, name, run)
+        await self._store.change_key_value(FRAMEWORK, name, run)
 
     async def _end_job(self, owner: Actor, job: str) -> None:
         """Stop a job, unless it is over."""
-        record = await self.store.find_job(job)
+        record = await self._store.find_job(job)
         if record is not None and record.live and not record.run.stop_requested:
-            await self.stop(owner, job)
+            await self._job_commands.stop(owner, job)
 
     async def _remove(self, asker: Actor, known: KeyValue) -> None:
         """Remove a Framework, and those that asked to be deleted with it."""
         waiting, seen = [known.name], {known.name}
         while waiting:
-            one = await self.store.key_value(FRAMEWORK, waiting.pop())
+            one = await self._store.key_value(FRAMEWORK, waiting.pop())
             if one is None:
                 continue
             asked = _ASKED.decode(one.body)
-            if asked.job and await self.store.find_job(asked.job) is not None:
-                await self.stop_and_remove(await self._as_owner(asker, one), asked.job)
-            await self.store.change_key_value(FRAMEWORK, one.name, lambda _: None)
+            if asked.job and await self._store.find_job(asked.job) is not None:
+                await self._removal.stop_and_remove(await self._as_owner(asker, one), asked.job)
+            await self._store.change_key_value(FRAMEWORK, one.name, lambda _: None)
             waiting += await self._children(one.name, _DELETE, seen)
 
     async def _stop_with_children(self, asker: Actor, name: str) -> None:
@@ -464,7 +475,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         seen = {name}
         waiting = await self._children(name, _STOP, seen)
         while waiting:
-            child = await self.store.key_value(FRAMEWORK, waiting.pop())
+            child = await self._store.key_value(FRAMEWORK, waiting.pop())
             asked = None if child is None else _ASKED.decode(child.body)
             if child is None or asked is None or asked.descriptor["executionType"] == descriptors.STOP:
                 continue
@@ -474,7 +485,7 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
 
     async def _children(self, name: str, when: str, seen: set[str]) -> list[str]:
         """The children of a Framework that are not in `seen`, to which they are added; at most 10,000 in all."""
-        found = [child for child, _ in await self.store.beside(FRAMEWORK, when, text=name) if child not in seen]
+        found = [child for child, _ in await self._store.beside(FRAMEWORK, when, text=name) if child not in seen]
         found = found[: max(0, _MOST_CHILDREN - len(seen))]
         seen.update(found)
         return found
@@ -483,12 +494,12 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
         parent = wanted["parentFramework"]
         if parent is None or not parent["deleteOnParentDeleted"] or parent["parentFrameworkName"] == name:
             return
-        if await self.store.key_value(FRAMEWORK, parent["parentFrameworkName"]) is None:
+        if await self._store.key_value(FRAMEWORK, parent["parentFrameworkName"]) is None:
             why = f"The parent {parent['parentFrameworkName']} is not there, and {name} is to go when it goes."
             raise InvalidInput("no-parent", f"{why} Launch the parent first.")
 
     async def _check_total(self, name: str, tasks: int) -> None:
-        others = await self.store.sum_beside(FRAMEWORK, _TASKS, but=name)
+        others = await self._store.sum_beside(FRAMEWORK, _TASKS, but=name)
         if others + tasks > self.most_launched_tasks:
             what = (
                 f"All Frameworks together would have {others + tasks} tasks, and {self.most_launched_tasks} are taken"
@@ -505,8 +516,8 @@ class OpenPaiLauncher(Submitting, Yielding, Removing, Sessions):
             key = parse_attempt_id(container)
         except ValueError:
             raise gone from None
-        record = await self.store.find_job(job)
-        task = None if record is None else await self.store.task(job, key.role, key.index)
+        record = await self._store.find_job(job)
+        task = None if record is None else await self._store.task(job, key.role, key.index)
         if record is None or task is None or key.job != JobId(job) or key.job_attempt != record.run.attempt:
             raise gone
         if task.attempt != key.task_attempt or task.state not in (TaskState.PREPARING, TaskState.RUNNING):

@@ -14,16 +14,11 @@ import msgspec
 from corral.model.accounts import ADMIN_GROUP, DEFAULT_GROUP, Group, User
 from corral.model.openpai_accounts import OpenPaiGroup, OpenPaiUser
 from corral.service.openpai.errors import OpenPaiRefusal, bad_parameters, no_group
+from corral.service.people.groups import ALL, BUILT_IN
 
-ALL: Final = "*"
 DEFAULT_CLUSTER: Final = "default"
 """The virtual cluster that every account of OpenPAI has."""
 ACLS: Final = "acls"
-BUILT_IN: Final = {
-    DEFAULT_GROUP: Group(DEFAULT_GROUP, description="group for default vc"),
-    ADMIN_GROUP: Group(ADMIN_GROUP, queues=(ALL,), storages=(ALL,), admin=True, description="admin group"),
-}
-"""The groups that exist before any is created."""
 MOST_EXTENSION: Final = 256 * 1024
 """Most bytes of an extension as JSON."""
 

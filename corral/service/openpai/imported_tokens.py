@@ -15,13 +15,13 @@ from typing import Any, Final
 import msgspec
 
 from corral.model.accounts import Token
+from corral.service.context import Context
 from corral.service.people.credentials import digest, new_id
-from corral.service.people.sessions import Sessions
+from corral.service.people.token_kinds import APPLICATION
 
 SECRET_OWNER: Final = "server:openpai"
 _SECRET: Final = "jwt-secret"
 _ACCOUNT: Final = "account"
-APPLICATION: Final = "application"
 WELL_KNOWN: Final = frozenset({"pai-secret", "HelloPAI", "hello"})
 """Secrets in OpenPAI's own files: anybody could sign with them."""
 SHORTEST: Final = 12
@@ -40,70 +40,81 @@ class ImportedSecret(msgspec.Struct, frozen=True):
         return "ImportedSecret(…)"
 
 
-class OpenPaiImported(Sessions):
+class ImportedTokens:
     """Accept tokens of an imported OpenPAI cluster."""
 
-    async def imported_jwt_secret(self) -> ImportedSecret | None:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
+
+    async def secret(self) -> ImportedSecret | None:
         """The imported secret; None without one."""
-        sealed = (await self.store.secrets(SECRET_OWNER)).get(_SECRET)
+        sealed = (await self._store.secrets(SECRET_OWNER)).get(_SECRET)
         if sealed is None:
             return None
-        return msgspec.json.decode(self.secret_box.open(SECRET_OWNER, _SECRET, sealed), type=ImportedSecret)
+        return msgspec.json.decode(self._context.secret_box.open(SECRET_OWNER, _SECRET, sealed), type=ImportedSecret)
 
-    async def put_imported_jwt_secret(self, imported: ImportedSecret) -> None:
+    async def put_secret(self, imported: ImportedSecret) -> None:
         """Store the secret of a cluster, sealed."""
-        now = self.clock.now()
+        now = self._clock.now()
         text = msgspec.json.encode(msgspec.structs.replace(imported, at=now)).decode()
-        await self.store.put_secret(SECRET_OWNER, _SECRET, self.secret_box.seal(SECRET_OWNER, _SECRET, text), now)
+        await self._store.put_secret(
+            SECRET_OWNER, _SECRET, self._context.secret_box.seal(SECRET_OWNER, _SECRET, text), now
+        )
 
-    async def mark_imported(self, user: str) -> None:
+    async def mark_account(self, user: str) -> None:
         """Record, for as long as the account exists, that it comes from the cluster."""
         owner = texts_owner(user)
-        await self.store.put_secret(owner, _ACCOUNT, self.secret_box.seal(owner, _ACCOUNT, user), self.clock.now())
+        await self._store.put_secret(
+            owner, _ACCOUNT, self._context.secret_box.seal(owner, _ACCOUNT, user), self._clock.now()
+        )
 
-    async def adopt_imported_token(self, token: str) -> bool:
+    async def adopt(self, token: str) -> bool:
         """Accept an application token of the imported cluster by storing it; False if it is not one."""
-        if await self.store.find_token(digest(token)) is not None:
+        if await self._store.find_token(digest(token)) is not None:
             return True
-        imported = await self.imported_jwt_secret()
+        imported = await self.secret()
         if imported is None or imported.listed:
             return False
         claims = verified(token, imported.secret)
         if claims is None or not await self._is_of_the_account(claims, imported.at):
             return False
-        return await self.keep_imported_token(token, claims)
+        return await self.keep(token, claims)
 
     async def _is_of_the_account(self, claims: Mapping[str, Any], since: float) -> bool:
         """Whether the account is the one that the token was issued to, not a later account of the same name."""
         name, issued = claims.get("username"), claims.get("iat")
-        user = await self.store.user(name) if isinstance(name, str) else None
+        user = await self._store.user(name) if isinstance(name, str) else None
         if user is None:
             return False
         if user.created_at <= since or (isinstance(issued, int | float) and issued >= user.created_at):
             return True
-        return _ACCOUNT in await self.store.secrets(texts_owner(user.name))
+        return _ACCOUNT in await self._store.secrets(texts_owner(user.name))
 
-    async def keep_imported_token(self, token: str, claims: Mapping[str, Any]) -> bool:
+    async def keep(self, token: str, claims: Mapping[str, Any]) -> bool:
         """Store an application token; False if it is none, if it expires, or if its account is missing here."""
         user, issued = claims.get("username"), claims.get("iat")
         if claims.get("application") is not True or claims.get("jobSpecific") or not isinstance(user, str):
             return False
-        if "exp" in claims or await self.store.user(user) is None:
+        if "exp" in claims or await self._store.user(user) is None:
             return False
-        at = float(issued) if isinstance(issued, int | float) else self.clock.now()
+        at = float(issued) if isinstance(issued, int | float) else self._clock.now()
         kept = Token(new_id(), user, "imported from OpenPAI", APPLICATION, at)
-        if await self.store.add_token_once(kept, digest(token)):
+        if await self._store.add_token_once(kept, digest(token)):
             owner = texts_owner(user)
-            await self.store.put_secret(owner, kept.id, self.secret_box.seal(owner, kept.id, token), self.clock.now())
+            await self._store.put_secret(
+                owner, kept.id, self._context.secret_box.seal(owner, kept.id, token), self._clock.now()
+            )
         return True
 
-    async def imported_token_texts(self, user: str) -> Callable[[Token], str | None]:
+    async def texts(self, user: str) -> Callable[[Token], str | None]:
         """Return a function that gives the text of an account's imported token, and None for other tokens."""
         owner = texts_owner(user)
-        sealed = await self.store.secrets(owner)
+        sealed = await self._store.secrets(owner)
 
         def text(token: Token) -> str | None:
-            return self.secret_box.open(owner, token.id, sealed[token.id]) if token.id in sealed else None
+            return self._context.secret_box.open(owner, token.id, sealed[token.id]) if token.id in sealed else None
 
         return text
 

@@ -14,18 +14,13 @@ from corral.kernel.ids import JobId
 from corral.model.openpai import OpenPaiFilter
 from corral.model.openpai_views import JobAttempt, JobDetail, JobEvents, JobLines, RoleLines, TaskDetail
 from corral.model.store_writes import JobRecord
+from corral.service.access.job_access import job_resource
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.base import INLINE_BYTES, job_resource, json_size
-from corral.service.jobs.submission import Submitting
-from corral.service.machines.suspend_and_drain import Yielding
-from corral.service.openpai.errors import (
-    OpenPaiRefusal,
-    bad_parameters,
-    no_attempt,
-    no_job,
-    no_virtual_cluster,
-)
+from corral.service.context import INLINE_BYTES, Context, json_size
+from corral.service.jobs.job_commands import JobCommands
+from corral.service.jobs.submission import Submission
+from corral.service.openpai.errors import OpenPaiRefusal, bad_parameters, no_attempt, no_job, no_virtual_cluster
 from corral.service.openpai.events import events_view
 from corral.service.openpai.task_views import roles_of_rows, roles_of_tasks, task_detail
 from corral.service.openpai.views import (
@@ -55,30 +50,35 @@ _PAGE: Final = 500
 """Job lines made before other coroutines get a turn."""
 
 
-class OpenPaiJobs(Submitting, Yielding):
+class OpenPaiJobs:
     """Jobs as in OpenPAI's REST API; every refusal is one of OpenPAI's (`OpenPaiRefusal`)."""
 
-    # -- submitting --------------------------------------------------------------------------------------------------
+    def __init__(self, context: Context, submission: Submission, job_commands: JobCommands) -> None:
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
+        self._submission = submission
+        self._job_commands = job_commands
 
-    async def openpai_submit(self, actor: Actor, text: bytes | str) -> str:
+    async def submit(self, actor: Actor, text: bytes | str) -> str:
         """Accept a job of protocol v2, and return its name."""
         try:
-            protocol, file = await self.run_in_worker(len(text) <= INLINE_BYTES, _read, text)
-            job = await self.run_in_worker(
+            protocol, file = await self._context.run_in_worker(len(text) <= INLINE_BYTES, _read, text)
+            job = await self._context.run_in_worker(
                 json_size(protocol) <= INLINE_BYTES, partial(to_job, protocol, user=actor.user)
             )
         except SpecError as error:
             raise _invalid_protocol(error) from None
-        return await self.openpai_submit_job(actor, job, str(protocol["name"]), file=file)
+        return await self.submit_job(actor, job, str(protocol["name"]), file=file)
 
-    async def openpai_submit_job(
+    async def submit_job(
         self, actor: Actor, job: OpenPaiJob, name: str, own_tags: Sequence[str] = (), file: OwnFile | None = None
     ) -> str:
         """Accept a job translated from a file, with the server's own tags, and return its name."""
         queue = job.document["spec"]["queue"]
-        admission = await self.store.admission()
+        admission = await self._store.admission()
         try:
-            await self.submit(
+            await self._submission.submit(
                 actor,
                 json.dumps(job.document),
                 wait_for_capacity=True,
@@ -107,83 +107,79 @@ class OpenPaiJobs(Submitting, Yielding):
             raise
         return name
 
-    # -- reading -----------------------------------------------------------------------------------------------------
-
-    async def openpai_list(self, actor: Actor, wanted: OpenPaiFilter) -> JobLines:
+    async def lines(self, actor: Actor, wanted: OpenPaiFilter) -> JobLines:
         """Part of the list of all jobs."""
-        await self.check(actor, "job.list", Resource("job"))
-        found = await self.store.openpai_jobs(wanted)
+        await self._context.check(actor, "job.list", Resource("job"))
+        found = await self._store.openpai_jobs(wanted)
         lines = []
         for begin in range(0, len(found.jobs), _PAGE):
             lines += [job_line(job) for job in found.jobs[begin : begin + _PAGE]]
             await asyncio.sleep(0)
         return JobLines(tuple(lines), found.total)
 
-    async def openpai_find(self, user: str, name: str) -> JobRecord:
+    async def find(self, user: str, name: str) -> JobRecord:
         """The job that was submitted under a name."""
         return (await self._shown(user, name)).record
 
-    async def openpai_job(self, actor: Actor, user: str, name: str, attempt: int | None = None) -> JobDetail:
+    async def get(self, actor: Actor, user: str, name: str, attempt: int | None = None) -> JobDetail:
         """A job as it is now, or as it was in one of its attempts."""
-        job = await self._readable(actor, user, name)
-        tags = await self.store.tags_of(job.record.id)
+        job = await self.readable(actor, user, name)
+        tags = await self._store.tags_of(job.record.id)
         number = job.record.run.attempt if attempt is None else attempt
         if number == job.record.run.attempt:
-            tasks = await self.store.tasks_of(job.record.id)
+            tasks = await self._store.tasks_of(job.record.id)
             job = await self._demoted(job)
             told = (await self._attempts(job))[-1] if number else current_attempt(job.record)
             return job_detail(job, told, tags, roles_of_tasks(job, tasks))
         found = await self._attempt(job, number)
         return job_detail(job, found, tags, await self._past_roles(job, number))
 
-    async def openpai_config(self, actor: Actor, user: str, name: str) -> dict[str, Any]:
+    async def config(self, actor: Actor, user: str, name: str) -> dict[str, Any]:
         """The protocol that a job was submitted with, its secrets masked."""
-        job = await self._readable(actor, user, name)
+        job = await self.readable(actor, user, name)
         try:
             return to_protocol(json.loads(job.record.doc))
         except SpecError:
             raise OpenPaiRefusal("NoJobConfigError", f"Config of job {job.ref} is not found.") from None
 
-    async def openpai_ssh(self, actor: Actor, user: str, name: str) -> None:
+    async def ssh(self, actor: Actor, user: str, name: str) -> None:
         """Refuse with NoJobSshInfoError, because no SSH access is stored.
 
         The ports of OpenPAI's SSH plug-in are in the job's detail.
         """
-        job = await self._readable(actor, user, name)
+        job = await self.readable(actor, user, name)
         raise OpenPaiRefusal("NoJobSshInfoError", f"SSH info of job {job.ref} is not found.")
 
-    async def openpai_job_attempts(self, actor: Actor, user: str, name: str) -> tuple[JobAttempt, ...]:
+    async def attempts(self, actor: Actor, user: str, name: str) -> tuple[JobAttempt, ...]:
         """All attempts of a job: the latest, then the earlier ones in order, as in OpenPAI."""
-        job = await self._readable(actor, user, name)
+        job = await self.readable(actor, user, name)
         *past, latest = [await self._told(job, each) for each in await self._attempts(job)]
         return latest, *past
 
-    async def openpai_job_attempt(self, actor: Actor, user: str, name: str, number: int) -> JobAttempt:
+    async def attempt(self, actor: Actor, user: str, name: str, number: int) -> JobAttempt:
         """One attempt of a job."""
-        job = await self._readable(actor, user, name)
+        job = await self.readable(actor, user, name)
         return await self._told(job, await self._attempt(job, number))
 
-    async def openpai_task(self, actor: Actor, user: str, name: str, attempt: int, role: str, index: int) -> TaskDetail:
+    async def task(self, actor: Actor, user: str, name: str, attempt: int, role: str, index: int) -> TaskDetail:
         """One task of one attempt of a job, with all its own attempts."""
-        job = await self._readable(actor, user, name)
+        job = await self.readable(actor, user, name)
         own = job.role_of(role)
         if own is None:
             raise _no_task(role, index)
-        rows = await self.store.attempts_of(job.record.id, attempt, role=own, index=index)
-        task = await self.store.task(job.record.id, own, index) if attempt == job.record.run.attempt else None
+        rows = await self._store.attempts_of(job.record.id, attempt, role=own, index=index)
+        task = await self._store.task(job.record.id, own, index) if attempt == job.record.run.attempt else None
         if task is None and not rows:
             raise _no_task(role, index)
         return task_detail(job, attempt, (own, index), task, rows)
 
-    async def openpai_events(self, actor: Actor, user: str, name: str, kind: str = "") -> JobEvents:
+    async def events(self, actor: Actor, user: str, name: str, kind: str = "") -> JobEvents:
         """The events of a job, the latest first; if `kind` is given, only those of this type."""
-        job = await self._readable(actor, user, name)
-        found = events_view(job, await self.store.events_of(job.record.id), self.clock.now(), kind)
+        job = await self.readable(actor, user, name)
+        found = events_view(job, await self._store.events_of(job.record.id), self._clock.now(), kind)
         return JobEvents(len(found), found)
 
-    # -- changing ----------------------------------------------------------------------------------------------------
-
-    async def openpai_execute(self, actor: Actor, user: str, name: str, value: str) -> None:
+    async def execute(self, actor: Actor, user: str, name: str, value: str) -> None:
         """Stop or start a job: START restarts a stopped or ended job, and leaves a running one alone."""
         if value not in (START, STOP):
             raise bad_parameters(f"The value is {START} or {STOP}.")
@@ -191,13 +187,13 @@ class OpenPaiJobs(Submitting, Yielding):
         record = job.record
         with _owners_only(actor, job, "execute"):
             if value == STOP and record.live:
-                await self.stop(actor, record.id)
+                await self._job_commands.stop(actor, record.id)
             elif value == START and (record.run.stop_requested or not record.live):
-                await self.restart(actor, record.id)
+                await self._job_commands.restart(actor, record.id)
             else:
-                await self.check(actor, "job.stop", job_resource(record))
+                await self._context.check(actor, "job.stop", job_resource(record))
 
-    async def openpai_tag(self, actor: Actor, user: str, name: str, tag: str, *, there: bool) -> None:
+    async def tag(self, actor: Actor, user: str, name: str, tag: str, *, there: bool) -> None:
         """Add a tag to a job, or remove one from it."""
         if not tag or "," in tag or len(tag) > LONGEST_TAG or "\0" in tag:
             raise bad_parameters(f"A tag has 1 to {LONGEST_TAG} characters, and no comma.")
@@ -206,25 +202,24 @@ class OpenPaiJobs(Submitting, Yielding):
         job = await self._shown(user, name)
         resource = job_resource(job.record)
         with _owners_only(actor, job, "add tag to" if there else "delete tag from"):
-            decision = await self.check(actor, "job.tag", resource, tag=tag)
-        line = self.line(actor, "job.tag", resource, decision, tag=tag, there=there)
-        changed = await self.store.change_tag(
-            JobId(job.record.id), tag, there=there, actor=actor.user, at=self.clock.now(), audit=line
+            decision = await self._context.check(actor, "job.tag", resource, tag=tag)
+        line = self._context.line(actor, "job.tag", resource, decision, tag=tag, there=there)
+        changed = await self._store.change_tag(
+            JobId(job.record.id), tag, there=there, actor=actor.user, at=self._clock.now(), audit=line
         )
         if not changed and not there:
             raise OpenPaiRefusal("NoTagError", f"Tag {tag} is not found for job {job.ref} .")
 
-    # -- helpers -----------------------------------------------------------------------------------------------------
-
     async def _shown(self, user: str, name: str) -> Shown:
-        found = await self.store.openpai_job(user, name)
+        found = await self._store.openpai_job(user, name)
         if found is None:
             raise no_job(f"{user}~{name}")
         return shown(*found)
 
-    async def _readable(self, actor: Actor, user: str, name: str) -> Shown:
+    async def readable(self, actor: Actor, user: str, name: str) -> Shown:
+        """A job that the actor may read."""
         job = await self._shown(user, name)
-        await self.check(actor, "job.read", job_resource(job.record))
+        await self._context.check(actor, "job.read", job_resource(job.record))
         return job
 
     async def _demoted(self, job: Shown) -> Shown:
@@ -232,7 +227,7 @@ class OpenPaiJobs(Submitting, Yielding):
         since = job.record.run.placed_at
         if not job.lazy or since is None:
             return job
-        events = await self.store.events_of(job.record.id, kinds=(DEMOTED,))
+        events = await self._store.events_of(job.record.id, kinds=(DEMOTED,))
         return job._replace(demoted=events[0]) if events and seconds_of(events[0].at) >= since - 0.001 else job
 
     async def _attempts(self, job: Shown) -> list[Attempt]:
@@ -240,8 +235,8 @@ class OpenPaiJobs(Submitting, Yielding):
         record = job.record
         if record.run.attempt == 0:
             return [current_attempt(record)]
-        events = await self.store.events_of(record.id, kinds=ATTEMPT_KINDS)
-        return attempts_told(record, events, await self.store.attempt_ends(record.id))
+        events = await self._store.events_of(record.id, kinds=ATTEMPT_KINDS)
+        return attempts_told(record, events, await self._store.attempt_ends(record.id))
 
     async def _attempt(self, job: Shown, number: int) -> Attempt:
         if not 0 <= number <= job.record.run.attempt:
@@ -250,11 +245,11 @@ class OpenPaiJobs(Submitting, Yielding):
 
     async def _told(self, job: Shown, attempt: Attempt) -> JobAttempt:
         if attempt.number == job.record.run.attempt:
-            return job_attempt(job, attempt, roles_of_tasks(job, await self.store.tasks_of(job.record.id)))
+            return job_attempt(job, attempt, roles_of_tasks(job, await self._store.tasks_of(job.record.id)))
         return job_attempt(job, attempt, await self._past_roles(job, attempt.number))
 
     async def _past_roles(self, job: Shown, number: int) -> dict[str, RoleLines]:
-        return roles_of_rows(job, await self.store.attempts_of(job.record.id, number))
+        return roles_of_rows(job, await self._store.attempts_of(job.record.id, number))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from corral.kernel.tokens import derive_key
+from corral.service.people.token_kinds import APPLICATION
 
 if TYPE_CHECKING:
     from joserfc.jwk import OctKey
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 LOGIN: Final = "openpai"
 """Kind of the tokens that signing in at OpenPAI's API returns."""
-APPLICATION: Final = "application"
-"""Kind of the tokens created for programs."""
 KINDS: Final = (LOGIN, APPLICATION)
 _PURPOSE: Final = "openpai-jwt"
 _SHAPE: Final = re.compile(r"eyJ[A-Za-z0-9_-]{1,1000}\.[A-Za-z0-9_-]{1,2000}\.[A-Za-z0-9_-]{20,200}")

@@ -21,7 +21,7 @@ from corral.model.inventory import Node
 from corral.model.records import NEVER_RAN, JobFilter, JobSummary, rfc3339
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.base import ServiceBase
+from corral.service.context import Context
 from corral.store.cluster_views import HolderRow, NodeRow
 
 PENDING_SECONDS: Final = 1800.0
@@ -33,51 +33,56 @@ _MOST_ALERTS: Final = 1000
 _PHASES: Final = {"running": "Running", "deletion-pending": "Running"}
 
 
-class OpenPaiClusterLists(ServiceBase):
+class KubernetesLists:
     """Nodes and pods as Kubernetes lists them, and alerts."""
 
-    async def kubernetes_nodes(self, actor: Actor) -> dict[str, Any]:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
+
+    async def nodes(self, actor: Actor) -> dict[str, Any]:
         """A NodeList: Kubernetes' own where tasks run on it, else one of Corral's machines.
 
         Raises Forbidden for anybody but administrators.
         """
-        await self.check(actor, "cluster.inspect", Resource("cluster", "nodes"))
+        await self._context.check(actor, "cluster.inspect", Resource("cluster", "nodes"))
         own = await self._listed_by_engine("nodes")
         if own is not None:
             return own
-        cordons = await self.store.cordons()
-        return _list("NodeList", [_node(row, cordons.get(row.node.name)) for row in await self.store.nodes()])
+        cordons = await self._store.cordons()
+        return _list("NodeList", [_node(row, cordons.get(row.node.name)) for row in await self._store.nodes()])
 
-    async def kubernetes_pods(self, actor: Actor, namespace: str = "") -> dict[str, Any]:
+    async def pods(self, actor: Actor, namespace: str = "") -> dict[str, Any]:
         """A PodList: Kubernetes' own where tasks run on it, else one of Corral's placed tasks.
 
         Raises Forbidden for anybody but administrators.
         """
-        await self.check(actor, "cluster.inspect", Resource("cluster", "pods"))
+        await self._context.check(actor, "cluster.inspect", Resource("cluster", "pods"))
         own = await self._listed_by_engine("pods", namespace)
         if own is not None:
             return own
         if namespace not in ("", NAMESPACE):
             return _list("PodList", [])
-        nodes = {row.node.name: row.node for row in await self.store.nodes()}
-        return _list("PodList", [_pod(holder, nodes) for holder in await self.store.holders()])
+        nodes = {row.node.name: row.node for row in await self._store.nodes()}
+        return _list("PodList", [_pod(holder, nodes) for holder in await self._store.holders()])
 
     async def alerts(self, actor: Actor) -> list[dict[str, Any]]:
         """The present alerts: all for administrators, else those about the actor's own jobs."""
-        await self.check(actor, "job.list", Resource("job"))
+        await self._context.check(actor, "job.list", Resource("job"))
         users = () if actor.is_admin else (actor.user,)
-        waiting = await self.store.list_jobs(
+        waiting = await self._store.list_jobs(
             JobFilter(phases=("waiting",), users=users, order="oldest"), limit=_MOST_ALERTS
         )
         found = [alert for job in waiting.items if (alert := self._pending(job)) is not None]
-        begun = await self.store.list_jobs(
+        begun = await self._store.list_jobs(
             JobFilter(phases=("starting", "running"), users=users, order="oldest"), limit=_MOST_ALERTS
         )
         found += [
             _never_ran(job) for job in (*waiting.items, *begun.items) if job.waiting and job.waiting.code == NEVER_RAN
         ]
         if actor.is_admin:
-            for row in await self.store.nodes():
+            for row in await self._store.nodes():
                 found += _of_node(row)
         return found
 
@@ -85,14 +90,14 @@ class OpenPaiClusterLists(ServiceBase):
         """The engine's own list; None when it has none, or control does not answer."""
         asked = f"?{urlencode({'namespace': namespace})}" if namespace else ""
         try:
-            found = await self.control.request(f"/cluster/{kind}{asked}")
+            found = await self._context.control.request(f"/cluster/{kind}{asked}")
         except Unavailable:
             return None
         return found if isinstance(found, dict) else None
 
     def _pending(self, job: JobSummary) -> dict[str, Any] | None:
         since = datetime.fromisoformat(job.created_at).timestamp()
-        if self.clock.now() - since < PENDING_SECONDS:
+        if self._clock.now() - since < PENDING_SECONDS:
             return None
         labels = {"job_name": f"{job.user}~{job.name}", "username": job.user, "virtual_cluster": job.queue}
         why = f" {job.waiting.message}" if job.waiting else ""

@@ -16,7 +16,7 @@ import msgspec
 from corral.kernel.errors import Conflict, Unavailable
 from corral.model.inventory import Node
 from corral.model.queue_views import QueueStanding
-from corral.service.base import ServiceBase
+from corral.service.context import Context
 from corral.spec.errors import Problem, SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.openpai.hived import RoleTerms, hived_terms
@@ -44,10 +44,13 @@ class Owned(NamedTuple):
     models: Mapping[str, float]
 
 
-class OpenPaiQuota(ServiceBase):
+class CellQuota:
     """Check jobs of OpenPAI against the cells that their virtual clusters own."""
 
-    async def _in_cells(self, job: UnifiedJob, admission: Admission) -> UnifiedJob:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def in_cells(self, job: UnifiedJob, admission: Admission) -> UnifiedJob:
         """Set each task's device count to its number of cells, and its SKU, if the job's queue owns cells.
 
         Raises ProtocolError for an SKU that does not exist or is not the queue's, Conflict `no-enough-quota` where a
@@ -72,7 +75,7 @@ class OpenPaiQuota(ServiceBase):
     async def _owned(self, queue: str) -> Owned | None:
         """The devices that a queue owns; None while control does not answer, or does not know the queue."""
         try:
-            found = msgspec.convert(await self.control.request("/overview/queues"), list[QueueStanding])
+            found = msgspec.convert(await self._context.control.request("/overview/queues"), list[QueueStanding])
         except Unavailable:
             return None
         standing = next((each for each in found if each.name == queue), None)

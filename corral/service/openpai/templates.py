@@ -15,7 +15,7 @@ from typing import Any, Final
 from corral.kernel.errors import Conflict, CorralError
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.base import ServiceBase
+from corral.service.context import Context
 from corral.store.key_values import KeyValue
 
 KIND: Final = "template"
@@ -39,13 +39,17 @@ class TemplateRefusal(CorralError):
         self.status = status
 
 
-class OpenPaiTemplates(ServiceBase):
+class Templates:
     """Share, search, list and read templates."""
 
-    most_templates = 2_000
-    most_templates_of_one = 100
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
+        self.most_templates = 2000
+        self.most_templates_of_one = 100
 
-    async def share_template(self, actor: Actor, item: Any) -> tuple[dict[str, Any], bool]:
+    async def share(self, actor: Actor, item: Any) -> tuple[dict[str, Any], bool]:
         """Store a template, or a new version of one's own; return its summary, and whether it is new.
 
         Raises TemplateRefusal.
@@ -55,7 +59,7 @@ class OpenPaiTemplates(ServiceBase):
         if len(text.encode()) > MOST_BYTES:
             raise TemplateRefusal(400, f"A template has at most {MOST_BYTES // 1024} KiB.")
         version = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
-        now = self.clock.now()
+        now = self._clock.now()
 
         found: list[bool] = []
 
@@ -72,7 +76,7 @@ class OpenPaiTemplates(ServiceBase):
 
         most, own = self.most_templates, self.most_templates_of_one
         try:
-            kept = await self.store.change_key_value(KIND, _key(kind, name), change, most=most, most_of_owner=own)
+            kept = await self._store.change_key_value(KIND, _key(kind, name), change, most=most, most_of_owner=own)
         except Conflict:
             why = f"One account shares at most {own} templates, and all together {most}"
             raise TemplateRefusal(409, f"{why}; share this as a new version of one of yours.") from None
@@ -80,14 +84,14 @@ class OpenPaiTemplates(ServiceBase):
         summary = {"type": kind, "name": name, "version": version, "contributor": kept.owner}
         return summary, not found[-1]
 
-    async def template(self, actor: Actor, kind: str, name: str, version: str = "") -> dict[str, Any]:
+    async def get(self, actor: Actor, kind: str, name: str, version: str = "") -> dict[str, Any]:
         """One template, in its latest version or the given one.
 
         Raises TemplateRefusal.
         """
-        await self.check(actor, "document.read", Resource("document", name))
+        await self._context.check(actor, "document.read", Resource("document", name))
         _check_kind(kind)
-        known = await self.store.key_value(KIND, _key(kind, name))
+        known = await self._store.key_value(KIND, _key(kind, name))
         versions = {} if known is None else json.loads(known.body)["versions"]
         chosen = version or next(reversed(versions), "")
         if chosen not in versions:
@@ -95,19 +99,19 @@ class OpenPaiTemplates(ServiceBase):
         found: dict[str, Any] = versions[chosen]
         return {**found, "version": chosen}
 
-    async def templates(self, actor: Actor, *, words: str = "", kind: str = "", page: int = 1) -> dict[str, Any]:
+    async def all(self, actor: Actor, *, words: str = "", kind: str = "", page: int = 1) -> dict[str, Any]:
         """A page of the templates of a type, or of those that contain all the words, the best matches first.
 
         Raises TemplateRefusal.
         """
-        await self.check(actor, "document.read", Resource("document"))
+        await self._context.check(actor, "document.read", Resource("document"))
         if kind:
             _check_kind(kind)
         wanted = tuple(dict.fromkeys(words.lower().split()))
         if len(wanted) > _MOST_WORDS:
             raise TemplateRefusal(400, f"A search has at most {_MOST_WORDS} words.")
         found = []
-        for key, text in await self.store.beside(KIND, _LINE, words=wanted, words_in=_TEXT):
+        for key, text in await self._store.beside(KIND, _LINE, words=wanted, words_in=_TEXT):
             if not kind or key.startswith(_key(kind, "")):
                 line = json.loads(text)
                 found.append((-_score(line["name"], wanted), key, line))

@@ -24,11 +24,12 @@ from corral.model.openpai_clusters import Figures, NodeFigures, VirtualCluster
 from corral.model.queue_views import QueueView
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.configuration.documents import Configuring
-from corral.service.machines.nodes import Machines, amounts_of
-from corral.service.machines.queue_views import Overview
+from corral.service.configuration.documents import ConfigurationDocuments
+from corral.service.context import Context
+from corral.service.machines.nodes import Nodes, amounts_of
+from corral.service.machines.queue_views import Queues
 from corral.service.openpai.errors import OpenPaiRefusal
-from corral.service.people.accounts import People
+from corral.service.people.groups import Groups
 from corral.spec.errors import SpecError
 from corral.spec.queue import QueueDocument
 from corral.spec.queue_amounts import count, spoken_amount
@@ -45,29 +46,39 @@ _ROUNDING: Final = 1e-4
 """Added before rounding down: a reported capacity is rounded, and setting it again must give the same machines."""
 
 
-class OpenPaiClusters(Machines, Overview, Configuring, People):
+class VirtualClusters:
     """Manage virtual clusters through OpenPAI's API."""
 
-    async def virtual_clusters(self, actor: Actor) -> dict[str, VirtualCluster]:
-        """Every virtual cluster by name, in tree order."""
-        views = (await self.queues(actor, limit=_EVERY)).items
-        nodes, holders = await self.store.nodes(), await self.store.holders()
-        return _clusters(views, nodes, holders, set(await self.store.cordons()))
+    def __init__(
+        self, context: Context, queues: Queues, nodes: Nodes, groups: Groups, configuration: ConfigurationDocuments
+    ) -> None:
+        self._context = context
+        self._store = context.store
+        self._queues = queues
+        self._nodes = nodes
+        self._groups = groups
+        self._configuration = configuration
 
-    async def virtual_cluster(self, actor: Actor, name: str) -> VirtualCluster:
+    async def all(self, actor: Actor) -> dict[str, VirtualCluster]:
+        """Every virtual cluster by name, in tree order."""
+        views = (await self._queues.page(actor, limit=_EVERY)).items
+        nodes, holders = await self._store.nodes(), await self._store.holders()
+        return _clusters(views, nodes, holders, set(await self._store.cordons()))
+
+    async def get(self, actor: Actor, name: str) -> VirtualCluster:
         """One virtual cluster.
 
         Raises OpenPaiRefusal for an invalid name, and when there is no such virtual cluster.
         """
         check_name(name)
-        found = (await self.virtual_clusters(actor)).get(name)
+        found = (await self.all(actor)).get(name)
         if found is None:
             raise _no_cluster(f"Vc {name} not found")
         return found
 
     async def devices_by_node(self, actor: Actor) -> dict[str, NodeFigures]:
         """By machine: how many devices it has, how many are used, and how many are available."""
-        shown = (await self.nodes(actor, limit=_EVERY)).items
+        shown = (await self._nodes.page(actor, limit=_EVERY)).items
         found = {}
         for node in shown:
             whole = [device for device in node.devices if device.parent < 0]
@@ -76,7 +87,7 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
             found[node.name.partition("/")[2] or node.name] = NodeFigures(used, available, available, len(whole))
         return found
 
-    async def set_virtual_cluster(
+    async def put(
         self,
         actor: Actor,
         name: str,
@@ -95,10 +106,10 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
         if not 0 <= capacity <= most <= _WHOLE:
             message = "The capacity of a virtual cluster is 0 to 100, and not above its maximum capacity."
             raise OpenPaiRefusal("InvalidParametersError", message)
-        groups = {group.name: group for group in await self.store.groups()}
+        groups = {group.name: group for group in await self._store.groups()}
         if (group := groups.get(name)) is not None and group.queues != (name,):
             raise OpenPaiRefusal("ConflictVcError", f"Group name {name} already exists.")
-        known = await self.virtual_clusters(actor)
+        known = await self.all(actor)
         if name in known:
             self._check_shared(known, name, "updated")
         others = (each.capacity for vc, each in known.items() if vc not in (name, DEFAULT) and not each.dedicated)
@@ -111,7 +122,7 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
             raise OpenPaiRefusal("BadConfigurationError", message)
         changes: dict[str, Any]
         if _by_cells(now, before):
-            changes = {"cells": _whole_machines(now, await self.store.nodes(), capacity)}
+            changes = {"cells": _whole_machines(now, await self._store.nodes(), capacity)}
             if capacity and not changes["cells"]:
                 message = f"{capacity:g} percent of the machines is not one whole machine; ask for more."
                 raise OpenPaiRefusal("BadConfigurationError", message)
@@ -120,10 +131,10 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
         await self._apply_queue(actor, name, before, changes)
         if group is None and name not in known:
             made = Group(name, (name,), description=description, external_name=external_name)
-            await self.put_group(actor, made)
+            await self._groups.put(actor, made)
         return name not in known
 
-    async def set_virtual_cluster_status(self, actor: Actor, name: str, status: str) -> None:
+    async def set_status(self, actor: Actor, name: str, status: str) -> None:
         """Close a virtual cluster to new jobs (`stopped`), or open it again (`running`).
 
         Raises OpenPaiRefusal.
@@ -136,7 +147,7 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
             raise _no_cluster(f"Vc {name} not found, can't {'stop' if status == 'stopped' else 'active'}")
         await self._apply_queue(actor, name, before, {"closed": status == "stopped"})
 
-    async def remove_virtual_cluster(self, actor: Actor, name: str) -> None:
+    async def remove(self, actor: Actor, name: str) -> None:
         """Delete a virtual cluster without jobs, its group, and its name in other groups.
 
         Raises OpenPaiRefusal.
@@ -144,11 +155,11 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
         await self._may_change_cluster(actor, name)
         if name == ADMIN_GROUP:
             raise OpenPaiRefusal("ForbiddenUserError", f"The name '{name}' is occupied by admin group.")
-        known = await self.virtual_clusters(actor)
+        known = await self.all(actor)
         if name not in known:
             raise _no_cluster(f"Can't delete a nonexistent vc {name}")
         self._check_shared(known, name, "removed")
-        revision = await self.store.document("Queue", name)
+        revision = await self._store.document("Queue", name)
         if revision is None or revision.deleted:
             message = f"Vc {name} is part of the cluster's own document, which has to be changed instead."
             raise OpenPaiRefusal("ReadOnlyVcError", message)
@@ -157,35 +168,37 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
         if jobs:
             raise OpenPaiRefusal("RemoveRunningVcError", running.format(jobs))
         try:
-            await self.delete_document(actor, "Queue", name)
+            await self._configuration.delete(actor, "Queue", name)
         except Conflict as error:
             if error.code == "queue-in-use":
                 raise OpenPaiRefusal("RemoveRunningVcError", running.format("some")) from None
             raise OpenPaiRefusal("ConflictVcError", error.message) from None
-        for group in await self.store.groups():
+        for group in await self._store.groups():
             if group.name == name and group.queues == (name,):
-                await self.remove_group(actor, name)
+                await self._groups.remove(actor, name)
             elif name in group.queues:
                 left = tuple(queue for queue in group.queues if queue != name)
-                await self.put_group(actor, msgspec.structs.replace(group, queues=left))
+                await self._groups.put(actor, msgspec.structs.replace(group, queues=left))
 
     async def sku_types(self, actor: Actor, cluster: str = "") -> dict[str, dict[str, int]]:
         """The CPU and memory that come with one device of each model (SKU), of one virtual cluster or of all.
 
         Raises OpenPaiRefusal for an unknown virtual cluster.
         """
-        found = _skus(await self.store.nodes())
+        found = _skus(await self._store.nodes())
         if not cluster:
-            await self._may_look(actor)
+            await self._nodes.check_may_look(actor)
             return found
-        view = next((each for each in (await self.queues(actor, limit=_EVERY)).items if each.name == cluster), None)
+        view = next(
+            (each for each in (await self._queues.page(actor, limit=_EVERY)).items if each.name == cluster), None
+        )
         if view is None:
             raise _no_cluster(f"Cannot get sku types for virtual cluster {cluster[:200]}.")
         owned = _models_owned(view)
         return {name: sku for name, sku in found.items() if not owned or name in owned}
 
     async def _may_change_cluster(self, actor: Actor, name: str) -> None:
-        await self.check(actor, "document.apply", Resource("document", f"Queue/{name[:200]}"))
+        await self._context.check(actor, "document.apply", Resource("document", f"Queue/{name[:200]}"))
         check_name(name)
         if name == DEFAULT:
             raise OpenPaiRefusal("ForbiddenUserError", "Update operation to default vc isn't allowed")
@@ -196,18 +209,18 @@ class OpenPaiClusters(Machines, Overview, Configuring, People):
             raise OpenPaiRefusal("ReadOnlyVcError", message)
 
     async def _configuration_now(self) -> Configuration:
-        documents = await self.store.all_documents()
+        documents = await self._store.all_documents()
         return read_configuration(documents.revisions, documents.change)
 
     async def _total(self) -> dict[str, int]:
-        return {name: amount for name, amount in _total(await self.store.nodes()).items() if amount}
+        return {name: amount for name, amount in _total(await self._store.nodes()).items() if amount}
 
     async def _apply_queue(
         self, actor: Actor, name: str, before: QueueDocument | None, changes: Mapping[str, Any]
     ) -> None:
         document = (before.to_document() if before is not None else {"kind": "Queue", "name": name}) | dict(changes)
         try:
-            await self.apply_documents(actor, json.dumps(document), filename="virtual cluster")
+            await self._configuration.apply(actor, json.dumps(document), filename="virtual cluster")
         except Conflict as error:
             if error.code == "guarantee-broken":
                 raise OpenPaiRefusal("NoEnoughQuotaError", error.message) from None

@@ -1,4 +1,4 @@
-"""Manage accounts, groups and secrets, and read the audit log, which records each change."""
+"""Manage accounts; the audit log records each change."""
 
 from __future__ import annotations
 
@@ -8,40 +8,45 @@ from typing import Any, Final
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
-from corral.model.accounts import AuditRecord, Group, User
+from corral.model.accounts import User
 from corral.model.records import LIVE_PHASES, JobFilter, Page, rfc3339
 from corral.model.store_writes import SubmitLimit
-from corral.model.views import AccountUse, Amount, SecretView, UserChanged, UserView
+from corral.model.views import AccountUse, Amount, UserChanged, UserView
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.openpai import jwt
-from corral.service.people.sessions import API, Sessions
+from corral.service.context import Context
+from corral.service.people.account_passwords import AccountPasswords
+from corral.service.people.authentication import Authentication
+from corral.service.people.token_kinds import API, APPLICATION
 
 _USER: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,126}")
-_SECRET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _SHORTEST: Final = 8
-_LONGEST: Final = 1024
 _LONGEST_EMAIL: Final = 254
 _EMAIL: Final = re.compile(r"[^\s@\x00-\x1f\x7f]+@[^\s@\x00-\x1f\x7f]+")
-_SECRET_BYTES: Final = 64 * 1024
-_MAX_SECRETS: Final = 1000
 
 
-class People(Sessions):
-    """Users, groups, secrets and the audit log."""
+class Accounts:
+    """The accounts of people, and what each uses of its limits."""
 
-    async def users(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[UserView]:
+    def __init__(self, context: Context, passwords: AccountPasswords, authentication: Authentication) -> None:
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
+        self._passwords = passwords
+        self._authentication = authentication
+
+    async def page(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[UserView]:
         """One page of the accounts, by name."""
-        await self.check(actor, "user.list", Resource("user"))
-        page = await self.store.users(limit=limit, after_cursor=after)
+        await self._context.check(actor, "user.list", Resource("user"))
+        page = await self._store.users(limit=limit, after_cursor=after)
         return Page([_view(user) for user in page.items], page.next)
 
-    async def user(self, actor: Actor, name: str) -> UserView:
+    async def get(self, actor: Actor, name: str) -> UserView:
         """One account.
 
         Raises NotFound.
         """
-        await self.check(actor, "user.read", Resource("user", name, owner=name))
+        await self._context.check(actor, "user.read", Resource("user", name, owner=name))
         return _view(await self._existing(name))
 
     async def use_of(self, actor: Actor, user: str, submits: SubmitLimit | None = None) -> AccountUse:
@@ -49,11 +54,11 @@ class People(Sessions):
 
         Raises NotFound, Forbidden.
         """
-        await self.check(actor, "user.read", Resource("user", user, owner=user))
-        account, bounds = await self._existing(user), self.allowance
+        await self._context.check(actor, "user.read", Resource("user", user, owner=user))
+        account, bounds = await self._existing(user), self._context.allowance
         return AccountUse(
-            tasks=Amount(await self.store.open_tasks(user), bounds.tasks),
-            code_bytes=Amount(await self.store.code_bytes(user), bounds.code_bytes),
+            tasks=Amount(await self._store.open_tasks(user), bounds.tasks),
+            code_bytes=Amount(await self._store.code_bytes(user), bounds.code_bytes),
             submissions=Amount(await self._submitted(user, submits), submits.most if submits else 0),
             log_bytes_of_stream=bounds.log_bytes,
             folder_bytes_of_task=bounds.folder_bytes,
@@ -61,9 +66,9 @@ class People(Sessions):
         )
 
     async def _submitted(self, user: str, limit: SubmitLimit | None) -> int:
-        return 0 if limit is None else await self.store.submissions(user, limit.api, self.clock.now())
+        return 0 if limit is None else await self._store.submissions(user, limit.api, self._clock.now())
 
-    async def create_user(
+    async def create(
         self,
         actor: Actor,
         name: str,
@@ -82,10 +87,10 @@ class People(Sessions):
         A password has at least `shortest` characters. Raises InvalidInput, Conflict `user-exists` or `single-user`.
         """
         resource = Resource("user", name)
-        decision = await self.check(actor, "user.create", resource, role=role)
+        decision = await self._context.check(actor, "user.create", resource, role=role)
         check_user_name(name)
         check_role(role)
-        if not self.several_users and await self.store.count_users() > 0:
+        if not self._context.several_users and await self._store.count_users() > 0:
             raise Conflict(
                 "single-user",
                 "This server runs every task under its own account, so it takes one user; "
@@ -96,17 +101,19 @@ class People(Sessions):
             role,
             tuple(groups),
             uid,
-            self.clock.now(),
+            self._clock.now(),
             has_password=password is not None,
             email=email,
             max_priority=max_priority,
             extension=extension or {},
         )
-        given = await self.store.add_user(user, await self._hash(password, shortest) if password is not None else "")
-        await self.note(actor, "user.create", resource, decision, role=role, groups=list(groups))
+        given = await self._store.add_user(
+            user, await self._passwords.hash(password, shortest) if password is not None else ""
+        )
+        await self._context.note(actor, "user.create", resource, decision, role=role, groups=list(groups))
         return _view(msgspec.structs.replace(user, id=given))
 
-    async def change_user(
+    async def change(
         self,
         actor: Actor,
         name: str,
@@ -137,29 +144,29 @@ class People(Sessions):
         if own and (password is not None or email is not None or extension is not None):
             action = "user.profile" if password is None else "user.password"
         resource = Resource("user", name, owner=name)
-        decision = await self.check(actor, action, resource)
+        decision = await self._context.check(actor, action, resource)
         if role is not None:
             check_role(role)
         if password is not None and name == actor.user and not proven:
-            await self.prove(actor, old_password)
-        hashed = await self._hash(password, shortest) if password is not None else None
-        kept = (jwt.APPLICATION, API) if keep_tokens else (jwt.APPLICATION,)
-        user = await self.store.change_user(
+            await self._passwords.prove(actor, old_password)
+        hashed = await self._passwords.hash(password, shortest) if password is not None else None
+        kept = (APPLICATION, API) if keep_tokens else (APPLICATION,)
+        user = await self._store.change_user(
             name,
             role=role,
             groups=groups,
             uid=uid,
             disabled=disabled,
             password_hash=hashed,
-            at=self.clock.now(),
+            at=self._clock.now(),
             kept_kinds=kept,
             email=email,
             extension=extension,
             max_priority=max_priority,
         )
-        self._forget(user=name)
-        await self.streams.look()
-        await self.note(
+        self._authentication.forget(user=name)
+        await self._context.streams.look()
+        await self._context.note(
             actor,
             action,
             resource,
@@ -174,103 +181,35 @@ class People(Sessions):
 
     async def _left_after_password(self, name: str, *, keep_tokens: bool) -> str:
         """Say which tokens a new password ended, and which are still valid."""
-        now = self.clock.now()
+        now = self._clock.now()
         left = [
             token.kind
-            for token in await self.store.tokens(name)
+            for token in await self._store.tokens(name)
             if token.revoked_at is None and (token.expires_at is None or token.expires_at > now)
         ]
         ended = "All sign-ins have ended" if keep_tokens else "All sign-ins and API tokens have ended"
         return (
-            f"{ended}. Still valid: {left.count(jwt.APPLICATION)} application tokens, {left.count(API)} API tokens; "
+            f"{ended}. Still valid: {left.count(APPLICATION)} application tokens, {left.count(API)} API tokens; "
             "revoke those that are not wanted."
         )
 
-    async def delete_user(self, actor: Actor, name: str) -> None:
+    async def delete(self, actor: Actor, name: str) -> None:
         """Delete an account without live jobs.
 
         Raises NotFound, Conflict.
         """
         resource = Resource("user", name)
-        decision = await self.check(actor, "user.delete", resource)
-        live = await self.store.list_jobs(JobFilter(users=(name,), phases=LIVE_PHASES), limit=1)
+        decision = await self._context.check(actor, "user.delete", resource)
+        live = await self._store.list_jobs(JobFilter(users=(name,), phases=LIVE_PHASES), limit=1)
         if live.items:
             raise Conflict("user-has-jobs", f"{name} still has jobs that are not over; stop them first.")
-        await self.store.remove_user(name)
-        self._forget(user=name)
-        await self.streams.look()
-        await self.note(actor, "user.delete", resource, decision)
-
-    async def groups(self, actor: Actor) -> list[Group]:
-        """Every group."""
-        await self.check(actor, "group.list", Resource("group"))
-        return await self.store.groups()
-
-    async def put_group(self, actor: Actor, group: Group) -> None:
-        """Create or replace a group."""
-        resource = Resource("group", group.name)
-        decision = await self.check(actor, "group.change", resource)
-        await self.store.put_group(group)
-        self._known.clear()
-        await self.note(actor, "group.change", resource, decision, queues=list(group.queues))
-
-    async def remove_group(self, actor: Actor, name: str) -> None:
-        """Delete a group and its memberships."""
-        resource = Resource("group", name)
-        decision = await self.check(actor, "group.change", resource)
-        await self.store.remove_group(name)
-        self._known.clear()
-        await self.note(actor, "group.change", resource, decision, removed=True)
-
-    async def secrets(self, actor: Actor) -> list[SecretView]:
-        """The names of the actor's secrets."""
-        await self.check(actor, "secret.list", Resource("secret", owner=actor.user))
-        return [SecretView(name) for name in await self.store.secrets(_owner(actor))]
-
-    async def put_secret(self, actor: Actor, name: str, value: str) -> None:
-        """Store a secret of the actor, sealed.
-
-        Raises InvalidInput for a name or a size out of bounds, Conflict `too-many-secrets`.
-        """
-        resource = Resource("secret", name, owner=actor.user)
-        decision = await self.check(actor, "secret.put", resource)
-        if not _SECRET.fullmatch(name):
-            raise InvalidInput(
-                "bad-secret-name", "A secret's name has letters, digits, . _ - and begins with one of the first two."
-            )
-        if len(value.encode("utf-8", "replace")) > _SECRET_BYTES:
-            raise InvalidInput("secret-too-long", f"A secret has at most {_SECRET_BYTES} bytes.")
-        there = await self.store.secrets(_owner(actor))
-        if name not in there and len(there) >= _MAX_SECRETS:
-            raise Conflict("too-many-secrets", f"There are {_MAX_SECRETS} secrets already; delete some first.")
-        await self.store.put_secret(
-            _owner(actor), name, self.secret_box.seal(_owner(actor), name, value), self.clock.now()
-        )
-        await self.note(actor, "secret.put", resource, decision)
-
-    async def delete_secret(self, actor: Actor, name: str) -> None:
-        """Delete a secret; jobs that received it keep it.
-
-        Raises NotFound.
-        """
-        resource = Resource("secret", name, owner=actor.user)
-        decision = await self.check(actor, "secret.delete", resource)
-        if not await self.store.remove_secret(_owner(actor), name):
-            raise NotFound("secret-not-found", f"There is no secret {name[:100]} of yours.")
-        await self.note(actor, "secret.delete", resource, decision)
-
-    async def audit(self, actor: Actor, *, limit: int = 200, after: str = "") -> Page[AuditRecord]:
-        """One page of the audit log, the latest line first."""
-        await self.check(actor, "audit.read", Resource("audit"))
-        return await self.store.audit(limit=limit, after_cursor=after)
-
-    async def _hash(self, password: str, shortest: int) -> str:
-        if not shortest <= len(password) <= _LONGEST:
-            raise InvalidInput("bad-password", f"A password has {shortest} to {_LONGEST} characters.")
-        return await self.passwords.hash(password)
+        await self._store.remove_user(name)
+        self._authentication.forget(user=name)
+        await self._context.streams.look()
+        await self._context.note(actor, "user.delete", resource, decision)
 
     async def _existing(self, name: str) -> User:
-        user = await self.store.user(name)
+        user = await self._store.user(name)
         if user is None:
             raise NotFound("user-not-found", f"There is no user {name[:100]}.")
         return user
@@ -295,10 +234,6 @@ def check_email(address: str) -> None:
     if address and (len(address) > _LONGEST_EMAIL or not _EMAIL.fullmatch(address)):
         shown = address[:100] if address.isprintable() else ascii(address[:100])
         raise InvalidInput("bad-email", f"{shown} is no address.")
-
-
-def _owner(actor: Actor) -> str:
-    return f"user:{actor.user}"
 
 
 def check_role(role: str) -> None:

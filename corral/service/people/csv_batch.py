@@ -14,9 +14,11 @@ from corral.model.accounts import ADMIN_GROUP, User
 from corral.model.views import Batch, BatchLine
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.openpai.group_mapping import BUILT_IN
+from corral.service.context import Context
 from corral.service.people.accounts import check_email, check_role, check_user_name
-from corral.service.people.groups import Teams
+from corral.service.people.authentication import Authentication
+from corral.service.people.groups import BUILT_IN
+from corral.service.people.sessions import Sessions
 from corral.spec.errors import did_you_mean
 
 COLUMNS: Final = ("name", "role", "groups", "email", "disabled")
@@ -26,10 +28,17 @@ _MOST_GROUPS: Final = 100
 _SAID: Final = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
-class Batches(Teams):
+class AccountBatches:
     """Create and change accounts in bulk."""
 
-    async def batch_users(self, actor: Actor, text: bytes, *, dry_run: bool = False, links: bool = False) -> Batch:
+    def __init__(self, context: Context, authentication: Authentication, sessions: Sessions) -> None:
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
+        self._authentication = authentication
+        self._sessions = sessions
+
+    async def apply(self, actor: Actor, text: bytes, *, dry_run: bool = False, links: bool = False) -> Batch:
         """Create and change the accounts of a CSV file.
 
         The first line names the columns: `name`, and any of `role`, `groups`, `email` and `disabled`. An empty cell
@@ -40,10 +49,10 @@ class Batches(Teams):
         `dry_run`); Conflict `last-admin`, `accounts-changed`.
         """
         resource = Resource("user")
-        decision = await self.check(actor, "user.change", resource)
+        decision = await self._context.check(actor, "user.change", resource)
         rows = _rows(text)
-        known = {user.name: user for user in await self.store.all_users()}
-        groups = BUILT_IN.keys() | {group.name for group in await self.store.groups()}
+        known = {user.name: user for user in await self._store.all_users()}
+        groups = BUILT_IN.keys() | {group.name for group in await self._store.groups()}
         lines, users = self._planned(rows, known, groups)
         refused = [line for line in lines if line.action == "refused"]
         if dry_run:
@@ -53,7 +62,7 @@ class Batches(Teams):
             message = f"Nothing was changed: {len(refused)} of {len(lines)} lines are refused. {said}"
             raise InvalidInput("batch-refused", message, lines=[msgspec.to_builtins(line) for line in refused[:100]])
         audits = [
-            self.line(
+            self._context.line(
                 actor,
                 f"user.{line.action}",
                 Resource("user", line.name),
@@ -67,9 +76,9 @@ class Batches(Teams):
             if line.action != "unchanged"
         ]
         before = {name: known.get(name) for name in users}
-        await self.store.put_accounts(before, users, audits)
-        self._known.clear()
-        await self.streams.look()
+        await self._store.put_accounts(before, users, audits)
+        self._authentication.forget_all()
+        await self._context.streams.look()
         if links:
             made = (await self._with_link(line) for line in lines)
             lines = [line async for line in made]
@@ -78,7 +87,7 @@ class Batches(Teams):
     async def _with_link(self, line: BatchLine) -> BatchLine:
         if line.action != "create":
             return line
-        return msgspec.structs.replace(line, link=(await self._link_for(line.name)).link)
+        return msgspec.structs.replace(line, link=(await self._sessions.link_for(line.name)).link)
 
     def _planned(
         self, rows: Iterable[tuple[int, Mapping[str, str]]], known: Mapping[str, User], groups: Iterable[str]
@@ -87,7 +96,7 @@ class Batches(Teams):
         lines: list[BatchLine] = []
         users: dict[str, User] = {}
         seen: dict[str, int] = {}
-        room = self.several_users or not known
+        room = self._context.several_users or not known
         for number, row in rows:
             name = row["name"]
             try:
@@ -95,12 +104,12 @@ class Batches(Teams):
                     raise InvalidInput("named-twice", f"{name[:100]} stands in line {seen[name]} already.")
                 seen[name] = number
                 user = known.get(name)
-                changed = _changed(user or User(name, created_at=self.clock.now()), row, groups)
+                changed = _changed(user or User(name, created_at=self._clock.now()), row, groups)
                 if user is None:
                     check_user_name(name)
                     if not room:
                         raise Conflict("single-user", "This server takes one user; start it as root for several.")
-                    room = self.several_users
+                    room = self._context.several_users
             except CorralError as error:
                 lines.append(BatchLine(number, name[:126], "refused", message=error.message))
                 continue

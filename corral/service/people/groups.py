@@ -16,12 +16,17 @@ from corral.model.accounts import ADMIN_GROUP, DEFAULT_GROUP, Group, User
 from corral.model.views import GroupView
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.openpai.group_mapping import BUILT_IN
-from corral.service.people.accounts import People
+from corral.service.context import Context
+from corral.service.people.authentication import Authentication
 from corral.spec.errors import did_you_mean
 from corral.store.groups import GroupChange
 
 ALL: Final = "*"
+BUILT_IN: Final = {
+    DEFAULT_GROUP: Group(DEFAULT_GROUP, description="group for default vc"),
+    ADMIN_GROUP: Group(ADMIN_GROUP, queues=(ALL,), storages=(ALL,), admin=True, description="admin group"),
+}
+"""The groups that exist before any is created."""
 _NAME: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,126}")
 _SHOWN: Final = 1000
 """Most members that a view of a group names."""
@@ -40,31 +45,36 @@ class Grants(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 NONE: Final = Grants()
 
 
-class Teams(People):
+class Groups:
     """Groups as administrators manage them and members see them."""
 
-    async def group_views(self, actor: Actor) -> list[GroupView]:
+    def __init__(self, context: Context, authentication: Authentication) -> None:
+        self._context = context
+        self._store = context.store
+        self._authentication = authentication
+
+    async def views(self, actor: Actor) -> list[GroupView]:
         """Every group for administrators; for others the groups that they are in."""
-        await self.check(actor, "group.read", Resource("group"))
-        groups = BUILT_IN | {group.name: group for group in await self.store.groups()}
-        members = _members(await self.store.all_users())
+        await self._context.check(actor, "group.read", Resource("group"))
+        groups = BUILT_IN | {group.name: group for group in await self._store.groups()}
+        members = _members(await self._store.all_users())
         found = [_view(group, members.get(name, [])) for name, group in sorted(groups.items())]
         if actor.is_admin:
             return found
         mine = {name for name, users in members.items() if actor.user in users}
         return [view for view in found if view.name in mine]
 
-    async def group_view(self, actor: Actor, name: str) -> GroupView:
+    async def get(self, actor: Actor, name: str) -> GroupView:
         """One group.
 
         Raises NotFound `group-not-found` when it does not exist, or when the caller is not in it.
         """
-        found = {view.name: view for view in await self.group_views(actor)}
+        found = {view.name: view for view in await self.views(actor)}
         if name not in found:
             raise _no_group(name, found)
         return found[name]
 
-    async def create_group(
+    async def create(
         self,
         actor: Actor,
         name: str,
@@ -77,7 +87,7 @@ class Teams(People):
         Raises InvalidInput `bad-group-name`, `unknown-queue`, `unknown-storage`; Conflict `group-exists`.
         """
         resource = Resource("group", name)
-        decision = await self.check(actor, "group.change", resource)
+        decision = await self._context.check(actor, "group.change", resource)
         if not _NAME.fullmatch(name):
             message = "A group's name has up to 126 of A-Z, a-z, 0-9, _ . - and is neither . nor two of them."
             raise InvalidInput("bad-group-name", message)
@@ -93,13 +103,13 @@ class Teams(People):
             max_priority=max_priority,
         )
         told = _told(grants) | ({} if max_priority is None else {"max_priority": max_priority})
-        line = self.line(actor, "group.change", resource, decision, made=True, **told)
-        if not await self.store.add_group(group, line):
+        line = self._context.line(actor, "group.change", resource, decision, made=True, **told)
+        if not await self._store.add_group(group, line):
             raise _exists(name)
-        self._known.clear()
+        self._authentication.forget_all()
         return _view(group, [])
 
-    async def change_group(
+    async def change(
         self,
         actor: Actor,
         name: str,
@@ -121,7 +131,7 @@ class Teams(People):
         `last-admin`, `default-group`, `administrators-group`.
         """
         resource = Resource("group", name)
-        decision = await self.check(actor, "group.change", resource)
+        decision = await self._context.check(actor, "group.change", resource)
         await self._check_grants(grant)
         if (add or remove) and name == DEFAULT_GROUP:
             message = "Everybody who is in no other group is in the default one; nobody is put into it or taken out."
@@ -143,35 +153,56 @@ class Teams(People):
             admin=admin,
             max_priority=max_priority,
         )
-        line = self.line(actor, "group.change", resource, decision, **told)
-        group = await self.store.change_group(name, change, line, BUILT_IN.get(name))
+        line = self._context.line(actor, "group.change", resource, decision, **told)
+        group = await self._store.change_group(name, change, line, BUILT_IN.get(name))
         if group is None:
-            raise _no_group(name, [each.name for each in await self.store.groups()])
-        self._known.clear()
-        await self.streams.look()
-        return _view(group, _members(await self.store.all_users()).get(name, []))
+            raise _no_group(name, [each.name for each in await self._store.groups()])
+        self._authentication.forget_all()
+        await self._context.streams.look()
+        return _view(group, _members(await self._store.all_users()).get(name, []))
 
-    async def delete_group(self, actor: Actor, name: str) -> None:
+    async def delete(self, actor: Actor, name: str) -> None:
         """Delete a group; its members lose what it granted.
 
         Raises NotFound `group-not-found`, Conflict `built-in-group`.
         """
-        await self.check(actor, "group.change", Resource("group", name))
+        await self._context.check(actor, "group.change", Resource("group", name))
         if name in BUILT_IN:
             raise Conflict("built-in-group", f"The group {name} is always there; revoke what it grants instead.")
-        known = [group.name for group in await self.store.groups()]
+        known = [group.name for group in await self._store.groups()]
         if name not in known:
             raise _no_group(name, known)
-        await self.remove_group(actor, name)
+        await self.remove(actor, name)
+
+    async def all(self, actor: Actor) -> list[Group]:
+        """Every group."""
+        await self._context.check(actor, "group.list", Resource("group"))
+        return await self._store.groups()
+
+    async def put(self, actor: Actor, group: Group) -> None:
+        """Create or replace a group."""
+        resource = Resource("group", group.name)
+        decision = await self._context.check(actor, "group.change", resource)
+        await self._store.put_group(group)
+        self._authentication.forget_all()
+        await self._context.note(actor, "group.change", resource, decision, queues=list(group.queues))
+
+    async def remove(self, actor: Actor, name: str) -> None:
+        """Delete a group and its memberships."""
+        resource = Resource("group", name)
+        decision = await self._context.check(actor, "group.change", resource)
+        await self._store.remove_group(name)
+        self._authentication.forget_all()
+        await self._context.note(actor, "group.change", resource, decision, removed=True)
 
     async def _check_grants(self, grants: Grants) -> None:
-        queues = (*((await self.store.admission()).queues or ("default",)), ALL)
+        queues = (*((await self._store.admission()).queues or ("default",)), ALL)
         for queue in (*grants.queues, *grants.manages):
             if queue not in queues:
                 raise _unknown("queue", queue, queues)
         if not grants.storages:
             return
-        page = await self.store.documents(kind="Storage", limit=_MOST_STORAGES)
+        page = await self._store.documents(kind="Storage", limit=_MOST_STORAGES)
         storages = (*(each.name for each in page.items), ALL)
         for storage in grants.storages:
             if storage not in storages:

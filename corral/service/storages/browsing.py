@@ -11,6 +11,7 @@ from corral.model.records import Page, rfc3339
 from corral.model.views import FileView, StorageView
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
+from corral.service.context import Context
 from corral.service.list_cursor import name_at, name_cursor
 from corral.service.storages.grants import Granted, Storages
 from corral.spec.storage import StorageDocument
@@ -19,19 +20,21 @@ from corral.storage.folder_browser import Browser, Folder, LocalFolder, RemoteSt
 _ALL: Final = "*"
 
 
-class Browsing(Storages):
+class StorageBrowser:
     """Browse storages; a user may read the same folders as the user's tasks."""
 
-    _browser: Browser | None = None
+    def __init__(self, context: Context, storages: Storages) -> None:
+        self._context = context
+        self._store = context.store
+        self._storages = storages
+        self._browser: Browser | None = None
 
-    async def storage_views(self, actor: Actor) -> list[StorageView]:
+    async def views(self, actor: Actor) -> list[StorageView]:
         """The storages that the actor may use, by name."""
-        groups = await self.store.groups() if actor.is_admin else []
-        return [_view(each, groups) for each in await self.storages(actor)]
+        groups = await self._store.groups() if actor.is_admin else []
+        return [_view(each, groups) for each in await self._storages.all(actor)]
 
-    async def storage_files(
-        self, actor: Actor, name: str, path: str, *, limit: int = 200, after: str = ""
-    ) -> Page[FileView]:
+    async def files(self, actor: Actor, name: str, path: str, *, limit: int = 200, after: str = "") -> Page[FileView]:
         """One page of the entries of a storage's folder, by name.
 
         Raises NotFound `storage-not-found`, `path-not-found`; Forbidden; InvalidInput `bad-path`, `path-is-link`,
@@ -43,7 +46,7 @@ class Browsing(Storages):
         shown = [FileView(each.name, each.kind, each.size, rfc3339(each.changed_at)) for each in found.entries]
         return Page(shown, name_cursor(found.next) if found.next else None)
 
-    async def storage_file(self, actor: Actor, name: str, path: str) -> tuple[int, AsyncIterator[bytes]]:
+    async def file(self, actor: Actor, name: str, path: str) -> tuple[int, AsyncIterator[bytes]]:
         """Return a file's size and its bytes, and record the read in the audit log.
 
         Raises the same as `storage_files`, and InvalidInput `not-a-file`.
@@ -51,8 +54,8 @@ class Browsing(Storages):
         folder = await self._folder(actor, name)
         found = await self._looker().file(name, folder, path, user=actor.user)
         resource = Resource("storage", name)
-        decision = await self.check(actor, "storage.use", resource)
-        await self.note(actor, "storage.read", resource, decision, path=path[:500], bytes=found[0])
+        decision = await self._context.check(actor, "storage.use", resource)
+        await self._context.note(actor, "storage.read", resource, decision, path=path[:500], bytes=found[0])
         return found
 
     def _looker(self) -> Browser:
@@ -61,10 +64,10 @@ class Browsing(Storages):
         return self._browser
 
     async def _folder(self, actor: Actor, name: str) -> Folder:
-        granted = await self.storage(actor, name)
+        granted = await self._storages.get(actor, name)
         storage, own = granted.storage, granted.folder
         if own:
-            await self._check_own_folder(actor, name)
+            await self._storages.check_own_folder(actor, name)
         if storage.type == "uri":
             return RemoteStorage(storage.uri, own)
         root = _root(storage)
@@ -74,7 +77,7 @@ class Browsing(Storages):
                 "what machines have mounted at hostPath."
             )
             raise Conflict("storage-not-here", message)
-        user = await self.store.user(actor.user)
+        user = await self._store.user(actor.user)
         return LocalFolder(root, own, lambda: account_of(None if user is None else user.uid))
 
 

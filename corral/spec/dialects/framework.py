@@ -16,6 +16,7 @@ from corral.spec.dialects.pod import RESTARTS, Pod, read_pod
 from corral.spec.dialects.translation import NAMESPACE_ANNOTATION, Translation, head
 from corral.spec.job import FRAMEWORK_CONTROLLER
 from corral.spec.job_parts import MAX_REPLICAS
+from corral.spec.retry_rules import ALWAYS, MOST_RETRIES, retry_policy
 
 API_VERSION: Final = "frameworkcontroller.microsoft.com/v1"
 KIND: Final = "Framework"
@@ -84,10 +85,8 @@ def _execution(given: Fields) -> None:
 
 def _retries(given: Fields) -> dict[str, Any]:
     policy = given.inner("retryPolicy")
-    found = {
-        "fancy": policy.flag("fancyRetryPolicy", False),
-        "maxRetries": policy.whole("maxRetryCount", 0, least=-2, most=10_000),
-    }
+    fancy = policy.flag("fancyRetryPolicy", False)
+    found = retry_policy(policy.whole("maxRetryCount", 0, least=ALWAYS, most=MOST_RETRIES), fancy=fancy)
     policy.done()
     return found
 
@@ -110,7 +109,7 @@ def _role(given: Fields) -> tuple[dict[str, Any], Pod]:
     if not role["replicas"] and "taskNumber" in given:
         given.problem(("taskNumber",), "a role of a job has at least one task; leave the role out")
     if (always := RESTARTS.get(pod.restart)) is not None:
-        role["retryPolicy"] = {"fancy": False, "maxRetries": always}
+        role["retryPolicy"] = retry_policy(always, fancy=False)
     if pod.deadline is not None:
         role["maxTaskSeconds"] = pod.deadline
     if pod.barrier is not None and pod.barrier.folder:

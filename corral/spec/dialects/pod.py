@@ -16,6 +16,7 @@ from corral.spec.dialects.hived_annotation import PREFIX as HIVED
 from corral.spec.dialects.hived_annotation import hived_ask
 from corral.spec.dialects.node_selection import node_rules
 from corral.spec.priority import PRIORITY_CLASSES
+from corral.spec.retry_rules import ALWAYS, UNBOUNDED
 
 _REFUSED: Final = {
     "topologySpreadConstraints": "say how far apart the tasks are in a job file (topology.spread)",
@@ -27,7 +28,7 @@ _REFUSED: Final = {
     "resources": "ask for resources in the containers",
     "preemptionPolicy": "who yields to whom is a matter of priorities and queues",
 }
-RESTARTS: Final = {"Always": -2, "OnFailure": -1, "Never": None}
+RESTARTS: Final = {"Always": ALWAYS, "OnFailure": UNBOUNDED, "Never": None}
 """A pod's restart policy to the equivalent maxRetries of a task; None keeps the task's own policy."""
 _BARRIERS_ACCOUNT: Final = "frameworkbarrier"
 _PRIORITY_END: Final = "-priority"

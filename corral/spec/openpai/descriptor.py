@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from corral.spec.dialects.field_reader import Fields
 from corral.spec.errors import SpecError, describe
+from corral.spec.retry_rules import ALWAYS
 from corral.spec.yaml_source import Source
 
 NAME: Final = re.compile(r"[A-Za-z0-9\-._~]{1,256}", re.ASCII)
@@ -147,7 +148,7 @@ def _words(fields: Fields) -> str | None:
 def _retries(fields: Fields) -> dict[str, Any]:
     found = {
         "fancyRetryPolicy": fields.flag("fancyRetryPolicy", False),
-        "maxRetryCount": fields.whole("maxRetryCount", 0, least=-2),
+        "maxRetryCount": fields.whole("maxRetryCount", 0, least=ALWAYS),
     }
     fields.done()
     return found

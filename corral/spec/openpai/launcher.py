@@ -15,6 +15,7 @@ from corral.spec.errors import Path, Problem, SpecError
 from corral.spec.job import API_VERSION, KIND
 from corral.spec.openpai.names import DEFAULT_FILES, NAME, PORTS, ROLES, USER, dns_labels
 from corral.spec.openpai.translation import job_label
+from corral.spec.retry_rules import MOST_RETRIES, retry_policy
 
 JOB_TYPE: Final = "frameworklauncher"
 _OF_LAUNCHER: Final = "launcher.corral.dev/"
@@ -127,7 +128,7 @@ def _on_gpus_of(role: dict[str, Any], sort: str, cluster: Cluster) -> None:
 
 
 def _retries(policy: Mapping[str, Any]) -> dict[str, Any]:
-    return {"fancy": policy["fancyRetryPolicy"], "maxRetries": min(policy["maxRetryCount"], 10_000)}
+    return retry_policy(min(policy["maxRetryCount"], MOST_RETRIES), fancy=policy["fancyRetryPolicy"])
 
 
 def _script(service: Mapping[str, Any]) -> str:

@@ -35,6 +35,7 @@ from corral.spec.openpai.names import (
     dns_labels,
 )
 from corral.spec.openpai.protocol import ProtocolError, by_name
+from corral.spec.retry_rules import ALWAYS, retry_policy
 
 MASK: Final = "******"
 """Text that replaces a secret."""
@@ -46,8 +47,6 @@ _MOST_SECRETS: Final = 99
 _DOCKER_HUB: Final = "https://index.docker.io/v1/"
 _OF_DOCKER_HUB: Final = frozenset({"", "docker.io", "index.docker.io", "registry-1.docker.io", "hub.docker.com"})
 _LONGEST_NAME: Final = 63
-_ALWAYS: Final = -2
-"""FrameworkController's maxRetryCount for a task that is retried after every end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +256,7 @@ def _standing(protocol: Mapping[str, Any], terms: HivedTerms, cell: str) -> dict
 
 def _course(protocol: Mapping[str, Any]) -> dict[str, Any]:
     """Retries, barrier, gang, network and storages of the job."""
-    retries = protocol.get("jobRetryCount", 0)
-    course: dict[str, Any] = {"retryPolicy": {"fancy": retries != -2, "maxRetries": retries}}
+    course: dict[str, Any] = {"retryPolicy": retry_policy(protocol.get("jobRetryCount", 0))}
     if is_gang(protocol):
         course["barrier"] = {"enabled": True}
     else:
@@ -277,7 +275,7 @@ def _role(
 ) -> dict[str, Any]:
     """One task role without name and secrets; `cell` is the pinned cell of the whole job."""
     asked, instances = role["resourcePerInstance"], role.get("instances", 1)
-    retried = 0 if is_gang(rendered) else max(role.get("taskRetryCount", 0), _ALWAYS)
+    retried = 0 if is_gang(rendered) else max(role.get("taskRetryCount", 0), ALWAYS)
     shared = role.get("extraContainerOptions", {}).get("shmMB", DEFAULT_SHM_MB)
     return {
         "replicas": instances,
@@ -291,7 +289,7 @@ def _role(
         "shm": f"{shared}Mi" if shared else "",
         "ports": [{"name": ports[label], "count": count} for label, count in _ports(role).items()],
         "completion": _completion(role.get("completion", {}), instances),
-        "retryPolicy": {"fancy": not is_gang(rendered), "maxRetries": retried},
+        "retryPolicy": retry_policy(retried, fancy=not is_gang(rendered)),
         **_place(terms, cell),
     }
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from corral.spec.dialects.field_reader import Fields
 from corral.spec.errors import Path, SpecError, describe
 from corral.spec.openpai.protocol import plain
+from corral.spec.retry_rules import ALWAYS
 from corral.spec.yaml_source import Source, parse_source
 
 OBSOLETE: Final = "killAllOnCompletedTaskNumber"
@@ -66,7 +67,7 @@ def checked_v1(source: Source) -> dict[str, Any]:
         **{name: fields.text(name) for name in ("authFile", *DIRECTORIES)},
         "virtualCluster": fields.text("virtualCluster") or "default",
         "gpuType": fields.text("gpuType"),
-        "retryCount": _whole(fields, "retryCount", 0, least=-2),
+        "retryCount": _whole(fields, "retryCount", 0, least=ALWAYS),
         "jobEnvs": _variables(fields),
         "extras": _mapping(fields, "extras"),
     }

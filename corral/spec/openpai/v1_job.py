@@ -16,11 +16,10 @@ from typing import Any, Final
 from corral.spec.errors import Problem, SpecError
 from corral.spec.openpai.translation import OpenPaiJob, to_job
 from corral.spec.openpai.v1 import DIRECTORIES, v1_to_protocol
+from corral.spec.retry_rules import retry_policy
 
 ANNOTATION: Final = "openpai.corral.dev/v1"
 """The whole v1 job, validated and with its defaults, as JSON text."""
-NO_RETRY: Final = -2
-"""The retryCount that restarts the job after every end; fancy retries are then off."""
 DEBUG: Final = "isDebug"
 RDMA: Final = "paiAzRDMA"
 MOST_CODE_MB: Final = 200
@@ -82,7 +81,7 @@ def with_folders(v1: Mapping[str, Any], user: str, fs_uri: str, folder: str = ""
 
 def _amend(document: dict[str, Any], v1: Mapping[str, Any], fs_uri: str) -> None:
     annotations, spec = document["metadata"]["annotations"], document["spec"]
-    spec["retryPolicy"] = {"fancy": v1["retryCount"] != NO_RETRY, "maxRetries": v1["retryCount"]}
+    spec["retryPolicy"] = retry_policy(v1["retryCount"])
     if v1["codeDir"]:
         uri = _uri(v1["codeDir"], fs_uri)
         name = posixpath.basename(uri.rstrip("/")) or "code"
@@ -118,7 +117,7 @@ def _amend_role(
         "minFailed": said["minFailedTaskCount"] or -1,
         "minSucceeded": said["minSucceededTaskCount"] or -1,
     }
-    role["retryPolicy"] = {"fancy": False, "maxRetries": 0}
+    role["retryPolicy"] = retry_policy(0, fancy=False)
     folders = {variable: v1[name] for variable, name in _VARIABLES.items() if v1[name]}
     role["env"] = {**role.get("env", {}), **folders, **v1["jobEnvs"]}
     if v1["jobEnvs"].get(DEBUG) == "true":

@@ -1,4 +1,4 @@
-"""The conformance suite of engines: start, adopt after a crash, stop, lost answers, logs, exec, at most one instance.
+"""The conformance suite of engines: start, adoption, stop, lost answers, logs, exec, hints, at most one instance.
 
 An engine passes it with a class that inherits `EngineConformance` and a fixture `place`. Tasks run `sh` with the usual
 small programs. A crash of the server is an engine object that is dropped; the next one is opened over the same place.
@@ -10,12 +10,13 @@ import asyncio
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol
 
+import msgspec
 import pytest
 
-from corral.engines.base import Engine
+from corral.engines.base import Engine, JobHints
 from corral.kernel.errors import NotFound
-from corral.kernel.ids import AttemptId
-from corral.model.launch import EngineEvent, Exited, Started, TaskLaunch
+from corral.kernel.ids import AttemptId, JobId, job_id, parse_attempt_id
+from corral.model.launch import EngineEvent, Exited, GangPart, Started, TaskLaunch
 
 PATIENCE: Final = 150.0
 """Seconds after which something that should have come never will."""
@@ -161,10 +162,45 @@ class EngineConformance:
             with pytest.raises(NotFound):
                 await at.engine.exec(task.attempt, ["true"], tty=False)
 
+    async def test_a_start_may_carry_its_whole_gang(self, place: Place) -> None:
+        task = place.launch("sh", "-c", "echo ran")
+        gang = (GangPart("worker", task.node, 2), GangPart("server", f"{task.node}-beside", 1))
+        task = msgspec.structs.replace(task, gang=gang)
+        async with place.open() as at:
+            await at.engine.start(task)
+            assert (await at.exited(task.attempt)).code == 0
+            assert at.log(task.attempt) == "ran\n"
+
+    async def test_hints_about_jobs_end_no_task_of_a_live_one_and_may_be_repeated(self, place: Place) -> None:
+        task = place.launch("sh", "-c", "echo ready; exec sleep 600")
+        job, stranger = parse_attempt_id(task.attempt).job, job_id(1, 1)
+        async with place.open() as at:
+            hint(at.engine, stranger, live={job})
+            await at.engine.start(task)
+            await printed(at, task.attempt, "ready")
+            hint(at.engine, stranger, live={job})
+            hint(at.engine, stranger, live={job})
+            await run(at, task.attempt, "true")
+            await at.engine.stop(task.attempt, grace_seconds=0)
+            await at.exited(task.attempt)
+            await at.engine.forget([task.attempt])
+            hint(at.engine, job, live=set())
+            hint(at.engine, job, live=set())
+        async with place.open() as later:
+            hint(later.engine, job, live=set())
+            assert task.node in {node.name for node in (await later.engine.inventory()).nodes}
+
     async def test_the_inventory_has_the_node_that_tasks_run_on(self, place: Place) -> None:
         task = place.launch("true")
         async with place.open() as at:
             assert task.node in {node.name for node in (await at.engine.inventory()).nodes if node.ready}
+
+
+def hint(engine: Engine, over: JobId, live: set[JobId]) -> None:
+    """Give both hints to an engine that takes them."""
+    if isinstance(engine, JobHints):
+        engine.live_jobs(frozenset(live))
+        engine.job_over(over)
 
 
 async def printed(at: Opened, attempt: AttemptId, text: str) -> None:

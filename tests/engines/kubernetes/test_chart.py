@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from corral.engines.kubernetes.api.permissions import FOR_DEVICES, NEEDED
+from corral.engines.kubernetes.kind import KubernetesOptions
 from corral.engines.kubernetes.volumes.reachability import RESERVED
 from corral.settings import Settings
 from tests.engines.kubernetes.charts import CHART, TRIAL, Helm, Rendered, Thing, merged
@@ -54,13 +55,15 @@ def test_every_variable_is_a_setting_and_every_value_is_taken(
     more = {"topologyLabels": [{"level": "rack", "label": "dc.example/rack"}], "documents": "kind: Queue"}
     told = helm.render(merged(values, more)).environment("control")
     given = {name: value for name, value in told.items() if isinstance(value, str) and name.startswith("CORRAL_")}
-    expected = {f"CORRAL_{name.upper()}" for name in Settings.model_fields}
+    fields = Settings.model_fields.keys() | KubernetesOptions.model_fields.keys()
+    expected = {f"CORRAL_{name.upper()}" for name in fields}
     unknown = {name for name in given if name not in expected}
     assert not unknown
     for name, value in given.items():
         monkeypatch.setenv(name, value.replace("$(POD_IP)", "10.0.0.7"))
     settings = Settings()
-    assert settings.engine == "kubernetes"
+    assert settings.engine == ("kubernetes",)
+    KubernetesOptions()
     assert bool(settings.control_address) is (values in (TWO, APART))
     assert settings.blobs == ("s3://corral/production" if values is APART else "")
 

@@ -20,6 +20,7 @@ from typing import Final
 from packaging.requirements import Requirement
 
 import corral
+from tests.entry_points import corrals_own
 from tests.testbeds.kubernetes.pythontree import python_tree
 from tests.testbeds.postgresql import binaries
 
@@ -40,6 +41,7 @@ def server_tree(root: Path) -> Path:
     for distribution in requirements():
         _copy_distribution(distribution, site)
     shutil.copytree(Path(corral.__file__).parent, site / "corral", ignore=shutil.ignore_patterns("static"))
+    corrals_own(site)
     command = root / "usr" / "bin" / "corral"
     command.write_text(f"#!/bin/sh\nexec /usr/bin/python3 -c '{_COMMAND}' \"$@\"\n")
     command.chmod(0o755)

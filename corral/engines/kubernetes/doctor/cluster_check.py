@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
+from corral.engines.kind import Finding
 from corral.engines.kubernetes.api.permissions import FOR_DEVICES, NEEDED, Permission
 from corral.engines.kubernetes.api.resources import NAMESPACES, Call, Resource
 from corral.engines.kubernetes.api.transport import Transport
-from corral.engines.kubernetes.doctor.node_check import OLDEST, Finding, Raw, clocks, machines, numbers
+from corral.engines.kubernetes.doctor.node_check import OLDEST, Raw, clocks, machines, numbers
 from corral.engines.kubernetes.settings import KubernetesSettings
 from corral.engines.kubernetes.volumes.storage_places import ANY_CLAIM
 from corral.kernel.errors import CorralError, Forbidden, NotFound

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
+from corral.engines.kind import Finding
 from corral.engines.kubernetes.api.resources import CONFIG_MAPS, NODES, SLICES, Call, Resource
 from corral.engines.kubernetes.api.transport import Transport
 from corral.engines.kubernetes.devices.managed_nodes import is_managed
@@ -29,14 +30,6 @@ SKEWED_SECONDS: Final = 5.0
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
 _LEASES: Final = Resource("leases", "coordination.k8s.io")
 _SHOWN: Final = 5
-
-
-class Finding(NamedTuple):
-    """The result of one check. `state` is good, note or bad; `message` says what to do."""
-
-    name: str
-    state: str
-    message: str
 
 
 class Raw(Slim, frozen=True):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 
+from corral.engines.kind import Finding
 from corral.engines.kubernetes.api.permissions import Permission
 from corral.engines.kubernetes.api.resources import Resource
 from corral.engines.kubernetes.api.transport import Transport
 from corral.engines.kubernetes.doctor.cluster_check import missing
-from corral.engines.kubernetes.doctor.node_check import Finding
 from corral.engines.kubernetes.objects.job_objects import KubernetesDocuments
 from corral.engines.kubernetes.settings import KubernetesSettings
 from corral.kernel.errors import CorralError

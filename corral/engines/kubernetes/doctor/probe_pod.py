@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import msgspec
 
+from corral.engines.kind import Finding
 from corral.engines.kubernetes.api.resources import NODES, PODS, Call
 from corral.engines.kubernetes.api.transport import Transport
-from corral.engines.kubernetes.doctor.node_check import Finding, Raw
+from corral.engines.kubernetes.doctor.node_check import Raw
 from corral.engines.kubernetes.pods.labels import MANAGED
 from corral.engines.kubernetes.settings import KubernetesSettings
 from corral.engines.kubernetes.watch.pod_structs import ContainerStatus, Pod

@@ -15,7 +15,15 @@ import msgspec
 
 from corral.engines.kubernetes.pods.sidecar import CONTAINER, OUTPUTS
 from corral.engines.kubernetes.watch.pod_structs import ContainerStatus, Pod, Terminated, seconds
-from corral.model.exits import DEADLINE_EXCEEDED, EXTERNALLY_DELETED, NODE_LOST, PREEMPTED, START_TIMED_OUT
+from corral.model.exits import (
+    DEADLINE_EXCEEDED,
+    EXTERNALLY_DELETED,
+    NODE_LOST,
+    OUT_OF_MEMORY,
+    PREEMPTED,
+    START_TIMED_OUT,
+    USER_ERROR,
+)
 from corral.runtime.openpai_errors import RuntimeFault, container_code, error_block
 from corral.runtime.patterns import recognise
 
@@ -23,11 +31,9 @@ EVICTED: Final = -1000
 OUT_OF_RESOURCES: Final = -1002
 ADMISSION_FORBIDDEN: Final = -1005
 ADMISSION_FAILED: Final = -1006
-OUT_OF_MEMORY, INIT_OUT_OF_MEMORY = -1200, -1300
+INIT_OUT_OF_MEMORY: Final = -1300
 CREATION_FAILED, START_DENIED, START_NOT_FOUND, START_FAILED, NO_DEVICE = -1201, -1202, -1203, -1204, -1205
 NO_FAILED_CONTAINER: Final = -300
-USER_ERROR: Final = 220
-"""The exit code of a task that broke a limit, as of a task whose folder is too large in the local engine."""
 NO_IMAGE: Final = 254
 RUNTIME_FAILED: Final = 255
 

@@ -313,10 +313,7 @@ class Cycle:
         The head's reserved place in them counts as free only if the gang ends before the head starts.
         """
         if self.reservation is not None:
-            if self.reservation.lets_pass(request, self.now):
-                self.reservation.lift()
-            else:
-                self.reservation.hold(self.trial.cluster)
+            self.reservation.hold_unless_passed(request, self.trial.cluster, self.now)
         with self.trial.tentative():
             return place_owned(self.trial, request) is not None
 

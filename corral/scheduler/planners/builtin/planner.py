@@ -1,179 +1,119 @@
-"""Plan a cycle and explain waits, as pure functions shared by production, explanation and simulation."""
+"""The built-in planner: it decides by a policy's order, fairness, backfill and preemption."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import inf
+from collections.abc import Collection, Mapping
+from hashlib import blake2b
 
-import msgspec
-
-from corral.kernel.ids import JobId
-from corral.model.plan import Plan, Reason, Reasons
-from corral.scheduler.backfill import Reservation
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.configuration import Configuration
+from corral.model.plan import Plan, Reasons
+from corral.model.requests import GangRequest
+from corral.model.start_estimates import Outlook
 from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.explain.shortage import never_allowed, why_not
-from corral.scheduler.placement.trial import Trial
-from corral.scheduler.planners.builtin.cycle import BEHIND, Cycle, Verdict
-from corral.scheduler.planners.hived.planner import explain_hived, plan_hived
-from corral.scheduler.policy import Policy
-from corral.scheduler.queues.waiting_queue import Group, Queue
-
-ALIKE = 64
-"""The most gangs per shape kept in a queue fork that answers a question about one gang."""
-_MANY_PLACES = 32
-"""The most places with released resources checked one by one; above it every shape is retried."""
-_FEW_SHAPES = 16
-_LOOKED_AT_AGAIN = 2
+from corral.scheduler.events import ClusterEvent, GangQueued, PlannerEvent, QueueEvent
+from corral.scheduler.explain.outlook import outlook
+from corral.scheduler.explain.question import GracePeriods, Said, as_it_is, at_once
+from corral.scheduler.explain.shortage import could_ever_fit
+from corral.scheduler.planners.builtin.planning import Memory, explain, plan
+from corral.scheduler.planners.planner import Planner
+from corral.scheduler.policy import Policy, find_policy
+from corral.scheduler.preemption.return_estimate import likely_back
+from corral.scheduler.queues.waiting_queue import Queue
+from corral.scheduler.views.cell_owners import Owners, quota_owners
 
 
-@dataclass
-class Memory:
-    """A cache between cycles; it saves work and never changes a decision."""
+class BuiltinPlanner:
+    """Plans by a policy; its whole state is the cluster and the queue."""
 
-    cluster: Cluster
-    policy: Policy
-    machine_revision: int
-    freed_count: int
-    release_count: int
-    reservation: Reservation | None = None
-    seen: tuple[int, int] = (-1, -1)
-    """The revisions of cluster and queue at which nothing could be placed."""
-    next_look_at: float = inf
-    """The time from which a plan may differ even without an event."""
+    def __init__(
+        self, cluster: Cluster | None = None, queue: Queue | None = None, policy: Policy | None = None
+    ) -> None:
+        self.cluster = cluster if cluster is not None else Cluster()
+        self.queue = queue if queue is not None else Queue()
+        self.policy = policy if policy is not None else find_policy()
 
-
-def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
-    """Return the gangs to start now, the gangs to evict, and the reasons why others wait.
-
-    `cluster` and `queue` are left bit for bit as they are. Gangs are handled in the policy's order. Only new reasons
-    are returned; they hold whether or not the placements are committed. `now` is in seconds since 1970.
-    """
-    if policy.hived and cluster.hived is not None:
-        return plan_hived(cluster, queue, policy, now)
-    queue.arrange(policy.order, by_user=policy.fair and policy.fair_users)
-    memory = _recall(cluster, queue, policy)
-    if memory.seen == (cluster.revision, queue.revision) and now < memory.next_look_at:
-        return Plan(cluster.revision, again_at=_known(memory.next_look_at))
-    if not queue.groups:
-        queue.expected, memory.reservation, memory.next_look_at = set(), None, inf
-        memory.freed_count, memory.release_count, memory.seen = (
-            cluster.freed_count,
-            cluster.release_count,
-            (cluster.revision, queue.revision),
-        )
-        return Plan(cluster.revision)
-    trial = Trial(cluster)
-    _reconsider(trial, queue, memory)
-    cycle = Cycle(trial, queue, policy, memory.reservation, now)
-    try:
-        cycle.run()
-    finally:
-        trial.undo()
-        cycle.close()
-        if memory.reservation is not None:
-            memory.reservation.forget()
-    queue.expected = {placed.job for placed in cycle.placed}
-    memory.reservation = cycle.reservation
-    memory.freed_count, memory.release_count = cluster.freed_count, cluster.release_count
-    memory.next_look_at = cycle.next_look_at
-    settled = not cycle.placed and not cycle.evictions and not cycle.lapsed
-    memory.seen = (cluster.revision, queue.revision) if settled else (-1, -1)
-    again = _known(cycle.next_look_at)
-    lapsed = tuple(sorted(cycle.lapsed))
-    return Plan(cluster.revision, tuple(cycle.placed), cycle.reasons, tuple(cycle.evictions), lapsed, again)
-
-
-def _known(time: float) -> float | None:
-    return time if time < inf else None
-
-
-def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: float) -> Reasons | None:
-    """Return why a job waits, recomputed with current figures; None if it does not wait.
-
-    A job that the next cycle would start has the code `starts-now`.
-    """
-    if policy.hived and cluster.hived is not None:
-        return explain_hived(cluster, queue, policy, job, now)
-    entry = queue.first(job)
-    if entry is None:
+    @classmethod
+    def settings(cls, configuration: Configuration) -> object:
+        """Return None: it reads nothing but queues and policy."""
         return None
-    trial, ahead = Trial(cluster), queue.position(job) or 0
-    with trial.tentative():
-        fits = trial.place(entry.request, entry.shape) is not None
-    yielding = policy.preemption and not fits
-    if fits and entry.reported is not None and entry.reported.binding.code == BEHIND:
-        return msgspec.structs.replace(entry.reported, ahead=ahead)
-    if fits or yielding:
-        found, reported = foresee(cluster, queue.fork(most=ALIKE, job=job), policy, job, now)
-        if any(placed.job == job for placed in found.placements):
-            return Reasons(Reason("starts-now", "There is room: it starts with the next cycle."), ahead=ahead)
-        if reported is not None:
-            return msgspec.structs.replace(reported, ahead=ahead)
-    reasons = never_allowed(cluster, entry.request) or why_not(trial, entry.request, entry.shape)
-    return msgspec.structs.replace(reasons, ahead=ahead)
 
+    @classmethod
+    def take_over(cls, before: Planner, policy: Policy, settings: object, now: float) -> Planner:
+        """Return a planner over the same cluster and queue, or `before` itself with the policy."""
+        if isinstance(before, BuiltinPlanner):
+            before.policy = policy
+            return before
+        return cls(before.cluster, before.queue, policy)
 
-def foresee(cluster: Cluster, twin: Queue, policy: Policy, job: JobId, now: float) -> tuple[Plan, Reasons | None]:
-    """Return the next plan for a fork of the queue, and why the job waits then.
+    @property
+    def revision(self) -> tuple[int, ...]:
+        """Return the revisions of cluster and queue."""
+        return (self.cluster.revision, self.queue.revision)
 
-    The reasons have current figures. The fork must not be used afterwards.
-    """
-    entry = twin.first(job)
-    if isinstance(twin.memory, Memory):
-        twin.memory.seen = (-1, -1)
-    if entry is not None:
-        group = twin.groups[entry.group]
-        entry.reported = group.verdict = None
-        group.fresh.add(entry.key)
-    found = plan(cluster, twin, policy, now)
-    return found, entry.reported if entry is not None else None
+    def fold(self, event: PlannerEvent) -> None:
+        """Fold one committed event into cluster and queue; `Cluster.apply` says what it raises."""
+        if isinstance(event, ClusterEvent):
+            self.cluster.apply(event)
+        if isinstance(event, QueueEvent):
+            self.queue.apply(event)
 
+    def plan(self, now: float) -> Plan:
+        """Return the next plan."""
+        return plan(self.cluster, self.queue, self.policy, now)
 
-def _recall(cluster: Cluster, queue: Queue, policy: Policy) -> Memory:
-    """Return the cache of the last cycle, or a fresh one if machines changed or a placement was not committed."""
-    memory = queue.memory
-    if (
-        not isinstance(memory, Memory)
-        or memory.cluster is not cluster
-        or memory.policy != policy
-        or memory.machine_revision != cluster.machine_revision
-        or queue.expected
-    ):
-        memory = queue.memory = Memory(
-            cluster, policy, cluster.machine_revision, cluster.freed_count, cluster.release_count
-        )
-        for group in queue.groups.values():
-            group.verdict = None
-    return memory
+    def explain(self, job: JobId, now: float) -> Reasons | None:
+        """Return why a job waits; None if it does not wait."""
+        return explain(self.cluster, self.queue, self.policy, job, now)
 
+    def explain_new(self, request: GangRequest, now: float) -> Reasons | None:
+        """Return why a gang would wait if it were queued now, found on a fork of the queue."""
+        queue = self.queue.fork()
+        queue.apply(GangQueued(request))
+        return explain(self.cluster, queue, self.policy, request.job, now)
 
-def _reconsider(trial: Trial, queue: Queue, memory: Memory) -> None:
-    """Drop the cached refusals of shapes that may fit where resources were released since the last cycle.
+    def could_ever_fit(self, request: GangRequest) -> Reasons | None:
+        """Return why a gang could not start even if nothing ran; None if it could."""
+        return could_ever_fit(self.cluster, request)
 
-    Other shapes stay refused with the figures of their last check. If there are many of them, a few are rechecked in
-    each cycle, oldest figures first.
-    """
-    cluster = trial.cluster
-    for group in queue.groups.values():
-        if isinstance(group.verdict, Verdict) and group.verdict.valid_for_cycle:
-            group.verdict = None
-    if memory.freed_count == cluster.freed_count:
-        return
-    places = cluster.freed_since(memory.release_count)
-    refused: list[tuple[int, Group]] = []
-    seen: set[int] = set()
-    for group in queue.groups.values():
-        verdict = group.verdict
-        if id(group.finding) in seen:
-            continue
-        seen.add(id(group.finding))
-        if isinstance(verdict, Verdict) and verdict.reasons.possible:
-            request = group.entries[group.keys[0]].request
-            if places is None or len(places) > _MANY_PLACES or trial.reaches(request, group.shape, places):
-                group.verdict = None
-            else:
-                refused.append((verdict.freed_count, group))
-    if len(refused) > _FEW_SHAPES:
-        refused = sorted(refused, key=lambda found: found[0])[:_LOOKED_AT_AGAIN]
-    for _, group in refused:
-        group.verdict = None
+    def outlook(
+        self,
+        job: JobId,
+        reasons: Reasons,
+        now: float,
+        grace_periods: GracePeriods = at_once,
+        said: Said = as_it_is,
+    ) -> Outlook | None:
+        """Return the estimated start of a waiting job and the smallest changes; None if it does not wait."""
+        return outlook(self, job, reasons, now, grace_periods, said)
+
+    def likely_back(self, job: JobId, tasks: Collection[TaskKey], now: float) -> float | None:
+        """Return when a gang that must leave these tasks' nodes fits there again or elsewhere; None if unknown."""
+        return likely_back(self.cluster, job, tasks, now)
+
+    def owners_of(self, engine: str) -> Owners | None:
+        """Return the owners by the quotas of queues; None if no queue owns cells of the engine."""
+        return quota_owners(self.cluster, engine)
+
+    def without_guarantee(self) -> Mapping[JobId, str]:
+        """Return nothing: guests of cells are no longer guaranteed, but no gang took that from them."""
+        return {}
+
+    def newly_without_guarantee(self) -> tuple[JobId, ...]:
+        """Return nothing."""
+        return ()
+
+    def fork(self) -> BuiltinPlanner:
+        """Return an independent copy, with what planning remembers."""
+        twin = BuiltinPlanner(self.cluster.fork(), self.queue.fork(), self.policy)
+        if isinstance(twin.queue.memory, Memory):
+            twin.queue.memory.cluster = twin.cluster
+        return twin
+
+    def digest(self) -> str:
+        """Return a hash of cluster and queue."""
+        return blake2b((self.cluster.digest() + self.queue.digest()).encode(), digest_size=16).hexdigest()
+
+    def consistent(self) -> bool:
+        """Return whether all indexes equal a rebuild."""
+        return self.cluster.consistent()

@@ -1,198 +1,177 @@
-"""Plan a cycle under the `hived` preset: HiveD's algorithm decides placements and preemption.
-
-Gangs are asked about in the policy's order. Cells are reserved for at most one gang per cycle, after all placements, so
-that events are planned and committed in the same order.
-"""
+"""HiveD as a planner: beside cluster and queue it keeps HiveD's account of one engine, folded from the same events."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from collections.abc import Collection, Mapping
+from hashlib import blake2b
 
-import msgspec
-
-from corral.kernel.ids import JobId
-from corral.model.plan import CellsReserved, Eviction, GangPlacement, Plan, Reason, Reasons
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.configuration import Configuration
+from corral.model.plan import CellsReserved, Plan, Reasons
 from corral.model.requests import GangRequest
-from corral.scheduler.cluster.cluster import Cluster
-from corral.scheduler.events import NominationLapsed, gang_placed
-from corral.scheduler.placement.trial import Trial
-from corral.scheduler.planners.hived.eviction import evictions
-from corral.scheduler.planners.hived.gang_placement import YIELDING, GangPlacer, kept_for_it
-from corral.scheduler.planners.hived.group_search import Found, PreemptionNeeded
-from corral.scheduler.policy import OrderKey, Policy
-from corral.scheduler.queues.gang_resources import asked, placed_amounts
-from corral.scheduler.queues.waiting_queue import Entry, Queue
-from corral.scheduler.queues.waiting_queue import Group as Alike
+from corral.model.start_estimates import Basis, Estimate, Outlook
+from corral.scheduler.cluster.cluster import Cluster, placed_again
+from corral.scheduler.events import (
+    ClusterEvent,
+    GangPlaced,
+    GangQueued,
+    GuaranteeLost,
+    NodesSeen,
+    NominationLapsed,
+    PlannerEvent,
+    QueueEvent,
+    TasksReleased,
+)
+from corral.scheduler.explain.question import GracePeriods, Said, as_it_is, at_once
+from corral.scheduler.explain.shortage import could_ever_fit
+from corral.scheduler.explain.start_estimate import settled_estimate
+from corral.scheduler.planners.hived.cell_owners import HivedOwners
+from corral.scheduler.planners.hived.cycle import explain_hived, plan_hived
+from corral.scheduler.planners.hived.settings import HivedSettings, read_settings
+from corral.scheduler.planners.hived.state_fold import Hived
+from corral.scheduler.planners.planner import Planner
+from corral.scheduler.policy import Policy, find_policy
+from corral.scheduler.queues.waiting_queue import Queue
+from corral.scheduler.views.cell_owners import Owners, quota_owners
 
 
-@dataclass
-class HivedMemory:
-    """The revisions of cluster and queue for which nothing could be done."""
+class HivedPlanner:
+    """Plans by HiveD's algorithm; queue limits hold as under every planner."""
 
-    cluster: Cluster
-    policy: Policy
-    seen: tuple[int, int]
-
-
-def plan_hived(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
-    """Return HiveD's plan: gangs to start now, evictions, and the reasons of the others.
-
-    `cluster` and `queue` are not changed.
-    """
-    assert cluster.hived is not None
-    queue.arrange(policy.order, by_user=False)
-    memory, state = queue.memory, (cluster.revision, queue.revision)
-    if isinstance(memory, HivedMemory) and memory == HivedMemory(cluster, policy, state) and not queue.expected:
-        return Plan(cluster.revision)
-    if not len(queue):
-        return Plan(cluster.revision)
-    trial = Trial(cluster)
-    turn = _Turn(trial, queue, policy, now)
-    try:
-        turn.run()
-    finally:
-        trial.undo()
-        turn.close()
-    queue.expected = {placed.job for placed in turn.placed}
-    settled = not (turn.placed or turn.reserved or turn.evictions or turn.lapsed)
-    queue.memory = HivedMemory(cluster, policy, state) if settled else None
-    return Plan(
-        cluster.revision,
-        tuple(turn.placed),
-        turn.reasons,
-        tuple(turn.evictions),
-        tuple(turn.lapsed),
-        now if turn.stopped else None,
-        tuple(turn.reserved),
-    )
-
-
-def explain_hived(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: float) -> Reasons | None:
-    """Return why a job waits, by asking HiveD again; None if it does not wait. Nothing is changed."""
-    entry = queue.first(job)
-    if entry is None:
-        return None
-    assert cluster.hived is not None
-    trial = Trial(cluster)
-    with trial.tentative():
-        found = GangPlacer(trial, cluster.hived, policy, now).about(entry.request)
-    ahead = queue.position(job) or 0
-    if isinstance(found, Found):
-        reported = entry.reported
-        if reported is not None and reported.binding.code == "queue-limit":
-            return msgspec.structs.replace(reported, ahead=ahead)
-        return Reasons(Reason("starts-now", "There is room: it starts with the next cycle."), ahead=ahead)
-    if isinstance(found, PreemptionNeeded):
-        return Reasons(
-            Reason(YIELDING, "Others that use its cells are told to yield with the next cycle."), ahead=ahead
-        )
-    return msgspec.structs.replace(found, ahead=ahead)
-
-
-class _Turn:
-    """One pass over the waiting gangs, on HiveD's draft."""
-
-    def __init__(self, trial: Trial, queue: Queue, policy: Policy, now: float) -> None:
-        assert trial.cluster.hived is not None
-        self.trial = trial
+    def __init__(self, cluster: Cluster, queue: Queue, policy: Policy, settings: HivedSettings) -> None:
+        """Let HiveD decide from now on, about running gangs too; gangs it did not place are opportunistic to it."""
+        self.cluster = cluster
         self.queue = queue
-        self.now = now
-        self.placed: list[GangPlacement] = []
-        self.reserved: list[CellsReserved] = []
-        self.evictions: list[Eviction] = []
-        self.lapsed: list[JobId] = []
-        self.reasons: dict[str, Reasons] = {}
-        self.stopped = False
-        """Whether the rest of the queue is left for another cycle."""
-        self._hived = trial.cluster.hived
-        self._placer = GangPlacer(trial, self._hived.draft(), policy, now)
-        self._queues = trial.cluster.queues
-        self._charged: list[tuple[GangRequest, Sequence[int]]] = []
+        self.policy = policy
+        self.configured = settings
+        self.hived = Hived(settings)
+        """HiveD's own account of the engine."""
+        self._changes = 0
+        queue.memory = None
+        for gang in sorted(cluster.gangs.by_job.values(), key=lambda gang: (gang.placed_at, gang.job)):
+            self.hived.apply(placed_again(gang, cluster.holds(gang.job)))
+        self._see_all()
 
-    def run(self) -> None:
-        """Handle every gang in order, but only one of several equal ones that wait."""
-        groups = list(self.queue.groups.values())
-        line = [(group.keys[0], at, 0) for at, group in enumerate(groups)]
-        heapify(line)
-        while line and not self.stopped:
-            _, at, place = heappop(line)
-            group = groups[at]
-            if self._look(group, group.keys[place]):
-                if place + 1 < len(group.keys):
-                    heappush(line, (group.keys[place + 1], at, place + 1))
-            else:
-                for key in group.keys[place + 1 :]:
-                    self._report(group.entries[key], self.reasons_of(group, group.keys[place]))
+    @classmethod
+    def begun(cls, settings: HivedSettings, policy: Policy | None = None) -> HivedPlanner:
+        """Return a planner that knows no machine yet."""
+        return cls(Cluster(), Queue(), policy if policy is not None else find_policy("hived"), settings)
 
-    def close(self) -> None:
-        """Undo the charges to the queues."""
-        for request, amounts in self._charged:
-            self._queues.charge(request.queue, request.user, request.groups, amounts, -1)
+    @classmethod
+    def settings(cls, configuration: Configuration) -> object:
+        """Return HiveD's cells; `read_settings` says what it raises."""
+        return read_settings(configuration)
 
-    def reasons_of(self, group: Alike, key: OrderKey) -> Reasons:
-        """Return the reasons just found for a gang."""
-        reported = group.entries[key].reported
-        assert reported is not None
-        return reported
+    @classmethod
+    def take_over(cls, before: Planner, policy: Policy, settings: object, now: float) -> Planner:
+        """Return HiveD on these cells: a work-preserving reconfiguration where it decided about the engine before."""
+        assert isinstance(settings, HivedSettings)
+        if not isinstance(before, HivedPlanner) or before.configured.engine != settings.engine:
+            return cls(before.cluster, before.queue, policy, settings)
+        before.policy = policy
+        return before if before.configured == settings else before.reconfigured(settings, now)
 
-    def _look(self, group: Alike, key: OrderKey) -> bool:
-        """Decide about one gang; return whether equal gangs may get another result."""
-        entry = group.entries[key]
-        found = self._limited(entry.request) or self._placer.about(entry.request)
-        if isinstance(found, Found):
-            self._place(found)
-            return True
-        if isinstance(found, PreemptionNeeded):
-            self._reserve(entry, found)
-            return True
-        if found.binding.code != YIELDING and self._awaited(entry.request.job):
-            self._lapse(entry.request.job)
-        self._report(entry, found)
-        return found.binding.code == YIELDING
+    def reconfigured(self, settings: HivedSettings, now: float = 0.0) -> HivedPlanner:
+        """Return a planner with other cells over the same cluster and queue; running gangs are never ended by it."""
+        twin = self._with(self.cluster, self.queue, self.hived.reconfigured(settings, now))
+        twin.configured = settings
+        twin._changes += 1
+        twin._see_all()
+        return twin
 
-    def _awaited(self, job: JobId) -> bool:
-        """Return whether other gangs are terminating for a job, or cells are reserved for it."""
-        return job in self.queue.nominated or self._placer.keeps(job)
+    def _see_all(self) -> None:
+        for inventory in self.cluster.inventories():
+            self.hived.apply(NodesSeen(inventory))
 
-    def _limited(self, request: GangRequest) -> Reasons | None:
-        """Return the bound of a queue, user or group that the gang would exceed, as under every policy."""
-        if self._queues.plain:
+    def _with(self, cluster: Cluster, queue: Queue, hived: Hived) -> HivedPlanner:
+        twin = object.__new__(HivedPlanner)
+        twin.cluster, twin.queue, twin.hived, twin.policy = cluster, queue, hived, self.policy
+        twin.configured, twin._changes = self.configured, self._changes
+        return twin
+
+    @property
+    def revision(self) -> tuple[int, ...]:
+        """Return the revisions of cluster and queue, and the number of changes of HiveD's account."""
+        return (self.cluster.revision, self.queue.revision, self._changes)
+
+    def fold(self, event: PlannerEvent) -> None:
+        """Fold one committed event into HiveD's account, cluster and queue; `Cluster.apply` says what it raises."""
+        if isinstance(event, GangPlaced | TasksReleased | CellsReserved | NominationLapsed):
+            self._changes += self.hived.apply(event)
+        elif isinstance(event, GuaranteeLost):
+            self.hived.recall_loss(event.job, event.by, event.at)
+        before = self.cluster.revision
+        if isinstance(event, ClusterEvent):
+            self.cluster.apply(event)
+        if isinstance(event, NodesSeen) and self.cluster.revision != before:
+            self._changes += self.hived.apply(event)
+        if isinstance(event, QueueEvent):
+            self.queue.apply(event)
+
+    def plan(self, now: float) -> Plan:
+        """Return the next plan."""
+        return plan_hived(self, now)
+
+    def explain(self, job: JobId, now: float) -> Reasons | None:
+        """Return why a job waits, by asking HiveD again; None if it does not wait."""
+        return explain_hived(self, self.queue, job, now)
+
+    def explain_new(self, request: GangRequest, now: float) -> Reasons | None:
+        """Return why a gang would wait if it were queued now, found on a fork of the queue."""
+        queue = self.queue.fork()
+        queue.apply(GangQueued(request))
+        return explain_hived(self, queue, request.job, now)
+
+    def could_ever_fit(self, request: GangRequest) -> Reasons | None:
+        """Return why a gang could not start even if nothing ran; a gang in several cells is always tried."""
+        return could_ever_fit(self.cluster, request, in_several_cells=True)
+
+    def outlook(
+        self,
+        job: JobId,
+        reasons: Reasons,
+        now: float,
+        grace_periods: GracePeriods = at_once,
+        said: Said = as_it_is,
+    ) -> Outlook | None:
+        """Return only what needs no look into the future: HiveD knows no durations."""
+        if self.queue.first(job) is None:
             return None
-        refused = self._queues.refusal(request.queue, request.user, request.groups, asked(request, self._queues))
-        return Reasons(Reason(*refused)) if refused else None
+        settled = settled_estimate(reasons, now)
+        if settled is not None:
+            return Outlook(settled)
+        words = (
+            "HiveD's algorithm decides here; it knows no durations and is not played forward. No change is looked for."
+        )
+        return Outlook(Estimate(Basis.NOT_ESTIMATED, words))
 
-    def _place(self, found: Found) -> None:
-        request = found.request
-        self.placed.append(GangPlacement(request.job, request.job_attempt, found.placement))
-        self._hived.expect(gang_placed(request, found.placement, self.now))
-        amounts = placed_amounts(self.trial.cluster, request, [found.placement])
-        self._queues.charge(request.queue, request.user, request.groups, amounts)
-        self._charged.append((request, amounts))
+    def likely_back(self, job: JobId, tasks: Collection[TaskKey], now: float) -> float | None:
+        """Return None: HiveD knows no durations."""
+        return None
 
-    def _reserve(self, entry: Entry, found: PreemptionNeeded) -> None:
-        """Reserve the gang's cells and evict the gangs that use them."""
-        draft, evicted = self._placer.hived, {each.job for each in self.evictions}
-        for reserved in found.reserved:
-            self.stopped = self._hived.expect(reserved) or self.stopped
-            group = draft.algorithm.groups.get(draft.group_for(reserved.request))
-            if group is None:
-                continue
-            self.reserved.append(reserved)
-            leaving = evictions(self.trial.cluster, group, reserved.request, self.now)
-            self.evictions += [each for each in leaving if each.job not in evicted]
-            evicted |= {each.job for each in leaving}
-            if any(cell.user is not None for cell, _ in group.held()):
-                self._report(entry, kept_for_it(group))
+    def owners_of(self, engine: str) -> Owners | None:
+        """Return the owners by HiveD's bound cells on its own engine, and by the quotas of queues on others."""
+        if engine == self.hived.engine:
+            return HivedOwners(self.hived, self.cluster.engines[engine])
+        return quota_owners(self.cluster, engine)
 
-    def _lapse(self, job: JobId) -> None:
-        """End the nomination of a gang after its freed room went elsewhere or became unusable."""
-        self.lapsed.append(job)
-        self.stopped = self._hived.expect(NominationLapsed(job)) or self.stopped
+    def without_guarantee(self) -> Mapping[JobId, str]:
+        """Return the jobs that were preempted lazily, each with the group that did it."""
+        return {job: self.hived.preemptor(job) for job in self.hived.lost()}
 
-    def _report(self, entry: Entry, reasons: Reasons) -> None:
-        reported = entry.reported
-        if reported is None or reported.binding != reasons.binding or reported.possible != reasons.possible:
-            entry.reported = msgspec.structs.replace(reasons, ahead=self.queue.ahead(entry.key))
-            self.reasons[entry.request.job] = entry.reported
+    def newly_without_guarantee(self) -> tuple[JobId, ...]:
+        """Return the jobs that the last configuration of cells has preempted lazily."""
+        return self.hived.demoted()
+
+    def fork(self) -> HivedPlanner:
+        """Return an independent copy: O(cells) beside cluster and queue."""
+        return self._with(self.cluster.fork(), self.queue.fork(), self.hived.copy())
+
+    def digest(self) -> str:
+        """Return a hash of cluster, queue and HiveD's account."""
+        parts = self.cluster.digest() + self.queue.digest() + self.hived.digest()
+        return blake2b(parts.encode(), digest_size=16).hexdigest()
+
+    def consistent(self) -> bool:
+        """Return whether all indexes, and HiveD's account, equal a rebuild."""
+        return self.hived.algorithm.consistent() and self.cluster.consistent()

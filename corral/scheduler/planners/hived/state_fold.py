@@ -18,7 +18,7 @@ from corral.model.placement import TaskPlacement
 from corral.model.plan import CellsReserved
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.events import GangPlaced, HivedConfigured, NodesSeen, NominationLapsed, TasksReleased
+from corral.scheduler.events import GangPlaced, NodesSeen, NominationLapsed, TasksReleased
 from corral.scheduler.planners.hived.algorithm import (
     Bind,
     Changes,
@@ -42,6 +42,7 @@ from corral.scheduler.planners.hived.pod_mapping import (
     read,
     sizes_of,
 )
+from corral.scheduler.planners.hived.settings import HivedSettings
 
 HivedEvent = NodesSeen | GangPlaced | TasksReleased | CellsReserved | NominationLapsed
 
@@ -49,12 +50,11 @@ HivedEvent = NodesSeen | GangPlaced | TasksReleased | CellsReserved | Nomination
 class Hived:
     """The cells, virtual clusters and groups of one engine; changed only by `apply`."""
 
-    def __init__(self, configured: HivedConfigured) -> None:
+    def __init__(self, configured: HivedSettings) -> None:
         """Start with nothing running and every node bad until it is seen.
 
         Raises InvalidInput with the numbers when the virtual clusters own more than there is.
         """
-        assert configured.cluster is not None
         self.engine = configured.engine
         self.lazy_preemption = configured.lazy_preemption
         with uncollected():
@@ -69,12 +69,11 @@ class Hived:
         self._draft: Hived | None = None
         self._expected: list[HivedEvent] = []
 
-    def reconfigured(self, configured: HivedConfigured, at: float = 0.0) -> Hived:
+    def reconfigured(self, configured: HivedSettings, at: float = 0.0) -> Hived:
         """Return the same engine on another configuration with all running groups; this one is not changed.
 
         Raises InvalidInput as the constructor does.
         """
-        assert configured.cluster is not None
         twin = object.__new__(Hived)
         twin.engine, twin.lazy_preemption = configured.engine, configured.lazy_preemption
         with uncollected():

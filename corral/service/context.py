@@ -1,25 +1,27 @@
-"""Access checks, the audit log and job look-up, shared by every part of the service."""
+"""What the components of the service share: store, clock, keys, limits, workers, access checks and the audit log."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import structlog
 
 from corral.kernel.clock import Clock
-from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
-from corral.kernel.ids import JobIds
+from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound
+from corral.kernel.ids import JobId, JobIds
 from corral.model.accounts import AuditWrite
 from corral.model.store_writes import JobRecord
 from corral.service.access.audit_rate_limit import Refusals
+from corral.service.access.job_access import job_resource
 from corral.service.access.refusal_message import refusal
-from corral.service.access.rules import OWN_JOB, Decision, Resource, decide
+from corral.service.access.rules import Decision, Resource, decide
 from corral.service.actor import Actor
+from corral.service.control_client import ControlClient, NoControl
 from corral.service.jobs.account_limits import UNBOUNDED, Allowance
 from corral.service.logs.log_source import Logs
 from corral.service.secret_box import SecretBox
@@ -34,30 +36,8 @@ INLINE_BYTES: Final = 16 * 1024
 """Largest document, in bytes, that front handles itself; handing it to a worker would take longer."""
 
 
-class ControlClient(Protocol):
-    """Client of control, for questions that only control can answer."""
-
-    async def request(self, path: str, body: Any = None) -> Any:
-        """Return control's JSON answer to a GET of `path`, or to a POST if there is a body.
-
-        Raises Unavailable when no control answers.
-        """
-        ...
-
-
-class NoControl:
-    """Client for a server without control; every question fails."""
-
-    async def request(self, path: str, body: Any = None) -> Any:
-        """Refuse the question.
-
-        Raises Unavailable `no-control`.
-        """
-        raise Unavailable("no-control", "The scheduler does not answer; try again in a moment.", retry_after=2)
-
-
-class ServiceBase:
-    """Base of every part of the service: its dependencies and shared methods."""
+class Context:
+    """The dependencies and settings of the service's components, and the checks that all of them make."""
 
     def __init__(
         self,
@@ -72,7 +52,6 @@ class ServiceBase:
         fresh_minutes: float = 10.0,
         code_limit: int = 512 * 1024**2,
         several_users: bool = True,
-        openpai_fs_uri: str = "",
         workers: Workers | None = None,
         folder: Path | None = None,
         allowance: Allowance = UNBOUNDED,
@@ -90,13 +69,13 @@ class ServiceBase:
         self.streams = OpenStreams(store, clock)
         self.code_limit = code_limit
         self.several_users = several_users
-        self.openpai_fs_uri = openpai_fs_uri
         self.workers = workers or Workers()
-        self._refusals = Refusals()
         self.folder = folder
         self.allowance = allowance
+        self._refusals = Refusals()
         self._ids = JobIds(secrets.randbits)
         self._background: set[asyncio.Task[None]] = set()
+        self._closers: list[Callable[[], Awaitable[None]]] = []
 
     async def check(
         self, actor: Actor, action: str, resource: Resource, *, by: Actor | None = None, **detail: Any
@@ -152,6 +131,10 @@ class ServiceBase:
         record = await self.find(actor, ref)
         return record, await self.check(actor, action, job_resource(record))
 
+    def new_job_id(self) -> JobId:
+        """An id for a new job; ids made later sort after it."""
+        return self._ids.next(int(self.clock.now() * 1000))
+
     async def run_in_worker(self, inline: bool, function: Callable[..., Answer], *arguments: Any) -> Answer:
         """Call a module-level function: in this process if the work is `inline`, else in a worker.
 
@@ -171,8 +154,14 @@ class ServiceBase:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    def at_close(self, closer: Callable[[], Awaitable[None]]) -> None:
+        """Have `closer` called when the service is closed, before what all components share."""
+        self._closers.append(closer)
+
     async def close(self) -> None:
-        """Close the streams, wait for background work, and end the workers."""
+        """Call the closers, close the streams, wait for background work, and end the workers."""
+        for closer in self._closers:
+            await closer()
         await self.streams.close()
         await asyncio.gather(*self._background, return_exceptions=True)
         await self.workers.close()
@@ -188,19 +177,3 @@ async def _logged(work: Any) -> None:
         await work
     except CorralError as error:
         log.warning("left undone", code=error.code, message=error.message)
-
-
-def allowed_to(actor: Actor, record: JobRecord) -> tuple[str, ...]:
-    """The job actions that rules allow `actor`, without their prefix `job.`; the job's state is not considered."""
-    resource = job_resource(record)
-    return tuple(
-        action.removeprefix("job.")
-        for action in sorted((OWN_JOB - {"job.explain"}) | {"job.order"})
-        if decide(actor, action, resource).allowed
-    )
-
-
-def job_resource(record: JobRecord) -> Resource:
-    """The job as a resource for the access rules."""
-    owner = "" if record.orphaned else record.user
-    return Resource("job", record.id, owner=owner, queue=record.queue, title=record.name)

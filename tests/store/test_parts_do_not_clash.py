@@ -1,18 +1,14 @@
-"""The mixin classes of the service and the store do not override each other's names by accident."""
+"""The mixin classes of the store do not override each other's names by accident."""
 
 from __future__ import annotations
 
 from itertools import combinations
 
-import pytest
-
-from corral.service.service import Service
 from corral.store import Store
 
 
-@pytest.mark.parametrize("whole", [Service, Store], ids=lambda whole: whole.__name__)
-def test_no_part_overrides_what_a_stranger_defines(whole: type) -> None:
-    parts = [part for part in whole.__mro__ if part.__module__.startswith("corral.")]
+def test_no_part_overrides_what_a_stranger_defines() -> None:
+    parts = [part for part in Store.__mro__ if part.__module__.startswith("corral.")]
     assert len(parts) > 1
     clashes = [
         f"{first.__name__} and {second.__name__}: {name}"

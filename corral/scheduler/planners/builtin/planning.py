@@ -1,0 +1,174 @@
+"""Plan a cycle and explain waits by a policy, as pure functions of cluster, queue, policy and time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import msgspec
+
+from corral.kernel.ids import JobId
+from corral.model.plan import Plan, Reason, Reasons
+from corral.scheduler.backfill import Reservation
+from corral.scheduler.cluster.cluster import Cluster
+from corral.scheduler.explain.shortage import never_allowed, why_not
+from corral.scheduler.placement.trial import Trial
+from corral.scheduler.planners.builtin.cycle import BEHIND, Cycle, Verdict
+from corral.scheduler.policy import Policy
+from corral.scheduler.queues.waiting_queue import Group, Queue
+
+ALIKE = 64
+"""The most gangs per shape kept in a queue fork that answers a question about one gang."""
+_MANY_PLACES = 32
+"""The most places with released resources checked one by one; above it every shape is retried."""
+_FEW_SHAPES = 16
+_LOOKED_AT_AGAIN = 2
+
+
+@dataclass
+class Memory:
+    """A cache between cycles; it saves work and never changes a decision."""
+
+    cluster: Cluster
+    policy: Policy
+    machine_revision: int
+    freed_count: int
+    release_count: int
+    reservation: Reservation | None = None
+    seen: tuple[int, int] = (-1, -1)
+    """The revisions of cluster and queue at which nothing could be placed."""
+    next_look_at: float = inf
+    """The time from which a plan may differ even without an event."""
+
+
+def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
+    """Return the gangs to start now, the gangs to evict, and the reasons why others wait.
+
+    `cluster` and `queue` are left bit for bit as they are. Gangs are handled in the policy's order. Only new reasons
+    are returned; they hold whether or not the placements are committed. `now` is in seconds since 1970.
+    """
+    queue.arrange(policy.order, by_user=policy.fair and policy.fair_users)
+    memory = _recall(cluster, queue, policy)
+    if memory.seen == (cluster.revision, queue.revision) and now < memory.next_look_at:
+        return Plan(cluster.revision, again_at=_known(memory.next_look_at))
+    if not queue.groups:
+        queue.expected, memory.reservation, memory.next_look_at = set(), None, inf
+        memory.freed_count, memory.release_count, memory.seen = (
+            cluster.freed_count,
+            cluster.release_count,
+            (cluster.revision, queue.revision),
+        )
+        return Plan(cluster.revision)
+    trial = Trial(cluster)
+    _reconsider(trial, queue, memory)
+    cycle = Cycle(trial, queue, policy, memory.reservation, now)
+    try:
+        cycle.run()
+    finally:
+        trial.undo()
+        cycle.close()
+        if memory.reservation is not None:
+            memory.reservation.forget()
+    queue.expected = {placed.job for placed in cycle.placed}
+    memory.reservation = cycle.reservation
+    memory.freed_count, memory.release_count = cluster.freed_count, cluster.release_count
+    memory.next_look_at = cycle.next_look_at
+    settled = not cycle.placed and not cycle.evictions and not cycle.lapsed
+    memory.seen = (cluster.revision, queue.revision) if settled else (-1, -1)
+    again = _known(cycle.next_look_at)
+    lapsed = tuple(sorted(cycle.lapsed))
+    return Plan(cluster.revision, tuple(cycle.placed), cycle.reasons, tuple(cycle.evictions), lapsed, again)
+
+
+def _known(time: float) -> float | None:
+    return time if time < inf else None
+
+
+def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: float) -> Reasons | None:
+    """Return why a job waits, recomputed with current figures; None if it does not wait.
+
+    A job that the next cycle would start has the code `starts-now`.
+    """
+    entry = queue.first(job)
+    if entry is None:
+        return None
+    trial, ahead = Trial(cluster), queue.position(job) or 0
+    with trial.tentative():
+        fits = trial.place(entry.request, entry.shape) is not None
+    yielding = policy.preemption and not fits
+    if fits and entry.reported is not None and entry.reported.binding.code == BEHIND:
+        return msgspec.structs.replace(entry.reported, ahead=ahead)
+    if fits or yielding:
+        found, reported = foresee(cluster, queue.fork(most=ALIKE, job=job), policy, job, now)
+        if any(placed.job == job for placed in found.placements):
+            return Reasons(Reason("starts-now", "There is room: it starts with the next cycle."), ahead=ahead)
+        if reported is not None:
+            return msgspec.structs.replace(reported, ahead=ahead)
+    reasons = never_allowed(cluster, entry.request) or why_not(trial, entry.request, entry.shape)
+    return msgspec.structs.replace(reasons, ahead=ahead)
+
+
+def foresee(cluster: Cluster, twin: Queue, policy: Policy, job: JobId, now: float) -> tuple[Plan, Reasons | None]:
+    """Return the next plan for a fork of the queue, and why the job waits then.
+
+    The reasons have current figures. The fork must not be used afterwards.
+    """
+    entry = twin.first(job)
+    if isinstance(twin.memory, Memory):
+        twin.memory.seen = (-1, -1)
+    if entry is not None:
+        group = twin.groups[entry.group]
+        entry.reported = group.verdict = None
+        group.fresh.add(entry.key)
+    found = plan(cluster, twin, policy, now)
+    return found, entry.reported if entry is not None else None
+
+
+def _recall(cluster: Cluster, queue: Queue, policy: Policy) -> Memory:
+    """Return the cache of the last cycle, or a fresh one if machines changed or a placement was not committed."""
+    memory = queue.memory
+    if (
+        not isinstance(memory, Memory)
+        or memory.cluster is not cluster
+        or memory.policy != policy
+        or memory.machine_revision != cluster.machine_revision
+        or queue.expected
+    ):
+        memory = queue.memory = Memory(
+            cluster, policy, cluster.machine_revision, cluster.freed_count, cluster.release_count
+        )
+        for group in queue.groups.values():
+            group.verdict = None
+    return memory
+
+
+def _reconsider(trial: Trial, queue: Queue, memory: Memory) -> None:
+    """Drop the cached refusals of shapes that may fit where resources were released since the last cycle.
+
+    Other shapes stay refused with the figures of their last check. If there are many of them, a few are rechecked in
+    each cycle, oldest figures first.
+    """
+    cluster = trial.cluster
+    for group in queue.groups.values():
+        if isinstance(group.verdict, Verdict) and group.verdict.valid_for_cycle:
+            group.verdict = None
+    if memory.freed_count == cluster.freed_count:
+        return
+    places = cluster.freed_since(memory.release_count)
+    refused: list[tuple[int, Group]] = []
+    seen: set[int] = set()
+    for group in queue.groups.values():
+        verdict = group.verdict
+        if id(group.finding) in seen:
+            continue
+        seen.add(id(group.finding))
+        if isinstance(verdict, Verdict) and verdict.reasons.possible:
+            request = group.entries[group.keys[0]].request
+            if places is None or len(places) > _MANY_PLACES or trial.reaches(request, group.shape, places):
+                group.verdict = None
+            else:
+                refused.append((verdict.freed_count, group))
+    if len(refused) > _FEW_SHAPES:
+        refused = sorted(refused, key=lambda found: found[0])[:_LOOKED_AT_AGAIN]
+    for _, group in refused:
+        group.verdict = None

@@ -1,0 +1,28 @@
+"""Find planners by name, and replace the planner in force when a policy or its documents change."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import Final, cast
+
+from corral.kernel.errors import InvalidInput
+from corral.scheduler.planners.builtin.planner import BuiltinPlanner
+from corral.scheduler.planners.hived.planner import HivedPlanner
+from corral.scheduler.planners.planner import PlannerKind
+
+GROUP: Final = "corral.planners"
+_BUILT_IN: Final[dict[str, PlannerKind]] = {"builtin": BuiltinPlanner, "hived": HivedPlanner}
+
+
+def find_planner(name: str) -> PlannerKind:
+    """Return the kind of planner of this name, built in or installed.
+
+    Raises InvalidInput if there is none, and lists the known names.
+    """
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]
+    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name not in found:
+        names = ", ".join(sorted({*_BUILT_IN, *found}))
+        raise InvalidInput("unknown-planner", f"There is no planner {name!r}; a policy may name one of: {names}.")
+    return cast(PlannerKind, found[name].load())

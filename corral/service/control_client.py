@@ -1,0 +1,29 @@
+"""The client through which the service asks control, and the stand-in for a server without control."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from corral.kernel.errors import Unavailable
+
+
+class ControlClient(Protocol):
+    """Client of control, for questions that only control can answer."""
+
+    async def request(self, path: str, body: Any = None) -> Any:
+        """Return control's JSON answer to a GET of `path`, or to a POST if there is a body.
+
+        Raises Unavailable when no control answers.
+        """
+        ...
+
+
+class NoControl:
+    """Client for a server without control; every question fails."""
+
+    async def request(self, path: str, body: Any = None) -> Any:
+        """Refuse the question.
+
+        Raises Unavailable `no-control`.
+        """
+        raise Unavailable("no-control", "The scheduler does not answer; try again in a moment.", retry_after=2)

@@ -1,0 +1,103 @@
+"""What the runtime inside a task asks and reports: peers, reports, checkpoints and code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from corral.kernel.errors import Conflict, InvalidInput, NotFound
+from corral.kernel.ids import AttemptId, JobId
+from corral.model.facts import Fact
+from corral.model.store_writes import FactWrite, JobRecord
+from corral.model.views import PeersView
+from corral.service.access.rules import Resource
+from corral.service.actor import Actor
+from corral.service.context import Context
+from corral.service.jobs.job_detail import placement_record
+from corral.service.logs.attempt_reference import parsed_attempt
+from corral.spec.job import UnifiedJob
+from corral.storage.code_archives import BLOB_SCHEME
+
+_EVERY_TASK: Final = 20_000
+_REPORT_BYTES: Final = 16 * 1024
+REPORTS_OF_A_JOB: Final = 1024 * 1024
+"""Most characters that the reports of one job may take in the store."""
+_MESSAGE: Final = 1000
+
+
+class RuntimeCalls:
+    """The calls of the runtime inside a task, with the token of its job."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
+
+    async def peers(self, actor: Actor, *, attempt: str = "") -> PeersView:
+        """The started tasks of the token's job, and whether all its placed tasks have started.
+
+        Raises Conflict `attempt-over` for a task of an earlier attempt of the job.
+        """
+        record = await self._own(actor, "runtime.peers")
+        if attempt and parsed_attempt(attempt, record.id).job_attempt != record.run.attempt:
+            raise Conflict("attempt-over", "This attempt of the job is over; its tasks have no peers any more.")
+        tasks = (await self._store.job_tasks(record.id, limit=_EVERY_TASK)).items
+        placed = [task for task in tasks if task.node]
+        started = [task for task in placed if task.started_at is not None and task.host]
+        complete = bool(placed) and len(started) == len(placed)
+        return PeersView(record.run.attempt, complete, tuple(placement_record(task) for task in started))
+
+    async def report(self, actor: Actor, body: dict[str, Any]) -> None:
+        """Store a report from the runtime of a task: `{"attempt", "kind", "message", …}`.
+
+        Raises InvalidInput when it has more than 16 KiB or names a malformed attempt, NotFound for another job's
+        attempt, Conflict `reports-used-up` when the job's reports reach their limit.
+        """
+        record = await self._own(actor, "runtime.report")
+        if len(msgspec.json.encode(body)) > _REPORT_BYTES:
+            raise InvalidInput("report-too-long", f"A report has at most {_REPORT_BYTES} bytes.")
+        attempt = str(body.get("attempt", ""))
+        key = parsed_attempt(attempt, record.id) if attempt else None
+        kind, message = str(body.get("kind", "report"))[:50], str(body.get("message", ""))[:_MESSAGE]
+        fact = Fact(
+            f"runtime.{kind}",
+            message or f"the runtime reported {kind}",
+            role=key.role if key else "",
+            index=key.index if key else -1,
+            attempt=attempt,
+            data=body,
+        )
+        write = FactWrite(JobId(record.id), self._clock.now(), fact, actor="runtime")
+        if not await self._store.report(write, REPORTS_OF_A_JOB):
+            raise Conflict("reports-used-up", "The job has stored as many reports as it may; print to its log instead.")
+
+    async def checkpointed(self, actor: Actor, *, attempt: str, age_seconds: float) -> None:
+        """Record that a task saved a checkpoint `age_seconds` ago; a repetition soon after changes nothing.
+
+        Raises Conflict `attempt-over` for a task of an earlier attempt of the job.
+        """
+        record = await self._own(actor, "runtime.checkpoint")
+        if parsed_attempt(attempt, record.id).job_attempt != record.run.attempt:
+            raise Conflict("attempt-over", "This attempt of the job is over; what it saved is no matter any more.")
+        begun = record.run.started_at or record.created_at
+        await self._store.checkpointed(AttemptId(attempt), max(begun, self._clock.now() - age_seconds))
+
+    async def code(self, actor: Actor) -> Path:
+        """The archive file that the token's job starts from.
+
+        Raises NotFound when the job has no code or the archive is gone, Unavailable when it cannot be fetched now.
+        """
+        record = await self._own(actor, "runtime.code")
+        uri = UnifiedJob.model_validate_json(record.doc).spec.code.uri
+        if self._context.blobs is None or not uri.startswith(BLOB_SCHEME):
+            raise NotFound("no-such-code", "This job was submitted without code.")
+        return await self._context.blobs.fetch(uri.removeprefix(BLOB_SCHEME))
+
+    async def _own(self, actor: Actor, action: str) -> JobRecord:
+        record = await self._store.find_job(actor.job) if actor.job else None
+        await self._context.check(actor, action, Resource("job", record.id if record else actor.job))
+        if record is None:
+            raise NotFound("job-not-found", "The job of this token is gone.")
+        return record

@@ -1,0 +1,73 @@
+"""The service is made of components that stand apart, with the context and each other for all they know."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.service.context import Context
+from corral.service.openpai.tenant import OpenPai
+from corral.service.service import Service
+
+ROOM = Path(__file__).parents[2] / "corral" / "service"
+MOST_METHODS = 18
+"""Most public methods of one component; OpenPAI's users and groups, which are one table there, have the most."""
+Components = dict[str, Any]
+
+
+def components(whole: object) -> Components:
+    found = vars(whole).items()
+    return {name: each for name, each in found if not isinstance(each, Context | Service)}
+
+
+@pytest.fixture(params=["the service", "OpenPAI"])
+def parts(request: pytest.FixtureRequest, service: Service, openpai: OpenPai) -> Components:
+    return components(service if request.param == "the service" else openpai)
+
+
+async def test_no_component_inherits_from_another(parts: Components) -> None:
+    assert parts
+    assert {name: type(each).__bases__ for name, each in parts.items()} == dict.fromkeys(parts, (object,))
+
+
+async def test_a_component_knows_no_whole(parts: Components) -> None:
+    wholes = (Service, OpenPai)
+    knowing = [name for name, each in parts.items() if any(isinstance(one, wholes) for one in vars(each).values())]
+    assert knowing == []
+
+
+async def test_a_component_has_a_small_face(parts: Components) -> None:
+    sizes = {name: sum(not word.startswith("_") for word in vars(type(each))) for name, each in parts.items()}
+    assert {name: size for name, size in sizes.items() if size > MOST_METHODS} == {}
+
+
+def imported() -> dict[str, set[str]]:
+    """By module of the service: the modules of the service that it imports when it is loaded."""
+    found = {}
+    for path in ROOM.rglob("*.py"):
+        module = ".".join(("corral", "service", *path.relative_to(ROOM).with_suffix("").parts))
+        tree = ast.parse(path.read_text())
+        names = set()
+        for each in tree.body:
+            if isinstance(each, ast.ImportFrom) and each.module is not None:
+                names |= {each.module, *(f"{each.module}.{alias.name}" for alias in each.names)}
+            elif isinstance(each, ast.Import):
+                names |= {alias.name for alias in each.names}
+        found[module] = names
+    return {module: names & found.keys() for module, names in found.items()}
+
+
+def test_the_core_of_the_service_imports_no_tenant() -> None:
+    tenant = "corral.service.openpai"
+    outside = {module: names for module, names in imported().items() if not module.startswith(tenant)}
+    assert {m: n for m, names in outside.items() if (n := {each for each in names if each.startswith(tenant)})} == {}
+
+
+def test_no_modules_of_the_service_import_each_other_in_a_circle() -> None:
+    left = imported()
+    while free := {module for module, names in left.items() if not names & left.keys()}:
+        left = {module: names for module, names in left.items() if module not in free}
+    assert left == {}
