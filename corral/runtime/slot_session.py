@@ -1,7 +1,8 @@
 """A session beside an attempt in a slot: a command, or a connection to one of the attempt's ports.
 
 Output goes to the server in frames: one byte of kind (`o` bytes, `x` the exit code as text), four bytes of length, the
-content. Input comes as lines of JSON: `{"data": BASE64}`, `{"eof": true}`, `{"resize": [ROWS, COLUMNS]}`, `{"close": true}`.
+content. Input comes as lines of JSON: `{"data": BASE64}`, `{"eof": true}`, `{"resize": [ROWS, COLUMNS]}` or
+`{"close": true}`.
 """
 
 from __future__ import annotations
@@ -99,7 +100,9 @@ def _command(order: dict[str, Any], attempt: Attempt) -> _End:
         stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
-    return _End(os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno()), lambda: _code(process), lambda: _end(process))
+    return _End(
+        os.dup(process.stdout.fileno()), os.dup(process.stdin.fileno()), lambda: _code(process), lambda: _end(process)
+    )
 
 
 def _connection(order: dict[str, Any]) -> _End:

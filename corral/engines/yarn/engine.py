@@ -211,9 +211,9 @@ class YarnEngine:
     async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
         """Open a TCP connection to one of the task's ports. Raises NotFound when it has no such port."""
         found = self._table.attempts.get(attempt)
-        if found is not None and found.started is not None and found.exited is None:
-            if not any(port in numbers for numbers in found.started.ports.values()):
-                raise NotFound("no-such-port", f"{attempt} was not given port {port}.")
+        given = found.started.ports.values() if found is not None and found.started is not None else ()
+        if given and not any(port in numbers for numbers in given):
+            raise NotFound("no-such-port", f"{attempt} was not given port {port}.")
         return self._open_session(attempt, {"port": port})
 
     # ---- the calls of slots
@@ -246,17 +246,21 @@ class YarnEngine:
         for name, told in state.attempts.items():
             self._fold(slot, AttemptId(name), told)
         deadline = self._now() + min(state.wait, _MOST_WAIT)
-        while not (orders := self._orders(slot)) and not self._closed and self._now() < deadline:
-            if slot.container not in self._table.slots:
-                break
+        orders = self._orders(slot)
+        while not orders and self._now() < deadline and self._serves(slot):
             slot.wake.clear()
             try:
                 async with asyncio.timeout_at(deadline):
                     await slot.wake.wait()
             except TimeoutError:
                 break
+            orders = self._orders(slot)
         slot.seen = self._now()
         return orders
+
+    def _serves(self, slot: Slot) -> bool:
+        """Whether orders may still come for a slot."""
+        return not self._closed and slot.container in self._table.slots
 
     async def append_log(self, token: str, attempt: AttemptId, stream: str, offset: int, data: bytes) -> int:
         """Store a part of a log; returns the offset of the part wanted next. Raises Unauthenticated, NotFound."""
@@ -267,11 +271,7 @@ class YarnEngine:
         if len(data) > _MOST_LOG_PART:
             raise InvalidInput("log-part-too-large", f"A part of a log has at most {_MOST_LOG_PART} bytes.")
         self._logs.prepare(attempt)
-        with open(self._logs.path(attempt, stream), "ab") as file:
-            size = file.tell()
-            if size == offset:
-                size += file.write(data)
-        return size
+        return await asyncio.to_thread(_append, self._logs.path(attempt, stream), offset, data)
 
     def session_of(self, token: str, session: str) -> Any:
         """The session of a slot, for its two streams. Raises Unauthenticated, NotFound."""
@@ -307,9 +307,7 @@ class YarnEngine:
             elif told is None:
                 self._end(attempt, SLOT_LOST, "the server that started it ended before its slot had begun it")
             if attempt.stop is not None and not (told or {}).get("stopping"):
-                orders["stop"] = [
-                    {"attempt": attempt.name, "signal": attempt.stop[0], "grace": attempt.stop[1]}
-                ]
+                orders["stop"] = [{"attempt": attempt.name, "signal": attempt.stop[0], "grace": attempt.stop[1]}]
         if slot.sessions:
             orders["sessions"], slot.sessions = slot.sessions, []
         if slot.releasing:
@@ -633,6 +631,13 @@ class SlotState(msgspec.Struct, frozen=True):
     wait: float = 0.0
 
 
+def _append(path: str, offset: int, data: bytes) -> int:
+    """Append `data` if the file ends at `offset`; the size of the file then."""
+    with open(path, "ab") as file:
+        size = file.tell()
+        return size + file.write(data) if size == offset else size
+
+
 def _amounts(shape: SlotShape, settings: YarnSettings) -> dict[str, int]:
     memory = max(64, -(-shape.memory_bytes // 2**20))
     amounts = {"memory-mb": memory, "vcores": max(1, -(-shape.cpu_millis // 1000))}
@@ -664,7 +669,12 @@ def _service_told(name: str, told: Any, settings: YarnSettings) -> Service:
         key = str(each["name"])
         role = key.rpartition("-n")[0]
         shapes[key] = SlotShape(
-            role, node, 1000 * int(resource["cpus"]), int(resource["memory"]) * 2**20, devices, tuple(sorted(more.items()))
+            role,
+            node,
+            1000 * int(resource["cpus"]),
+            int(resource["memory"]) * 2**20,
+            devices,
+            tuple(sorted(more.items())),
         )
         wanted[key] = int(each["number_of_containers"])
     job = JobId(name.rpartition("-")[0].rpartition("-")[2])

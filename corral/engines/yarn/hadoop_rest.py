@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -48,8 +47,8 @@ class HadoopRest:
 
     async def put_file(self, path: str, data: bytes, *, user: str = "", **query: str) -> None:
         """Write a file by WebHDFS: the NameNode names the DataNode that takes the bytes. Raises like `ask`."""
-        query = {"op": "CREATE", "noredirect": "true", **query}
-        place = await self.ask("PUT", path, user=user, **query)
+        create = {"op": "CREATE", "noredirect": "true", **query}
+        place = msgspec.json.decode((await self._active("PUT", path, user, None, None, create)).content)
         try:
             answer = await self._client.put(place["Location"], content=data)
         except httpx2.HTTPError as error:
@@ -70,9 +69,10 @@ class HadoopRest:
                 answer = await self._client.request(
                     method, url, params={"user.name": user or self._user, **query}, content=content, headers=headers
                 )
-            except (httpx2.HTTPError, asyncio.TimeoutError) as error:
+            except (TimeoutError, httpx2.HTTPError) as error:
                 why = str(error) or type(error).__name__
-                trouble = Unavailable("hadoop-unreachable", f"The {self._name} at {self._urls[which]} does not answer: {why}.")
+                message = f"The {self._name} at {self._urls[which]} does not answer: {why}."
+                trouble = Unavailable("hadoop-unreachable", message)
                 continue
             if answer.status_code in (307, 403, 503) and any(each in answer.text for each in _STANDBY):
                 trouble = Unavailable("hadoop-standby", f"No {self._name} is active.")
@@ -89,7 +89,13 @@ def _check(name: str, path: str, answer: httpx2.Response) -> None:
     if answer.status_code < 300:
         return
     said = _message(answer)
-    kinds: dict[int, type[CorralError]] = {400: InvalidInput, 401: Forbidden, 403: Forbidden, 404: NotFound, 409: Conflict}
+    kinds: dict[int, type[CorralError]] = {
+        400: InvalidInput,
+        401: Forbidden,
+        403: Forbidden,
+        404: NotFound,
+        409: Conflict,
+    }
     kind = kinds.get(answer.status_code, Unavailable)
     if "SafeModeException" in said or "is in safe mode" in said:
         raise Unavailable("hadoop-safe-mode", "The NameNode is in safe mode and takes no writes; wait, or end it.")

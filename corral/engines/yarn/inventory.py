@@ -74,7 +74,9 @@ def nodes_of(answer: Any) -> list[YarnNode]:
     try:
         return msgspec.convert((answer["nodes"] or {}).get("node", []), list[YarnNode])
     except (msgspec.ValidationError, KeyError, TypeError, AttributeError) as error:
-        raise Unavailable("hadoop-answer", f"The ResourceManager's list of nodes has an unknown form: {error}") from None
+        raise Unavailable(
+            "hadoop-answer", f"The ResourceManager's list of nodes has an unknown form: {error}"
+        ) from None
 
 
 def inventory_of(nodes: list[YarnNode], settings: YarnSettings, ours: Mapping[str, Mapping[str, int]]) -> Inventory:
@@ -108,7 +110,9 @@ def _node(each: YarnNode, settings: YarnSettings, ours: Mapping[str, int]) -> No
     return Node(
         name=name,
         cells=(("rack", rack),) if rack and rack != "default-rack" else (),
-        devices=_devices(name, settings, total.get(settings.device_resource, 0), others.get(settings.device_resource, 0)),
+        devices=_devices(
+            name, settings, total.get(settings.device_resource, 0), others.get(settings.device_resource, 0)
+        ),
         cpu_millis=1000 * free.get("vcores", 0),
         memory_bytes=_MIB * free.get("memory-mb", 0),
         resources={key: value for key, value in free.items() if key not in known and value},

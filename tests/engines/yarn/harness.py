@@ -14,7 +14,7 @@ import uvicorn
 
 from corral.engines.yarn.engine import YarnEngine
 from corral.engines.yarn.settings import YarnSettings
-from corral.engines.yarn.slot_api import application
+from corral.engines.yarn.slot_api import SlotApi
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId, job_id
 from corral.model.launch import EngineEvent, Exited, Started, TaskLaunch
@@ -102,7 +102,7 @@ class YarnPlace:
         """Open an engine; leaving it ends no task, like a killed server."""
         engine = YarnEngine(self.settings, key=b"k" * 32, logs=LogStore(self.folder / "logs"))
         await engine.open()
-        config = uvicorn.Config(application(engine), host="127.0.0.1", port=self.port, log_config=None, lifespan="off")
+        config = uvicorn.Config(SlotApi(engine), host="127.0.0.1", port=self.port, log_config=None, lifespan="off")
         server = uvicorn.Server(config)
         server.capture_signals = _no_signals  # type: ignore[method-assign]
         serving = asyncio.create_task(server.serve())
