@@ -135,6 +135,9 @@ class ControlPlane:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
             got = answer.read()
+        except http.client.HTTPException as error:  # killed in the middle of an answer
+            self._connections.kept = None
+            raise ConnectionError(f"{method} {path}: {error!r}") from error
         except BaseException:
             self._connections.kept = None
             raise
