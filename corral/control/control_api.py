@@ -143,7 +143,7 @@ class ControlApi:
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
             *Views(self._world_is_there).routes(),
             *([LogApi(self._logs).route()] if self._logs is not None else []),
-            *(Mount(f"/slots/{engine}", app=_below(agents)) for engine, agents in self._agents.items()),
+            *(Mount(f"/slots/{engine}", app=below(agents)) for engine, agents in self._agents.items()),
             WebSocketRoute("/exec/{attempt}", self._exec),
             WebSocketRoute("/forward/{attempt}", self._forward),
         ]
@@ -327,7 +327,7 @@ class _Asked(msgspec.Struct):
     eof: bool = False
 
 
-def _below(agents: ASGIApp) -> ASGIApp:
+def below(agents: ASGIApp) -> ASGIApp:
     """An application that finds its own paths below the one that it is mounted at."""
 
     async def called(scope: Scope, receive: Receive, send: Send) -> None:

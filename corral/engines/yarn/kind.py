@@ -133,7 +133,7 @@ class YarnKind(EngineKind[YarnOptions]):
 
     async def doctor(self, settings: YarnOptions, options: DoctorOptions) -> list[Finding]:
         """Check the ResourceManager, the nodes, the queues, HDFS and the mapped users, and run a small service."""
-        from corral.engines.yarn.doctor import examine
+        from corral.engines.yarn.doctor.cluster_check import examine
 
         return await examine(settings_of(settings, "doctor", options.url), options)
 

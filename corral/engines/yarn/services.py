@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -28,6 +28,7 @@ from corral.kernel.errors import NotFound, Unavailable
 from corral.kernel.ids import JobId
 from corral.runtime.build import build_runtime
 
+_Shape = TypeVar("_Shape")
 _LIVE_STATES: Final = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 
 
@@ -193,7 +194,7 @@ class Services:
         return f"{self._homes[service.user]}/.corral/{self._settings.server}/{service.name}"
 
 
-def _read(told: Any, shape: Any) -> Any:
+def _read(told: Any, shape: type[_Shape]) -> _Shape:
     """An answer in its shape. Raises Unavailable when it has another one."""
     try:
         return msgspec.convert(told, shape)
