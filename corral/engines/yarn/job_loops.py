@@ -22,6 +22,8 @@ from corral.kernel.ids import JobId
 _log = logging.getLogger(__name__)
 START_TIMEOUT: Final = -120
 """Code of the exit table: YARN gave no container in time (transient)."""
+_SETTLE_SECONDS: Final = 0.3
+"""Seconds for which the first task of a gang waits for the others before YARN is asked: each service has a master."""
 _LOOK_SECONDS: Final = 2.0
 """Seconds after which a job is looked at again though nothing has happened."""
 _AGAIN_SECONDS: Final = 60.0
@@ -87,16 +89,21 @@ class JobLoops:
             try:
                 await self._assign(job)
                 await self._ask_for_containers(job)
+                self._note(job, None)
+            except CorralError as error:
+                _log.warning("job %s gets no containers: %s", job, error.message)
+                self._note(job, error)
+            try:
                 await self._give_back(job)
             except CorralError as error:
-                self._note(job, error)
+                _log.warning("job %s cannot give containers back: %s", job, error.message)
             self._give_up_waiting(job)
             if self._is_done(job):
                 self._bells.pop(job, None)
                 self._over.discard(job)
                 return
             try:
-                async with asyncio.timeout(_LOOK_SECONDS):
+                async with asyncio.timeout(_SETTLE_SECONDS if self._awaits_more(job) else _LOOK_SECONDS):
                     await bell.wait()
             except TimeoutError:
                 continue
@@ -104,11 +111,18 @@ class JobLoops:
     def _is_done(self, job: JobId) -> bool:
         return not self._table.pending(job) and all(each.job != job for each in self._table.services.values())
 
-    def _note(self, job: JobId, error: CorralError) -> None:
+    def _note(self, job: JobId, trouble: CorralError | None) -> None:
         """Keep a refusal for the attempts that wait; one that will not pass ends the wait of their starts."""
-        _log.warning("job %s: %s", job, error.message)
         for attempt in self._table.pending(job):
-            attempt.trouble = error
+            attempt.trouble = trouble
+
+    def _awaits_more(self, job: JobId) -> bool:
+        """Whether more tasks of the job's gang are about to start, so that one service can have containers for all."""
+        pending = [each for each in self._table.pending(job) if each.launch is not None]
+        if not pending or _now() - pending[0].since > _SETTLE_SECONDS:
+            return False
+        expected = max(sum(part.tasks for part in each.launch.gang) for each in pending if each.launch is not None)
+        return self._table.unended(job) < expected
 
     async def _assign(self, job: JobId) -> None:
         for attempt in self._table.pending(job):
@@ -142,7 +156,7 @@ class JobLoops:
                 need = self._table.needed(service, name, len(pending.pop(shape, ())))
                 if need > service.wanted[name]:
                     await self._services.set_count(service, name, need)
-        if pending:
+        if pending and not self._awaits_more(job):
             first = next(iter(pending.values()))[0]
             await self._new_service(job, first, {shape: len(each) for shape, each in pending.items()})
 

@@ -176,6 +176,10 @@ class SlotTable:
         """The job's attempts that wait for a slot, the oldest first."""
         return [each for each in self.attempts.values() if each.phase is Phase.PENDING and job_of(each.name) == job]
 
+    def unended(self, job: JobId) -> int:
+        """The number of the job's attempts that have not ended."""
+        return sum(each.exited is None and job_of(name) == job for name, each in self.attempts.items())
+
     def needed(self, service: Service, component: str, pending: int) -> int:
         """The containers that a component needs: those with an attempt, those kept idle, and `pending` more."""
         slots = [each for each in self.slots_of(service) if each.component == component and not each.releasing]
