@@ -59,6 +59,7 @@ def test_a_gang_runs_over_both_nodes_beside_a_job_on_this_machine_and_survives_a
         server.until(job, lambda now: now["state"] == "running")
     assert (engines_of(server, there), engines_of(server, here)) == ({"yarn"}, {"local"})
     tasks = server.tasks(there)
+    assert len(server.apps()) == 1, "one service for the gang"
     assert sorted(task["node"] for task in tasks.values()) == ["yarn/nm1", "yarn/nm1", "yarn/nm2", "yarn/nm2"]
     given = {task: server.printed(there, task, r"devices (\S+)")[1] for task in tasks}
     by_node: dict[str, list[str]] = {}
