@@ -59,6 +59,8 @@ class YarnNode(msgspec.Struct, frozen=True, rename="camel"):
     state: str
     rack: str = ""
     node_host_name: str = ""
+    http_address: str = msgspec.field(default="", name="nodeHTTPAddress")
+    """HOST:PORT of the NodeManager's own interface."""
     health_report: str = ""
     node_labels: tuple[str, ...] = ()
     total_resource: Resources = Resources()

@@ -53,6 +53,7 @@ async def _yarn(yarn: HadoopRest, settings: YarnSettings) -> AsyncIterator[Findi
         nodes = nodes_of(await yarn.ask("GET", "/ws/v1/cluster/nodes"))
         for finding in _nodes(nodes, settings):
             yield finding
+        yield await _executor(nodes, settings)
         scheduler = await yarn.ask("GET", "/ws/v1/cluster/scheduler")
         for finding in _queues(scheduler, settings):
             yield finding
@@ -80,6 +81,25 @@ async def _constraints(yarn: HadoopRest) -> Finding:
     if handler not in ("scheduler", "placement-processor"):
         return Finding("placement", "bad", f"set {name} to scheduler, or containers cannot be pinned to nodes")
     return Finding("placement", "good", f"placement constraints are handled by the {handler}")
+
+
+async def _executor(nodes: Sequence[YarnNode], settings: YarnSettings) -> Finding:
+    """Whether containers of several users are kept apart on the nodes: asked of one running NodeManager."""
+    name = "yarn.nodemanager.container-executor.class"
+    address = next((each.http_address for each in nodes if each.state == "RUNNING" and each.http_address), "")
+    if not address:
+        return Finding("executor", "note", "no NodeManager can be asked how it runs containers")
+    manager = HadoopRest("NodeManager", [f"http://{address}"], settings.user)
+    try:
+        executor = str((await manager.ask("GET", "/conf", name=name))["property"]["value"]).rpartition(".")[2]
+    except (CorralError, LookupError, TypeError):
+        return Finding("executor", "note", f"{name} could not be read from the NodeManager at {address}")
+    finally:
+        await manager.close()
+    if executor == "LinuxContainerExecutor" or not settings.users.pairs:
+        return Finding("executor", "good", f"containers are run by the {executor}")
+    message = f"the {executor} runs all containers as one system user: jobs of two accounts can read each other's files"
+    return Finding("executor", "note", f"{message}; set {name} to the LinuxContainerExecutor")
 
 
 def _nodes(nodes: Sequence[YarnNode], settings: YarnSettings) -> Iterator[Finding]:
