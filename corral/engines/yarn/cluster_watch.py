@@ -13,7 +13,7 @@ from corral.engines.yarn.records import BURIED
 from corral.engines.yarn.services import Services
 from corral.engines.yarn.settings import YarnSettings
 from corral.engines.yarn.slots import SlotTable
-from corral.kernel.errors import Unavailable
+from corral.kernel.errors import CorralError
 from corral.model.inventory import Inventory
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class ClusterWatch:
             await asyncio.sleep(_LOOK_SECONDS)
             try:
                 await self.look()
-            except Unavailable as error:
+            except CorralError as error:
                 _log.warning("%s", error.message)
 
     async def look(self) -> None:
