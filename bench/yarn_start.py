@@ -58,7 +58,7 @@ def _by_hand(yarn: Yarn, place: Path, name: str) -> float:
             "name": f"on-{node}",
             "number_of_containers": TASKS // len(NODES),
             "restart_policy": "ALWAYS",
-            "launch_command": f"touch {place}/{node}-`basename $PWD`; exec sleep 1000",
+            "launch_command": f"mktemp {place}/{node}.XXXXXX; exec sleep 1000",
             "resource": {"cpus": 1, "memory": "128", "additional": {"yarn.io/gpu": {"value": 1, "unit": ""}}},
             "placement_policy": {
                 "constraints": [
