@@ -98,12 +98,12 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
 
 async def _front(settings: Settings) -> None:
     from corral.api import create_app
+    from corral.compat.openpai.service.tenant import OpenPai
     from corral.front import ControlSocket, LeaderClient, Server, configuration, listener_of, portal_folder
     from corral.kernel.garbage import map_large_blocks
     from corral.service.context import Context
     from corral.service.health_events import HealthWatch
     from corral.service.mutual_tls import write_tls_files
-    from corral.service.openpai.tenant import OpenPai
     from corral.service.service import Service
     from corral.store import open_store
     from corral.systemclock import SystemClock
@@ -492,10 +492,10 @@ async def _bridge(built: Sequence[BuiltEngine], control: Control, key: bytes, co
     objects = next((each.objects for each in built if each.objects and each.objects.accounts), None)
     if objects is None:
         return None
+    from corral.compat.openpai.service.tenant import OpenPai
     from corral.control.bridge import AccountsOfNamespaces, Bridge
     from corral.model.kubernetes_objects import ObjectAddress
     from corral.service.context import Context
-    from corral.service.openpai.tenant import OpenPai
     from corral.service.service import Service
     from corral.spec.object_kinds import chosen_kinds
 

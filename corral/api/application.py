@@ -20,37 +20,37 @@ from corral.api import (
     events,
     exec,
     groups,
-    hived,
     jobs,
     logs,
     oidc,
-    openpai_import,
     queue_managers,
     runtime,
     session,
     storages,
     suspend_and_drain,
 )
-from corral.api import openpai as openpai_routes
 from corral.api.fast_path import FastPath
 from corral.api.json_responses import Json, answers, refused_with, schema_of
 from corral.api.openapi import describe
-from corral.api.openpai import oidc as openpai_oidc
-from corral.api.openpai.cors import ANY, Cors
-from corral.api.openpai.gateway_paths import Pylon
 from corral.api.portal import Portal
 from corral.api.rate_limits import MINUTE, REPORTS_A_MINUTE, ApiCallLimits, CallLimit, CallLimits, FailureLimit
 from corral.api.request_guard import Guard
 from corral.api.stream_limits import StreamCaps, Streams
+from corral.compat.hived import routes as hived
+from corral.compat.openpai import routes as openpai_routes
+from corral.compat.openpai.routes import cluster_import as openpai_import
+from corral.compat.openpai.routes import oidc as openpai_oidc
+from corral.compat.openpai.routes.cors import ANY, Cors
+from corral.compat.openpai.routes.gateway_paths import Pylon
 from corral.kernel.errors import NotFound
 from corral.model.views import Readiness
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
+    from corral.compat.openpai.service.tenant import OpenPai
     from corral.kernel.clock import Clock
     from corral.service.openid import OpenId
-    from corral.service.openpai.tenant import OpenPai
     from corral.service.service import Service
 
 Connect = Callable[[str], Awaitable["ClientConnection"]]

@@ -16,11 +16,11 @@ from fastapi import FastAPI
 from corral.api import create_app
 from corral.api.connection_limits import ConnectionCounter, ConnectionLimits
 from corral.client import Client
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.front import ControlSocket, configuration
 from corral.front import Server as Front
 from corral.kernel.clock import VirtualClock
 from corral.service.context import Context
-from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 from corral.settings import Settings
 from corral.storage.code_archives import BlobStore
