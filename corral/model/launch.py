@@ -127,6 +127,8 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
     """Labels of its instance, on engines that have labels; `annotations` likewise."""
     annotations: dict[str, str] = {}
+    queue: str = ""
+    """The queue of its job, for engines that have queues of their own."""
 
     def __repr__(self) -> str:
         return f"TaskLaunch({self.attempt})"
