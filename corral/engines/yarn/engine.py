@@ -24,7 +24,7 @@ import msgspec
 
 from corral.engines.base import ExecSession
 from corral.engines.yarn.hadoop_rest import HadoopRest
-from corral.engines.yarn.inventory import inventory_of, nodes_of
+from corral.engines.yarn.inventory import RESOURCES, inventory_of, nodes_of
 from corral.engines.yarn.orders import order_of
 from corral.engines.yarn.records import BURIED, AttemptRecords
 from corral.engines.yarn.service_spec import (
@@ -563,7 +563,8 @@ class YarnEngine:
             raise InvalidInput("no-images", "The YARN engine runs no container images yet; leave the image out.")
         node = launch.node.removeprefix(f"{self.name}/")
         role = parse_attempt_id(launch.attempt).role
-        more = tuple(sorted(launch.resources.items()))
+        named = {name: launch.amounts[each.name] for name, each in RESOURCES.items() if each.name in launch.amounts}
+        more = tuple(sorted((launch.resources | named).items()))
         return SlotShape(role, node, launch.cpu_millis, launch.memory_bytes, len(launch.devices), more)
 
     def _open_session(self, attempt: AttemptId, order: dict[str, Any]) -> ExecSession:
