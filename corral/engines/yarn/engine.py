@@ -24,7 +24,7 @@ import msgspec
 
 from corral.engines.base import ExecSession
 from corral.engines.yarn.hadoop_rest import HadoopRest
-from corral.engines.yarn.inventory import RESOURCES, inventory_of, nodes_of
+from corral.engines.yarn.inventory import inventory_of, nodes_of
 from corral.engines.yarn.orders import order_of
 from corral.engines.yarn.records import BURIED, AttemptRecords
 from corral.engines.yarn.service_spec import (
@@ -37,6 +37,7 @@ from corral.engines.yarn.service_spec import (
     service_name,
     service_of,
     service_prefix,
+    shape_of,
 )
 from corral.engines.yarn.sessions import Sessions
 from corral.engines.yarn.settings import YarnSettings
@@ -149,7 +150,7 @@ class YarnEngine:
         """
         attempt = self._table.attempts.get(launch.attempt)
         if attempt is None:
-            shape = self._shape(launch)
+            shape = shape_of(launch, self.name)
             attempt = Attempt(launch.attempt, Phase.PENDING, launch=launch, shape=shape, since=self._now())
             self._table.attempts[launch.attempt] = attempt
             self._logs.prepare(launch.attempt, split=_splits(launch))
@@ -556,16 +557,6 @@ class YarnEngine:
         return f"{self._settings.folder}/{self._settings.server}/services/{service}"
 
     # ---- small things
-
-    def _shape(self, launch: TaskLaunch) -> SlotShape:
-        """The shape of the container that a task needs. Raises InvalidInput for what YARN cannot run."""
-        if launch.image:
-            raise InvalidInput("no-images", "The YARN engine runs no container images yet; leave the image out.")
-        node = launch.node.removeprefix(f"{self.name}/")
-        role = parse_attempt_id(launch.attempt).role
-        named = {name: launch.amounts[each.name] for name, each in RESOURCES.items() if each.name in launch.amounts}
-        more = tuple(sorted((launch.resources | named).items()))
-        return SlotShape(role, node, launch.cpu_millis, launch.memory_bytes, len(launch.devices), more)
 
     def _open_session(self, attempt: AttemptId, order: dict[str, Any]) -> ExecSession:
         found = self._table.attempts.get(attempt)

@@ -6,8 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from corral.engines.yarn.inventory import RESOURCES
 from corral.engines.yarn.settings import YarnSettings
-from corral.kernel.ids import JobId
+from corral.kernel.errors import InvalidInput
+from corral.kernel.ids import JobId, parse_attempt_id
+from corral.model.launch import TaskLaunch
 
 CREDENTIALS: Final = "slot.json"
 RUNTIME: Final = "runtime.pyz"
@@ -36,6 +39,17 @@ class SlotShape(NamedTuple):
     memory_bytes: int
     devices: int
     resources: tuple[tuple[str, int], ...] = ()
+
+
+def shape_of(launch: TaskLaunch, engine: str) -> SlotShape:
+    """The shape of the container that a task needs. Raises InvalidInput for what YARN cannot run."""
+    if launch.image:
+        raise InvalidInput("no-images", "The YARN engine runs no container images yet; leave the image out.")
+    role = parse_attempt_id(launch.attempt).role
+    named = {name: launch.amounts[each.name] for name, each in RESOURCES.items() if each.name in launch.amounts}
+    more = tuple(sorted((launch.resources | named).items()))
+    node = launch.node.removeprefix(f"{engine}/")
+    return SlotShape(role, node, launch.cpu_millis, launch.memory_bytes, len(launch.devices), more)
 
 
 def service_name(settings: YarnSettings, job: JobId, number: int) -> str:
