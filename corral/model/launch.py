@@ -149,7 +149,7 @@ class TaskLaunch(msgspec.Struct, frozen=True):
         return next((secret.value for secret in self.secrets if secret.file == REGISTRIES), "")
 
 
-class Started(msgspec.Struct, frozen=True, tag=True):
+class Started(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The engine saw the attempt's process start; other tasks can reach `host` and `ports`."""
 
     attempt: AttemptId
@@ -160,7 +160,7 @@ class Started(msgspec.Struct, frozen=True, tag=True):
     """The process's identity for the engine (boot id:pid:start time)."""
 
 
-class Exited(msgspec.Struct, frozen=True, tag=True):
+class Exited(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The attempt is over and nothing of it still runs; reported again until it is forgotten."""
 
     attempt: AttemptId
