@@ -141,6 +141,11 @@ def endpoints_page() -> dict[str, str]:
     return {"reference/api.md": "\n".join(lines).rstrip() + "\n"}
 
 
+def messages_page() -> dict[str, str]:
+    """Every message that users read, by package and code."""
+    return {"reference/messages.md": _of_docs("messages").page(NOTE)}
+
+
 def architecture() -> dict[str, str]:
     """`architecture.md` with its generated blocks rewritten."""
     from corral.launcher import JOB_MACHINE, TASK_MACHINE, diagram
@@ -242,6 +247,7 @@ GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (
     openapi_file,
     sdk_types,
     endpoints_page,
+    messages_page,
     architecture,
     scheduling,
     pictures,
