@@ -11,7 +11,6 @@ from corral.kernel.draw import draw_between
 from corral.kernel.ids import AttemptId, JobId
 from corral.launcher import LaunchPolicy
 from corral.model.cordons import Cordon, Drain
-from corral.model.receipts import Receipt
 from corral.model.store_writes import IntentKind
 from corral.spec.job_reader import load_job
 from tests.control.core.virtual import Played
@@ -42,10 +41,7 @@ class Chaos:
         self.jobs.append(job)
         assert self.played.running(job)
         self.played.ask(job, IntentKind.SUSPEND)
-        assert self.receipts(job)
-
-    def receipts(self, job: JobId) -> list[Receipt]:
-        return [each for each in self.played.driver.store.receipts.values() if each.job == job]
+        assert self.played.receipts(job)
 
     def ask(self, *kinds: IntentKind) -> None:
         if self.jobs:
@@ -116,7 +112,7 @@ class Chaos:
                     assert task.placement is not None
                     for device in task.placement.devices:
                         assert holders.setdefault((task.placement.node, device), attempt) == attempt
-        assert {attempt for attempt in holders.values()} == self.played.driver.running
+        assert set(holders.values()) == self.played.driver.running
 
     def settle(self) -> None:
         """Allow everything again, and end running tasks well, until no job is left."""
@@ -145,7 +141,7 @@ def test_nothing_runs_twice_or_is_forgotten_and_every_yielding_has_a_receipt(see
         record = played.stored(job)
         assert record.run.completion is not None
         assert load_job(record.doc).priority == record.priority == record.summary.priority
-        found = chaos.receipts(job)
+        found = played.receipts(job)
         assert len({each.number for each in found}) == len(found) <= record.run.yields
         assert all(each.over or each.returned_at is not None for each in found)
         yields += len(found)

@@ -20,6 +20,7 @@ from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.launcher import LaunchPolicy
 from corral.model.cordons import Cordon
 from corral.model.inventory import Device, Inventory, Node
+from corral.model.receipts import Receipt
 from corral.model.records import JobSummary, rfc3339
 from corral.model.store_writes import IntentKind, LiveJob, NewJob
 from corral.scheduler import find_policy
@@ -27,6 +28,7 @@ from corral.spec.job_reader import load_job
 
 BEGIN: Final = 1_000_000_000.0
 POLICY: Final = LaunchPolicy(conflict_delay=(60.0, 60.0))
+_USUAL: Final = Work(60.0)
 
 
 def inventory(nodes: int = 2, devices: int = 4) -> Inventory:
@@ -50,15 +52,21 @@ class Played:
     """A driver, and what the attempts of its jobs do by the jobs' names."""
 
     def __init__(
-        self, nodes: int = 2, devices: int = 4, policy: LaunchPolicy = POLICY, usual: Work = Work(60.0)
+        self,
+        nodes: int = 2,
+        devices: int = 4,
+        policy: LaunchPolicy = POLICY,
+        usual: Work = _USUAL,
+        not_ready_seconds: float = 60.0,
     ) -> None:
         self.machines = inventory(nodes, devices)
+        self.not_ready_seconds = not_ready_seconds
         self.policy = policy
         self.usual = usual
         """What the attempts of jobs do that `works` does not name."""
         self.works: dict[str, Work] = {}
         begun = Recovered(Configured(find_policy()), machines=(MachinesSeen(self.machines),))
-        core = Core(begun, policy, Machines(), BEGIN)
+        core = Core(begun, policy, Machines(not_ready_seconds), BEGIN)
         self.driver = Driver(core, MemoryStore(), self._work, BEGIN)
         self._number = 0
 
@@ -111,6 +119,23 @@ class Played:
         self.driver.at(self.driver.now, CordonsRead(self.driver.store.closed_nodes))
         self.settle()
 
+    def see(self, *nodes: Node) -> None:
+        """Have the engine report these nodes instead of those of the same names."""
+        changed = {node.name: node for node in nodes}
+        seen = tuple(changed.get(node.name, node) for node in self.machines.nodes)
+        self.machines = structs.replace(self.machines, nodes=seen)
+        self.driver.at(self.driver.now, MachinesSeen(self.machines))
+        self.settle()
+
+    def nodes_of(self, job: JobId) -> dict[int, str]:
+        """The nodes on which a job's tasks hold something, by task index."""
+        tasks = self.stored(job).tasks.items()
+        return {key.index: task.placement.node for key, task in tasks if task.holds and task.placement is not None}
+
+    def receipts(self, job: JobId) -> list[Receipt]:
+        """The receipts of a job, in order."""
+        return [each for each in self.driver.store.receipts.values() if each.job == job]
+
     def running(self, job: JobId, role: str = "") -> list[AttemptId]:
         """The running attempts of a job, or of a role of it."""
         return sorted(each for each in self.driver.running if each.startswith(f"{job}.") and role in each)
@@ -138,7 +163,7 @@ class Played:
         """Drop the core, and build another one from what is stored, as after a kill."""
         recovered = asyncio.run(read_recovered(self.driver.store, self.core.configured, self.core.intents.cursor))
         whole = structs.replace(recovered, machines=(MachinesSeen(self.machines),))
-        self.driver.core = Core(whole, self.policy, Machines(), self.driver.now)
+        self.driver.core = Core(whole, self.policy, Machines(self.not_ready_seconds), self.driver.now)
 
 
 def _new(identity: JobId, document: Any, at: float) -> NewJob:
