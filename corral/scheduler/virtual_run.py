@@ -58,6 +58,7 @@ class VirtualRun(PlanHooks):
         for job in map(JobId, jobs):
             for waiting in self.queue.waiting(job):
                 self.planner.fold(GangWithdrawn(job, waiting.tasks))
+                self.planner.fold(TasksReleased(job, waiting.tasks, self.now))  # a planner may have kept cells for them
             self.release(job, tuple(self.cluster.holds(job)))
 
     def give_way(self, job: JobId, tasks: tuple[TaskKey, ...] = ()) -> None:
