@@ -18,7 +18,9 @@ from corral.control.core.world import Job
 from corral.kernel.agenda import Agenda
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.commands import EngineCommand, ForgetTask, StartTask, StopTask
+from corral.model.events import StartRefused
 from corral.model.launch import Exited, Started
+from corral.model.outcome import Completion
 from corral.model.store_writes import NewJob
 
 _TERMINATED: Final = 143
@@ -35,6 +37,8 @@ class Work(NamedTuple):
     """From the command to the moment that it runs."""
     stop_seconds: float = 0.0
     """From a request to end to the end; at most the grace period."""
+    refusal: Completion | None = None
+    """Why its engine refuses to start it for good; then it never runs."""
 
 
 Works = Callable[[Job, AttemptId], Work]
@@ -138,6 +142,9 @@ class Driver:
         if job is None:
             return
         work = self.works(job, attempt)
+        if work.refusal is not None:
+            self.at(self.now, StartRefused(attempt, self.now, work.refusal))
+            return
         begun = self.now + work.start_seconds
         self.at(begun, Started(attempt, begun))
         self._end(attempt, begun + work.seconds, work.code)

@@ -125,6 +125,7 @@ class MemoryStore:
                 raise Conflict("stale-revision", f"Job {write.id} has changed since it was read; read it again.")
         for write in batch.jobs:
             self._write_job(write)
+        outbox, seqs = self._outbox, list[int]()
         for task in batch.tasks:
             tasks = self._rows[task.job].tasks
             if task.run is None:
@@ -138,10 +139,9 @@ class MemoryStore:
             self._ledger[entry.lender, entry.borrower] = entry
         self._write_usage(batch)
         self.done(batch.outbox_done)
-        seqs = []
         for job, command in batch.outbox_add:
             seq = next(self._seqs)
-            self._outbox[seq] = OutboxRow(seq, job, command)
+            outbox[seq] = OutboxRow(seq, job, command)
             seqs.append(seq)
         for job in batch.removed_jobs:
             del self._rows[job]

@@ -104,10 +104,9 @@ class Chaos:
         for attempt in self.played.driver.running:
             assert attempt.rpartition(".")[0] not in tasks
             tasks.add(attempt.rpartition(".")[0])
-        for job in self.jobs:
-            record = self.played.stored(job)
-            for task in record.tasks.values():
-                attempt = record.run.attempt_of(task)
+        for job in self.played.core.world.jobs.values():
+            for task in job.tasks.values():
+                attempt = job.run.attempt_of(task)
                 if attempt in self.played.driver.running:
                     assert task.placement is not None
                     for device in task.placement.devices:
@@ -127,7 +126,7 @@ class Chaos:
         raise AssertionError(f"these jobs never end: {sorted(self.played.core.world.jobs)}")
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_nothing_runs_twice_or_is_forgotten_and_every_yielding_has_a_receipt(seed: int) -> None:
     chaos = Chaos(seed)
     chaos.yield_once()
