@@ -101,9 +101,9 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     """Names of the engine's pull secrets for the image, in addition to those of the engine's own settings."""
     cpu_millis: int = 0
     memory_bytes: int = 0
-    disk_bytes: int = 0
-    """Bytes reserved on the node's disk."""
     shm_bytes: int = 0
+    amounts: dict[str, int] = {}
+    """The other amounts of `corral.kernel.amounts` that it reserves, such as `disk`, by name and in their units."""
     resources: dict[str, int] = {}
     """Other countable node resources by name; an engine that cannot assign them only reserves them."""
     rdma: bool = False
@@ -127,6 +127,8 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
     """Labels of its instance, on engines that have labels; `annotations` likewise."""
     annotations: dict[str, str] = {}
+    queue: str = ""
+    """The queue of its job, for engines that have queues of their own."""
 
     def __repr__(self) -> str:
         return f"TaskLaunch({self.attempt})"

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
+from corral.compat.openpai.records.terms import OpenPaiListing
 from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.model.commands import EngineCommand
 from corral.model.facts import Fact
 from corral.model.kubernetes_objects import ObjectLink
-from corral.model.openpai import OpenPaiListing
 from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.records import JobSummary

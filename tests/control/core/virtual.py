@@ -97,7 +97,7 @@ class Played:
     def _submit(self, text: str, at: float) -> JobId:
         self._number += 1
         identity = job_id(int(at * 1000), self._number)
-        self.driver.at(at, _new(identity, load_job(text), at))
+        self.driver.at(at, new_job(identity, load_job(text), at))
         return identity
 
     def run(self, until: float) -> None:
@@ -166,7 +166,8 @@ class Played:
         self.driver.core = Core(whole, self.policy, Machines(self.not_ready_seconds), self.driver.now)
 
 
-def _new(identity: JobId, document: Any, at: float) -> NewJob:
+def new_job(identity: JobId, document: Any, at: float) -> NewJob:
+    """A submitted job of the user ada."""
     summary = JobSummary(
         id=identity,
         name=document.name,
