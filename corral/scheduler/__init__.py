@@ -28,6 +28,7 @@ from corral.scheduler.planners.planner import Planner, PlannerKind
 from corral.scheduler.planners.registry import find_planner
 from corral.scheduler.policy import Order, Policy, PriorityOrder, find_policy
 from corral.scheduler.queues.waiting_queue import Queue
+from corral.scheduler.virtual_run import VirtualRun
 
 __all__ = [
     "BuiltinPlanner",
@@ -57,6 +58,7 @@ __all__ = [
     "TasksReleased",
     "TasksLeaving",
     "UsageRecalled",
+    "VirtualRun",
     "execute_plan",
     "could_ever_fit",
     "find_planner",
