@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from corral.api.json_responses import Json, refusal
-from corral.api.openpai import errors as openpai
+from corral.compat.openpai.routes import errors as openpai
 from corral.kernel.errors import CorralError, InvalidInput, TooLarge
 from corral.service.health import refusal_of
 

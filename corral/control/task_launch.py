@@ -115,6 +115,7 @@ def _launch(
         force_after_seconds=role.kubernetes.force_after_seconds,
         labels=command.labels,
         annotations=command.annotations,
+        queue=gang.job.spec.queue,
     )
 
 

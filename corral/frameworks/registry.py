@@ -10,14 +10,14 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Final
 
+from corral.compat.frameworkcontroller.framework import FrameworkController
+from corral.compat.openpai.frameworks.frameworklauncher import FrameworkLauncher
+from corral.compat.openpai.frameworks.openpai import OpenPai
 from corral.frameworks.base import Framework
-from corral.frameworks.frameworkcontroller import FrameworkController
-from corral.frameworks.frameworklauncher import FrameworkLauncher
 from corral.frameworks.horovod import Horovod
 from corral.frameworks.jax import Jax
 from corral.frameworks.mpi import Cntk, Mpi
 from corral.frameworks.notebook import Notebook
-from corral.frameworks.openpai import OpenPai
 from corral.frameworks.pytorch import PyTorch
 from corral.frameworks.shell import External, Shell
 from corral.frameworks.tensorflow import TensorFlow

@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from corral.spec.openpai.names import PROTOCOL
+from corral.compat.openpai.language.names import PROTOCOL
 
 if TYPE_CHECKING:
     from corral.spec.job import UnifiedJob

@@ -127,6 +127,8 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
     """Labels of its instance, on engines that have labels; `annotations` likewise."""
     annotations: dict[str, str] = {}
+    queue: str = ""
+    """The queue of its job, for engines that have queues of their own."""
 
     def __repr__(self) -> str:
         return f"TaskLaunch({self.attempt})"
@@ -147,7 +149,7 @@ class TaskLaunch(msgspec.Struct, frozen=True):
         return next((secret.value for secret in self.secrets if secret.file == REGISTRIES), "")
 
 
-class Started(msgspec.Struct, frozen=True, tag=True):
+class Started(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The engine saw the attempt's process start; other tasks can reach `host` and `ports`."""
 
     attempt: AttemptId
@@ -158,7 +160,7 @@ class Started(msgspec.Struct, frozen=True, tag=True):
     """The process's identity for the engine (boot id:pid:start time)."""
 
 
-class Exited(msgspec.Struct, frozen=True, tag=True):
+class Exited(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The attempt is over and nothing of it still runs; reported again until it is forgotten."""
 
     attempt: AttemptId

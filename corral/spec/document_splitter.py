@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from corral.spec.dialects import alnair, framework
+from corral.compat.alnair.language import job as alnair
+from corral.compat.frameworkcontroller.language import framework
 from corral.spec.errors import Problem, SpecError, shorten
 from corral.spec.hived.configuration import is_hived
 from corral.spec.job import API_VERSION, KIND

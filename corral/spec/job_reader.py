@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from corral.compat.openpai.language.names import JOB_TYPE as OPENPAI
+from corral.compat.openpai.language.reader import is_openpai, read_openpai, readable, said_at
+from corral.compat.openpai.language.secret_masking import without_secrets
 from corral.spec.dialects.dispatch import is_foreign, translated
 from corral.spec.document_splitter import the_job
 from corral.spec.errors import Path, Problem, SpecError, describe, did_you_mean, shorten
 from corral.spec.job import API_VERSION, KIND, UnifiedJob
-from corral.spec.openpai.names import JOB_TYPE as OPENPAI
-from corral.spec.openpai.reader import is_openpai, read_openpai, readable, said_at
-from corral.spec.openpai.secret_masking import without_secrets
 from corral.spec.short_form import ShortJob
 from corral.spec.templates import render
 from corral.spec.validation_messages import problems_of

@@ -8,13 +8,13 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
+from corral.compat.openpai.language.names import JOB_TYPE
 from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.accounts import AuditWrite
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun
 from corral.model.store_writes import FactWrite, IntentKind, NewJob, SubmitLimit, Submitted, file_owner
-from corral.spec.openpai.names import JOB_TYPE
 from corral.store import tables
 from corral.store.audit import write_audit
 from corral.store.database import Database

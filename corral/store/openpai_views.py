@@ -15,12 +15,12 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, cast, func, literal, or_, select
 from sqlalchemy.types import JSON, Float
 
-from corral.model.openpai import STOPS, OpenPaiFilter, OpenPaiListing
+from corral.compat.openpai.language.names import JOB_TYPE
+from corral.compat.openpai.records.terms import STOPS, OpenPaiFilter, OpenPaiListing
 from corral.model.outcome import Completion
 from corral.model.records import EventRecord
 from corral.model.runs import Retries, TaskRun
 from corral.model.store_writes import JobRecord
-from corral.spec.openpai.names import JOB_TYPE
 from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.job_views import ORPHANED, event_record, job_record

@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 import yaml
 
+from corral.compat.openpai.language.protocol import read_protocol
+from corral.compat.openpai.language.translation import to_job
 from corral.frameworks import Gang, framework
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.protocol import read_protocol
-from corral.spec.openpai.translation import to_job
 from tests.frameworks.gangs import gang
 from tests.reserved import free_port
 

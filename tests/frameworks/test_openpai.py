@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from corral.compat.openpai.frameworks.environment import pai_job
+from corral.compat.openpai.language.names import DEFAULT_FILES, V1, VERSION, dns_labels
 from corral.frameworks import framework
-from corral.frameworks.openpai_environment import pai_job
 from corral.runtime.openpai_variables import MOST_BYTES, Role, address_variables
 from corral.runtime.peers import Address
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.names import DEFAULT_FILES, V1, VERSION, dns_labels
 from tests.frameworks.gangs import gang
 from tests.frameworks.openpai_tasks import gang_of, plugin, protocol, tasks_of, with_plugins
 

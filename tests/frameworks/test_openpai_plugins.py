@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from corral.compat.openpai.language.names import VERSION
 from corral.frameworks import framework
-from corral.spec.openpai.names import VERSION
 from tests.frameworks.environments import environment
 from tests.frameworks.openpai_tasks import gang_of, plugin, protocol, tasks_of, with_plugins
 from tests.reserved import free_port

@@ -13,12 +13,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corral.compat.alnair.language.job_object import AlnairKind
+from corral.compat.frameworkcontroller.language.framework_object import FrameworkKind
 from corral.model.states import JobState
 from corral.model.states import TaskState as LauncherTask
 from corral.spec.dialects import object_kinds
-from corral.spec.dialects.alnair_object import AlnairKind
 from corral.spec.dialects.foreign_crds import definition_files, definitions
-from corral.spec.dialects.framework_object import FrameworkKind
 from corral.spec.dialects.hived_annotation import SCHEDULING_SPEC
 from corral.spec.job_objects import NOW, Condition, ObjectState, RoleState, TaskState, UnifiedJobKind, Wish
 from corral.spec.job_reader import load_job

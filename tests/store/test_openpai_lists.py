@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from corral.compat.openpai.records.terms import ORDERS, STATES, OpenPaiFilter, OpenPaiListing
 from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import JobId
 from corral.model.exits import classify
-from corral.model.openpai import ORDERS, STATES, OpenPaiFilter, OpenPaiListing
 from corral.model.phases import phase
 from corral.model.records import TaskCounts
 from corral.model.runs import JobRun, Retries

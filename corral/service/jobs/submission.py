@@ -14,6 +14,13 @@ from typing import Any, Final
 
 import msgspec
 
+from corral.compat.openpai.language.names import (
+    OWN_TAG_SAID,
+    OWN_TAGS,
+    SECRET_PREFIX,
+)
+from corral.compat.openpai.language.secret_masking import no_secret_because
+from corral.compat.openpai.language.translation import secret_name
 from corral.frameworks.runnable_job import read_runnable_job
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.kernel.ids import JobId
@@ -39,13 +46,6 @@ from corral.spec.errors import Path, Problem, SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.job_parts import Array, Dependency
 from corral.spec.job_reader import OwnFile, ReadJob
-from corral.spec.openpai.names import (
-    OWN_TAG_SAID,
-    OWN_TAGS,
-    SECRET_PREFIX,
-)
-from corral.spec.openpai.secret_masking import no_secret_because
-from corral.spec.openpai.translation import secret_name
 from corral.storage.code_archives import BLOB_SCHEME
 from corral.store.cluster_views import Admission
 

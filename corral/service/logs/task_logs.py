@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from corral.compat.openpai.language.names import JOB_TYPE as OPENPAI
 from corral.kernel.errors import NotFound, Unavailable
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.model.attempts import BEFORE_ALL, AttemptChain, AttemptNumber, AttemptStep
@@ -17,7 +18,6 @@ from corral.service.logs.attempt_log import TaskLog
 from corral.service.logs.attempt_reference import named_attempt
 from corral.service.logs.task_history import TaskHistory
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.names import JOB_TYPE as OPENPAI
 from corral.storage.log_sources import Log
 
 _SPLIT_LOGS: Final = "CORRAL_LOGS"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def object_kinds() -> tuple[ObjectKind, ...]:
     """The kinds of Kubernetes objects of other systems that can become jobs."""
-    from corral.spec.dialects.alnair_object import AlnairKind
-    from corral.spec.dialects.framework_object import FrameworkKind
+    from corral.compat.alnair.language.job_object import AlnairKind
+    from corral.compat.frameworkcontroller.language.framework_object import FrameworkKind
 
     return (AlnairKind(), FrameworkKind())

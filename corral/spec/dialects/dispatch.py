@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from corral.spec.dialects import alnair, framework
+from corral.compat.alnair.language import job as alnair
+from corral.compat.frameworkcontroller.language import framework
 from corral.spec.dialects.field_reader import Fields
 from corral.spec.dialects.translation import Translate, Translation
 from corral.spec.errors import SpecError

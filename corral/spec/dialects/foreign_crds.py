@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import yaml
 
+from corral.compat.alnair.language import job as alnair
+from corral.compat.alnair.language.job_object import AlnairKind
+from corral.compat.frameworkcontroller.language import framework
+from corral.compat.frameworkcontroller.language.framework_object import FrameworkKind
 from corral.spec.crd import structural
-from corral.spec.dialects import alnair, framework
-from corral.spec.dialects.alnair_object import AlnairKind
-from corral.spec.dialects.framework_object import FrameworkKind
 from corral.spec.job_objects import ObjectKind
 from corral.spec.job_parts import MAX_REPLICAS
 from corral.spec.object_status import ObjectCondition

@@ -1,0 +1,1 @@
+"""Alnair as a tenant: its `UnifiedJob` documents."""
