@@ -147,7 +147,7 @@ def asked_of_engines(launch: Any) -> dict[str, Any]:
         "pod": pod["spec"]["containers"][0]["resources"],
         "node": seen.resources,
         "container": service["components"][0]["resource"]["additional"],
-        "yarn node": inventory_of(listed, yarn, {}).nodes[0].resources,
+        "yarn node": inventory_of(listed, yarn, {}, {}).nodes[0].resources,
     }
 
 
