@@ -1,7 +1,8 @@
 """Keep front and control running: restart either if it dies or hangs, and end both with the server.
 
-It runs as `python -m corral.supervisor`, with the standard library only (about 10 MB), and gets its orders as JSON in
-`CORRAL_SUPERVISE`. It owns the listening socket, so no connection is refused while front restarts.
+`corral up` becomes it, or forks it. At first it forks front and control from itself, with the modules that both need
+(`corral.forking`). A restarted one is a new interpreter, so that it never mixes modules of before and after an upgrade.
+It owns the listening socket, so no connection is refused while front restarts.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from corral.forking import ForkedProcess, fork, load_shared, set_title
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, Unavailable
 from corral.rotation import DEFAULT_LOG_BYTES, Rotation
 from corral.runtime.process import Identity, identity_of
 
-ORDERS: Final = "CORRAL_SUPERVISE"
 READY_FD: Final = "CORRAL_READY_FD"
 LISTEN_FD: Final = "CORRAL_LISTEN_FD"
 PULSE_FD: Final = "CORRAL_PULSE_FD"
@@ -64,7 +65,7 @@ class Child:
     """One of the two child processes, and the state of its present run."""
 
     name: str
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[bytes] | ForkedProcess | None = None
     ready_fd: int = -1
     pulse_fd: int = -1
     pid_fd: int = -1
@@ -113,8 +114,10 @@ def listen(host: str, port: int) -> socket.socket:
 class Supervisor:
     """Keeps front and control running until a signal ends it."""
 
-    def __init__(self, orders: dict[str, Any]) -> None:
+    def __init__(self, orders: dict[str, Any], *, forks: bool = False) -> None:
+        """`forks`: fork the first front and control, for which this process must have one thread."""
         self.orders = orders
+        self.forks = forks
         self.data = Path(orders["data_folder"])
         self.children = [Child("control"), Child("front")]
         self.selector = selectors.DefaultSelector()
@@ -134,6 +137,7 @@ class Supervisor:
             self._write_record()
             woken = self._catch_signals()
             try:
+                self._load_shared()
                 for child in self.children:
                     self._start(child, listener)
                 while not self.ending:
@@ -144,6 +148,16 @@ class Supervisor:
                     (self.data / "run" / "supervisor.json").unlink()
                 listener.close()
         return 0
+
+    def _load_shared(self) -> None:
+        """Load the modules for forks; where that fails, the children themselves report it in their logs."""
+        if not self.forks:
+            return
+        try:
+            load_shared()
+        except Exception as error:
+            _say(f"front and control are started apart: what they share cannot be loaded ({error!r})")
+            self.forks = False
 
     def _listen(self) -> socket.socket:
         """Open the socket for front, with retries if a killed supervisor's front may still hold it."""
@@ -206,24 +220,13 @@ class Supervisor:
         pipes = (os.pipe(), os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC))
         (reading, writing), (feeling, beating) = pipes
         passed = [writing, beating]
-        environment = {**os.environ, **self.orders["environment"], READY_FD: str(writing), PARENT: str(os.getpid())}
-        environment[PULSE_FD] = str(beating)
+        environment = {**os.environ, **self.orders["environment"], READY_FD: str(writing), PULSE_FD: str(beating)}
         environment["CORRAL_LISTENING_URL"] = self.url
-        environment.pop(ORDERS, None)
         if child.name == "front":
             passed.append(listener.fileno())
             environment[LISTEN_FD] = str(listener.fileno())
         try:
-            with open(self.data / "logs" / f"{child.name}.log", "ab") as log:
-                child.process = subprocess.Popen(
-                    [sys.executable, "-m", "corral.app", child.name],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=passed,
-                    env=environment,
-                    start_new_session=True,
-                )
+            child.process = self._begin(child, passed, environment)
             child.pid_fd = os.pidfd_open(child.process.pid)
         except OSError:
             os.close(reading)
@@ -242,6 +245,33 @@ class Supervisor:
         self.selector.register(reading, selectors.EVENT_READ, ("ready", child))
         self.selector.register(feeling, selectors.EVENT_READ, ("pulse", child))
         self.selector.register(child.pid_fd, selectors.EVENT_READ, ("ended", child))
+
+    def _begin(
+        self, child: Child, passed: list[int], environment: dict[str, str]
+    ) -> subprocess.Popen[bytes] | ForkedProcess:
+        """Fork a child that starts for the first time; start an interpreter for one that is restarted."""
+        me = os.getpid()
+
+        def live() -> int:
+            end_with_parent(me)
+            set_title("corral", child.name)
+            from corral.app import serve
+
+            return serve(child.name)
+
+        with open(self.data / "logs" / f"{child.name}.log", "ab") as log:
+            if self.forks and child.tries == 0:
+                handle = log.fileno()
+                return fork(live, output=handle, errors=handle, passed=passed, environment=environment)
+            return subprocess.Popen(
+                [sys.executable, "-m", "corral.app", child.name],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=passed,
+                env={**environment, PARENT: str(me)},
+                start_new_session=True,
+            )
 
     def _wait(self, woken: socket.socket, listener: socket.socket) -> None:
         due = [child.restart_at for child in self.children if child.restart_at is not None]
@@ -452,11 +482,13 @@ def end_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def main() -> int:
-    """Run the supervisor; exit code 0, or 78 if the server cannot start (in the foreground 2 or 4)."""
-    orders = json.loads(os.environ[ORDERS])
+def supervise(orders: dict[str, Any], *, forks: bool) -> int:
+    """Run the supervisor; exit code 0, or 78 if the server cannot start (in the foreground 2 or 4).
+
+    In the background it prints its facts, or its refusal, as one line of JSON for `corral up`.
+    """
     try:
-        return Supervisor(orders).run()
+        return Supervisor(orders, forks=forks).run()
     except CorralError as error:
         if orders.get("foreground"):
             print(f"Error: {error.message}", file=sys.stderr)
@@ -465,7 +497,3 @@ def main() -> int:
         return 78
     except KeyboardInterrupt:
         return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
