@@ -42,7 +42,8 @@ SHARED: Final = (
 )
 """Modules that both front and control load at their start; what they import comes along."""
 _PR_SET_NAME: Final = 15
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""The signals that end a server."""
 
 
 def load_shared() -> None:
@@ -128,11 +129,11 @@ def fork(
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
-    masked = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the parent's handlers must not run in the child
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # the parent's handlers must not run in the child
     try:
         pid = os.fork()
         if pid == 0:
-            _live(run, output, errors, passed, environment, masked)
+            _live(run, output, errors, passed, environment)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, masked)
     return ForkedProcess(pid)
@@ -144,7 +145,6 @@ def _live(
     errors: int,
     passed: Iterable[int],
     environment: Mapping[str, str] | None,
-    masked: Iterable[int],
 ) -> NoReturn:
     """The whole life of the child."""
     code = 1
@@ -155,7 +155,7 @@ def _live(
         if environment is not None:
             os.environ.clear()
             os.environ.update(environment)
-        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         code = run()
     except BaseException:  # as the interpreter itself would report it
         traceback.print_exc()

@@ -33,10 +33,10 @@ def up(settings: Settings, *, detach: bool, new: bool = False) -> dict[str, Any]
         os.environ[supervisor.NEW] = "1"
     orders, forks = _orders(settings, foreground=not detach), has_one_thread()
     if not detach:
-        sys.exit(supervisor.supervise(orders, forks=forks))
+        sys.exit(supervisor.become(orders, forks=forks))
     reading, writing = os.pipe()
     with open(settings.data_folder / "logs" / "supervisor.log", "ab") as log:
-        process = fork(lambda: supervisor.supervise(orders, forks=forks), output=writing, errors=log.fileno())
+        process = fork(lambda: supervisor.become(orders, forks=forks), output=writing, errors=log.fileno())
     os.close(writing)
     with open(reading, "rb") as pipe:
         said = pipe.readline()
