@@ -10,7 +10,7 @@ from corral.model.launch import Exited
 from corral.model.outcome import Completion, ExitClass
 from corral.model.placement import TaskPlacement
 from corral.model.runs import TaskRun
-from corral.runtime.openpai_errors import sentence
+from corral.runtime.error_block import sentence
 
 
 def duration(seconds: float) -> str:

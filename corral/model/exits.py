@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from corral.model.outcome import Completion, ExitClass
-from corral.runtime.openpai_errors import START, told_code
+from corral.runtime.error_block import START, told_code
 
 _TABLE: Final = """
 0 Succeeded USER_CONTAINER USER_CONTAINER USER_SUCCESS COMPLETING UNKNOWN

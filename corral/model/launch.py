@@ -62,10 +62,13 @@ class RuntimePlan(msgspec.Struct, frozen=True):
     """The peers whose addresses appear in the command and environment, such as `worker-0`; "*" is all."""
     checkpoint: str = ""
     """The checkpoint's file or folder, absolute or in the working directory; it changes when work is saved."""
-    openpai: dict[str, Any] = {}
-    """The steps of OpenPAI's runtime; empty for jobs in other formats."""
+    plug_in: str = ""
+    """The module of the runtime plug-in that prepares the task (`corral.runtime.plug_in`)."""
+    plug_in_steps: dict[str, Any] = {}
+    error_block: bool = False
+    """Whether a failure is also reported as an error block (`corral.runtime.error_block`), for programs that read it."""
     exit_patterns: bool = True
-    """Whether OpenPAI's patterns are matched against the log's tail to explain a failure."""
+    """Whether patterns of known faults are matched against the log's tail to explain a failure."""
 
 
 class GangPart(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ from corral.model.records import (
 )
 from corral.model.runs import JobRun, TaskRun
 from corral.model.store_writes import JobRecord, StoredFile
-from corral.runtime.openpai_errors import sentence
+from corral.runtime.error_block import sentence
 from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.paging import after, bounded, read_cursor, write_cursor

@@ -1,1 +1,8 @@
 """Alnair as a tenant: its `UnifiedJob` documents."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PLUG_INS: Final[dict[str, dict[str, str]]] = {}
+"""By entry-point group, the plug-ins of this package (`corral.kernel.plug_ins`)."""

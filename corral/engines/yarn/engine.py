@@ -50,6 +50,7 @@ from corral.kernel.errors import (
     Unavailable,
 )
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
+from corral.kernel.plug_ins import runtime_modules
 from corral.model.inventory import Inventory
 from corral.model.launch import EngineEvent, Exited, InventoryChanged, Started, TaskLaunch
 from corral.runtime.build import build_runtime
@@ -529,7 +530,9 @@ class YarnEngine:
     async def _stage_runtime(self) -> None:
         """Put the programs of slots into HDFS under their hashes."""
         with tempfile.TemporaryDirectory() as folder:
-            runtime = await asyncio.to_thread(lambda: build_runtime(Path(folder) / "runtime.pyz").read_bytes())
+            runtime = await asyncio.to_thread(
+                lambda: build_runtime(Path(folder) / "runtime.pyz", runtime_modules()).read_bytes()
+            )
         for name, content in ((RUNTIME, runtime), (WRAPPER, SCRIPT.encode())):
             digest = hashlib.sha256(content).hexdigest()[:16]
             path = f"{self._settings.folder}/{self._settings.server}/{digest}-{name}"

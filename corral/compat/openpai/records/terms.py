@@ -19,7 +19,7 @@ from corral.model.exits import (
     exit_spec,
 )
 from corral.model.outcome import Completion
-from corral.runtime.openpai_errors import container_code, told_code
+from corral.runtime.error_block import container_code, told_code
 
 STATES: Final = ("WAITING", "RUNNING", "STOPPING", "STOPPED", "SUCCEEDED", "FAILED")
 """The states in which a job or a task is shown."""

@@ -14,13 +14,13 @@ from corral.compat.openpai.language.v1 import TOO_MANY_OF_A_ROLE, read_v1
 from corral.compat.openpai.language.v1_job import to_v1, v1_job, with_folders
 from corral.compat.openpai.records.terms import OpenPaiFilter
 from corral.compat.openpai.records.views import JobDetail
+from corral.compat.openpai.runtime.keys import KeyPair, key_pair
+from corral.compat.openpai.runtime.task import job_key
 from corral.compat.openpai.service.background_removal import BackgroundRemoval
 from corral.compat.openpai.service.errors import OpenPaiRefusal, bad_parameters, no_job
 from corral.compat.openpai.service.jobs import OpenPaiJobs
 from corral.kernel.errors import CorralError, Forbidden
 from corral.kernel.tokens import job_secret
-from corral.runtime.openpai import job_key
-from corral.runtime.openpai_keys import KeyPair, key_pair
 from corral.service.access.job_access import job_resource
 from corral.service.actor import Actor
 from corral.service.context import INLINE_BYTES, Context

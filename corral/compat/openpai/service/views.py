@@ -38,7 +38,7 @@ from corral.model.outcome import Completion, Trigger
 from corral.model.records import EventRecord
 from corral.model.runs import Retries
 from corral.model.store_writes import JobRecord
-from corral.runtime.openpai_errors import read_error, sentence
+from corral.runtime.error_block import read_error, sentence
 from corral.store.openpai_views import ListedJob
 
 ATTEMPT_KINDS: Final = ("job.queued", "job.started", "job.ending")

@@ -24,7 +24,7 @@ from corral.model.exits import (
     START_TIMED_OUT,
     USER_ERROR,
 )
-from corral.runtime.openpai_errors import RuntimeFault, container_code, error_block
+from corral.runtime.error_block import RuntimeFault, container_code, error_block
 from corral.runtime.patterns import recognise
 
 EVICTED: Final = -1000
@@ -213,10 +213,10 @@ def _runtime_message(message: str) -> str:
         return ""
 
 
-def explained(end: PodExit, log: bytes, *, openpai: bool = False) -> PodExit:
+def explained(end: PodExit, log: bytes, *, block: bool = False) -> PodExit:
     """Return the end with the known fault that the log's last bytes show, or unchanged without one.
 
-    With `openpai`, the error block that OpenPAI's clients read follows the sentence, whether or not a fault is known.
+    With `block`, the error block that programs read follows the sentence, whether or not a fault is known.
     """
     if not 0 < end.code <= 255 or end.reason:
         return end
@@ -227,7 +227,7 @@ def explained(end: PodExit, log: bytes, *, openpai: bool = False) -> PodExit:
         said = f"{said}; its log says: {match.line}"
         fault = RuntimeFault(match.code, match.phrase, end.code, match.line)
         found = PodExit(match.code, said, at=end.at)
-    return found._replace(reason=f"{said}\n{error_block(fault)}") if openpai else found
+    return found._replace(reason=f"{said}\n{error_block(fault)}") if block else found
 
 
 def _lost_outputs(pod: Pod) -> PodExit | None:
