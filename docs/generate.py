@@ -40,10 +40,11 @@ def settings_page() -> dict[str, str]:
     """Every setting of the server and of Corral's own engines: its variable, type, default and meaning."""
     from corral.engines.kubernetes.kind import KubernetesKind
     from corral.engines.local.kind import LocalKind
+    from corral.engines.yarn.kind import YarnKind
     from corral.settings import Settings
 
     rows = [f"# Settings\n\n{NOTE}\n\n{inspect.getdoc(Settings)}\n", *_settings(Settings.model_fields)]
-    for kind in (LocalKind, KubernetesKind):
+    for kind in (LocalKind, KubernetesKind, YarnKind):
         rows += [f"\n## The engine {kind.name}\n\n{inspect.getdoc(kind.settings)}\n"]
         rows += _settings(kind.settings.model_fields)
     return {"reference/settings.md": "\n".join(rows) + "\n"}
@@ -138,6 +139,11 @@ def endpoints_page() -> dict[str, str]:
             ]
             lines.append(f"Answers: {'; '.join(answers)}.\n")
     return {"reference/api.md": "\n".join(lines).rstrip() + "\n"}
+
+
+def messages_page() -> dict[str, str]:
+    """Every message that users read, by package and code."""
+    return {"reference/messages.md": _of_docs("messages").page(NOTE)}
 
 
 def architecture() -> dict[str, str]:
@@ -241,6 +247,7 @@ GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (
     openapi_file,
     sdk_types,
     endpoints_page,
+    messages_page,
     architecture,
     scheduling,
     pictures,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.kernel.ids import AttemptId, TaskKey
+from corral.kernel.ids import AttemptId, TaskKey, attempt_id
 from corral.launcher.policy import LaunchPolicy
 from corral.launcher.state_machine import InvalidTransition
 from corral.launcher.view import JobView
@@ -168,7 +168,8 @@ class Change:
 
     def attempt_of(self, task: TaskRun) -> AttemptId:
         """The id of the task's current attempt."""
-        return self.run.attempt_of(task)
+        run = self.run
+        return attempt_id(run.job, run.attempt, task.role, task.index, task.attempt)
 
     def invalid(self, note: str, subject: object, trigger: object) -> InvalidTransition:
         """Build the error for an impossible event, with the state in its details."""

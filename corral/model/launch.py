@@ -104,9 +104,9 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     """Names of the engine's pull secrets for the image, in addition to those of the engine's own settings."""
     cpu_millis: int = 0
     memory_bytes: int = 0
-    disk_bytes: int = 0
-    """Bytes reserved on the node's disk."""
     shm_bytes: int = 0
+    amounts: dict[str, int] = {}
+    """The other amounts of `corral.kernel.amounts` that it reserves, such as `disk`, by name and in their units."""
     resources: dict[str, int] = {}
     """Other countable node resources by name; an engine that cannot assign them only reserves them."""
     rdma: bool = False
@@ -130,6 +130,8 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
     """Labels of its instance, on engines that have labels; `annotations` likewise."""
     annotations: dict[str, str] = {}
+    queue: str = ""
+    """The queue of its job, for engines that have queues of their own."""
 
     def __repr__(self) -> str:
         return f"TaskLaunch({self.attempt})"
@@ -150,7 +152,7 @@ class TaskLaunch(msgspec.Struct, frozen=True):
         return next((secret.value for secret in self.secrets if secret.file == REGISTRIES), "")
 
 
-class Started(msgspec.Struct, frozen=True, tag=True):
+class Started(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The engine saw the attempt's process start; other tasks can reach `host` and `ports`."""
 
     attempt: AttemptId
@@ -161,7 +163,7 @@ class Started(msgspec.Struct, frozen=True, tag=True):
     """The process's identity for the engine (boot id:pid:start time)."""
 
 
-class Exited(msgspec.Struct, frozen=True, tag=True):
+class Exited(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The attempt is over and nothing of it still runs; reported again until it is forgotten."""
 
     attempt: AttemptId

@@ -9,7 +9,6 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from corral.kernel import units
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import ELSEWHERE
 from corral.model.placement import TaskPlacement
@@ -26,6 +25,7 @@ from corral.model.requests import (
     TopologyRequest,
 )
 from corral.spec import placement_rules
+from corral.spec.amount_fields import counted_amounts
 from corral.spec.job import JobSpec, UnifiedJob
 from corral.spec.job_parts import Topology
 from corral.spec.placement_rules import MILLIONTHS, Share
@@ -173,7 +173,7 @@ def _role_request(spec: JobSpec, role: Role, minimum: int, ports: int, affinity:
         minimum=minimum,
         cpu_millis=role.resources.cpu_millis,
         memory_bytes=role.resources.memory_bytes,
-        shm_bytes=units.parse_memory(role.shm) if role.shm else 0,
+        shm_bytes=role.shm_bytes,
         devices=DeviceRequest(
             devices.count, devices.kind, devices.model, devices.named, fraction_request(devices.share)
         ),
@@ -189,8 +189,7 @@ def _role_request(spec: JobSpec, role: Role, minimum: int, ports: int, affinity:
 def amounts_of(role: Role, ports: int = 0) -> dict[str, int]:
     """Amounts of every resource except CPU, memory, shared memory and devices; `ports` are the framework's."""
     found = {name: amount for name, amount in role.resources.other.items() if amount}
-    if disk := units.parse_memory(role.resources.disk):
-        found["disk"] = disk
+    found |= counted_amounts(role.resources)
     if ports := ports + sum(port.count for port in role.ports):
         found["ports"] = ports
     return found

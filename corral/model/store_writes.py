@@ -67,7 +67,7 @@ def file_owner(job: str) -> str:
     return f"file:{job}"
 
 
-class NewJob(msgspec.Struct, frozen=True):
+class NewJob(msgspec.Struct, frozen=True, gc=False):
     """An accepted job to store; `doc` is the canonical document as JSON text."""
 
     id: JobId
@@ -114,7 +114,7 @@ class Submitted(msgspec.Struct, frozen=True):
     seq: int
 
 
-class Intent(msgspec.Struct, frozen=True):
+class Intent(msgspec.Struct, frozen=True, gc=False):
     """One intent event; `seq` follows commit order."""
 
     seq: int
@@ -156,7 +156,7 @@ class SubmitLimit(msgspec.Struct, frozen=True):
     most: int
 
 
-class LiveJob(msgspec.Struct, frozen=True):
+class LiveJob(msgspec.Struct, frozen=True, gc=False):
     """One live job with its document, its run and all its tasks, as control needs it."""
 
     id: JobId
@@ -174,7 +174,7 @@ class LiveJob(msgspec.Struct, frozen=True):
     """The id of its account, even if the account was deleted; "" stands for the user's name."""
 
 
-class JobWrite(msgspec.Struct, frozen=True):
+class JobWrite(msgspec.Struct, frozen=True, gc=False):
     """The new state of one job."""
 
     id: JobId
@@ -191,7 +191,7 @@ class JobWrite(msgspec.Struct, frozen=True):
     """The canonical document, if it changed."""
 
 
-class TaskWrite(msgspec.Struct, frozen=True):
+class TaskWrite(msgspec.Struct, frozen=True, gc=False):
     """The new state of one task; None removes it."""
 
     job: JobId
@@ -199,7 +199,7 @@ class TaskWrite(msgspec.Struct, frozen=True):
     run: TaskRun | None
 
 
-class AttemptWrite(msgspec.Struct, frozen=True):
+class AttemptWrite(msgspec.Struct, frozen=True, gc=False):
     """The history entry of one attempt; a later write with the same id replaces it."""
 
     id: AttemptId
@@ -216,7 +216,7 @@ class AttemptWrite(msgspec.Struct, frozen=True):
     user: str = ""
 
 
-class FactWrite(msgspec.Struct, frozen=True):
+class FactWrite(msgspec.Struct, frozen=True, gc=False):
     """One fact for the event log."""
 
     job: JobId
@@ -235,7 +235,7 @@ class ServerEvent(msgspec.Struct, frozen=True):
     """The process and machine that report it."""
 
 
-class ControlBatch(msgspec.Struct, frozen=True):
+class ControlBatch(msgspec.Struct, frozen=True, gc=False):
     """All decisions of one control cycle, stored in one transaction."""
 
     epoch: int
@@ -262,14 +262,14 @@ class ControlBatch(msgspec.Struct, frozen=True):
     """Jobs to remove with all their data except a history line."""
 
 
-class CommitResult(msgspec.Struct, frozen=True):
+class CommitResult(msgspec.Struct, frozen=True, gc=False):
     """`outbox`: the seqs of `outbox_add`, in order; `last_event`: the last event seq of the store."""
 
     outbox: tuple[int, ...]
     last_event: int
 
 
-class OutboxRow(msgspec.Struct, frozen=True):
+class OutboxRow(msgspec.Struct, frozen=True, gc=False):
     """A stored command that is not yet known to have been carried out."""
 
     seq: int

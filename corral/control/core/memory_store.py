@@ -137,11 +137,14 @@ class MemoryStore:
             self._ledger[entry.lender, entry.borrower] = entry
         self._write_usage(batch)
         self.done(batch.outbox_done)
-        rows = [OutboxRow(next(self._seqs), job, command) for job, command in batch.outbox_add]
-        self._outbox.update((row.seq, row) for row in rows)
+        seqs = []
+        for job, command in batch.outbox_add:
+            seq = next(self._seqs)
+            self._outbox[seq] = OutboxRow(seq, job, command)
+            seqs.append(seq)
         for job in batch.removed_jobs:
             del self._rows[job]
-        return CommitResult(tuple(row.seq for row in rows), len(self.facts))
+        return CommitResult(tuple(seqs), len(self.facts))
 
     def done(self, seqs: Iterable[int]) -> None:
         """These commands were carried out."""
@@ -162,10 +165,12 @@ class MemoryStore:
             )
 
     def _write_usage(self, batch: ControlBatch) -> None:
-        self._usage.update((usage.queue, usage) for usage in batch.usage)
+        for usage in batch.usage:
+            self._usage[usage.queue] = usage
         for queue in batch.usage_forgotten:
             self._usage.pop(queue, None)
-        self._user_usage.update(((usage.queue, usage.user), usage) for usage in batch.user_usage)
+        for of_user in batch.user_usage:
+            self._user_usage[of_user.queue, of_user.user] = of_user
         for key in batch.user_usage_forgotten:
             self._user_usage.pop(key, None)
 

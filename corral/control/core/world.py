@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -28,6 +28,8 @@ from corral.model.store_writes import LiveJob
 from corral.scheduler import Cluster, Planner, PlannerEvent, Queue
 from corral.spec.job import JobSpec, Metadata, UnifiedJob
 from corral.spec.job_parts import Dependency
+
+T = TypeVar("T")
 
 _READ = 512
 """Parsed documents that are cached; each takes fifteen times the memory of its text."""
@@ -77,8 +79,8 @@ class TasksByNode:
         if not self.changed:
             return run
         self.changed = False
-        placements = {role: dict(sorted(nodes.items())) for role, nodes in sorted(self.placements.items()) if nodes}
-        return msgspec.structs.replace(run, targets=dict(sorted(self.targets.items())), placements=placements)
+        placements = {role: _in_order(nodes) for role, nodes in _in_order(self.placements).items() if nodes}
+        return msgspec.structs.replace(run, targets=_in_order(self.targets), placements=placements)
 
 
 def _counts_alike(before: TaskRun, after: TaskRun) -> bool:
@@ -88,6 +90,11 @@ def _counts_alike(before: TaskRun, after: TaskRun) -> bool:
         not after.holds
         or (before.placement is after.placement and (before.state is leaving) == (after.state is leaving))
     )
+
+
+def _in_order(entries: dict[str, T]) -> dict[str, T]:
+    """A copy in the order of the keys."""
+    return dict(sorted(entries.items())) if len(entries) > 1 else dict(entries)
 
 
 def _add(counts: dict[str, int], node: str, by: int) -> None:
@@ -267,7 +274,10 @@ class Job:
 
     def asked_millis(self) -> int:
         """Thousandths of devices of all tasks at the size requested now."""
-        return sum(count.target * self.millis_each.get(role, 0) for role, count in self.run.roles.items())
+        total, each = 0, self.millis_each
+        for role, count in self.run.roles.items():
+            total += count.target * each.get(role, 0)
+        return total
 
     def members(self) -> list[TaskPlacement]:
         """The current or last placements of all tasks, in topology order.

@@ -17,6 +17,7 @@ def order_of(launch: TaskLaunch, settings: YarnSettings) -> dict[str, Any]:
         "command": list(launch.command),
         "directory": launch.working_dir,
         "env": _environment(launch, settings),
+        "devices": [device.index for device in launch.devices],
         "ports": [{"name": each.name, "count": each.count, "start": each.start} for each in launch.ports],
         "split": launch.env.get("CORRAL_SPLIT_LOGS") == "split",
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from corral.model.inventory import UNBOUNDED, Node
+from corral.kernel.amounts import UNBOUNDED
+from corral.model.inventory import Node
 from corral.scheduler.placement.shape import Amounts, TaskShape
 
 CLOSED = 1 << 32

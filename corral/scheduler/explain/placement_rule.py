@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from corral.kernel.amounts import Amount
 from corral.kernel.units import counted, format_memory
 from corral.model.inventory import Node
 from corral.model.plan import Reason
@@ -79,12 +80,10 @@ def no_share(share: FractionShape, count: int, room: int, where: str, who: str) 
     return Reason("no-device-share", message, {"needed": count, "free": room})
 
 
-def no_amount(name: str, count: int, room: int, where: str, who: str) -> Reason:
-    """Return the reason that a resource counted by name is short."""
-    code = f"not-enough-{name}" if name in ("ports", "disk") else "not-enough-resource"
-    word = {"disk": "disk space"}.get(name, name)
-    message = f"{who}Needs {word} for {counted(count, 'task')}; there is enough for {room}{where}."
-    return Reason(code, message, {"needed": count, "free": room})
+def no_amount(amount: Amount, count: int, room: int, where: str, who: str, inside: str = "") -> Reason:
+    """Return the reason that an amount is short."""
+    message = f"{who}Needs {amount.word} for {counted(count, 'task')}{inside}; there is enough for {room}{where}."
+    return Reason(amount.code, message, {"needed": count, "free": room})
 
 
 def node_sharing_conflict(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Reason | None:

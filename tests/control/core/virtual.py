@@ -74,7 +74,7 @@ class Played:
         role["resources"] = {"cpu": 1, "devices": more.pop("devices", 1)}
         document = load_job(json.dumps({"name": name, "framework": "shell", "roles": {"worker": role}, **more}))
         identity = job_id(int((BEGIN + at) * 1000), self._number)
-        self.driver.at(BEGIN + at, _new(identity, document, BEGIN + at))
+        self.driver.at(BEGIN + at, new_job(identity, document, BEGIN + at))
         return identity
 
     def run(self, until: float) -> None:
@@ -96,7 +96,8 @@ class Played:
         self.driver.core = Core(whole, POLICY, Machines(), self.driver.now)
 
 
-def _new(identity: JobId, document: Any, at: float) -> NewJob:
+def new_job(identity: JobId, document: Any, at: float) -> NewJob:
+    """A submitted job of the user ada."""
     summary = JobSummary(
         id=identity,
         name=document.name,

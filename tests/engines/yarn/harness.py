@@ -100,7 +100,7 @@ class YarnPlace:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Any]:
         """Open an engine; leaving it ends no task, like a killed server."""
-        engine = YarnEngine(self.settings, key=b"k" * 32, logs=LogStore(self.folder / "logs"))
+        engine = YarnEngine(self.settings, secret=b"k" * 32, logs=LogStore(self.folder / "logs"))
         await engine.open()
         config = uvicorn.Config(SlotApi(engine), host="127.0.0.1", port=self.port, log_config=None, lifespan="off")
         server = uvicorn.Server(config)

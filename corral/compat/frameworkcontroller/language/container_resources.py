@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Final
 
+from corral.kernel.amounts import names_for
 from corral.spec.dialects.accelerators import kind_of
 from corral.spec.dialects.field_reader import Fields
-from corral.spec.dialects.quantities import cpu_text, memory_text, quantity, whole
+from corral.spec.dialects.quantities import document_amount, quantity, whole
 from corral.spec.yaml_scalars import written
 
 HIVED_ENABLE: Final = "hivedscheduler.microsoft.com/pod-scheduling-enable"
@@ -53,23 +54,24 @@ def together(work: Iterable[Amounts], before: Iterable[Amounts]) -> Amounts:
 
 def resources(amounts: Amounts, place: Fields) -> tuple[dict[str, Any], bool]:
     """The resources of a task, and whether it needs a node with RDMA."""
-    said: dict[str, Any] = {"cpu": cpu_text(amounts.pop("cpu", Decimal(0)))}
-    said["memory"] = memory_text(amounts.pop("memory", Decimal(0)))
-    if disk := amounts.pop("ephemeral-storage", None):
-        said["disk"] = memory_text(disk)
+    said: dict[str, Any] = {}
+    for resource, amount in names_for("kubernetes").items():
+        size = amounts.pop(resource, Decimal(0))
+        if size or amount.column:  # a job file's own default for processors is not 0
+            said[amount.name] = document_amount(amount.unit, size)
     amounts.pop(HIVED_ENABLE, None)
     rdma, devices, other = False, {}, {}
-    for name, amount in amounts.items():
-        if not amount:
+    for name, size in amounts.items():
+        if not size:
             continue
         if name.startswith(_RDMA):
             rdma = True
         elif kind_of(name):
-            devices[name] = whole(amount)
-        elif amount != whole(amount):
-            place.problem(("resources",), f"{name} is counted in whole units, got {amount}")
+            devices[name] = whole(size)
+        elif size != whole(size):
+            place.problem(("resources",), f"{name} is counted in whole units, got {size}")
         else:
-            other[name] = whole(amount)
+            other[name] = whole(size)
     if len(devices) > 1:
         place.problem(("resources",), f"one task has devices of one resource, not of {' and '.join(sorted(devices))}")
     for name, count in devices.items():

@@ -91,6 +91,7 @@ class Cycle:
         policy: Policy,
         last: Reservation | None,
         now: float,
+        last_reserved_at: tuple[GangRequest, int] | None = None,
     ) -> None:
         self.trial = trial
         self.queue = queue
@@ -101,10 +102,13 @@ class Cycle:
         self.reasons: dict[str, Reasons] = {}
         self.reservation: Reservation | None = None
         """The reservation of the head: the first gang in order that waits and could run on the working machines."""
+        self.reserved_at: tuple[GangRequest, int] | None = None
+        """The head and the cluster's revision, where `reservation` follows from these two alone."""
         self.lapsed: set[JobId] = set()
         """The nominated gangs that lost their nomination because others came first."""
         self._queues = trial.cluster.queues
         self._last = last
+        self._last_reserved_at = last_reserved_at
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[OrderKey] = set()
         self._order: QueueOrder | None = None
@@ -445,10 +449,15 @@ class Cycle:
         """
         if self.reservation is not None or not reasons.possible or not any(role.minimum for role in request.roles):
             return
+        cluster = self.trial.cluster
+        alone = (request, cluster.revision) if not cluster.ends and self.trial.untouched else None
+        if alone is not None and self._last is not None and alone == self._last_reserved_at:
+            self.reservation, self.reserved_at = self._last, alone
+            return
         found = reserve(self.trial, request, self.now)
         if found is not None and found == self._last:
             found = self._last
-        self.reservation = found
+        self.reservation, self.reserved_at = found, alone
 
     def _behind(self, why: str) -> Reasons:
         head = self.reservation.job if self.reservation else ""

@@ -1,0 +1,70 @@
+"""The list of messages shows each text with its code, and the texts keep the rules of the house."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.messages import Message, collect
+
+MESSAGES = collect()
+MOST_CHARACTERS = 310
+IDS = re.compile(r"\{(job|task|gang|record)(\.|_)id\}")
+NAMELESS = {"stale-revision"}
+"""Codes of control's guarded writes, which hold no name."""
+
+SOURCE = '''
+"""A module's docstring. It is no message."""
+
+KEPT = "kept-job"
+
+
+def check(job, nodes, log):
+    """Nor is this one."""
+    log.warning("Nor what is logged is one, %s.", job)
+    more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+    if job.over:
+        raise Conflict("job-over", f"Job {job.name} is over on {nodes[0].name}{more}.")
+    message = f"{counted(len(nodes), 'node')} {'are' if nodes else 'is'} left for " + "the job."
+    tell(Fact(KEPT, message))
+    return job["state"] or "It waits for the queue."
+'''
+
+
+def found(tmp_path: Path, source: str) -> list[Message]:
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room" / "jobs.py").write_text(source)
+    return collect(tmp_path)
+
+
+def test_a_message_is_listed_with_its_code_and_named_placeholders(tmp_path: Path) -> None:
+    assert found(tmp_path, SOURCE) == [
+        Message("room/jobs.py", "job-over", "Job {job.name} is over on {nodes.name}[ and {nodes} more]."),
+        Message("room/jobs.py", "kept-job", "{nodes} nodes (are / is) left for the job."),
+        Message("room/jobs.py", "", "It waits for the queue."),
+    ]
+
+
+def test_texts_of_other_programs_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "openpai").mkdir()
+    (tmp_path / "openpai" / "jobs.py").write_text(SOURCE)
+    assert collect(tmp_path) == []
+
+
+@pytest.mark.parametrize("code", ["job-over", "job.retried", "not-enough-devices", "store-locked", "too-many-calls"])
+def test_refusals_events_and_reasons_are_listed(code: str) -> None:
+    assert any(each.code == code for each in MESSAGES)
+
+
+def test_messages_are_short() -> None:
+    long = [each for each in MESSAGES if len(each.text) > MOST_CHARACTERS]
+    assert not long, f"say it in at most {MOST_CHARACTERS} characters"
+
+
+def test_messages_name_jobs_instead_of_their_ids() -> None:
+    ids = [
+        each for each in MESSAGES if IDS.search(each.text) and ".name}" not in each.text and each.code not in NAMELESS
+    ]
+    assert not ids, "the message knows the name: say that"
