@@ -102,8 +102,8 @@ class Services:
     async def stage_programs(self) -> None:
         """Put the programs of slots into HDFS under their hashes. Raises a CorralError."""
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "runtime.pyz"
-            runtime = await asyncio.to_thread(lambda: build_runtime(path, runtime_modules()).read_bytes())
+            zipapp = Path(folder) / "runtime.pyz"
+            runtime = await asyncio.to_thread(lambda: build_runtime(zipapp, runtime_modules()).read_bytes())
         for name, content in ((RUNTIME, runtime), (WRAPPER, SCRIPT.encode())):
             digest = hashlib.sha256(content).hexdigest()[:16]
             path = f"{self._settings.folder}/{self._settings.server}/{digest}-{name}"
