@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
-from corral.compat.openpai.language.names import OWN_TAG_SAID, OWN_TAGS
+from corral.compat.openpai.language.names import OWN_TAGS
 from corral.compat.openpai.language.protocol import ProtocolError, checked
 from corral.compat.openpai.language.secret_masking import fill_in, without_secrets
 from corral.compat.openpai.language.translation import OpenPaiJob, to_job, to_protocol
@@ -39,9 +39,10 @@ from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import INLINE_BYTES, Context, json_size
 from corral.service.jobs.job_commands import JobCommands
+from corral.service.jobs.job_rule import own_tag_said
 from corral.service.jobs.submission import Submission
 from corral.spec.errors import SpecError
-from corral.spec.job_reader import OwnFile
+from corral.spec.own_file import OwnFile
 from corral.spec.yaml_source import parse_source
 
 START, STOP = "START", "STOP"
@@ -198,7 +199,7 @@ class OpenPaiJobs:
         if not tag or "," in tag or len(tag) > LONGEST_TAG or "\0" in tag:
             raise bad_parameters(f"A tag has 1 to {LONGEST_TAG} characters, and no comma.")
         if tag.startswith(OWN_TAGS):
-            raise bad_parameters(OWN_TAG_SAID)
+            raise bad_parameters(own_tag_said(OWN_TAGS))
         job = await self._shown(user, name)
         resource = job_resource(job.record)
         with _owners_only(actor, job, "add tag to" if there else "delete tag from"):

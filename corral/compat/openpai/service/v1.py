@@ -27,7 +27,7 @@ from corral.service.context import INLINE_BYTES, Context
 from corral.service.people.authentication import Authentication
 from corral.service.storages.grants import Storages
 from corral.spec.errors import SpecError
-from corral.spec.job_reader import OwnFile
+from corral.spec.own_file import OwnFile
 from corral.storage.staging import place
 
 LEGACY: Final = f"{OWN_TAGS}legacy"
