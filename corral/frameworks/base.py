@@ -146,9 +146,15 @@ class Framework:
     """Whether tasks may join and leave while the job runs."""
     barrier: bool = False
     """Whether commands start only when every task has an address."""
+    split_logs: bool = False
+    """Whether standard output and standard error always have separate logs."""
 
     def one_group(self, job: UnifiedJob) -> bool:
         """Whether no task can go on, or be restarted alone, once another has ended."""
+        return False
+
+    def retries_at_once(self, job: UnifiedJob) -> bool:
+        """Whether the first retry in a row after a transient failure is immediate."""
         return False
 
     def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from typing import Final
 
 RUNTIME: Final = "corral.runtime"
 """The group of modules that prepare tasks; they become part of the runtime's zipapp (`corral.runtime.plug_in`)."""
+SECRETS_OF_ACCOUNTS: Final = "corral.secrets_of_accounts"
+"""The group whose names are kinds of secrets; those that `KIND:ACCOUNT` owns are removed with the account."""
 _TENANTS: Final = "corral.compat"
 
 

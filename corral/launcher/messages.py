@@ -38,7 +38,7 @@ def outcome(completion: Completion) -> str:
 
 
 def plain(diagnostics: str) -> str:
-    """The diagnostics for people, without the block for OpenPAI's clients."""
+    """The diagnostics for people, without the error block."""
     return sentence(diagnostics)
 
 

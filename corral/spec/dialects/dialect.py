@@ -74,6 +74,10 @@ class Dialect:
     """Its job types. The tasks fill in the templates that a canonical document of these types still has."""
     secret_prefix: str = ""
     """Prefix of its jobs' own secrets among those that a job asks for."""
+    kept_folder: str = ""
+    """Secrets whose file is in this folder are not written as files: only the runtime reads them."""
+    registries_file: str = ""
+    """The secret with this file name is Docker's `config.json` for pulling images; the task gets no such file."""
 
     def readable(self, text: str | bytes) -> str | bytes:
         """The text as YAML, if it is a file of this dialect that is written in something close to YAML."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Any, Final
+from urllib.parse import unquote
 
 from corral.kernel.errors import InvalidInput
 from corral.kernel.plug_ins import plug_ins
@@ -46,6 +47,19 @@ def own_secret(name: str) -> str:
         if each.secret_prefix and name.startswith(each.secret_prefix):
             return name.removeprefix(each.secret_prefix)
     return ""
+
+
+def kept_secret(file: str) -> str:
+    """The name of a secret that only the runtime reads, by its file; "" for a file that the task gets."""
+    for each in dialects():
+        if each.kept_folder and file.startswith(each.kept_folder):
+            return unquote(file.removeprefix(each.kept_folder))
+    return ""
+
+
+def is_for_registries(file: str) -> bool:
+    """Whether a secret with this file name is for pulling images."""
+    return any(file == each.registries_file for each in dialects() if each.registries_file)
 
 
 def _loaded(point: EntryPoint) -> Dialect:

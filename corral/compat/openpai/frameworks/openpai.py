@@ -15,7 +15,7 @@ import msgspec
 from corral.compat.frameworkcontroller.framework import variables
 from corral.compat.openpai.frameworks.environment import PaiJob, PaiRole, framework_variables, pai_job, server_variables
 from corral.compat.openpai.frameworks.plugins import TENSORBOARD_PORT, around, tensorboard_index
-from corral.compat.openpai.language.names import JOB_TYPE
+from corral.compat.openpai.language.names import JOB_TYPE, PROTOCOL
 from corral.frameworks.base import Finding, Framework, Gang, TaskCommand
 from corral.frameworks.references import PLUG_IN
 from corral.kernel.ids import JobId
@@ -38,6 +38,11 @@ class OpenPai(Framework):
 
     job_type = JOB_TYPE
     elastic = False
+    split_logs = True
+
+    def retries_at_once(self, job: UnifiedJob) -> bool:
+        """Whether the job was made from a protocol: OpenPAI retries at once."""
+        return PROTOCOL in job.metadata.annotations
 
     def check(self, job: UnifiedJob) -> tuple[Finding, ...]:
         """Every role needs a command: in OpenPAI no role runs its image's."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corral.compat.openpai.language.names import JOB_TYPE, SECRET_PREFIX
+from corral.compat.openpai.language.names import JOB_TYPE, REGISTRIES_FILE, SECRET_PREFIX, SECRETS_FOLDER
 from corral.compat.openpai.language.reader import is_openpai, read_openpai, readable, said_at
 from corral.compat.openpai.language.secret_masking import without_secrets
 from corral.spec.dialects.dialect import Asked, Dialect, Document, Translated
@@ -19,6 +19,8 @@ class OpenPaiDialect(Dialect):
     reads_text = True
     job_types = frozenset({JOB_TYPE})
     secret_prefix = SECRET_PREFIX
+    kept_folder = SECRETS_FOLDER
+    registries_file = REGISTRIES_FILE
 
     def readable(self, text: str | bytes) -> str | bytes:
         """The text with its comments blanked out, if it is a file of protocol v1, whose JSON may have comments."""

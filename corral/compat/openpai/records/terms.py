@@ -46,15 +46,6 @@ _SUB_STATES: Final = {
 _WAITING: Final = frozenset({"creation-pending", "creation-requested", "preparing"})
 
 
-class OpenPaiListing(msgspec.Struct, frozen=True):
-    """The fields for job lists and look-ups that would otherwise require parsing the job's document."""
-
-    name: str
-    """The name as submitted; it may have capitals and be longer than a DNS label."""
-    job_priority: str | None = None
-    roles: int = 1
-
-
 class OpenPaiFilter(msgspec.Struct, frozen=True):
     """Filters, order and page of OpenPAI's job list; an empty field filters nothing."""
 

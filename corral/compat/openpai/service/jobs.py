@@ -31,6 +31,7 @@ from corral.compat.openpai.service.views import (
     seconds_of,
     shown,
 )
+from corral.compat.openpai.tables.job_lists import OpenPaiLists
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from corral.kernel.ids import JobId
 from corral.model.store_writes import JobRecord
@@ -57,6 +58,7 @@ class OpenPaiJobs:
     def __init__(self, context: Context, submission: Submission, job_commands: JobCommands) -> None:
         self._context = context
         self._store = context.store
+        self._lists = OpenPaiLists(context.store)
         self._clock = context.clock
         self._submission = submission
         self._job_commands = job_commands
@@ -111,7 +113,7 @@ class OpenPaiJobs:
     async def lines(self, actor: Actor, wanted: OpenPaiFilter) -> JobLines:
         """Part of the list of all jobs."""
         await self._context.check(actor, "job.list", Resource("job"))
-        found = await self._store.openpai_jobs(wanted)
+        found = await self._lists.page(wanted)
         lines = []
         for begin in range(0, len(found.jobs), _PAGE):
             lines += [job_line(job) for job in found.jobs[begin : begin + _PAGE]]
@@ -212,7 +214,7 @@ class OpenPaiJobs:
             raise OpenPaiRefusal("NoTagError", f"Tag {tag} is not found for job {job.ref} .")
 
     async def _shown(self, user: str, name: str) -> Shown:
-        found = await self._store.openpai_job(user, name)
+        found = await self._lists.find(user, name)
         if found is None:
             raise no_job(f"{user}~{name}")
         return shown(*found)

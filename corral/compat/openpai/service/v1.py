@@ -19,6 +19,7 @@ from corral.compat.openpai.runtime.task import job_key
 from corral.compat.openpai.service.background_removal import BackgroundRemoval
 from corral.compat.openpai.service.errors import OpenPaiRefusal, bad_parameters, no_job
 from corral.compat.openpai.service.jobs import OpenPaiJobs
+from corral.compat.openpai.tables.job_lists import OpenPaiLists
 from corral.kernel.errors import CorralError, Forbidden
 from corral.kernel.tokens import job_secret
 from corral.service.access.job_access import job_resource
@@ -89,7 +90,7 @@ class OpenPaiV1:
     async def owner(self, name: str) -> str:
         """The owner of the job with a name: of the one without a namespace, else of the latest; "" if there is none."""
         wanted = OpenPaiFilter(name=name.replace("\0", ""), limit=_MOST_NAMESAKES)
-        named = (await self._store.openpai_jobs(wanted)).jobs if wanted.name else []
+        named = (await OpenPaiLists(self._store).page(wanted)).jobs if wanted.name else []
         return next((job.user for job in (*(each for each in named if LEGACY in each.tags), *named)), "")
 
     async def place(self, name: str, namespace: str = "") -> tuple[str, str]:

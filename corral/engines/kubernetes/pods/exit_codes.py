@@ -1,6 +1,6 @@
 """Map each way in which a pod can end to one code of the exit table, on which retries depend.
 
-Sources: FrameworkController's default `podFailureSpec` with OpenPAI's additions (its -1300), the reasons that kubelet
+Sources: FrameworkController's default `podFailureSpec`, -1300 of the exit table, the reasons that kubelet
 and controllers of Kubernetes 1.34 write (kubelet's `lifecycle`, `eviction`, `preemption` and `nodeshutdown` packages,
 the condition `DisruptionTarget`), containerd's `StartError`. The pod's own reason comes first, then a disruption that
 killed its containers, then the container that failed last. A program's own exit code stays the same on every engine.
@@ -39,7 +39,7 @@ RUNTIME_FAILED: Final = 255
 
 MOST_REASON: Final = 1_000
 _MOST_TOLD: Final = 4_000
-"""Characters of a message from Corral's own runtime: for OpenPAI jobs a block of YAML follows the sentence."""
+"""Characters of a message from Corral's own runtime: an error block may follow the sentence."""
 _KILLED: Final = frozenset({137, 143})
 
 _TOO_MUCH: Final = (
