@@ -90,7 +90,8 @@ def attempt(job: JobId) -> AttemptId:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    options = YarnOptions(yarn_resource_managers="http://127.0.0.1:1", yarn_name_nodes="http://127.0.0.1:1")
+    nowhere = "http://127.0.0.1:1"
+    options = YarnOptions(yarn_resource_managers=nowhere, yarn_name_nodes=nowhere, yarn_idle_seconds=86_400)
     settings = settings_of(options, "test", "http://127.0.0.1:1")
     engine = YarnEngine(settings, secret=SECRET, logs=LogStore(tmp_path / "logs"))
     (tmp_path / "logs").mkdir()

@@ -38,6 +38,7 @@ async def users(yarn: HadoopRest, files: HadoopRest, settings: YarnSettings) -> 
     """Whether Corral may act for the users that accounts are mapped to, and whether they have homes in HDFS."""
     mapped = {user for _, user in settings.users.pairs if user != SAME}
     for user in sorted({settings.user, *mapped})[:_MOST_USERS]:
+        home = f"/user/{user}"
         try:
             await yarn.ask("GET", "/ws/v1/cluster/info", user=user)
             home = str((await files.ask("GET", "/webhdfs/v1/", user=user, op="GETHOMEDIRECTORY"))["Path"])
