@@ -118,7 +118,7 @@ class Guard:
 
 
 def without_tokens(path: str) -> str:
-    """Return a path for the log without tokens: OpenPAI's clients revoke a token by its value in the URL."""
+    """Return a path for the log without tokens: some clients revoke a token by its value in the URL."""
     return _TOKEN.sub("***", path)
 
 

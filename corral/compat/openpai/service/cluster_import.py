@@ -28,6 +28,7 @@ from corral.compat.openpai.service.imported_tokens import (
     unverified,
     verified,
 )
+from corral.compat.openpai.tables.job_lists import OpenPaiLists
 from corral.kernel.errors import CorralError, InvalidInput
 from corral.model.accounts import ADMIN_GROUP, Group, User
 from corral.service.access.rules import Resource
@@ -220,7 +221,7 @@ class ClusterImport:
 
     async def _has_job(self, given: ImportJob) -> bool:
         """Whether the user has a job of that name, in any state."""
-        return await self._store.openpai_job(given.user, given.name) is not None
+        return await OpenPaiLists(self._store).find(given.user, given.name) is not None
 
 
 def _differences(known: User | Group, other: User | Group) -> str:
