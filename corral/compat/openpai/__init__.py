@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 PLUG_INS: Final = {
+    "corral.service": {"openpai": "corral.compat.openpai.service.tenant:compose"},
+    "corral.routes": {"openpai": "corral.compat.openpai.routes.mounting:OpenPaiRoutes"},
     "corral.frameworks": {
         "openpai": "corral.compat.openpai.frameworks.openpai:OpenPai",
         "frameworklauncher": "corral.compat.openpai.frameworks.frameworklauncher:FrameworkLauncher",
