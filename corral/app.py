@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from corral.control.bridge import Bridge
     from corral.control.control_api import ReplicaListener
     from corral.control.loop import Control
-    from corral.control.mail_notices import Notices
     from corral.control.system_accounts import Accounts
     from corral.engines.kind import BuiltEngine
     from corral.front import ControlSocket, LeaderClient
@@ -360,8 +359,7 @@ async def _control(settings: Settings) -> None:
         beside = [each.run() for each in built if each.run]
         if archiver is not None:
             beside.append(once(control.ready, archiver.run()))
-        if (notices := _notices(settings, control)) is not None:
-            beside.append(notices.run())
+        beside += _notices(settings, control)
         if (bridge := await _bridge(built, control, key, code)) is not None:
             beside.append(bridge.run())
         await until_told(control.run(), control_api.serve(), keeping.run(), *beside, told)
@@ -370,14 +368,14 @@ async def _control(settings: Settings) -> None:
         await store.close()
 
 
-def _notices(settings: Settings, control: Control) -> Notices | None:
-    """Create the mailer of job notices; None without a mail server.
+def _notices(settings: Settings, control: Control) -> list[Coroutine[Any, Any, None]]:
+    """The mailers of job notices, which tenants have (`corral.notices`); none without a mail server.
 
     Raises InvalidInput for unusable mail settings.
     """
     if not settings.mail_server:
-        return None
-    from corral.control.mail_notices import Notices
+        return []
+    from corral.kernel.plug_ins import plug_ins
     from corral.monitor.mail import SmtpMailer
 
     secret = settings.mail_password_file
@@ -385,7 +383,8 @@ def _notices(settings: Settings, control: Control) -> Notices | None:
         password = secret.read_text().strip() if secret else ""
     except OSError as error:
         raise InvalidInput("invalid-setting", f"mail_password_file cannot be read: {error}.") from None
-    return Notices(control, SmtpMailer(settings.mail_server, settings.mail_from, password=password))
+    mailer = SmtpMailer(settings.mail_server, settings.mail_from, password=password)
+    return [point.load()(control, mailer).run() for point in plug_ins("corral.notices").values()]
 
 
 async def _blob_place(settings: Settings) -> RemoteFolder | None:
