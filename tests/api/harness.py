@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import FastAPI
 
@@ -18,7 +18,6 @@ from corral.api.connection_limits import ConnectionCounter, ConnectionLimits
 from corral.api.slots import Agent
 from corral.api.tenants import routes_of
 from corral.client import Client
-from corral.compat.openpai.service.tenant import OpenPai
 from corral.front import ControlSocket, configuration
 from corral.front import Server as Front
 from corral.kernel.clock import VirtualClock
@@ -31,6 +30,9 @@ from corral.storage.log_files import LogStore
 from corral.storage.log_sources import LogSources
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
+
+if TYPE_CHECKING:
+    from corral.compat.openpai.service.tenant import OpenPai
 
 START = 1_800_000_000.0
 CODE_LIMIT = 4 * 1024 * 1024
@@ -100,7 +102,8 @@ class Server:
         self.service = Service(context)
         options = {"openpai": {"fs_uri": self.openpai_fs_uri}}
         parts = compose_tenants(self.service, lambda name: options.get(name, {}))
-        self.openpai = parts["openpai"]
+        if "openpai" in parts:
+            self.openpai = parts["openpai"]
         self.app = create_app(
             self.service,
             tenants=routes_of(parts, no_options),
