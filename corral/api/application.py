@@ -199,5 +199,5 @@ async def metrics(request: Request) -> Response:
     """Return metrics for Prometheus; needs no token, because they contain no user data."""
     made = request.app.state.metrics
     if made is None:
-        raise NotFound("no-metrics", "This server has no figures for Prometheus.")
+        raise NotFound("no-metrics", "This server has no metrics for Prometheus.")
     return Response(made(), media_type="text/plain; version=0.0.4; charset=utf-8")

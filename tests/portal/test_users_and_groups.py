@@ -42,7 +42,7 @@ def test_an_account_is_made_put_into_a_group_and_signed_in_with(page: Page, team
     dialog.get_by_label("seers").check()
     dialog.get_by_label("Highest priority").fill("120")
     dialog.get_by_role("button", name="Make it").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("nowhere is no address")
+    expect(dialog.get_by_role("alert")).to_contain_text("nowhere is not a mail address")
     dialog.get_by_label("E-mail").fill("uma@example.org")
     dialog.get_by_role("button", name="Make it").click()
     dialog.get_by_role("button", name="Make a link").click()

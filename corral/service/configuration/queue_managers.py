@@ -145,5 +145,5 @@ def _limits(limits: QueueLimits) -> ManagerLimits:
 
 def _refuse_unless_waiting(record: JobRecord) -> None:
     if record.phase != "waiting":
-        message = f"Job {record.name} does not wait ({record.phase}); only waiting jobs are put in another order."
+        message = f"Job {record.name} does not wait ({record.phase}); only waiting jobs can be reordered."
         raise Conflict("job-not-waiting", message)

@@ -422,7 +422,7 @@ def _first_wait(needs: tuple[JobId, ...], name: str = "", before: str = "") -> W
         return WaitingView("dependency", held_by_array(before, array_index(name) - array_index(before)))
     if needs:
         return WaitingView("dependency", waits_for_jobs((), len(needs)))
-    return WaitingView("submitted", "Waits for the scheduler's next look.")
+    return WaitingView("submitted", "Waits for the scheduler's next cycle.")
 
 
 def _with_spec(job: UnifiedJob, **changes: Any) -> UnifiedJob:
