@@ -149,7 +149,7 @@ def line_command(queue: str, limit: int, output: str) -> None:
         return
     if not found:
         say(
-            "Nothing waits in line. Jobs that are held (suspended, or for other jobs) are in corral ls --state waiting."
+            "No job waits for a place. Jobs that are held (suspended, or for other jobs) are in corral ls --state waiting."
         )
         return
     headings = ("#", "JOB", "USER", "QUEUE", "PRIORITY", "WAITED", "WANTS", "WHY")
