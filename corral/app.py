@@ -1,6 +1,6 @@
 """Construct the front and control processes: the only module that knows every concrete class.
 
-The supervisor starts it as `python -m corral.app front|control`.
+The supervisor forks it, and restarts it as `python -m corral.app front|control`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -23,9 +24,10 @@ from corral.chosen_engines import (
     disk_limit,
     several_users,
 )
+from corral.forking import set_title
 from corral.kernel.errors import Conflict, CorralError, InvalidInput
 from corral.kernel.ids import JobId
-from corral.kernel.tokens import job_secret, mint_job_token
+from corral.kernel.tokens import derive_key, job_secret, mint_job_token
 from corral.pulse import with_pulse
 from corral.rotation import Rotation
 from corral.running import begin, new_loop, once, refusal, tell_ready, until_told, when
@@ -98,12 +100,12 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
 
 async def _front(settings: Settings) -> None:
     from corral.api import create_app
+    from corral.compat.openpai.service.tenant import OpenPai
     from corral.front import ControlSocket, LeaderClient, Server, configuration, listener_of, portal_folder
     from corral.kernel.garbage import map_large_blocks
     from corral.service.context import Context
     from corral.service.health_events import HealthWatch
     from corral.service.mutual_tls import write_tls_files
-    from corral.service.openpai.tenant import OpenPai
     from corral.service.service import Service
     from corral.store import open_store
     from corral.systemclock import SystemClock
@@ -150,6 +152,8 @@ async def _front(settings: Settings) -> None:
         web=_web(settings, service),
         limits=_call_limits(settings),
         caps=_stream_caps(settings),
+        agents=_agents(chosen, key),
+        relay=control_client,
     )
     server = Server(configuration(application, settings))
     try:
@@ -306,7 +310,7 @@ async def _control(settings: Settings) -> None:
     settlement = Settlement(store, kinds, settings.data_folder, take_over=settings.engine_take_over)
     leadership = Leadership(store, address=settings.leader_address, settle=settlement.settle)
     archiver = _archiver(logs_of, place, leadership.left)
-    built = await _built(settings, chosen, store, accounts, logs_of, code, archiver, leadership.left)
+    built = await _built(settings, chosen, store, accounts, logs_of, code, archiver, leadership.left, key)
     control = Control(
         store,
         {each.engine.name: each.engine for each in built},
@@ -339,7 +343,11 @@ async def _control(settings: Settings) -> None:
     )
     log_sources = LogSources(logs_of, archiver.archive if archiver else None)
     control_api = ControlApi(
-        control, settings.run_folder / "control.sock", _replica_listener(settings, key), log_sources
+        control,
+        settings.run_folder / "control.sock",
+        _replica_listener(settings, key),
+        log_sources,
+        {each.engine.name: each.agents for each in built if each.agents},
     )
     keeping = Housekeeping(control, archiver or logs_of, code, retention_seconds=settings.retention_days * 86_400)
     try:
@@ -465,6 +473,7 @@ async def _built(
     code: BlobStore,
     archiver: LogArchiver | None,
     lease_left: Callable[[], float],
+    key: bytes,
 ) -> list[BuiltEngine]:
     """Construct the engines; the first that asks for the server's UID has one stored."""
     from corral.engines.kind import EngineContext
@@ -483,8 +492,19 @@ async def _built(
         lease_left=lease_left,
         server=server,
         log_limit_bytes=settings.log_limit_bytes,
+        api_certificate=_own_certificate(settings),
+        secret=lambda engine: derive_key(key, f"engine {engine}"),
     )
     return [await each.kind.build(context, each.settings) for each in chosen]
+
+
+def _agents(chosen: Sequence[ChosenEngine], key: bytes) -> dict[str, Callable[[str], str]]:
+    """For each engine whose agents call this server, the function that knows them by their tokens."""
+    return {
+        each.kind.name: partial(each.kind.agent, derive_key(key, f"engine {each.kind.name}"))
+        for each in chosen
+        if each.kind.has_agents
+    }
 
 
 async def _bridge(built: Sequence[BuiltEngine], control: Control, key: bytes, code: BlobStore) -> Bridge | None:
@@ -492,10 +512,10 @@ async def _bridge(built: Sequence[BuiltEngine], control: Control, key: bytes, co
     objects = next((each.objects for each in built if each.objects and each.objects.accounts), None)
     if objects is None:
         return None
+    from corral.compat.openpai.service.tenant import OpenPai
     from corral.control.bridge import AccountsOfNamespaces, Bridge
     from corral.model.kubernetes_objects import ObjectAddress
     from corral.service.context import Context
-    from corral.service.openpai.tenant import OpenPai
     from corral.service.service import Service
     from corral.spec.object_kinds import chosen_kinds
 
@@ -510,12 +530,19 @@ async def _bridge(built: Sequence[BuiltEngine], control: Control, key: bytes, co
     return Bridge(control, service, documents, kinds, accounts, server=server)
 
 
+def serve(name: str) -> int:
+    """Run front or control with the settings of the environment; the exit code."""
+    settings = Settings()
+    return serve_front(settings) if name == "front" else serve_control(settings)
+
+
 def main() -> int:
     """The entry point for the supervisor: `python -m corral.app front|control`."""
     if parent := os.environ.pop(PARENT, ""):
         end_with_parent(int(parent))
-    settings = Settings()
-    return serve_front(settings) if sys.argv[1:] == ["front"] else serve_control(settings)
+    (name,) = sys.argv[1:]
+    set_title("corral", name)
+    return serve(name)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,10 @@ _CONNECT_SECONDS: Final = 2.0
 """Seconds to connect to the leader; a lost machine never answers, and another control leads soon."""
 _KNOWN_SECONDS: Final = 1.0
 """Seconds for which the leader's address is cached."""
+_AGENT_SECONDS: Final = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
+"""An agent's call is held until there is something to say; it ends when the agent leaves."""
+_AGENTS: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
+"""One connection for each call that is held; front's own connections are bounded."""
 _TLS_NAME: Final = {"sni_hostname": NAME}
 _T = TypeVar("_T")
 MAX_FRAME: Final = 1024 * 1024
@@ -128,6 +132,8 @@ class ControlSocket:
         self._client = httpx2.AsyncClient(
             transport=httpx2.AsyncHTTPTransport(uds=str(path)), base_url="http://control", timeout=_ASK_SECONDS
         )
+        agents = httpx2.AsyncHTTPTransport(uds=str(path), limits=_AGENTS)
+        self._agents = httpx2.AsyncClient(transport=agents, timeout=_AGENT_SECONDS)
 
     async def request(self, path: str, body: Any = None) -> Any:
         """Send a GET (or, with a body, a POST) to control; its JSON answer.
@@ -136,6 +142,16 @@ class ControlSocket:
         """
         try:
             return await _ask(self._client, path, body)
+        except httpx2.HTTPError:
+            raise _nobody() from None
+
+    async def relay(self, method: str, path: str, body: bytes, token: str) -> httpx2.Response:
+        """Pass a call of an engine's agent to control; its answer, to be read as it comes and then closed.
+
+        Raises Unavailable if no control answers.
+        """
+        try:
+            return await _passed_on(self._agents, method, f"http://control{path}", body, token)
         except httpx2.HTTPError:
             raise _nobody() from None
 
@@ -161,6 +177,7 @@ class ControlSocket:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+        await self._agents.aclose()
 
 
 class LeaderClient:
@@ -172,6 +189,7 @@ class LeaderClient:
         self._client = httpx2.AsyncClient(
             verify=self._context, timeout=httpx2.Timeout(_ASK_SECONDS, connect=_CONNECT_SECONDS), trust_env=False
         )
+        self._agents = httpx2.AsyncClient(verify=self._context, timeout=_AGENT_SECONDS, limits=_AGENTS, trust_env=False)
         self._address = ""
         self._known_until = 0.0
 
@@ -188,6 +206,18 @@ class LeaderClient:
         It is sent again if another control leads. Raises Unavailable if no leader answers, CorralError if it refuses.
         """
         return await self._reach(lambda address: _pull(self._client, f"{address}{path}", extensions=_TLS_NAME))
+
+    async def relay(self, method: str, path: str, body: bytes, token: str) -> httpx2.Response:
+        """Pass a call of an engine's agent to the leader; its answer, to be read as it comes and then closed.
+
+        It is sent again if another control leads: agents repeat calls themselves. Raises Unavailable if none answers.
+        """
+
+        async def call(address: str) -> httpx2.Response:
+            url = f"{address}{path}"
+            return await _passed_on(self._agents, method, url, body, token, extensions=_TLS_NAME)
+
+        return await self._reach(call)
 
     async def connect(self, path: str) -> ClientConnection:
         """Open a WebSocket to the leader at `path`.
@@ -207,6 +237,7 @@ class LeaderClient:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+        await self._agents.aclose()
 
     async def _reach(self, call: Callable[[str], Awaitable[_T]]) -> _T:
         asked = await self._where()
@@ -247,6 +278,13 @@ async def _pull(client: httpx2.AsyncClient, url: str, **more: Any) -> tuple[Mapp
         said, kinds = answer.json(), {each.status: each for each in (InvalidInput, NotFound, Unavailable)}
         raise kinds.get(answer.status_code, CorralError)(said["code"], said["message"])
     return answer.headers, answer.content
+
+
+async def _passed_on(
+    client: httpx2.AsyncClient, method: str, url: str, body: bytes, token: str, **more: Any
+) -> httpx2.Response:
+    headers = {"authorization": f"Bearer {token}"}
+    return await client.send(client.build_request(method, url, content=body, headers=headers, **more), stream=True)
 
 
 def _nobody() -> Unavailable:

@@ -40,10 +40,11 @@ def settings_page() -> dict[str, str]:
     """Every setting of the server and of Corral's own engines: its variable, type, default and meaning."""
     from corral.engines.kubernetes.kind import KubernetesKind
     from corral.engines.local.kind import LocalKind
+    from corral.engines.yarn.kind import YarnKind
     from corral.settings import Settings
 
     rows = [f"# Settings\n\n{NOTE}\n\n{inspect.getdoc(Settings)}\n", *_settings(Settings.model_fields)]
-    for kind in (LocalKind, KubernetesKind):
+    for kind in (LocalKind, KubernetesKind, YarnKind):
         rows += [f"\n## The engine {kind.name}\n\n{inspect.getdoc(kind.settings)}\n"]
         rows += _settings(kind.settings.model_fields)
     return {"reference/settings.md": "\n".join(rows) + "\n"}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 import corral
 from corral.api import (
@@ -20,37 +21,38 @@ from corral.api import (
     events,
     exec,
     groups,
-    hived,
     jobs,
     logs,
     oidc,
-    openpai_import,
     queue_managers,
     runtime,
     session,
     storages,
     suspend_and_drain,
 )
-from corral.api import openpai as openpai_routes
 from corral.api.fast_path import FastPath
 from corral.api.json_responses import Json, answers, refused_with, schema_of
 from corral.api.openapi import describe
-from corral.api.openpai import oidc as openpai_oidc
-from corral.api.openpai.cors import ANY, Cors
-from corral.api.openpai.gateway_paths import Pylon
 from corral.api.portal import Portal
 from corral.api.rate_limits import MINUTE, REPORTS_A_MINUTE, ApiCallLimits, CallLimit, CallLimits, FailureLimit
 from corral.api.request_guard import Guard
+from corral.api.slots import PREFIX, Agent, Relay, SlotCalls
 from corral.api.stream_limits import StreamCaps, Streams
+from corral.compat.hived import routes as hived
+from corral.compat.openpai import routes as openpai_routes
+from corral.compat.openpai.routes import cluster_import as openpai_import
+from corral.compat.openpai.routes import oidc as openpai_oidc
+from corral.compat.openpai.routes.cors import ANY, Cors
+from corral.compat.openpai.routes.gateway_paths import Pylon
 from corral.kernel.errors import NotFound
 from corral.model.views import Readiness
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
+    from corral.compat.openpai.service.tenant import OpenPai
     from corral.kernel.clock import Clock
     from corral.service.openid import OpenId
-    from corral.service.openpai.tenant import OpenPai
     from corral.service.service import Service
 
 Connect = Callable[[str], Awaitable["ClientConnection"]]
@@ -89,6 +91,8 @@ def create_app(
     web: WebSettings | None = None,
     limits: CallLimits | None = None,
     caps: StreamCaps | None = None,
+    agents: Mapping[str, Agent] | None = None,
+    relay: Relay | None = None,
 ) -> FastAPI:
     """Return the whole HTTP application over `service`, and over `openpai` for OpenPAI's addresses.
 
@@ -96,7 +100,7 @@ def create_app(
     `folder` is the data folder, whose full disk may be why a call failed. `code_limit` bounds a code archive in bytes.
     `secure` says that browsers use HTTPS. `metrics` returns the Prometheus text. `lifespan` is entered before the first
     request and left after the last. `web` says how browsers sign in, `limits` bounds the calls of one user, and `caps`
-    bounds the open streams.
+    bounds the open streams. `agents` are the engines whose agents call, and `relay` passes their calls to control.
     """
 
     @contextlib.asynccontextmanager
@@ -160,6 +164,8 @@ def create_app(
         app.include_router(room.router, prefix="/api/v3", default_response_class=Json)
     app.include_router(hived.router, prefix="/v1/inspect", default_response_class=Json)
     openpai_routes.mount(app)
+    if agents and relay is not None:
+        app.router.routes.append(Route(f"{PREFIX}{{call:path}}", SlotCalls(agents, relay), include_in_schema=False))
     app.include_router(health, default_response_class=Json)
     app.router.default = Portal(portal_folder)
     describe(app)

@@ -206,6 +206,17 @@ def closing_message(scope: Scope, message: bytes) -> Iterator[None]:
         place.closing_message = b""
 
 
+def known(scope: Scope, caller: str) -> None:
+    """Count a connection under a caller who is no user.
+
+    Raises TooManyRequests when the caller has too many.
+    """
+    CALLER.set(caller)
+    place = scope.get("state", {}).get(_STATE)
+    if isinstance(place, Place):
+        place.known(caller)
+
+
 async def signed_in(connection: HTTPConnection, actor: Actor) -> None:
     """Count the connection under an actor who has authenticated on it.
 

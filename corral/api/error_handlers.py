@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from corral.api.json_responses import Json, refusal
-from corral.api.openpai import errors as openpai
+from corral.compat.openpai.routes import errors as openpai
 from corral.kernel.errors import CorralError
 
 _CODES: Final = {404: "no-such-address", 405: "method-not-allowed", 415: "wrong-media-type"}

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from corral.api.json_responses import Json, refusal
-from corral.api.openpai import errors as openpai
+from corral.compat.openpai.routes import errors as openpai
 from corral.kernel.errors import CorralError, InvalidInput, TooLarge
 from corral.service.health import refusal_of
 
@@ -118,7 +118,7 @@ class Guard:
 
 
 def without_tokens(path: str) -> str:
-    """Return a path for the log without tokens: OpenPAI's clients revoke a token by its value in the URL."""
+    """Return a path for the log without tokens: some clients revoke a token by its value in the URL."""
     return _TOKEN.sub("***", path)
 
 

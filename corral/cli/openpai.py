@@ -12,7 +12,7 @@ from corral.cli.exit_codes import OK, USAGE
 from corral.cli.output import fields, output_option, paint, show, table
 
 if TYPE_CHECKING:
-    from corral.spec.openpai.report import Report
+    from corral.compat.openpai.language.report import Report
 
 _MARKS: Final = {"same": ("✔", "green"), "differs": ("≠", "yellow"), "ignored": ("·", "bright_black")}
 _MORE: Final = {"import": ("corral.cli.openpai_import", "import_command")}
@@ -81,8 +81,8 @@ def _report(text: bytes, shown: str) -> Report:
 
     Raises SpecError for any other file, or one that is not valid.
     """
+    from corral.compat.openpai.language.report import report
     from corral.spec.job_reader import load_job
-    from corral.spec.openpai.report import report
 
     return report(load_job(text, filename=shown))
 

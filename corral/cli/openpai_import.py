@@ -18,9 +18,9 @@ from corral.kernel.errors import CorralError, InvalidInput
 if TYPE_CHECKING:
     from corral.client.schema import Imported
     from corral.client.sync import Client
+    from corral.compat.openpai.language.cluster_export import Export
+    from corral.compat.openpai.language.cluster_import import Site
     from corral.spec.configuration_file import Document
-    from corral.spec.openpai.cluster_export import Export
-    from corral.spec.openpai.cluster_import import Site
 
 Item = dict[str, str]
 _BYTES: Final = 256 * 1024**2
@@ -57,8 +57,8 @@ def import_command(folder: Path, dry_run: bool, replace: bool, jobs: bool, engin
     kubectl get pv,pvc -A -o json > export/storages.json
     corral openpai import export --dry-run
     """
-    from corral.spec.openpai.cluster_export import lines, read_export
-    from corral.spec.openpai.cluster_import import site_of
+    from corral.compat.openpai.language.cluster_export import lines, read_export
+    from corral.compat.openpai.language.cluster_import import site_of
 
     export = read_export(_files(folder))
     with connect() as client:
@@ -148,14 +148,14 @@ def _joined(written: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _jobs(export: Export, wanted: bool) -> list[Item]:
-    from corral.spec.openpai.cluster_export import finished
+    from corral.compat.openpai.language.cluster_export import finished
 
     chosen = [job for job in export.jobs if job.user and not finished(job.state)] if wanted else []
     return [{"user": job.user, "name": job.name, "text": job.text} for job in chosen]
 
 
 def _left_jobs(export: Export, wanted: bool) -> Iterator[Item]:
-    from corral.spec.openpai.cluster_export import finished
+    from corral.compat.openpai.language.cluster_export import finished
 
     for job in export.jobs:
         name = f"{job.user}~{job.name}" if job.user else job.name

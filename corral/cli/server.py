@@ -46,7 +46,7 @@ _SETTINGS = (
     click.option("--advertise", default=None, metavar="URL", help="Where tasks reach the server."),
     click.option("--database-url", default=None, metavar="URL", help="PostgreSQL instead of the embedded SQLite."),
     click.option("--blobs", default=None, metavar="URI", help="Logs and code at s3://… or hdfs://…, not in a folder."),
-    _engine_option("Where tasks run: local (if unsaid), kubernetes, or a plug-in's; several: once for each."),
+    _engine_option("Where tasks run: local (if unsaid), kubernetes, yarn or a plug-in's; several: once for each."),
     click.option(
         "--kubeconfig", default=None, metavar="FILE", help="The cluster's kubeconfig, with --engine kubernetes."
     ),
@@ -55,6 +55,15 @@ _SETTINGS = (
     click.option(
         "--object-accounts", default=None, metavar="NAMESPACE=ACCOUNT", help="Whose jobs a namespace's objects are."
     ),
+    click.option("--yarn-resource-managers", default=None, metavar="URL", help="With --engine yarn: http://HOST:8088."),
+    click.option("--yarn-name-nodes", default=None, metavar="URL", help="With --engine yarn: http://HOST:9870."),
+    click.option("--yarn-user", default=None, metavar="USER", help="As which Hadoop user Corral calls."),
+    click.option(
+        "--yarn-users", default=None, metavar="ACCOUNT=USER", help="As which Hadoop users accounts' tasks run."
+    ),
+    click.option("--yarn-queue", default=None, metavar="QUEUE", help="The YARN queue; default: default."),
+    click.option("--yarn-queues", default=None, metavar="QUEUE=QUEUE", help="The YARN queues of Corral's queues."),
+    click.option("--yarn-folder", default=None, metavar="PATH", help="Corral's folder in HDFS; default: /apps/corral."),
     click.option("--trust-users", is_flag=True, default=None, help="Several accounts, though tasks share one uid."),
     click.option("--tls-cert", "tls_certificate", type=_file, help="Serve HTTPS with this certificate chain (PEM)."),
     click.option("--tls-key", type=_file, help="The certificate's private key (PEM)."),
@@ -93,6 +102,7 @@ def up_command(detach: bool, new: bool, output: str, **given: Any) -> None:
     corral up                                  this machine as found
     corral up --cluster examples/cluster.yaml  with racks and described devices
     corral up --engine kubernetes --kubeconfig ~/.kube/config --advertise http://10.0.0.5:8470 --host 0.0.0.0
+    corral up --engine yarn --yarn-resource-managers http://rm:8088 --yarn-name-nodes http://nn:9870 --advertise …
     corral up --engine kubernetes --engine local …  on a cluster and on this machine
     """
     settings = make_settings(**given)
@@ -196,8 +206,15 @@ def sign_in_link_command(data_folder: Path | None, url: str | None) -> None:
 @click.option("--kubeconfig", default=None, metavar="FILE", help="The cluster's, with --engine kubernetes.")
 @click.option("--namespace", default=None, help="The namespace of the pods; default: corral.")
 @click.option("--default-image", default=None, metavar="IMAGE", help="What a pod that tries the registry is made of.")
-@click.option("--advertise", default=None, metavar="URL", help="Where that pod looks for the server.")
-@click.option("--probe/--no-probe", default=True, help="Run that pod on the cluster, or only read.")
+@click.option("--yarn-resource-managers", default=None, metavar="URL", help="With --engine yarn: http://HOST:8088.")
+@click.option("--yarn-name-nodes", default=None, metavar="URL", help="With --engine yarn: http://HOST:9870.")
+@click.option("--yarn-user", default=None, metavar="USER", help="As which Hadoop user Corral calls.")
+@click.option("--yarn-users", default=None, metavar="ACCOUNT=USER", help="As which Hadoop users accounts' tasks run.")
+@click.option("--yarn-queue", default=None, metavar="QUEUE", help="The YARN queue.")
+@click.option("--yarn-queues", default=None, metavar="QUEUE=QUEUE", help="The YARN queues of Corral's queues.")
+@click.option("--yarn-folder", default=None, metavar="PATH", help="Corral's folder in HDFS.")
+@click.option("--advertise", default=None, metavar="URL", help="Where a probe on the cluster looks for the server.")
+@click.option("--probe/--no-probe", default=True, help="Run that probe, a pod or a container, or only read.")
 @click.option("--probe-node", default="", metavar="NODE", help="Where; default: any ready node.")
 @click.option(
     "-o",
@@ -213,6 +230,7 @@ def doctor_command(output: str, probe: bool, probe_node: str, **given: Any) -> i
     \b
     corral doctor
     corral doctor --engine kubernetes --kubeconfig ~/.kube/config --default-image registry.example/base:1
+    corral doctor --engine yarn --yarn-resource-managers http://rm:8088 --yarn-name-nodes http://nn:9870
     """
     settings = make_settings(**given)
     from corral import upkeep

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from socket import socket as Socket
 from typing import Annotated, Any, NamedTuple
@@ -19,7 +19,8 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from corral.control.core.configuration import planner_settings, scheduler_policy
@@ -84,9 +85,14 @@ class ControlApi:
         path: Path,
         replica_listener: ReplicaListener | None = None,
         logs: LogSources | None = None,
+        agents: Mapping[str, ASGIApp] | None = None,
     ) -> None:
-        """`replica_listener` is the listener for fronts of other replicas; `logs` are this machine's and the archive's."""
+        """`replica_listener` is the listener for fronts of other replicas; `logs` are this machine's and the archive's.
+
+        `agents` serve the calls of engines' agents, by engine.
+        """
         self._logs = logs
+        self._agents = agents or {}
         self._control = control
         self._path = path
         self._replica_listener = replica_listener
@@ -137,6 +143,7 @@ class ControlApi:
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
             *Views(self._world_is_there).routes(),
             *([LogApi(self._logs).route()] if self._logs is not None else []),
+            *(Mount(f"/slots/{engine}", app=below(agents)) for engine, agents in self._agents.items()),
             WebSocketRoute("/exec/{attempt}", self._exec),
             WebSocketRoute("/forward/{attempt}", self._forward),
         ]
@@ -318,6 +325,15 @@ class _Asked(msgspec.Struct):
 
     resize: tuple[_Cells, _Cells] | None = None
     eof: bool = False
+
+
+def below(agents: ASGIApp) -> ASGIApp:
+    """An application that finds its own paths below the one that it is mounted at."""
+
+    async def called(scope: Scope, receive: Receive, send: Send) -> None:
+        await agents({**scope, "path": scope["path"].removeprefix(scope["root_path"])}, receive, send)
+
+    return called
 
 
 async def _gang_in(request: Request) -> GangRequest:

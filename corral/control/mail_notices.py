@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import structlog
 
+from corral.compat.openpai.language.names import NAME, PROTOCOL
 from corral.control.loop import Control
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.model.records import EventRecord
 from corral.model.store_writes import JobRecord
 from corral.monitor.mail import Mailer
-from corral.spec.openpai.names import NAME, PROTOCOL
 
 log = structlog.get_logger()
 

@@ -8,13 +8,14 @@ names, and asks them. A module with a kind imports little, because the process t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from corral.kernel.errors import Unauthenticated
 from corral.model.store_writes import EngineHome, home_of_engine
 
 if TYPE_CHECKING:
@@ -55,6 +56,14 @@ class DoctorOptions(NamedTuple):
     """Where tasks reach the server (`advertise`); "" if it was not said."""
 
 
+def no_secret(engine: str) -> bytes:
+    """Stand for the secrets of a server that has no key.
+
+    Raises LookupError.
+    """
+    raise LookupError(f"this server has no secret for the engine {engine}")
+
+
 @dataclass(frozen=True)
 class EngineContext:
     """The server's part of an engine."""
@@ -75,6 +84,14 @@ class EngineContext:
     """Returns the permanent UID of this server, which labels what it owns elsewhere."""
     log_limit_bytes: int = 0
     """The last bytes of a stream's log that are kept; 0 keeps all."""
+    api_certificate: str = ""
+    """The server's own certificate (PEM) for programs that call `api_url`; "" means their machine's trust store."""
+    secret: Callable[[str], bytes] = no_secret
+    """Returns the server's secret of 32 bytes for the engine of this name: equal after each start, and in front."""
+
+    def agents_url(self, engine: str) -> str:
+        """Return where the agents of an engine call."""
+        return f"{self.api_url.rstrip('/')}/api/v3/slots/{engine}"
 
 
 class InventoryReader(Protocol):
@@ -87,6 +104,13 @@ class InventoryReader(Protocol):
     def present(self, document: ClusterDocument | None) -> None:
         """Have the engine present the document's nodes from now on."""
         ...
+
+
+Message = MutableMapping[str, Any]
+Application = Callable[
+    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+]
+"""An ASGI application."""
 
 
 class JobObjects(NamedTuple):
@@ -110,6 +134,8 @@ class BuiltEngine:
     run: Callable[[], Coroutine[Any, Any, None]] | None = None
     """Runs beside the engine until cancelled."""
     objects: JobObjects | None = None
+    agents: Application | None = None
+    """An ASGI application for the calls of the engine's agents on other machines, at `EngineContext.agents_url`."""
 
 
 class EngineKind(ABC, Generic[S]):
@@ -126,6 +152,15 @@ class EngineKind(ABC, Generic[S]):
 
     They reach it at a loopback address, and run under the system users of their accounts where the server may set them.
     """
+    has_agents: ClassVar[bool] = False
+    """Whether programs of this engine on other machines call the server. Other calls to that address are refused."""
+
+    def agent(self, secret: bytes, token: str) -> str:
+        """Return the name of the agent that has this token; front asks before it passes a call on to the engine.
+
+        `secret` is `EngineContext.secret` of this engine. Raises Unauthenticated.
+        """
+        raise Unauthenticated("no-agents", f"The engine {self.name} has no agents.")
 
     def check(self, settings: S) -> None:
         """Refuse settings that cannot work, before anything starts.

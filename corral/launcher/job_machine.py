@@ -53,7 +53,7 @@ def fold_job(change: Change, event: JobEvent) -> None:
 
 def _move(change: Change, *path: S, **fields: Any) -> None:
     JOB_MACHINE.check(change.run.state, *path)
-    change.set_job(state=path[-1], **fields)
+    change.run = msgspec.structs.replace(change.run, state=path[-1], **fields)
 
 
 # -- start of an attempt -------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ MARKER = "CORRAL_ATTEMPT"
 _PIECE = 256 * 1024
 _LOOK_SECONDS = 0.1
 _LAUNCH_FAILED = 126
+_LONGEST_REASON = 1000
 SHIM = r"""cd -- "$0" || exit 126
 (
     trap '' HUP INT QUIT TERM USR1 USR2
@@ -62,7 +63,7 @@ class Attempt:
         self._order, self._folder = order, folder
         self._python, self._stage_command = python, stage_command
         self._calls, self._changed = calls, changed
-        self._state: dict[str, Any] = {"state": "starting"}
+        self._state: dict[str, Any] = {"state": "starting", "devices": order.get("devices", [])}
         self._pid = 0
         self._stopped = 0
         self._guard = -1
@@ -114,8 +115,8 @@ class Attempt:
         sizes = self._send_rest()
         number = code - 128 if 128 < code <= 192 else 0
         self._state = {
-            **self._state, "state": "ended", "at": time.time(), "code": code, "signal": number, "reason": reason,
-            "log_bytes": sizes, "peak_bytes": peak,
+            **self._state, "state": "ended", "at": time.time(), "code": code, "signal": number,
+            "reason": reason[:_LONGEST_REASON], "log_bytes": sizes, "peak_bytes": peak,
         }  # fmt: skip
         self._changed()
 
@@ -135,7 +136,7 @@ class Attempt:
             if self._stopped:
                 return 128 + self._stopped, 0, "it was stopped before it started"
             self._pid = self._spawn(argv)
-            self._state = {"state": "running", "at": time.time(), "pid": self._pid, "ports": ports}
+            self._state |= {"state": "running", "at": time.time(), "pid": self._pid, "ports": ports}
         self._changed()
         ended = threading.Event()
         sender = threading.Thread(target=self._send_while, args=(ended,), daemon=True)

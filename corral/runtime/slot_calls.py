@@ -52,17 +52,13 @@ class SlotCalls:
         return int(json.loads(answer)["next"])
 
     def send_output(self, session: str, frames: Iterable[bytes]) -> None:
-        """Send a session's output as it comes. Raises like `sync`."""
+        """Send a session's output frame by frame; the server takes each when its reader does. Raises like `sync`."""
         connection = self._connection(None)
+        path = f"{self._prefix}/sessions/{quote(session)}/output"
         try:
-            connection.request(
-                "POST",
-                f"{self._prefix}/sessions/{quote(session)}/output",
-                body=frames,
-                headers=self._headers(self._token),
-                encode_chunked=True,
-            )
-            _checked(connection.getresponse())
+            for each in frames:
+                connection.request("POST", path, each, self._headers(self._token))
+                _checked(connection.getresponse())
         except http.client.HTTPException as error:
             raise OSError(str(error)) from error
         finally:
@@ -79,7 +75,8 @@ class SlotCalls:
             if answer.status != 200:
                 _checked(answer)
             while line := answer.readline():
-                yield line
+                if line.strip():  # an empty line only keeps the connection open
+                    yield line
         except http.client.HTTPException as error:
             raise OSError(str(error)) from error
         finally:

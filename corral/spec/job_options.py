@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -23,6 +23,9 @@ from corral.spec.placement_rules import NodeRules, Sharing
 from corral.spec.priority import check_priority
 from corral.spec.storage import StorageUse, distinct
 from corral.spec.yaml_scalars import written
+
+STANDARD_TABLE: Final = "openpai"
+"""The name of the exit table of `corral.model.exits` in documents."""
 
 
 def _parameter(value: Any) -> Any:
@@ -86,7 +89,7 @@ class JobOptions(SpecModel):
         "it run on; auto moves it off a lost node and keeps it on an unhealthy device.",
     )
     exit_table: Literal["openpai", "frameworkcontroller", "frameworklauncher"] = Field(
-        "openpai",
+        STANDARD_TABLE,
         description="By whose table exit codes are read: which failures pass by themselves, and which come again.",
     )
     barrier: Barrier = Field(default_factory=Barrier, description="Whether tasks wait for each other at the start.")

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from corral.kernel.amounts import AMOUNTS
 from corral.kernel.units import DEVICE, parse_memory
 from corral.spec.base import LabelKey, Level, Memory, SpecModel, Text, refusal
 from corral.spec.errors import describe
@@ -14,7 +15,7 @@ from corral.spec.yaml_scalars import written
 
 MILLIONTHS: Final = 1_000_000
 MOST_BITS: Final = 64
-OWN_FIELDS: Final = frozenset({"cpu", "memory", "shm", "devices", "ports", "disk"})
+OWN_FIELDS: Final = frozenset({"devices", *(amount.name for amount in AMOUNTS)})
 """Names that a resource in `other` may not have, because they are fields."""
 _COMPARED: Final = ("Gt", "Lt")
 _NUMBER: Final = re.compile("-?[0-9]+")

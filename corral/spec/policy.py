@@ -51,7 +51,7 @@ class PolicyDocument(SpecModel):
     name: QueueName = Field("default", description="The policy's name; the one called default is in force.")
     preset: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,63}$")] = Field(
         "",
-        description="hived takes HiveD's own order and tie-breaks, for clusters that come from OpenPAI; any other is the "
+        description="hived takes HiveD's own order and tie-breaks, for clusters that come from HiveD; any other is the "
         "name of a policy that an installed package brings, in place of order.",
     )
     lazy_preemption: bool = Field(

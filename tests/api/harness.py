@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,12 +15,13 @@ from fastapi import FastAPI
 
 from corral.api import create_app
 from corral.api.connection_limits import ConnectionCounter, ConnectionLimits
+from corral.api.slots import Agent
 from corral.client import Client
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.front import ControlSocket, configuration
 from corral.front import Server as Front
 from corral.kernel.clock import VirtualClock
 from corral.service.context import Context
-from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 from corral.settings import Settings
 from corral.storage.code_archives import BlobStore
@@ -37,8 +38,10 @@ Result = TypeVar("Result")
 class Server:
     """One running front; `call` runs its coroutines from the test's thread."""
 
-    def __init__(self, folder: Path, *, openpai_fs_uri: str = "") -> None:
+    def __init__(self, folder: Path, *, openpai_fs_uri: str = "", agents: Mapping[str, Agent] | None = None) -> None:
         self.folder = folder
+        self.agents = agents
+        self.control = ControlSocket(folder / "control.sock")
         self.clock = VirtualClock(START)
         self.logs = LogStore(folder / "logs")
         self.blobs = BlobStore(folder / "code")
@@ -99,13 +102,16 @@ class Server:
             openpai=self.openpai,
             clock=self.clock,
             portal_folder=self.folder / "portal",
-            connect=ControlSocket(self.folder / "control.sock").connect,
+            connect=self.control.connect,
             code_limit=CODE_LIMIT,
+            agents=self.agents,
+            relay=self.control,
         )
 
     async def close(self) -> None:
         """Close the store."""
         await self.service.close()
+        await self.control.close()
         await self.store.close()
 
 
@@ -116,9 +122,10 @@ def serving(
     new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
     *,
     openpai_fs_uri: str = "",
+    agents: Mapping[str, Agent] | None = None,
 ) -> Iterator[Server]:
     """A server in a thread of its own, on a free port; `prepare` may change it before it starts."""
-    server = Server(folder, openpai_fs_uri=openpai_fs_uri)
+    server = Server(folder, openpai_fs_uri=openpai_fs_uri, agents=agents)
     ready, failures = threading.Event(), []
     stopping: list[Callable[[], None]] = []
 

@@ -24,6 +24,8 @@ ELSEWHERE: Final = {
     "curl": "is sent to HOST:PORT; tests/api/test_openpai_accounts_tokens.py signs in so",
     "export CORRAL_": "begins a server with a cluster or an OpenID provider",
     "corral up --engine kubernetes": "needs a cluster; tests/engines/kubernetes/test_server_on_a_cluster.py starts it so",
+    "corral up --engine yarn": "needs a Hadoop cluster; tests/engines/yarn/test_server_on_yarn.py starts it so",
+    "corral doctor --engine yarn": "needs a Hadoop cluster; tests/engines/yarn/test_doctor.py runs it",
     "corral up && corral doctor": "asks an OpenID provider; tests/endtoend/test_openid_sign_in.py has one",
     "corral doctor --engine kubernetes": "needs a cluster; tests/engines/kubernetes/test_doctor.py runs it",
     'corral login "$(kubectl': "needs a cluster",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Unavailable
 from corral.model.accounts import User
@@ -15,7 +16,6 @@ from corral.model.inventory import Device, Node
 from corral.model.store_writes import Holder
 from corral.service.actor import Actor
 from corral.service.context import Context
-from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 from corral.storage.code_archives import BlobStore
 from corral.storage.log_files import LogStore

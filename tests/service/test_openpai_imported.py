@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from corral.compat.openpai.records.cluster_import import ImportGroup, ImportJob, ImportToken, ImportUser, OpenPaiImport
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.model.accounts import Group, User
-from corral.model.openpai_import import ImportGroup, ImportJob, ImportToken, ImportUser, OpenPaiImport
 from corral.service.jobs.submission import Submission
-from corral.service.openpai.tenant import OpenPai
 from corral.service.people.credentials import IMPORTED_PREFIX, imported_hash
 from corral.service.service import Service
 from tests.service.conftest import ANN, ROOT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import httpx2
 import msgspec
@@ -13,7 +13,20 @@ from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput,
 CALL_SECONDS: Final = 20.0
 MOST_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of an answer that are read."""
-_STANDBY: Final = ("StandbyException", "is in state standby", "This is standby RM")
+_STANDBY: Final = (b"StandbyException", b"is in state standby", b"This is standby RM")
+
+
+class _Answer(NamedTuple):
+    """An HTTP answer with its whole content."""
+
+    status: int
+    content: bytes
+
+
+class _Place(msgspec.Struct, frozen=True, rename={"location": "Location"}):
+    """The DataNode that takes a file's bytes."""
+
+    location: str
 
 
 class HadoopRest:
@@ -33,7 +46,7 @@ class HadoopRest:
     async def ask(
         self, method: str, path: str, *, user: str = "", body: Any = None, data: bytes | None = None, **query: str
     ) -> Any:
-        """Call the active daemon; returns its JSON, None for an empty answer.
+        """Call the active daemon as `user` ("" is the caller itself); returns its JSON, None for an empty answer.
 
         Raises a CorralError: Unavailable when none answers.
         """
@@ -48,16 +61,23 @@ class HadoopRest:
     async def put_file(self, path: str, data: bytes, *, user: str = "", **query: str) -> None:
         """Write a file by WebHDFS: the NameNode names the DataNode that takes the bytes. Raises like `ask`."""
         create = {"op": "CREATE", "noredirect": "true", **query}
-        place = msgspec.json.decode((await self._active("PUT", path, user, None, None, create)).content)
         try:
-            answer = await self._client.put(place["Location"], content=data)
+            place = msgspec.json.decode(
+                (await self._active("PUT", path, user, None, None, create)).content, type=_Place
+            )
+        except msgspec.DecodeError:
+            raise Unavailable(
+                "hadoop-answer", f"The {self._name} does not say where {path} is to be written."
+            ) from None
+        try:
+            answer = await self._answer("PUT", place.location, content=data)
         except httpx2.HTTPError as error:
             raise Unavailable("hadoop-unreachable", f"A DataNode does not answer: {error}.") from error
         _check(self._name, path, answer)
 
     async def _active(
         self, method: str, path: str, user: str, body: Any, data: bytes | None, query: dict[str, str]
-    ) -> httpx2.Response:
+    ) -> _Answer:
         """The answer of the daemon that is active; the others are tried in turn."""
         content = msgspec.json.encode(body) if body is not None else data
         headers = {"Accept": "application/json"} | ({"Content-Type": "application/json"} if body is not None else {})
@@ -66,15 +86,14 @@ class HadoopRest:
             which = (self._first + turn) % len(self._urls)
             url = f"{self._urls[which]}{path}"
             try:
-                answer = await self._client.request(
-                    method, url, params={"user.name": user or self._user, **query}, content=content, headers=headers
-                )
+                parameters = {**self._identity(user), **query}
+                answer = await self._answer(method, url, params=parameters, content=content, headers=headers)
             except (TimeoutError, httpx2.HTTPError) as error:
                 why = str(error) or type(error).__name__
                 message = f"The {self._name} at {self._urls[which]} does not answer: {why}."
                 trouble = Unavailable("hadoop-unreachable", message)
                 continue
-            if answer.status_code in (307, 403, 503) and any(each in answer.text for each in _STANDBY):
+            if answer.status in (307, 403, 503) and any(each in answer.content for each in _STANDBY):
                 trouble = Unavailable("hadoop-standby", f"No {self._name} is active.")
                 continue
             self._first = which
@@ -83,12 +102,67 @@ class HadoopRest:
         assert trouble is not None
         raise trouble
 
+    async def _answer(self, method: str, url: str, **terms: Any) -> _Answer:
+        """Call one daemon. Raises Unavailable for an answer that is too large, httpx2.HTTPError when there is none."""
+        content = bytearray()
+        async with self._client.stream(method, url, **terms) as answer:
+            async for piece in answer.aiter_bytes():
+                content += piece
+                if len(content) > MOST_ANSWER:
+                    message = f"An answer of the {self._name} has more than {MOST_ANSWER // 2**20} MiB."
+                    raise Unavailable("hadoop-answer", message)
+            return _Answer(answer.status_code, bytes(content))
 
-def _check(name: str, path: str, answer: httpx2.Response) -> None:
+    def _identity(self, user: str) -> dict[str, str]:
+        """The caller; and the user that it acts for as a proxy user, if that is another one."""
+        return {"user.name": self._user} | ({"doas": user} if user and user != self._user else {})
+
+
+class _Refusal(NamedTuple):
+    """A refusal of Hadoop's that Corral knows."""
+
+    words: str
+    kind: type[CorralError]
+    code: str
+    advice: str
+
+
+_KNOWN: Final = (
+    _Refusal("safe mode", Unavailable, "hadoop-safe-mode", "wait until it has left safe mode, or end it"),
+    _Refusal("is not allowed to impersonate", Forbidden, "hadoop-proxy-user", "allow it by hadoop.proxyuser.USER.*"),
+    _Refusal("QuotaExceeded", Conflict, "hadoop-quota", "raise the quota, or delete what is not needed"),
+    _Refusal("could only be written to", Unavailable, "hadoop-no-space", "no DataNode takes a block: look for space"),
+    _Refusal("unknown queue", InvalidInput, "hadoop-no-queue", "name a queue of YARN's by yarn_queue or yarn_queues"),
+    _Refusal("non-leaf queue", InvalidInput, "hadoop-no-queue", "name a queue without queues below it"),
+    _Refusal("is STOPPED", Unavailable, "hadoop-queue-stopped", "start the queue, or name another one"),
+    _Refusal("cannot submit applications to queue", Forbidden, "hadoop-queue-closed", "allow the user in the queue"),
+    _Refusal("does not have permission", Forbidden, "hadoop-queue-closed", "allow the user in the queue"),
+    _Refusal("already has", Unavailable, "hadoop-queue-full", "the queue has its most applications: wait, or raise it"),
+    _Refusal("resource type", InvalidInput, "hadoop-no-resource", "declare it in resource-types.xml"),
+    _Refusal("Resource type", InvalidInput, "hadoop-no-resource", "declare it in resource-types.xml"),
+    _Refusal("Permission denied", Forbidden, "hadoop-permission", "give the user that right in HDFS"),
+    _Refusal("ParentNotDirectoryException", Conflict, "hadoop-path-taken", "a file is where a folder is needed"),
+    _Refusal("FileAlreadyExistsException", Conflict, "hadoop-path-taken", "something else has this path; move it"),
+    _Refusal("is already taken", Conflict, "hadoop-name-taken", "it is there already"),
+    _Refusal("already exists", Conflict, "hadoop-name-taken", "it is there already"),
+    _Refusal("doesn't exist", NotFound, "hadoop-not-there", "it is not there any more"),
+)
+"""By a part of Hadoop's own message, the first that matches."""
+
+
+def _check(name: str, path: str, answer: _Answer) -> None:
     """Raise the CorralError for a refusal."""
-    if answer.status_code < 300:
+    if answer.status < 300:
         return
     said = _message(answer)
+    if answer.status == 404 and not said and path.startswith("/app/"):
+        message = (
+            f"The {name} does not serve services: set yarn.webapp.api-service.enable to true in its yarn-site.xml."
+        )
+        raise Unavailable("hadoop-no-service-api", message)
+    for known in _KNOWN:
+        if known.words in said:
+            raise known.kind(known.code, f"The {name} refuses {path}: {said.rstrip('.')}; {known.advice}.")
     kinds: dict[int, type[CorralError]] = {
         400: InvalidInput,
         401: Forbidden,
@@ -96,23 +170,20 @@ def _check(name: str, path: str, answer: httpx2.Response) -> None:
         404: NotFound,
         409: Conflict,
     }
-    kind = kinds.get(answer.status_code, Unavailable)
-    if "SafeModeException" in said or "is in safe mode" in said:
-        raise Unavailable("hadoop-safe-mode", "The NameNode is in safe mode and takes no writes; wait, or end it.")
-    raise kind("hadoop-refused", f"The {name} refuses {path}: {said}")
+    kind = kinds.get(answer.status, Unavailable)
+    raise kind("hadoop-refused", f"The {name} refuses {path}: {said or f'HTTP {answer.status}'}")
 
 
-def _message(answer: httpx2.Response) -> str:
-    """The first line of a refusal's own message, in at most 300 characters."""
+def _message(answer: _Answer) -> str:
+    """The first line of a refusal's own message in at most 300 characters; "" when it has none."""
     try:
         said = msgspec.json.decode(answer.content)
     except msgspec.DecodeError:
-        return f"HTTP {answer.status_code}"
-    if isinstance(said, dict):
-        remote = said.get("RemoteException")
-        found = remote.get("message") if isinstance(remote, dict) else said.get("diagnostics") or said.get("message")
-        if isinstance(remote, dict) and remote.get("exception"):
-            found = f"{remote['exception']}: {found}"
-        if found:
-            return str(found).splitlines()[0][:300]
-    return f"HTTP {answer.status_code}"
+        return ""
+    if not isinstance(said, dict):
+        return ""
+    remote = said.get("RemoteException")
+    found = remote.get("message") if isinstance(remote, dict) else said.get("diagnostics") or said.get("message")
+    if isinstance(remote, dict) and remote.get("exception"):
+        found = f"{remote['exception']}: {found}"
+    return str(found).splitlines()[0][:300] if found else ""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from corral.engines.yarn.settings import YarnSettings
+from corral.kernel.amounts import names_for
 from corral.kernel.errors import Unavailable
 from corral.model.inventory import LEVELS, Device, Inventory, Node
 
 _MIB: Final = 1024 * 1024
+_MOST_DEVICES: Final = 1024
+"""Devices of one node that are shown."""
+RESOURCES: Final = names_for("yarn")
+"""The amounts of the table, except processors and memory, by the name of YARN's resource type."""
 _GONE: Final = frozenset({"DECOMMISSIONED", "SHUTDOWN", "REBOOTED"})
 """States of nodes that have left the cluster."""
 
@@ -79,17 +84,23 @@ def nodes_of(answer: Any) -> list[YarnNode]:
         ) from None
 
 
-def inventory_of(nodes: list[YarnNode], settings: YarnSettings, ours: Mapping[str, Mapping[str, int]]) -> Inventory:
+def inventory_of(
+    nodes: list[YarnNode],
+    settings: YarnSettings,
+    ours: Mapping[str, Mapping[str, int]],
+    held: Mapping[str, Collection[int]],
+) -> Inventory:
     """The inventory: every node with what Corral may use of it.
 
     `ours` is what containers of this server use by node name; what is used beyond it belongs to other applications and
-    is subtracted.
+    is subtracted. `held` are the devices of this server's tasks by node name.
     """
     found: dict[str, Node] = {}
     for each in nodes:
         if each.state in _GONE:
             continue
-        node = _node(each, settings, ours.get(node_name(each, settings), {}))
+        name = node_name(each, settings)
+        node = _node(each, settings, ours.get(name, {}), held.get(name, ()))
         if node.name not in found or not found[node.name].ready:  # a node that came back is listed beside its old self
             found[node.name] = node
     return Inventory(settings.name, tuple(sorted(found.values(), key=lambda node: node.name)), LEVELS)
@@ -100,7 +111,7 @@ def node_name(node: YarnNode, settings: YarnSettings) -> str:
     return node.attributes().get(settings.attribute, "") or node.node_host_name or node.id
 
 
-def _node(each: YarnNode, settings: YarnSettings, ours: Mapping[str, int]) -> Node:
+def _node(each: YarnNode, settings: YarnSettings, ours: Mapping[str, int], held: Collection[int]) -> Node:
     name = f"{settings.name}/{node_name(each, settings)}"
     total, used = each.total_resource.amounts(), each.used_resource.amounts()
     others = {key: max(0, used.get(key, 0) - ours.get(key, 0)) for key in total}
@@ -111,28 +122,34 @@ def _node(each: YarnNode, settings: YarnSettings, ours: Mapping[str, int]) -> No
         name=name,
         cells=(("rack", rack),) if rack and rack != "default-rack" else (),
         devices=_devices(
-            name, settings, total.get(settings.device_resource, 0), others.get(settings.device_resource, 0)
+            name, settings, total.get(settings.device_resource, 0), others.get(settings.device_resource, 0), held
         ),
         cpu_millis=1000 * free.get("vcores", 0),
         memory_bytes=_MIB * free.get("memory-mb", 0),
-        resources={key: value for key, value in free.items() if key not in known and value},
+        resources={
+            RESOURCES[key].name if key in RESOURCES else key: value
+            for key, value in free.items()
+            if key not in known and value
+        },
         labels={f"yarn.corral.dev/{label}": "true" for label in each.node_labels if label},
         ready=each.state == "RUNNING",
         ready_reason="" if each.state == "RUNNING" else _reason(each),
     )
 
 
-def _devices(name: str, settings: YarnSettings, count: int, others: int) -> tuple[Device, ...]:
-    """The devices of a node. Those that other applications hold are the last ones: YARN counts and names none."""
+def _devices(name: str, settings: YarnSettings, count: int, others: int, held: Collection[int]) -> tuple[Device, ...]:
+    """The devices of a node. YARN counts and names none: others are taken to hold the last that no task here has."""
+    free = [index for index in range(min(count, _MOST_DEVICES)) if index not in held]
+    taken = set(free[len(free) - min(others, len(free)) :])
     return tuple(
         Device(
             index,
             f"{name}:{index}",
             settings.device_kind,
-            healthy=index < count - others,
-            health_reason="" if index < count - others else "another YARN application holds it",
+            healthy=index not in taken,
+            health_reason="another YARN application holds it" if index in taken else "",
         )
-        for index in range(count)
+        for index in range(min(count, _MOST_DEVICES))
     )
 
 

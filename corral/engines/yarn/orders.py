@@ -17,6 +17,7 @@ def order_of(launch: TaskLaunch, settings: YarnSettings) -> dict[str, Any]:
         "command": list(launch.command),
         "directory": launch.working_dir,
         "env": _environment(launch, settings),
+        "devices": [device.index for device in launch.devices],
         "ports": [{"name": each.name, "count": each.count, "start": each.start} for each in launch.ports],
         "split": launch.env.get("CORRAL_SPLIT_LOGS") == "split",
     }
@@ -59,7 +60,9 @@ def _plan(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "barrier": plan.barrier,
         "barrier_timeout_seconds": plan.barrier_timeout_seconds,
         "resolve": plan.resolve,
-        "openpai": plan.openpai,
+        "plug_in": plan.plug_in,
+        "plug_in_steps": plan.plug_in_steps,
+        "error_block": plan.error_block,
         "kept_secrets": launch.kept_secrets,
         "checkpoint": plan.checkpoint,
         "exit_patterns": plan.exit_patterns,

@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from corral.engines.yarn.inventory import RESOURCES
 from corral.engines.yarn.settings import YarnSettings
-from corral.kernel.ids import JobId
+from corral.kernel.ids import JobId, parse_attempt_id
+from corral.model.launch import TaskLaunch
 
 CREDENTIALS: Final = "slot.json"
 RUNTIME: Final = "runtime.pyz"
@@ -27,15 +29,35 @@ _NOT_NAME: Final = re.compile(r"[^a-z0-9]+")
 
 
 class SlotShape(NamedTuple):
-    """What the containers of one component have in common."""
+    """What the containers of one component have in common, in YARN's units, so that it can be read back from YARN."""
 
     role: str
+    """The role's name as part of a component's."""
     node: str
     """The node's name without the engine's; "" leaves the choice to YARN."""
     cpu_millis: int
     memory_bytes: int
     devices: int
     resources: tuple[tuple[str, int], ...] = ()
+
+    def amounts(self, settings: YarnSettings) -> dict[str, int]:
+        """What one container takes, by YARN's names; memory in MiB."""
+        amounts = {"memory-mb": self.memory_bytes // _MIB, "vcores": self.cpu_millis // 1000}
+        return amounts | ({settings.device_resource: self.devices} if self.devices else {}) | dict(self.resources)
+
+
+def shape_of(launch: TaskLaunch, engine: str) -> SlotShape:
+    """The shape of the container that a task needs: whole processors, and MiB of memory."""
+    role = _NOT_NAME.sub("-", parse_attempt_id(launch.attempt).role.lower()).strip("-")[:30].strip("-") or "role"
+    named = {name: launch.amounts[each.name] for name, each in RESOURCES.items() if each.name in launch.amounts}
+    return SlotShape(
+        role,
+        launch.node.removeprefix(f"{engine}/"),
+        1000 * max(1, -(-launch.cpu_millis // 1000)),
+        _MIB * max(64, -(-launch.memory_bytes // _MIB)),
+        len(launch.devices),
+        tuple(sorted((launch.resources | named).items())),
+    )
 
 
 def service_name(settings: YarnSettings, job: JobId, number: int) -> str:
@@ -50,19 +72,22 @@ def service_prefix(settings: YarnSettings) -> str:
 
 def component_name(shape: SlotShape, number: int) -> str:
     """The name of a component: its role and a number."""
-    role = _NOT_NAME.sub("-", shape.role.lower()).strip("-")[:30] or "role"
-    return f"{role}-n{number}"
+    return f"{shape.role}-n{number}"
 
 
 def service_of(
-    settings: YarnSettings, name: str, components: Mapping[str, tuple[SlotShape, int]], files: Mapping[str, str]
+    settings: YarnSettings,
+    name: str,
+    queue: str,
+    components: Mapping[str, tuple[SlotShape, int]],
+    files: Mapping[str, str],
 ) -> dict[str, Any]:
     """The service's document. `components` has each shape with its count, `files` paths in HDFS by their name."""
     given = [{"type": "STATIC", "src_file": path, "dest_file": name} for name, path in files.items()]
     return {
         "name": name,
         "version": "1",
-        "queue": settings.queue,
+        "queue": queue,
         "lifetime": settings.lifetime_seconds,
         "configuration": {"files": given},
         "components": [_component(settings, key, shape, count) for key, (shape, count) in components.items()],
@@ -70,8 +95,8 @@ def service_of(
 
 
 def _component(settings: YarnSettings, name: str, shape: SlotShape, count: int) -> dict[str, Any]:
-    more = {settings.device_resource: shape.devices} if shape.devices else {}
-    more |= dict(shape.resources)
+    amounts = shape.amounts(settings)
+    cpus, memory = amounts.pop("vcores"), amounts.pop("memory-mb")
     constraint = {
         "name": "node",
         "type": "AFFINITY",
@@ -84,9 +109,9 @@ def _component(settings: YarnSettings, name: str, shape: SlotShape, count: int) 
         "restart_policy": "ALWAYS",
         "launch_command": _LAUNCH,
         "resource": {
-            "cpus": max(1, -(-shape.cpu_millis // 1000)),
-            "memory": str(max(64, -(-shape.memory_bytes // _MIB))),
-            "additional": {key: {"value": value, "unit": ""} for key, value in more.items()},
+            "cpus": cpus,
+            "memory": str(memory),
+            "additional": {key: {"value": value, "unit": ""} for key, value in amounts.items()},
         },
         **({"placement_policy": {"constraints": [constraint]}} if shape.node else {}),
     }

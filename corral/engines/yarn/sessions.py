@@ -1,4 +1,4 @@
-"""Sessions beside attempts: the slot sends output in frames and reads input as lines; neither end waits for the other."""
+"""Sessions beside attempts: the slot sends output frame by frame, and reads input as lines of one long answer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import struct
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
-from corral.kernel.errors import NotFound, Unavailable
+from corral.kernel.errors import InvalidInput, NotFound
 
-_MOST_FRAME: Final = 1024 * 1024
+_QUIET_SECONDS: Final = 15.0
+"""Seconds without input after which an empty line keeps proxies from cutting the answer."""
 _MOST_QUEUED: Final = 64
 """Frames of output that wait for a reader; the slot is read no further until it has taken some."""
 LOST: Final = 255
@@ -21,8 +22,9 @@ LOST: Final = 255
 class SlotSession:
     """One session: the engine's `ExecSession`, and the two streams of its slot."""
 
-    def __init__(self, identifier: str, container: str) -> None:
-        self.id, self.container = identifier, container
+    def __init__(self, identifier: str, slot: str) -> None:
+        """`slot` is the key of the slot that it runs in."""
+        self.id, self.slot = identifier, slot
         self._output: asyncio.Queue[bytes | None] = asyncio.Queue(_MOST_QUEUED)
         self._input: asyncio.Queue[bytes | None] = asyncio.Queue(_MOST_QUEUED)
         self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -54,28 +56,30 @@ class SlotSession:
 
     # ---- for the slot
 
-    async def take_output(self, pieces: AsyncIterator[bytes]) -> None:
-        """Read the slot's frames to their end."""
-        buffer = bytearray()
-        async for piece in pieces:
-            buffer += piece
-            while len(buffer) >= 5:
-                size = struct.unpack(">I", buffer[1:5])[0]
-                if size > _MOST_FRAME:
-                    raise Unavailable("bad-frame", "A slot sent a frame that is too large.")
-                if len(buffer) < 5 + size:
-                    break
-                kind, content = bytes(buffer[:1]), bytes(buffer[5 : 5 + size])
-                del buffer[: 5 + size]
-                if kind == b"o":
-                    await self._output.put(content)
-                elif kind == b"x" and not self._code.done():
+    async def take_output(self, data: bytes) -> None:
+        """Take one or more whole frames from the slot, once the reader has room. Raises InvalidInput."""
+        while data:
+            kind, size = data[:1], struct.unpack(">I", data[1:5])[0] if len(data) >= 5 else -1
+            content, data = data[5 : 5 + size], data[5 + size :]
+            if kind == b"o" and len(content) == size:
+                await self._output.put(content)
+            elif kind == b"x" and len(content) == size <= 4 and content.isdigit():
+                if not self._code.done():
                     self._code.set_result(int(content))
-        self.end()
+                self.end()
+            else:
+                raise InvalidInput("bad-frame", "A session's output comes in whole frames.")
 
     async def input_lines(self) -> AsyncIterator[bytes]:
-        """Yield the lines for the slot until the session ends."""
-        while (line := await self._input.get()) is not None:
+        """Yield the lines for the slot until the session ends; an empty one when nothing else is to be said."""
+        while True:
+            try:
+                async with asyncio.timeout(_QUIET_SECONDS):
+                    line = await self._input.get()
+            except TimeoutError:
+                line = b"\n"
+            if line is None:
+                return
             yield line
 
     def end(self) -> None:
@@ -98,20 +102,20 @@ class Sessions:
     def __init__(self) -> None:
         self._open: dict[str, SlotSession] = {}
 
-    def open(self, identifier: str, container: str) -> SlotSession:
-        """Open a session in a container."""
-        session = self._open[identifier] = SlotSession(identifier, container)
+    def open(self, identifier: str, slot: str) -> SlotSession:
+        """Open a session in a slot."""
+        session = self._open[identifier] = SlotSession(identifier, slot)
         session._code.add_done_callback(lambda _: self._open.pop(identifier, None) and None)
         return session
 
-    def get(self, identifier: str, container: str) -> SlotSession:
-        """The session of a container's slot. Raises NotFound."""
+    def get(self, identifier: str, slot: str) -> SlotSession:
+        """The session of a slot. Raises NotFound."""
         session = self._open.get(identifier)
-        if session is None or session.container != container:
+        if session is None or session.slot != slot:
             raise NotFound("no-session", "This slot has no such session.")
         return session
 
-    def end(self, container: str) -> None:
-        """End all sessions of a container that is gone."""
-        for session in [each for each in self._open.values() if each.container == container]:
+    def end(self, slot: str) -> None:
+        """End all sessions of a slot that is gone."""
+        for session in [each for each in self._open.values() if each.slot == slot]:
             session.end()

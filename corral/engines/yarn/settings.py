@@ -1,8 +1,57 @@
-"""The YARN engine's settings."""
+"""The YARN engine's settings, and how accounts and queues are mapped to Hadoop's."""
 
 from __future__ import annotations
 
+import re
+from fnmatch import fnmatchcase
+from typing import Final
+
 import msgspec
+
+from corral.kernel.errors import InvalidInput
+
+_MOST_PAIRS: Final = 1000
+_HADOOP_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]{0,99}")
+"""A user or queue of Hadoop; it becomes a part of URLs and of paths in HDFS."""
+SAME: Final = "*"
+"""On the right side of a mapping: the same name as on the left."""
+
+
+class NameMap(msgspec.Struct, frozen=True):
+    """Names of Corral's with their counterparts in Hadoop; the first pattern that matches decides."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    otherwise: str = ""
+
+    def of(self, name: str) -> str:
+        """The counterpart of a name.
+
+        Raises InvalidInput for a name that is mapped to itself and cannot be Hadoop's.
+        """
+        for pattern, counterpart in self.pairs:
+            if fnmatchcase(name, pattern):
+                found = name if counterpart == SAME else counterpart
+                if not _HADOOP_NAME.fullmatch(found):
+                    message = f'Hadoop has no name like "{found[:60]}"; map it with a pair of its own.'
+                    raise InvalidInput("no-hadoop-name", message)
+                return found
+        return self.otherwise
+
+
+def parse_names(setting: str, text: str, otherwise: str) -> NameMap:
+    """Parse `NAME=COUNTERPART,…`, where NAME may have `*` and COUNTERPART may be `*`, the same name.
+
+    Raises InvalidInput that names the setting.
+    """
+    pairs = []
+    for each in (part.strip() for part in text.split(",") if part.strip()):
+        name, equals, counterpart = (part.strip() for part in each.partition("="))
+        if not name or not equals or not (counterpart == SAME or _HADOOP_NAME.fullmatch(counterpart)):
+            raise InvalidInput("invalid-setting", f'{setting} has "{each[:60]}"; write NAME=HADOOP-NAME, or *=*.')
+        pairs.append((name, counterpart))
+    if len(pairs) > _MOST_PAIRS:
+        raise InvalidInput("invalid-setting", f"{setting} has {len(pairs)} pairs; {_MOST_PAIRS} are the most.")
+    return NameMap(tuple(pairs), otherwise)
 
 
 class YarnSettings(msgspec.Struct, frozen=True):
@@ -15,15 +64,19 @@ class YarnSettings(msgspec.Struct, frozen=True):
     file_systems: tuple[str, ...]
     """The URLs of the NameNodes' WebHDFS; the active one of a pair is found."""
     user: str
-    """The Hadoop user as whom services run."""
+    """The Hadoop user who calls, and as whom services run unless `users` names another."""
     url: str
-    """The URL under which slots reach this server."""
+    """The URL under which slots reach this engine."""
     certificate: str = ""
     """The server's own certificate (PEM); "" means the nodes' trust store."""
     name: str = "yarn"
     """The engine's name, the first part of its nodes' names."""
     queue: str = "default"
-    """The YARN queue of the services."""
+    """The YARN queue of the services, unless `queues` names another."""
+    users: NameMap = NameMap()
+    """The Hadoop user of each account; the caller acts for it as a proxy user."""
+    queues: NameMap = NameMap()
+    """The YARN queue of each virtual cluster."""
     folder: str = "/apps/corral"
     """The folder in HDFS for the runtime and the records of attempts."""
     attribute: str = "nm.yarn.io/corral-node"
@@ -39,3 +92,25 @@ class YarnSettings(msgspec.Struct, frozen=True):
     """Seconds for which a slot without an attempt is kept for a retry."""
     lifetime_seconds: int = 7 * 24 * 3600
     """Seconds after which YARN ends a service that no server has prolonged."""
+    log_limit_bytes: int = 0
+    """The last bytes of a stream's log that are kept; 0 keeps all."""
+
+    def hadoop_user(self, account: str) -> str:
+        """The Hadoop user of an account. Raises InvalidInput for a name that Hadoop cannot have."""
+        return self.users.of(account) or self.user
+
+    def yarn_queue(self, queue: str) -> str:
+        """The YARN queue of a virtual cluster. Raises InvalidInput for a name that YARN cannot have."""
+        return self.queues.of(queue) or self.queue
+
+
+def urls_of(setting: str, text: str, example: str) -> tuple[str, ...]:
+    """The URLs of a setting, separated by commas. Raises InvalidInput that names the setting."""
+    urls = tuple(each.strip().rstrip("/") for each in text.split(",") if each.strip())
+    if not urls:
+        option = f"--{setting.replace('_', '-')}"
+        raise InvalidInput("invalid-setting", f"The engine yarn needs {setting}: {option} {example}.")
+    for each in urls:
+        if not re.fullmatch(r"https?://[A-Za-z0-9._\[\]:-]{1,255}", each):
+            raise InvalidInput("invalid-setting", f'{setting} has "{each[:80]}"; write {example}.')
+    return urls

@@ -8,7 +8,8 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from corral.engines.yarn.engine import SlotHello, SlotState, YarnEngine
+from corral.engines.yarn.engine import YarnEngine
+from corral.engines.yarn.slot_messages import SlotHello, SlotState
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, TooLarge
 from corral.kernel.ids import AttemptId
 
@@ -16,8 +17,8 @@ _Scope = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _Shape = TypeVar("_Shape")
-_MOST_BODY: Final = 2 * 1024 * 1024
-"""Bytes of a call other than a session's output, which is read as it comes."""
+_MOST_BODY: Final = 1024 * 1024
+"""Bytes of a call's body."""
 
 
 class SlotApi:
@@ -49,7 +50,8 @@ class SlotApi:
                 data = await _body(receive)
                 await _answer(send, {"next": await self._engine.append_log(token, attempt, stream, offset, data)})
             case "POST", ["sessions", session, "output"]:
-                await self._engine.session_of(token, session).take_output(_pieces(receive))
+                held = self._engine.session_of(token, session)
+                await held.take_output(await _body(receive))
                 await _answer(send, {})
             case "GET", ["sessions", session, "input"]:
                 await _stream(send, self._engine.session_of(token, session).input_lines())

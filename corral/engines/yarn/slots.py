@@ -7,12 +7,14 @@ to it for good. The table decides who gets what; the engine makes each decision 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from corral.engines.yarn.service_spec import SlotShape
+from corral.engines.yarn.slot_messages import AttemptReport
+from corral.kernel.errors import CorralError
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.launch import Exited, Started, TaskLaunch
 
@@ -28,6 +30,19 @@ class Phase(Enum):
     """Its slot has reported its start. -> ENDED"""
     ENDED = "ended"
     """Its end was reported. -> (forgotten)"""
+
+
+def slot_key(job: str, container: str) -> str:
+    """The key of a slot: a container counts only together with the job whose service it belongs to.
+
+    So a container that gives another one's name in its own service gets nothing of that one's.
+    """
+    return f"{job}/{container}"
+
+
+def job_of(attempt: AttemptId) -> JobId:
+    """The job of an attempt."""
+    return JobId(attempt.partition(".")[0])
 
 
 @dataclass(slots=True)
@@ -46,7 +61,16 @@ class Attempt:
     """The signal and the grace in seconds."""
     started: Started | None = None
     exited: Exited | None = None
+    devices: tuple[int, ...] = ()
+    """The indexes of its devices, as far as they are known."""
+    trouble: CorralError | None = None
+    """The refusal of YARN or HDFS that it met last."""
     assigned: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def slot(self) -> str:
+        """The key of the slot that has it."""
+        return slot_key(job_of(self.name), self.container)
 
 
 @dataclass(slots=True)
@@ -54,13 +78,14 @@ class Slot:
     """One container that has said hello."""
 
     service: str
+    job: JobId
     component: str
     instance: str
     container: str
     host: str
-    attempt: AttemptId | None = None
-    """The attempt that it has, or had until that is forgotten."""
-    reported: dict[str, Any] = field(default_factory=dict)
+    attempts: set[AttemptId] = field(default_factory=set)
+    """The attempt that it has, and ended ones that are not forgotten."""
+    reported: Mapping[str, AttemptReport] = field(default_factory=dict)
     """The attempts' states in its last call."""
     seen: float = 0.0
     idle_since: float = 0.0
@@ -69,6 +94,11 @@ class Slot:
     """Orders for sessions that it has not yet been told."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
+    @property
+    def key(self) -> str:
+        """Its key in the table."""
+        return slot_key(self.job, self.container)
+
 
 @dataclass(slots=True)
 class Service:
@@ -76,9 +106,18 @@ class Service:
 
     name: str
     job: JobId
+    user: str
+    """The Hadoop user whose service it is."""
+    queue: str
     components: dict[str, SlotShape]
     wanted: dict[str, int]
     """The number of containers that YARN was last asked for, by component."""
+    busy_at: float = 0.0
+    """The last time at which an attempt had a slot of it, or waited for one."""
+    prolonged_at: float = float("-inf")
+    """The last time at which its lifetime began anew."""
+    ending: bool = False
+    """Whether it gets no more attempts, because it is being deleted."""
 
     def component_of(self, shape: SlotShape) -> str:
         """The component of a shape; "" when it has none."""
@@ -91,12 +130,21 @@ class SlotTable:
     def __init__(self) -> None:
         self.services: dict[str, Service] = {}
         self.slots: dict[str, Slot] = {}
-        """By container."""
+        """By `slot_key`."""
         self.attempts: dict[AttemptId, Attempt] = {}
 
     def services_of(self, job: JobId) -> list[Service]:
-        """The services of a job, in the order of their making."""
-        return [each for each in self.services.values() if each.job == job]
+        """The services of a job that are not ending, in the order of their making."""
+        return [each for each in self.services.values() if each.job == job and not each.ending]
+
+    def slots_of(self, service: Service) -> list[Slot]:
+        """The slots of a service."""
+        return [each for each in self.slots.values() if each.service == service.name]
+
+    def has_room(self, service: Service, component: str) -> bool:
+        """Whether one more slot of a component can be YARN's: some beyond the asked-for may be ending meanwhile."""
+        known = sum(each.component == component for each in self.slots_of(service))
+        return known < 2 * service.wanted[component] + 16
 
     def add_slot(self, slot: Slot) -> list[Slot]:
         """Add a slot; returns the slots of the same instance that it replaces, whose containers are gone."""
@@ -106,39 +154,49 @@ class SlotTable:
             if (each.service, each.instance) == (slot.service, slot.instance) and each.container != slot.container
         ]
         for each in replaced:
-            del self.slots[each.container]
-        mine = (each.name for each in self.attempts.values() if each.container == slot.container)
-        slot.attempt = next(mine, None)
-        self.slots[slot.container] = slot
+            del self.slots[each.key]
+        slot.attempts = {each.name for each in self.attempts.values() if each.slot == slot.key}
+        self.slots[slot.key] = slot
         return replaced
 
+    def has_task(self, slot: Slot) -> bool:
+        """Whether an attempt has the slot that has not ended."""
+        return any((each := self.attempts.get(name)) and each.exited is None for name in slot.attempts)
+
     def free_slot(self, shape: SlotShape, job: JobId) -> Slot | None:
-        """A slot of the job and shape that has no attempt."""
+        """A slot of the job and shape whose attempts have all ended."""
         for service in self.services_of(job):
             component = service.component_of(shape)
-            for slot in self.slots.values():
-                free = slot.attempt is None and not slot.releasing
-                if free and slot.service == service.name and slot.component == component:
+            for slot in self.slots_of(service):
+                if slot.component == component and not slot.releasing and not self.has_task(slot):
                     return slot
         return None
 
     def pending(self, job: JobId) -> list[Attempt]:
         """The job's attempts that wait for a slot, the oldest first."""
-        return [each for each in self.attempts.values() if each.phase is Phase.PENDING and _job(each.name) == job]
+        return [each for each in self.attempts.values() if each.phase is Phase.PENDING and job_of(each.name) == job]
 
     def needed(self, service: Service, component: str, pending: int) -> int:
         """The containers that a component needs: those with an attempt, those kept idle, and `pending` more."""
-        slots = [each for each in self.slots.values() if each.service == service.name and each.component == component]
-        busy = sum(each.attempt is not None for each in slots)
-        idle = sum(each.attempt is None and not each.releasing for each in slots)
-        return busy + max(idle, pending)
+        slots = [each for each in self.slots_of(service) if each.component == component and not each.releasing]
+        busy = sum(self.has_task(each) for each in slots)
+        return busy + max(len(slots) - busy, pending)
 
-    def used_by_node(self) -> Iterator[tuple[str, SlotShape, int]]:
-        """For each component its node, its shape and the containers that YARN was asked for."""
+    def is_busy(self, service: Service) -> bool:
+        """Whether an attempt has a slot of a service, or waits for one."""
+        waiting = any(each.shape in service.components.values() for each in self.pending(service.job))
+        return waiting or any(self.has_task(each) for each in self.slots_of(service))
+
+    def containers_asked_for(self) -> Iterator[tuple[SlotShape, int]]:
+        """The shape of each component, with the containers that YARN was asked for."""
         for service in self.services.values():
             for name, shape in service.components.items():
-                yield shape.node, shape, service.wanted.get(name, 0)
+                yield shape, service.wanted.get(name, 0)
 
-
-def _job(attempt: AttemptId) -> str:
-    return attempt.partition(".")[0]
+    def held_devices(self) -> dict[str, set[int]]:
+        """The devices of attempts that have not ended, by node."""
+        held: dict[str, set[int]] = {}
+        for attempt in self.attempts.values():
+            if attempt.exited is None and attempt.shape is not None:
+                held.setdefault(attempt.shape.node, set()).update(attempt.devices)
+        return held

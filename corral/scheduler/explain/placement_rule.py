@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from corral.kernel.amounts import Amount
 from corral.kernel.units import counted, format_memory
 from corral.model.inventory import Node
 from corral.model.plan import Reason
-from corral.model.requests import Expression, GangRequest, NodeSharing
+from corral.model.requests import Expression, FractionRequest, GangRequest, NodeSharing
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.placement.engine_request import EngineRequest, EngineRole
 from corral.scheduler.placement.model_choice import model_choices
 from corral.scheduler.placement.node_fit import refusal
 from corral.scheduler.placement.node_sharing import LimitedSlots, Limits, limited
-from corral.scheduler.placement.shape import FractionShape, TaskShape
+from corral.scheduler.placement.shape import TaskShape
 
 _PERCENT = 10_000
 _NAMED = 4
@@ -68,7 +69,7 @@ def _said(each: Expression) -> str:
     return f"{each.key} {each.operator} {', '.join(each.values)}".strip()
 
 
-def no_share(share: FractionShape, count: int, room: int, where: str, who: str) -> Reason:
+def no_share(share: FractionRequest, count: int, room: int, where: str, who: str) -> Reason:
     """Return the reason that too few devices have a large enough part left."""
     wanted = [f"{share.compute / _PERCENT:g} % of the computing power"] if share.compute else []
     if share.memory_bytes:
@@ -80,12 +81,10 @@ def no_share(share: FractionShape, count: int, room: int, where: str, who: str) 
     return Reason("no-device-share", message, {"needed": count, "free": room})
 
 
-def no_amount(name: str, count: int, room: int, where: str, who: str) -> Reason:
-    """Return the reason that a resource counted by name is short."""
-    code = f"not-enough-{name}" if name in ("ports", "disk") else "not-enough-resource"
-    word = {"disk": "disk space"}.get(name, name)
-    message = f"{who}Needs {word} for {counted(count, 'task')}; there is enough for {room}{where}."
-    return Reason(code, message, {"needed": count, "free": room})
+def no_amount(amount: Amount, count: int, room: int, where: str, who: str, inside: str = "") -> Reason:
+    """Return the reason that an amount is short."""
+    message = f"{who}Needs {amount.word} for {counted(count, 'task')}{inside}; there is enough for {room}{where}."
+    return Reason(amount.code, message, {"needed": count, "free": room})
 
 
 def node_sharing_conflict(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Reason | None:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator
 
 from msgspec import structs
 
+from corral.kernel.amounts import COLUMNS, amount_named
 from corral.kernel.units import counted
 from corral.model.plan import Reason, Reasons
 from corral.model.requests import GangRequest
@@ -24,11 +25,6 @@ from corral.scheduler.placement.trial import Trial
 from corral.scheduler.queues.gang_resources import asked
 
 _MOST_REFUSALS = 4096
-_COLUMNS = (
-    ("cpu", "not-enough-cpu", "processors"),
-    ("memory", "not-enough-memory", "memory"),
-    ("shm", "not-enough-shm", "shared memory"),
-)
 
 
 def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -> Reasons:
@@ -200,20 +196,15 @@ def _part_lacks(index: EngineIndex, part: EngineRole, count: int, scope: int, wh
         reason = _devices_lack(index, shape, count, scope, who)
         if reason:
             return reason
-    for column, code, word in _COLUMNS:
-        if getattr(shape, column):
-            only = _bare(shape)._replace(**{column: getattr(shape, column)})
-            room, name = _best_room(index, only, scope)
+    for amount in COLUMNS:
+        if size := getattr(shape, amount.name):
+            room, name = _best_room(index, _bare(shape)._replace(**{amount.name: size}), scope)
             if room < count:
-                message = (
-                    f"{who}Needs {word} for {counted(count, 'task')}{_inside(index, scope)}; "
-                    f"there is enough for {room}{_at_best(index, scope, name)}."
-                )
-                return Reason(code, message, {"needed": count, "free": room})
+                return no_amount(amount, count, room, _at_best(index, scope, name), who, _inside(index, scope))
     for each in shape.more:
         room, name = _best_room(index, _bare(shape)._replace(more=(each,)), scope)
         if room < count:
-            return no_amount(each[0], count, room, _at_best(index, scope, name), who)
+            return no_amount(amount_named(each[0]), count, room, _at_best(index, scope, name), who)
     room, name = _best_room(index, shape, scope)
     if room < count:
         message = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from corral.service.access.rules import Resource, meaning_of
+from corral.service.access.tenant_actions import tenant_actions
 from corral.service.actor import Actor
 
 _VERBS: Final = {
@@ -63,8 +64,7 @@ _VERBS: Final = {
     "node.uncordon": "uncordon {}",
     "node.drain": "drain {}",
     "storage.use": "use {}",
-    "openpai.logs": "read this log",
-    "openpai.import": "import what OpenPAI exported",
+    **{name: action.verb for name, action in tenant_actions().items()},
 }
 """Words for each action; `{}` is its resource."""
 _KINDS: Final = {"user": "the account", "document": "the document", "group": "the group"}

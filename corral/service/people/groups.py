@@ -1,6 +1,6 @@
 """Groups: their members, and the queues and storages that they grant.
 
-A group is one row of the store, whether these calls, OpenPAI's API, a sign-in provider or an import changes it.
+A group is one row of the store, whether these calls, another API, a sign-in provider or an import changes it.
 """
 
 from __future__ import annotations

@@ -41,7 +41,9 @@ class Hdfs:
         self.web = f"webhdfs://127.0.0.1:{self._ports['web']}"
         """Its address over HTTP."""
         configuration = self._home / "conf"
-        write_configuration(configuration / "core-site.xml", {"fs.defaultFS": self.native})
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        proxy = {f"hadoop.proxyuser.{user}.{what}": "*" for what in ("hosts", "groups")}
+        write_configuration(configuration / "core-site.xml", {"fs.defaultFS": self.native, **proxy})
         write_configuration(configuration / "hdfs-site.xml", self._settings())
         name = jars.command(f"{_SERVER}.namenode.NameNode", configuration)
         data = jars.command(f"{_SERVER}.datanode.DataNode", configuration)
@@ -80,6 +82,21 @@ class Hdfs:
     def owner(self, path: str) -> str:
         """The owner of a file or folder."""
         return str(self.ask("GET", path, "GETFILESTATUS")["FileStatus"]["owner"])
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a small file."""
+        query = urlencode({"op": "CREATE", "user.name": pwd.getpwuid(os.geteuid()).pw_name, "noredirect": "true"})
+        url = f"http://127.0.0.1:{self._ports['web']}/webhdfs/v1{quote(path)}?{query}"
+        with urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=30) as answer:
+            place = json.loads(answer.read())["Location"]
+        with urllib.request.urlopen(urllib.request.Request(place, data=content, method="PUT"), timeout=30):
+            pass
+
+    def set_safe_mode(self, on: bool) -> None:
+        """Make the NameNode enter or leave safe mode, in which it takes no writes."""
+        words = ("-safemode", "enter" if on else "leave")
+        command = jars.command("org.apache.hadoop.hdfs.tools.DFSAdmin", self._home / "conf", *words)
+        subprocess.run(command, capture_output=True, timeout=120, check=True)
 
     def ask(self, method: str, path: str, operation: str, **parameters: str) -> Any:
         """One call of the NameNode's REST interface as its superuser; returns the JSON."""

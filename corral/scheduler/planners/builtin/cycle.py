@@ -91,6 +91,7 @@ class Cycle:
         policy: Policy,
         last: Reservation | None,
         now: float,
+        last_reserved_at: tuple[GangRequest, int] | None = None,
     ) -> None:
         self.trial = trial
         self.queue = queue
@@ -101,10 +102,13 @@ class Cycle:
         self.reasons: dict[str, Reasons] = {}
         self.reservation: Reservation | None = None
         """The reservation of the head: the first gang in order that waits and could run on the working machines."""
+        self.reserved_at: tuple[GangRequest, int] | None = None
+        """The head and the cluster's revision, where `reservation` follows from these two alone."""
         self.lapsed: set[JobId] = set()
         """The nominated gangs that lost their nomination because others came first."""
         self._queues = trial.cluster.queues
         self._last = last
+        self._last_reserved_at = last_reserved_at
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[OrderKey] = set()
         self._order: QueueOrder | None = None
@@ -256,11 +260,12 @@ class Cycle:
 
     def _place(self, group: Group, run: Sequence[GangRequest]) -> Sequence[Placement] | Reasons:
         """Place some gangs of a run, at least the first, or return why the first one waits."""
-        known, request = group.verdict, self._allowed(run[0])
+        known, first = group.verdict, run[0]
+        request = self._allowed(first)
         if isinstance(request, Reasons):
-            return self._make_room(_least(run[0]), request) or request
-        shape = _shape(group, run[0], request)
-        if request is not run[0]:
+            return self._make_room(_least(first), request) or request
+        shape = _shape(group, first, request)
+        if request is not first:
             run = [request]
         if isinstance(known, Verdict) and (known.against is None or known.against is self.reservation):
             if made := self._make_room(request, known.reasons):
@@ -445,10 +450,15 @@ class Cycle:
         """
         if self.reservation is not None or not reasons.possible or not any(role.minimum for role in request.roles):
             return
+        cluster = self.trial.cluster
+        alone = (request, cluster.revision) if not cluster.ends and self.trial.untouched else None
+        if alone is not None and self._last is not None and alone == self._last_reserved_at:
+            self.reservation, self.reserved_at = self._last, alone
+            return
         found = reserve(self.trial, request, self.now)
         if found is not None and found == self._last:
             found = self._last
-        self.reservation = found
+        self.reservation, self.reserved_at = found, alone
 
     def _behind(self, why: str) -> Reasons:
         head = self.reservation.job if self.reservation else ""

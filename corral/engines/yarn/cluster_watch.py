@@ -1,0 +1,113 @@
+"""Watch the cluster: its nodes with what others use of them, and the containers of slots that are silent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from corral.engines.yarn.hadoop_rest import HadoopRest
+from corral.engines.yarn.inventory import inventory_of, nodes_of
+from corral.engines.yarn.records import BURIED
+from corral.engines.yarn.services import Services
+from corral.engines.yarn.settings import YarnSettings
+from corral.engines.yarn.slots import SlotTable
+from corral.kernel.errors import Unavailable
+from corral.model.inventory import Inventory
+
+_log = logging.getLogger(__name__)
+_LOOK_SECONDS: Final = 2.0
+"""Seconds between two looks."""
+_SILENT_SECONDS: Final = 45.0
+"""Seconds without a call after which YARN is asked whether a slot's container is still there."""
+_LEAVING_SECONDS: Final = 15.0
+"""Seconds for which a container that was given back may still count as used on its node."""
+
+
+class ClusterWatch:
+    """What the ResourceManager says, as last seen."""
+
+    def __init__(
+        self,
+        settings: YarnSettings,
+        yarn: HadoopRest,
+        services: Services,
+        table: SlotTable,
+        changed: Callable[[], None],
+        lose: Callable[[str], None],
+    ) -> None:
+        """`changed` tells of another inventory; `lose` ends the attempts of a slot's key whose container is gone."""
+        self._settings, self._yarn, self._services, self._table = settings, yarn, services, table
+        self._changed, self._lose = changed, lose
+        self.inventory: Inventory | None = None
+        self._missing: dict[str, int] = {}
+        """By slot, how many looks in a row have not found its container."""
+        self._asked: dict[str, dict[str, list[tuple[float, int]]]] = {}
+        """By node and resource, what Corral's containers took in the last looks, with the time of each."""
+
+    async def run(self) -> None:
+        """Look again and again."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                await self.look()
+            except Unavailable as error:
+                _log.warning("%s", error.message)
+
+    async def look(self) -> None:
+        """Read the nodes, and look for containers of silent slots and of attempts whose slot never came.
+
+        Raises a CorralError.
+        """
+        nodes = nodes_of(await self._yarn.ask("GET", "/ws/v1/cluster/nodes"))
+        inventory = inventory_of(nodes, self._settings, self._taken(), self._table.held_devices())
+        if inventory != self.inventory:
+            first, self.inventory = self.inventory is None, inventory
+            if not first:
+                self._changed()
+        await self._look_for_containers()
+
+    def _taken(self) -> dict[str, dict[str, int]]:
+        """What Corral's containers take of each node: the most of the last seconds, because YARN frees it later."""
+        now = _now()
+        present: dict[str, dict[str, int]] = {}
+        for shape, count in self._table.containers_asked_for():
+            amounts = present.setdefault(shape.node, {})
+            for name, value in shape.amounts(self._settings).items():
+                amounts[name] = amounts.get(name, 0) + value * count
+        for node in present.keys() | self._asked.keys():
+            seen = self._asked.setdefault(node, {})
+            for name in present.get(node, {}).keys() | seen.keys():
+                recent = [each for each in seen.get(name, ()) if now - each[0] < _LEAVING_SECONDS]
+                seen[name] = [*recent, (now, present.get(node, {}).get(name, 0))]
+        return {
+            node: {name: max(value for _, value in each) for name, each in seen.items()}
+            for node, seen in self._asked.items()
+        }
+
+    async def _look_for_containers(self) -> None:
+        """Lose slots whose containers YARN has not: twice in a row, because a list may be a moment late."""
+        now = _now()
+        wanted = {each.key for each in self._table.slots.values() if now - each.seen > _SILENT_SECONDS}
+        for attempt in self._table.attempts.values():
+            has_container = attempt.container not in ("", BURIED)
+            if attempt.exited is None and has_container and attempt.slot not in self._table.slots:
+                wanted.add(attempt.slot)
+        self._missing = {key: count for key, count in self._missing.items() if key in wanted}
+        jobs = {key.partition("/")[0] for key in wanted}
+        there = {
+            f"{service.job}/{container}"
+            for service in list(self._table.services.values())
+            if service.job in jobs
+            for container in await self._services.containers(service)
+        }
+        for key in wanted:
+            self._missing[key] = 0 if key in there else self._missing.get(key, 0) + 1
+            if self._missing[key] >= 2:
+                del self._missing[key]
+                self._lose(key)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

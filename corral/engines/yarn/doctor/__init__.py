@@ -1,0 +1,1 @@
+"""Check a Hadoop cluster before the first job."""

@@ -1,0 +1,228 @@
+"""Give the pending attempts of each job to slots, and ask YARN for the containers that the job needs.
+
+One loop a job makes all calls about its services, so that no two of them meet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from corral.engines.yarn.attempt_events import AttemptEvents
+from corral.engines.yarn.records import BURIED, AttemptRecords
+from corral.engines.yarn.service_spec import SlotShape, component_name, service_name
+from corral.engines.yarn.services import Services
+from corral.engines.yarn.settings import YarnSettings
+from corral.engines.yarn.slots import Attempt, Phase, Service, Slot, SlotTable
+from corral.kernel.errors import Conflict, CorralError, Unavailable
+from corral.kernel.ids import JobId
+
+_log = logging.getLogger(__name__)
+START_TIMEOUT: Final = -120
+"""Code of the exit table: YARN gave no container in time (transient)."""
+_LOOK_SECONDS: Final = 2.0
+"""Seconds after which a job is looked at again though nothing has happened."""
+_AGAIN_SECONDS: Final = 60.0
+_PROLONG_PARTS: Final = 4
+"""A service is prolonged when this part of its lifetime has passed."""
+
+
+class JobLoops:
+    """The loops of all jobs that have services or pending attempts."""
+
+    def __init__(
+        self,
+        settings: YarnSettings,
+        table: SlotTable,
+        services: Services,
+        records: AttemptRecords,
+        events: AttemptEvents,
+        lose: Callable[[Slot], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        """`lose` ends the attempt of a slot whose container is gone; `spawn` runs a loop beside the others."""
+        self._settings, self._table, self._services = settings, table, services
+        self._records, self._events, self._lose, self._spawn = records, events, lose, spawn
+        self._bells: dict[JobId, asyncio.Event] = {}
+        self._numbers: dict[JobId, int] = {}
+        """The number of the last service of a job: YARN frees a deleted name only after a while."""
+        self._over: set[JobId] = set()
+        """Jobs that need their services no more."""
+
+    def ring(self, job: JobId) -> None:
+        """Have a job looked at now."""
+        if job not in self._bells:
+            self._bells[job] = asyncio.Event()
+            self._spawn(self._tend(job, self._bells[job]))
+        self._bells[job].set()
+
+    def adopt(self, service: Service, now: float) -> None:
+        """Take over a service of an earlier server."""
+        service.busy_at = now
+        self._table.services[service.name] = service
+        number = int(service.name.rpartition("-")[2])
+        self._numbers[service.job] = max(number, self._numbers.get(service.job, 0))
+        self.ring(service.job)
+
+    def begin(self, job: JobId) -> None:
+        """Note that a job has tasks to start."""
+        self._over.discard(job)
+
+    def over(self, job: JobId) -> None:
+        """Note that a job is over: its containers are given back at once."""
+        if self._table.services_of(job):
+            self._over.add(job)
+            self.ring(job)
+
+    def keep_only(self, live: frozenset[JobId]) -> None:
+        """Note all jobs that are not over."""
+        for job in {each.job for each in self._table.services.values()} - live:
+            self.over(job)
+
+    async def _tend(self, job: JobId, bell: asyncio.Event) -> None:
+        while True:
+            bell.clear()
+            try:
+                await self._assign(job)
+                await self._ask_for_containers(job)
+                await self._give_back(job)
+            except CorralError as error:
+                self._note(job, error)
+            self._give_up_waiting(job)
+            if self._is_done(job):
+                self._bells.pop(job, None)
+                self._over.discard(job)
+                return
+            try:
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await bell.wait()
+            except TimeoutError:
+                continue
+
+    def _is_done(self, job: JobId) -> bool:
+        return not self._table.pending(job) and all(each.job != job for each in self._table.services.values())
+
+    def _note(self, job: JobId, error: CorralError) -> None:
+        """Keep a refusal for the attempts that wait; one that will not pass ends the wait of their starts."""
+        _log.warning("job %s: %s", job, error.message)
+        for attempt in self._table.pending(job):
+            attempt.trouble = error
+
+    async def _assign(self, job: JobId) -> None:
+        for attempt in self._table.pending(job):
+            slot = self._table.free_slot(attempt.shape, job) if attempt.shape is not None else None
+            if slot is None:
+                continue
+            slot.attempts.add(attempt.name)
+            try:
+                await self._records.write(attempt.name, slot.container)
+            except CorralError:
+                slot.attempts.discard(attempt.name)
+                raise
+            if attempt.phase is not Phase.PENDING or attempt.name not in self._table.attempts:  # stopped meanwhile
+                slot.attempts.discard(attempt.name)
+                await self._records.remove(attempt.name, slot.container)
+                continue
+            if slot.key not in self._table.slots:  # its container ended meanwhile
+                await self._records.remove(attempt.name, slot.container)
+                continue
+            attempt.phase, attempt.container = Phase.ASSIGNED, slot.container
+            attempt.assigned.set()
+            slot.wake.set()
+
+    async def _ask_for_containers(self, job: JobId) -> None:
+        pending: dict[SlotShape, list[Attempt]] = {}
+        for attempt in self._table.pending(job):
+            if attempt.shape is not None:
+                pending.setdefault(attempt.shape, []).append(attempt)
+        for service in self._table.services_of(job):
+            for name, shape in service.components.items():
+                need = self._table.needed(service, name, len(pending.pop(shape, ())))
+                if need > service.wanted[name]:
+                    await self._services.set_count(service, name, need)
+        if pending:
+            first = next(iter(pending.values()))[0]
+            await self._new_service(job, first, {shape: len(each) for shape, each in pending.items()})
+
+    async def _new_service(self, job: JobId, attempt: Attempt, counts: dict[SlotShape, int]) -> None:
+        """Ask YARN for a service. After a call without an answer the same name is asked for again, or taken over."""
+        assert attempt.launch is not None
+        number = self._numbers.get(job, 0) + 1
+        shapes = {component_name(shape, n): shape for n, shape in enumerate(counts)}
+        service = Service(
+            service_name(self._settings, job, number),
+            job,
+            self._settings.hadoop_user(attempt.launch.user),
+            self._settings.yarn_queue(attempt.launch.queue),
+            shapes,
+            {name: counts[shape] for name, shape in shapes.items()},
+            busy_at=_now(),
+            prolonged_at=_now(),
+        )
+        try:
+            await self._services.make(service)
+        except Conflict:
+            there = next((each for each in await self._services.all() if each.name == service.name), None)
+            if there is None:  # a deleted one, whose name is not free yet
+                self._numbers[job] = number
+                raise Unavailable("service-name-taken", f"YARN still keeps the name {service.name}.") from None
+            service = there
+        self._numbers[job] = number
+        service.busy_at = _now()
+        self._table.services[service.name] = service
+
+    async def _give_back(self, job: JobId) -> None:
+        """Prolong the services that are needed, and give back the containers and services that are not."""
+        now = _now()
+        for service in [each for each in self._table.services.values() if each.job == job]:
+            if self._table.is_busy(service):
+                service.busy_at = now
+            patience = 0.0 if job in self._over else self._settings.idle_seconds
+            if service.ending or now - service.busy_at > patience:
+                await self._delete(service)
+                continue
+            if now - service.prolonged_at > self._settings.lifetime_seconds / _PROLONG_PARTS:
+                await self._prolong(service, now)
+            await self._give_back_idle(service, now)
+
+    async def _prolong(self, service: Service, now: float) -> None:
+        """Let a service's lifetime begin anew. It has most of it left, so a refusal is tried again a minute later."""
+        try:
+            await self._services.prolong(service)
+            service.prolonged_at = now
+        except CorralError as error:
+            service.prolonged_at = now - self._settings.lifetime_seconds / _PROLONG_PARTS + _AGAIN_SECONDS
+            _log.warning("service %s cannot be prolonged: %s", service.name, error.message)
+
+    async def _delete(self, service: Service) -> None:
+        """End a service. It gets no attempts from now on, however long YARN is away."""
+        service.ending = True
+        await self._services.delete(service)
+        del self._table.services[service.name]
+        for slot in self._table.slots_of(service):
+            self._lose(slot)
+
+    async def _give_back_idle(self, service: Service, now: float) -> None:
+        """Give single containers back that have had no attempt for a while, unless one waits for such a container."""
+        waiting = {each.shape for each in self._table.pending(service.job)}
+        for slot in self._table.slots_of(service):
+            idle = not self._table.has_task(slot) and now - slot.idle_since >= self._settings.idle_seconds
+            if idle and not slot.releasing and service.components[slot.component] not in waiting:
+                await self._services.give_back(service, slot.component, slot.instance)
+                slot.releasing = True
+                slot.wake.set()
+
+    def _give_up_waiting(self, job: JobId) -> None:
+        """End attempts for which YARN gave no container in time. What it gave for them is given back when idle."""
+        for attempt in self._table.pending(job):
+            if _now() - attempt.since > self._settings.start_seconds:
+                seconds = f"{self._settings.start_seconds:.0f} s"
+                cause = f": {attempt.trouble.message}" if attempt.trouble else ", see the queue's and the nodes' use"
+                attempt.container = BURIED
+                self._events.end(attempt, START_TIMEOUT, f"YARN gave no container within {seconds}{cause}")
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,167 @@
+"""The YARN kind of engine: tasks run in containers of one Hadoop cluster."""
+
+from __future__ import annotations
+
+import getpass
+import shlex
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from corral.engines.kind import BuiltEngine, DoctorOptions, EngineContext, EngineKind, EngineSettings, Finding
+
+if TYPE_CHECKING:
+    from corral.engines.yarn.settings import YarnSettings
+
+
+class YarnOptions(EngineSettings):
+    """Tasks in containers of a Hadoop cluster (`--engine yarn`)."""
+
+    yarn_resource_managers: str = Field(
+        default="",
+        description="The URL of the ResourceManager, `http://HOST:8088`; of a pair both, separated by commas.",
+    )
+    yarn_name_nodes: str = Field(
+        default="",
+        description="The URL of the NameNode's WebHDFS, `http://HOST:9870`; of a pair both, separated by commas.",
+    )
+    yarn_user: str = Field(
+        default="",
+        pattern=r"^$|^[A-Za-z_][A-Za-z0-9_.@-]{0,99}$",
+        description="The Hadoop user as whom Corral calls; empty: the system user of the server.",
+    )
+    yarn_users: str = Field(
+        default="",
+        description="As which Hadoop user the tasks of an account run: `ACCOUNT=USER`, separated by commas, the first "
+        "that matches; ACCOUNT may have `*`, and `*` as USER is the account's own name. Hadoop must let `yarn_user` act "
+        "for them (`hadoop.proxyuser`). Empty: all run as `yarn_user`.",
+    )
+    yarn_queue: str = Field(
+        default="default",
+        pattern=r"^[A-Za-z0-9_.-]{1,200}$",
+        description="The YARN queue of the services, unless `yarn_queues` names another.",
+    )
+    yarn_queues: str = Field(
+        default="",
+        description="The YARN queue of a virtual cluster: `QUEUE=YARN-QUEUE`, separated by commas, the first that matches; "
+        "`*=*` are queues of the same name.",
+    )
+    yarn_folder: str = Field(
+        default="/apps/corral",
+        pattern=r"^(/[A-Za-z0-9_.=-]{1,100}){1,10}$",
+        description="The folder in HDFS for Corral's programs and records; `yarn_user` must be able to make folders in it.",
+    )
+    yarn_node_attribute: str = Field(
+        default="nm.yarn.io/corral-node",
+        pattern=r"^[a-z0-9.]{1,100}/[A-Za-z0-9_.-]{1,100}$",
+        description="The node attribute that has each node's name: by it containers are pinned to the node that Corral "
+        "chose.",
+    )
+    yarn_device_resource: str = Field(
+        default="yarn.io/gpu",
+        pattern=r"^[a-z0-9.]{1,100}/[A-Za-z0-9_.-]{1,100}$",
+        description="The resource by which YARN counts devices: `yarn.io/gpu` or `nvidia.com/gpu`.",
+    )
+    yarn_device_kind: str = Field(
+        default="gpu", pattern=r"^[a-z][a-z0-9-]{0,30}$", description="The kind that these devices are for Corral."
+    )
+    yarn_stage_command: str = Field(
+        default="",
+        description="The command on the nodes that moves inputs and outputs; empty: jobs that have some are refused.",
+    )
+    yarn_start_seconds: float = Field(
+        default=120.0,
+        ge=5,
+        le=86_400,
+        description="Seconds that YARN may take to give a container. After them the task is started again elsewhere.",
+    )
+    yarn_idle_seconds: float = Field(
+        default=60.0,
+        ge=0,
+        le=86_400,
+        description="Seconds for which a container without a task is kept for a retry of its job.",
+    )
+    yarn_lifetime_seconds: int = Field(
+        default=7 * 24 * 3600,
+        ge=600,
+        le=10 * 365 * 24 * 3600,
+        description="Seconds after which YARN itself ends a service that no server has prolonged. A running server "
+        "prolongs the services of live jobs.",
+    )
+
+
+class YarnKind(EngineKind[YarnOptions]):
+    """Containers of one Hadoop cluster."""
+
+    name = "yarn"
+    page = "yarn.md"
+    settings = YarnOptions
+    has_agents = True
+
+    def check(self, settings: YarnOptions) -> None:
+        """Refuse settings without the cluster's addresses, and mappings that cannot be read.
+
+        Raises InvalidInput.
+        """
+        settings_of(settings, "check", "")
+
+    def container_runtime(self) -> str:
+        """Return "": jobs that name an image are refused."""
+        return ""
+
+    def agent(self, secret: bytes, token: str) -> str:
+        """Return which slot or service has this token.
+
+        Raises Unauthenticated.
+        """
+        from corral.engines.yarn.slot_tokens import SlotTokens
+
+        return SlotTokens(secret).owner(token)
+
+    async def build(self, context: EngineContext, settings: YarnOptions) -> BuiltEngine:
+        """Construct the engine of a cluster; a UID from the store names its services.
+
+        Raises InvalidInput for unusable settings.
+        """
+        from corral.engines.yarn.engine import YarnEngine
+        from corral.engines.yarn.slot_api import SlotApi
+
+        server = await context.server()
+        cluster = settings_of(settings, server, context.agents_url(self.name), context)
+        engine = YarnEngine(cluster, secret=context.secret(self.name), logs=context.logs)
+        return BuiltEngine(engine, agents=SlotApi(engine))
+
+    async def doctor(self, settings: YarnOptions, options: DoctorOptions) -> list[Finding]:
+        """Check the ResourceManager, the nodes, the queues, HDFS and the mapped users, and run a small service."""
+        from corral.engines.yarn.doctor.cluster_check import examine
+
+        return await examine(settings_of(settings, "doctor", options.url), options)
+
+
+def settings_of(options: YarnOptions, server: str, url: str, context: EngineContext | None = None) -> YarnSettings:
+    """Return the engine's settings for the server with this UID, whose slots call at `url`.
+
+    Raises InvalidInput for unusable settings.
+    """
+    from corral.engines.yarn.settings import YarnSettings, parse_names, urls_of
+
+    return YarnSettings(
+        server=server,
+        resource_managers=urls_of("yarn_resource_managers", options.yarn_resource_managers, "http://HOST:8088"),
+        file_systems=urls_of("yarn_name_nodes", options.yarn_name_nodes, "http://HOST:9870"),
+        user=options.yarn_user or getpass.getuser(),
+        url=url,
+        certificate=context.api_certificate if context else "",
+        queue=options.yarn_queue,
+        users=parse_names("yarn_users", options.yarn_users, ""),
+        queues=parse_names("yarn_queues", options.yarn_queues, ""),
+        folder=options.yarn_folder,
+        attribute=options.yarn_node_attribute,
+        device_resource=options.yarn_device_resource,
+        device_kind=options.yarn_device_kind,
+        stage_command=tuple(shlex.split(options.yarn_stage_command)),
+        start_seconds=options.yarn_start_seconds,
+        idle_seconds=options.yarn_idle_seconds,
+        lifetime_seconds=options.yarn_lifetime_seconds,
+        log_limit_bytes=context.log_limit_bytes if context else 0,
+    )

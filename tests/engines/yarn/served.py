@@ -1,0 +1,103 @@
+"""A server with the YARN engine and the local one, driven by its command line, and a look into YARN beside it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from corral.client import Client
+from tests.endtoend.platform import Job, Platform
+from tests.reserved import free_port
+from tests.testbeds.hadoop.yarn import Yarn
+
+PATIENCE = 60.0
+T = TypeVar("T")
+
+
+class OnYarn(Platform):
+    """A server whose tasks run on YARN and on this machine."""
+
+    def __init__(self, folder: Path, yarn: Yarn, *more: str) -> None:
+        self.port = free_port()
+        web = yarn.hdfs.web.replace("webhdfs", "http")
+        self.cluster = ["--yarn-resource-managers", yarn.url, "--yarn-name-nodes", web, *more]
+        super().__init__(folder, *self.cluster)
+        self.yarn = yarn
+
+    def options(self, port: str = "") -> list[str]:
+        words = super().options(str(self.port))
+        where = ["--engine", "yarn", "--engine", "local", "--advertise", f"http://127.0.0.1:{self.port}"]
+        return [*words, *where]
+
+    def token(self, user: str) -> str:
+        """A token of a new account."""
+        self.corral("users", "add", user)
+        link = self.corral("users", "link", user).strip().partition("#link=")[2]
+        with Client(self.url) as client:
+            return str(client.login(link=link)["token"])
+
+    def credentials(self, app: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """What the containers of a service are given, and the permissions of that file."""
+        home = f"/user/{app['user']}/.corral"
+        file = f"{home}/{self.yarn.hdfs.names(home)[0]}/{app['name']}/slot.json"
+        status = self.yarn.hdfs.ask("GET", file, "GETFILESTATUS")["FileStatus"]
+        return dict(self.yarn.hdfs.ask("GET", file, "OPEN")), str(status["permission"])
+
+    def apps(self) -> list[dict[str, Any]]:
+        """The applications of Corral's that YARN runs."""
+        told = (self.yarn.ask("/ws/v1/cluster/apps")["apps"] or {}).get("app", [])
+        return [each for each in told if each["name"].startswith("corral-") and each["finalStatus"] == "UNDEFINED"]
+
+    def app_of(self, job: Job) -> dict[str, Any]:
+        """The application of a job."""
+        return until(lambda: next((each for each in self.apps() if job["id"].lower() in each["name"]), None))
+
+    def kill(self, *which: str) -> None:
+        """Kill processes of the server (`control`, `front`), as a crash would."""
+        environment = f"CORRAL_DATA_FOLDER={self.data}".encode()
+        for name in which:
+            for pid in processes(lambda words, name=name: words[1:4] == [b"-m", b"corral.app", name.encode()]):
+                if environment in _read(pid, "environ"):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def processes(is_wanted: Callable[[list[bytes]], bool]) -> list[int]:
+    """The processes whose words are wanted."""
+    return [
+        int(each.name)
+        for each in Path("/proc").glob("[0-9]*")
+        if is_wanted(_read(int(each.name), "cmdline").split(b"\0"))
+    ]
+
+
+def agents_of(attempt: str) -> list[int]:
+    """The agents of the slot that runs an attempt: the parents of its first process."""
+    marker = f"CORRAL_ATTEMPT={attempt}".encode()
+    found = []
+    for pid in processes(lambda words: b"slot.json" in words):
+        children = Path(f"/proc/{pid}/task")
+        for thread in children.glob("*"):
+            for child in (thread / "children").read_text().split():
+                if marker in _read(int(child), "environ").split(b"\0"):
+                    found.append(pid)
+    return found
+
+
+def until(look: Callable[[], T | None], seconds: float = PATIENCE) -> T:
+    """Wait until `look` returns something that is not None."""
+    deadline = time.monotonic() + seconds
+    while (found := look()) is None:
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.05)
+    return found
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""

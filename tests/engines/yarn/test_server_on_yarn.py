@@ -1,0 +1,129 @@
+"""A server on YARN: gangs over both nodes, retries, a killed server, and a job on this machine beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from corral.client import Client
+from tests.endtoend.platform import Job
+from tests.engines.yarn.served import OnYarn, agents_of, until
+from tests.testbeds.hadoop.yarn import Yarn
+
+pytestmark = [pytest.mark.timeout(300)]
+HERE = {"count": 2, "model": "described-a100"}
+"""Devices that only the nodes described on this machine have."""
+THERE = ["nm1", "nm2"]
+
+
+@pytest.fixture(scope="module")
+def server(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnYarn]:
+    for user in ("ada", "bob"):
+        yarn.hdfs.add_folder(f"/user/{user}", user)
+    users = ("--yarn-users", "ada=ada,bob=bob", "--yarn-queues", "research=research", "--trust-users")
+    made = OnYarn(tmp_path_factory.mktemp("server"), yarn, *users)
+    made.up()
+    yield made
+    made.down()
+
+
+def on_yarn(name: str, command: str, *, replicas: int = 1, devices: int = 1, **fields: Any) -> dict[str, Any]:
+    """A job of small tasks on YARN's nodes."""
+    resources = {"cpu": "1", "memory": "128Mi", "devices": devices}
+    role = {"replicas": replicas, "resources": resources, "command": command}
+    return {"name": name, "framework": "shell", "roles": {"main": role}, "nodes": THERE, **fields}
+
+
+def engines_of(server: OnYarn, job: Job) -> set[str]:
+    return {task["node"].partition("/")[0] for task in server.tasks(job).values()}
+
+
+def test_a_gang_runs_over_both_nodes_beside_a_job_on_this_machine_and_survives_a_killed_server(server: OnYarn) -> None:
+    script = 'echo "devices $CORRAL_DEVICES"; while [ ! -e done ]; do sleep 0.1; done; echo "rank $RANK ends"'
+    there = server.submit(on_yarn("gang", script, replicas=4, devices=2))
+    here = server.submit(
+        {
+            "name": "here",
+            "framework": "shell",
+            "roles": {"main": {"resources": {"cpu": "0.1", "devices": HERE}, "command": script}},
+        }
+    )
+    for job in (there, here):
+        server.until(job, lambda now: now["state"] == "running")
+    assert (engines_of(server, there), engines_of(server, here)) == ({"yarn"}, {"local"})
+    tasks = server.tasks(there)
+    assert sorted(task["node"] for task in tasks.values()) == ["yarn/nm1", "yarn/nm1", "yarn/nm2", "yarn/nm2"]
+    given = {task: server.printed(there, task, r"devices (\S+)")[1] for task in tasks}
+    by_node: dict[str, list[str]] = {}
+    for task, devices in given.items():
+        by_node.setdefault(tasks[task]["node"], []).extend(devices.split(","))
+    assert all(sorted(each) == ["0", "1", "2", "3"] for each in by_node.values()), by_node
+    server.kill("control", "front")
+    until(lambda: True if server.run("ls").returncode == 0 else None)
+    for job in (there, here):
+        for task in server.tasks(job):
+            server.corral("exec", job["id"], task, "--", "touch", "done")
+        assert server.ended(job)["state"] == "succeeded"
+        assert [len(server.attempts(job, task)) for task in server.tasks(job)] == [1] * len(server.tasks(job))
+    assert server.log(there, "main-3").endswith("rank 3 ends\n")
+    until(lambda: True if not server.apps() else None)
+
+
+def test_a_killed_container_is_a_lost_slot_and_the_task_is_tried_again(server: OnYarn) -> None:
+    command = "case $CORRAL_ATTEMPT in *.0) echo first; sleep 1000;; esac; echo second"
+    job = server.submit(on_yarn("again", command))
+    server.printed(job, "main-0", "first")
+    first = server.attempts(job, "main-0")[0]["id"]
+    for agent in until(lambda: agents_of(first) or None):
+        os.kill(agent, signal.SIGKILL)
+    assert server.ended(job)["state"] == "succeeded"
+    assert [each["exit"]["code"] for each in server.attempts(job, "main-0")] == [-101, 0]
+
+
+def test_a_job_that_is_stopped_ends_and_gives_its_containers_back(server: OnYarn) -> None:
+    job = server.submit(on_yarn("stopped", "trap 'echo asked; exit 0' TERM; echo ready; while :; do sleep 0.1; done"))
+    server.printed(job, "main-0", "ready")
+    server.client.stop(job["id"])
+    assert server.ended(job)["state"] == "stopped"
+    assert "asked" in server.log(job, "main-0")
+    until(lambda: True if not server.apps() else None)
+
+
+def test_jobs_run_as_the_users_and_in_the_queues_that_theirs_are_mapped_to(server: OnYarn) -> None:
+    tokens = {user: server.token(user) for user in ("ada", "bob")}
+    queues = {"ada": "default", "bob": "research"}
+    jobs, apps, given = {}, {}, {}
+    for user, token in tokens.items():
+        with Client(server.url, token) as client:
+            jobs[user] = dict(client.submit(json.dumps(on_yarn(f"of-{user}", "sleep 1000", queue=queues[user]))))
+    for user, job in jobs.items():
+        server.until(job, lambda now: now["state"] == "running")
+        apps[user] = server.app_of(job)
+        assert (apps[user]["user"], apps[user]["queue"]) == (user, queues[user])
+        given[user], permission = server.credentials(apps[user])
+        assert permission == "600", "nobody else reads what admits a slot"
+    theirs = {"service": apps["bob"]["name"], "instance": "main-n0-0", "container": "container_1_1_1_1", "host": "h"}
+    for token in ("", tokens["bob"], given["ada"]["token"]):
+        assert refused(server, token, theirs) == 401
+    for job in jobs.values():
+        server.client.stop(job["id"])
+    for job in jobs.values():
+        server.ended(job)
+    until(lambda: True if not server.apps() else None)
+
+
+def refused(server: OnYarn, token: str, hello: dict[str, Any]) -> int:
+    """The status of a hello that is refused."""
+    headers = {"Authorization": f"Bearer {token}"}
+    url = f"{server.url}/api/v3/slots/yarn/hello"
+    request = urllib.request.Request(url, data=json.dumps(hello).encode(), headers=headers, method="POST")
+    with pytest.raises(urllib.error.HTTPError) as error:
+        urllib.request.urlopen(request, timeout=30)
+    return error.value.code
