@@ -140,7 +140,7 @@ def _limits(limits: QueueLimits) -> ManagerLimits:
     except ValueError as error:
         first = error.errors()[0] if hasattr(error, "errors") else {}
         where = ".".join(str(each) for each in first.get("loc", ()))
-        raise InvalidInput("bad-limits", f"{where}: {first.get('msg', 'is no amount')}."[:500]) from None
+        raise InvalidInput("bad-limits", f"{where}: {first.get('msg', 'is not an amount')}."[:500]) from None
 
 
 def _refuse_unless_waiting(record: JobRecord) -> None:

@@ -179,7 +179,7 @@ class Submission:
         if obstacle and not waits:
             raise Conflict(
                 "impossible-request",
-                f"{obstacle} Ask for less, or submit it all the same, to wait until it can run (--wait-for-capacity).",
+                f"{obstacle} Ask for less, or submit it to wait until it can run (--wait-for-capacity).",
             )
         if dry_run:
             trial = await self._feasibility.trial(actor, job, _first_wait(needs) if needs else None, obstacle)
