@@ -143,7 +143,7 @@ def create_app(
     app.add_middleware(Cors, origins=app.state.openpai_origins)
     app.add_middleware(Pylon)
     error_handlers.install(app)
-    for room in (
+    for module in (
         session,
         oidc,
         openpai_import,
@@ -161,7 +161,7 @@ def create_app(
         storages,
         runtime,
     ):
-        app.include_router(room.router, prefix="/api/v3", default_response_class=Json)
+        app.include_router(module.router, prefix="/api/v3", default_response_class=Json)
     app.include_router(hived.router, prefix="/v1/inspect", default_response_class=Json)
     openpai_routes.mount(app)
     if agents and relay is not None:

@@ -44,16 +44,16 @@ def check(job, nodes, log):
 
 
 def found(tmp_path: Path, source: str) -> list[Message]:
-    (tmp_path / "room").mkdir()
-    (tmp_path / "room" / "jobs.py").write_text(source)
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "jobs.py").write_text(source)
     return collect(tmp_path)
 
 
 def test_a_message_is_listed_with_its_code_and_named_placeholders(tmp_path: Path) -> None:
     assert found(tmp_path, SOURCE) == [
-        Message("room/jobs.py", "job-over", "Job {job.name} is over on {nodes.name}[ and {nodes} more]."),
-        Message("room/jobs.py", "kept-job", "{nodes} nodes (are / is) left for the job."),
-        Message("room/jobs.py", "", "It waits for the queue."),
+        Message("package/jobs.py", "job-over", "Job {job.name} is over on {nodes.name}[ and {nodes} more]."),
+        Message("package/jobs.py", "kept-job", "{nodes} nodes (are / is) left for the job."),
+        Message("package/jobs.py", "", "It waits for the queue."),
     ]
 
 
