@@ -9,6 +9,10 @@ import time
 from pathlib import Path
 
 from bench.filled import SUCCEEDED, USERS
+from corral.compat.openpai.language.names import NAME, PROTOCOL
+from corral.compat.openpai.language.protocol import read_protocol
+from corral.compat.openpai.language.translation import to_job
+from corral.compat.openpai.service.list_fields import listing_of
 from corral.kernel.clock import VirtualClock
 from corral.kernel.ids import TaskKey, job_id
 from corral.model.placement import TaskPlacement
@@ -16,11 +20,7 @@ from corral.model.records import JobSummary, TaskCounts, rfc3339
 from corral.model.runs import JobRun, RoleCount, TaskRun
 from corral.model.states import JobState, TaskState
 from corral.model.store_writes import ControlBatch, Holder, JobWrite, NewJob, TaskWrite
-from corral.service.openpai.list_fields import listing_of
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.names import NAME, PROTOCOL
-from corral.spec.openpai.protocol import read_protocol
-from corral.spec.openpai.translation import to_job
 from corral.store import Store, open_store
 
 BIG = "Big_Job"
@@ -108,7 +108,7 @@ def _new(job: UnifiedJob, name: str, number: int, user: str, at: float) -> NewJo
         job_type="openpai",
         tags=tags,
         unique_name="none",
-        openpai=listing_of(job),
+        submitted_as=listing_of(job),
     )
 
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from corral.control.core.world import Job, World
 from corral.frameworks import Gang, framework
 from corral.frameworks.base import TaskCommand
-from corral.kernel import units
 from corral.kernel.errors import NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.inventory import Device, Node
 from corral.model.launch import PortRequest, RuntimePlan, SecretDelivery, TaskLaunch
 from corral.model.runs import TaskRun
 from corral.model.storages import Mount, mount_of
+from corral.spec.amount_fields import counted_amounts
 from corral.spec.job import UnifiedJob
 from corral.spec.role import Role
 from corral.spec.storage import StorageDocument
@@ -99,10 +99,10 @@ def _launch(
         ),
         cpu_millis=role.resources.cpu_millis,
         memory_bytes=role.resources.memory_bytes,
-        disk_bytes=units.parse_memory(role.resources.disk),
+        amounts=counted_amounts(role.resources),
         resources=dict(role.resources.other),
         rdma=gang.job.spec.network.rdma != "none",
-        shm_bytes=units.parse_memory(role.shm) if role.shm else 0,
+        shm_bytes=role.shm_bytes,
         ports=(*(PortRequest(port.name, port.count, port.start) for port in role.ports), *command.ports),
         secrets=secrets,
         runtime=runtime,
@@ -139,7 +139,7 @@ def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, moved: b
     digest = spec.code.uri.removeprefix(BLOB_SCHEME) if spec.code.uri.startswith(BLOB_SCHEME) else ""
     barrier = spec.barrier.enabled or command.barrier
     around = (digest, spec.inputs, spec.outputs, barrier, spec.checkpoint.path, moved)
-    if not (any(around) or command.runtime or command.resolve or command.openpai or role.secrets):
+    if not (any(around) or command.runtime or command.resolve or command.plug_in or role.secrets):
         return None
     return RuntimePlan(
         code_digest=digest,
@@ -150,7 +150,9 @@ def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, moved: b
         barrier_timeout_seconds=spec.barrier.timeout_seconds,
         resolve=command.resolve,
         checkpoint=spec.checkpoint.path,
-        openpai=command.openpai,
+        plug_in=command.plug_in,
+        plug_in_steps=command.plug_in_steps,
+        error_block=command.error_block,
     )
 
 

@@ -53,7 +53,7 @@ def fold_job(change: Change, event: JobEvent) -> None:
 
 def _move(change: Change, *path: S, **fields: Any) -> None:
     JOB_MACHINE.check(change.run.state, *path)
-    change.set_job(state=path[-1], **fields)
+    change.run = msgspec.structs.replace(change.run, state=path[-1], **fields)
 
 
 # -- start of an attempt -------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def begin(change: Change) -> None:
 def _release_hold(change: Change, run: JobRun, event: HoldReleased) -> None:
     if run.hold and run.hold != SUSPENDED:
         change.set_job(hold="")
-        change.tell("job.released", "what the job waited for is there")
+        change.tell("job.released", "the jobs that it depends on have ended")
         begin(change)
 
 

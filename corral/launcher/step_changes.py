@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.kernel.ids import AttemptId, TaskKey
+from corral.kernel.ids import AttemptId, TaskKey, attempt_id
 from corral.launcher.policy import LaunchPolicy
 from corral.launcher.state_machine import InvalidTransition
 from corral.launcher.view import JobView
@@ -118,11 +118,10 @@ class Change:
             del self._changed[key]
 
     def _count(self, before: TaskRun | None, after: TaskRun | None) -> None:
-        task = after or before
-        if task is None:
-            return
-        old, new = _counters(before), _counters(after)
-        if old is not new:
+        old = _NONE if before is None else _counters(before)
+        new = _NONE if after is None else _counters(after)
+        task = after if after is not None else before
+        if old is not new and task is not None:
             role = self.roles[task.role]
             fields = {name: getattr(role, name) + by for name, by in _differences(old, new)}
             self.roles[task.role] = msgspec.structs.replace(role, **fields)
@@ -168,7 +167,8 @@ class Change:
 
     def attempt_of(self, task: TaskRun) -> AttemptId:
         """The id of the task's current attempt."""
-        return self.run.attempt_of(task)
+        run = self.run
+        return attempt_id(run.job, run.attempt, task.role, task.index, task.attempt)
 
     def invalid(self, note: str, subject: object, trigger: object) -> InvalidTransition:
         """Build the error for an impossible event, with the state in its details."""
@@ -208,10 +208,8 @@ _BY_STATE: Final = {
 }
 
 
-def _counters(task: TaskRun | None) -> tuple[str, ...]:
+def _counters(task: TaskRun) -> tuple[str, ...]:
     """The names of its role's counters that a task counts in; equal answers are mostly one object."""
-    if task is None:
-        return _NONE
     state = task.state
     if task.deletion_pending:
         return _LEAVING_RUNNING if state is TaskState.RUNNING else _LEAVING

@@ -22,7 +22,7 @@ def waits(run: JobRun) -> bool:
 def count_wait(before: JobRun, after: JobRun, now: float) -> JobRun:
     """`after` with the job's waits counted up to this step."""
     since = before.waits_since
-    if waits(before) and since is None:  # stored before waits were counted
+    if since is None and waits(before):  # stored before waits were counted
         since = before.created_at if not before.attempt else before.ended_at
     if waits(after):
         since = now if since is None else since

@@ -7,7 +7,7 @@ import msgspec
 from corral.kernel.ids import AttemptId, TaskKey
 
 
-class RequestPlacement(msgspec.Struct, frozen=True, tag=True):
+class RequestPlacement(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Queue these tasks of the job with the scheduler as one gang; with `grow` they join the running gang.
 
     A task leaves the queue by `Placed`, with all of its gang, or by `ReleasePlacement`, alone. While no task of the job
@@ -19,19 +19,19 @@ class RequestPlacement(msgspec.Struct, frozen=True, tag=True):
     grow: bool = False
 
 
-class ReleasePlacement(msgspec.Struct, frozen=True, tag=True):
+class ReleasePlacement(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Release the placements of these tasks; those still waiting leave the queue."""
 
     tasks: tuple[TaskKey, ...]
 
 
-class StartTask(msgspec.Struct, frozen=True, tag=True):
+class StartTask(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Start this attempt on the engine, at its placement."""
 
     attempt: AttemptId
 
 
-class StopTask(msgspec.Struct, frozen=True, tag=True):
+class StopTask(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Stop this attempt on the engine: send `signal`, then KILL after the grace period."""
 
     attempt: AttemptId
@@ -39,7 +39,7 @@ class StopTask(msgspec.Struct, frozen=True, tag=True):
     signal: str = "TERM"
 
 
-class ForgetTask(msgspec.Struct, frozen=True, tag=True):
+class ForgetTask(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Let the engine drop its record of this attempt, since its end is stored."""
 
     attempt: AttemptId

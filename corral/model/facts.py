@@ -10,7 +10,7 @@ GUARANTEE_LOST: Final = "job.guarantee-lost"
 """A job runs on without its guaranteed cells; `data.preemptor` names the affinity group that has them."""
 
 
-class Fact(msgspec.Struct, frozen=True):
+class Fact(msgspec.Struct, frozen=True, gc=False):
     """One event of a job or of one of its tasks."""
 
     kind: str

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-UNBOUNDED = frozenset({"ports", "disk"})
-"""Resources that a node has without limit if it reports no amount; of any other resource it then has none."""
 MPS_LABEL = ("corral.dev/mps", "true")
 """The node label that says that NVIDIA's Multi-Process Service runs there and enforces device fractions."""
 ELSEWHERE = "volume.corral.dev/"

@@ -25,7 +25,7 @@ class ExitClass(StrEnum):
     """The cause is not known; the retry budget decides."""
 
 
-class Trigger(msgspec.Struct, frozen=True):
+class Trigger(msgspec.Struct, frozen=True, gc=False):
     """The task whose end completed the whole job attempt, and the policy that applied."""
 
     message: str
@@ -33,11 +33,11 @@ class Trigger(msgspec.Struct, frozen=True):
     index: int = -1
 
 
-class Completion(msgspec.Struct, frozen=True):
+class Completion(msgspec.Struct, frozen=True, gc=False):
     """How an attempt (of a task or of a job) ended."""
 
     code: int
-    """0: success; positive: the program's exit code; negative: Corral's (OpenPAI's table)."""
+    """0: success; positive: the program's exit code; negative: Corral's."""
     phrase: str
     exit_class: ExitClass
     diagnostics: str = ""

@@ -13,14 +13,14 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import DEVICE
 
 
-class DeviceShare(msgspec.Struct, frozen=True):
+class DeviceShare(msgspec.Struct, frozen=True, gc=False):
     """The fraction of a device that a task was given, in millionths of its computing power and of its memory."""
 
     compute: int
     memory: int
 
 
-class TaskPlacement(msgspec.Struct, frozen=True):
+class TaskPlacement(msgspec.Struct, frozen=True, gc=False):
     """One task's node (`engine/node`) and the indexes of its devices on that node."""
 
     role: str
@@ -50,7 +50,7 @@ class TaskPlacement(msgspec.Struct, frozen=True):
         return max(1, max(self.share.compute, self.share.memory) * DEVICE // 1_000_000)
 
 
-class Placement(msgspec.Struct, frozen=True):
+class Placement(msgspec.Struct, frozen=True, gc=False):
     """The placements of one gang's tasks, in topology order (adjacent tasks are close together).
 
     `notes` says which preferences were relaxed, such as a preferred level.

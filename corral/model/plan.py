@@ -15,7 +15,7 @@ from corral.model.placement import Placement
 from corral.model.requests import GangRequest
 
 
-class Reason(msgspec.Struct, frozen=True):
+class Reason(msgspec.Struct, frozen=True, gc=False):
     """One constraint that keeps a gang waiting, with the counts that show it."""
 
     code: str
@@ -25,7 +25,7 @@ class Reason(msgspec.Struct, frozen=True):
     counts: Mapping[str, int | float] = {}
 
 
-class Reasons(msgspec.Struct, frozen=True):
+class Reasons(msgspec.Struct, frozen=True, gc=False):
     """Why a gang was not placed in a cycle, the binding constraint first."""
 
     binding: Reason
@@ -36,7 +36,7 @@ class Reasons(msgspec.Struct, frozen=True):
     """Whether the gang could run on the machines known now if they were empty."""
 
 
-class GangPlacement(msgspec.Struct, frozen=True):
+class GangPlacement(msgspec.Struct, frozen=True, gc=False):
     """One gang and the placement of its tasks."""
 
     job: JobId

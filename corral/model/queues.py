@@ -73,7 +73,7 @@ class QueueSpec(msgspec.Struct, frozen=True):
     """Half-life of past usage in the fair order, in seconds; 0 counts current usage only."""
 
 
-class QueueUsage(msgspec.Struct, frozen=True):
+class QueueUsage(msgspec.Struct, frozen=True, gc=False):
     """The decayed average usage of a queue with a half-life, as of `at`."""
 
     queue: str
@@ -83,7 +83,7 @@ class QueueUsage(msgspec.Struct, frozen=True):
     """By resource name, in the scheduler's units: thousandths of devices and processors, bytes."""
 
 
-class UserUsage(msgspec.Struct, frozen=True):
+class UserUsage(msgspec.Struct, frozen=True, gc=False):
     """The decayed average usage of one user in a queue, as of `at`."""
 
     queue: str

@@ -18,7 +18,7 @@ _HOLDS_NOTHING = frozenset(
 _STAYS = frozenset({TaskState.PREPARING, TaskState.RUNNING, TaskState.ATTEMPT_COMPLETED})
 
 
-class RetriedAfter(msgspec.Struct, frozen=True, omit_defaults=True):
+class RetriedAfter(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Retries by the kind of end that caused them (`ExitClass`); older records may lack some."""
 
     succeeded: int = 0
@@ -28,7 +28,7 @@ class RetriedAfter(msgspec.Struct, frozen=True, omit_defaults=True):
     unknown: int = 0
 
 
-class Retries(msgspec.Struct, frozen=True):
+class Retries(msgspec.Struct, frozen=True, gc=False):
     """Retry counts: `total`, and `accountable` (those that count against maxRetries)."""
 
     total: int = 0
@@ -40,7 +40,7 @@ class Retries(msgspec.Struct, frozen=True):
     """Consecutive attempts that were never seen running."""
 
 
-class Yield(msgspec.Struct, frozen=True):
+class Yield(msgspec.Struct, frozen=True, gc=False):
     """Why an attempt of a job was preempted."""
 
     job_attempt: int
@@ -51,7 +51,7 @@ class Yield(msgspec.Struct, frozen=True):
     """The job that it made room for."""
 
 
-class TaskRun(msgspec.Struct, frozen=True):
+class TaskRun(msgspec.Struct, frozen=True, gc=False):
     """The state of one task of the current job attempt."""
 
     role: str
@@ -99,7 +99,7 @@ class TaskRun(msgspec.Struct, frozen=True):
         return self.holds and self.state in _STAYS
 
 
-class RoleCount(msgspec.Struct, frozen=True):
+class RoleCount(msgspec.Struct, frozen=True, gc=False):
     """Task counts of one role; with them completion policies are O(1)."""
 
     target: int
@@ -130,7 +130,7 @@ class RoleCount(msgspec.Struct, frozen=True):
         return self.succeeded + self.failed
 
 
-class JobRun(msgspec.Struct, frozen=True):
+class JobRun(msgspec.Struct, frozen=True, gc=False):
     """The state of one job; its tasks are kept beside it, by key."""
 
     job: JobId

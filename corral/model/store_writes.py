@@ -14,7 +14,6 @@ from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.model.commands import EngineCommand
 from corral.model.facts import Fact
 from corral.model.kubernetes_objects import ObjectLink
-from corral.model.openpai import OpenPaiListing
 from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.records import JobSummary
@@ -67,7 +66,17 @@ def file_owner(job: str) -> str:
     return f"file:{job}"
 
 
-class NewJob(msgspec.Struct, frozen=True):
+class SubmittedAs(msgspec.Struct, frozen=True):
+    """Fields of a job as it was submitted, for lists and look-ups that would otherwise parse its document."""
+
+    name: str
+    """The name as submitted; it may have capitals and be longer than a DNS label."""
+    job_priority: str | None = None
+    """The name of its priority, if it has one."""
+    roles: int = 1
+
+
+class NewJob(msgspec.Struct, frozen=True, gc=False):
     """An accepted job to store; `doc` is the canonical document as JSON text."""
 
     id: JobId
@@ -100,8 +109,8 @@ class NewJob(msgspec.Struct, frozen=True):
     """Whether another controller runs its tasks (`JobRun.external`)."""
     suspended: bool = False
     """Whether it is suspended from the start."""
-    openpai: OpenPaiListing | None = None
-    """For a job in OpenPAI's format: its list fields; `unique_name` then applies to their name."""
+    submitted_as: SubmittedAs | None = None
+    """For a job in a dialect with names of its own; `unique_name` then applies to that name."""
     request_hash: str = ""
     """A hash that tells a repeated request from another one with the same idempotency key."""
 
@@ -114,7 +123,7 @@ class Submitted(msgspec.Struct, frozen=True):
     seq: int
 
 
-class Intent(msgspec.Struct, frozen=True):
+class Intent(msgspec.Struct, frozen=True, gc=False):
     """One intent event; `seq` follows commit order."""
 
     seq: int
@@ -152,11 +161,11 @@ class SubmitLimit(msgspec.Struct, frozen=True):
     """Jobs that one account may submit per hour through one API; an array counts as one."""
 
     api: str
-    """`corral` or `openpai`."""
+    """`corral`, or the name of the tenant whose API it is."""
     most: int
 
 
-class LiveJob(msgspec.Struct, frozen=True):
+class LiveJob(msgspec.Struct, frozen=True, gc=False):
     """One live job with its document, its run and all its tasks, as control needs it."""
 
     id: JobId
@@ -174,7 +183,7 @@ class LiveJob(msgspec.Struct, frozen=True):
     """The id of its account, even if the account was deleted; "" stands for the user's name."""
 
 
-class JobWrite(msgspec.Struct, frozen=True):
+class JobWrite(msgspec.Struct, frozen=True, gc=False):
     """The new state of one job."""
 
     id: JobId
@@ -191,7 +200,7 @@ class JobWrite(msgspec.Struct, frozen=True):
     """The canonical document, if it changed."""
 
 
-class TaskWrite(msgspec.Struct, frozen=True):
+class TaskWrite(msgspec.Struct, frozen=True, gc=False):
     """The new state of one task; None removes it."""
 
     job: JobId
@@ -199,7 +208,7 @@ class TaskWrite(msgspec.Struct, frozen=True):
     run: TaskRun | None
 
 
-class AttemptWrite(msgspec.Struct, frozen=True):
+class AttemptWrite(msgspec.Struct, frozen=True, gc=False):
     """The history entry of one attempt; a later write with the same id replaces it."""
 
     id: AttemptId
@@ -216,7 +225,7 @@ class AttemptWrite(msgspec.Struct, frozen=True):
     user: str = ""
 
 
-class FactWrite(msgspec.Struct, frozen=True):
+class FactWrite(msgspec.Struct, frozen=True, gc=False):
     """One fact for the event log."""
 
     job: JobId
@@ -235,7 +244,7 @@ class ServerEvent(msgspec.Struct, frozen=True):
     """The process and machine that report it."""
 
 
-class ControlBatch(msgspec.Struct, frozen=True):
+class ControlBatch(msgspec.Struct, frozen=True, gc=False):
     """All decisions of one control cycle, stored in one transaction."""
 
     epoch: int
@@ -262,14 +271,14 @@ class ControlBatch(msgspec.Struct, frozen=True):
     """Jobs to remove with all their data except a history line."""
 
 
-class CommitResult(msgspec.Struct, frozen=True):
+class CommitResult(msgspec.Struct, frozen=True, gc=False):
     """`outbox`: the seqs of `outbox_add`, in order; `last_event`: the last event seq of the store."""
 
     outbox: tuple[int, ...]
     last_event: int
 
 
-class OutboxRow(msgspec.Struct, frozen=True):
+class OutboxRow(msgspec.Struct, frozen=True, gc=False):
     """A stored command that is not yet known to have been carried out."""
 
     seq: int

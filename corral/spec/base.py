@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from corral.kernel import units
+from corral.kernel.amounts import BYTES, MILLIS, Unit
 from corral.spec.errors import describe
 from corral.spec.yaml_scalars import written
 
@@ -42,16 +42,20 @@ def _text(value: Any) -> Any:
     return value
 
 
-def _quantity(parse: Callable[[str], int], what: str, *, least: int = 0) -> Callable[[Any], Any]:
+def quantity_check(unit: Unit) -> Callable[[Any], Any]:
+    """Build the validator of an amount that documents write as text."""
+
     def check(value: Any) -> Any:
         value = _text(value)
         if isinstance(value, str) and value:
             try:
-                amount = parse(value)
+                amount = unit.parse(value)
             except ValueError as error:
                 raise refusal(f"{error}, got {describe(value)}") from None
-            if 0 < amount < least:
-                raise refusal(f"{describe(value)} is {amount} {what}; write a unit, such as {value}Mi or {value}Gi")
+            if 0 < amount < unit.least:
+                raise refusal(
+                    f"{describe(value)} is {amount} {unit.pieces}; write a unit, such as {value}Mi or {value}Gi"
+                )
         return value
 
     return check
@@ -111,9 +115,9 @@ LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE), BeforeVal
 ResourceName = Annotated[str, Field(max_length=253, pattern=RESOURCE)]
 Uri = Annotated[str, Field(max_length=4096, pattern=URI), BeforeValidator(_text)]
 Argument = Annotated[str, Field(max_length=131_000), BeforeValidator(_text)]
-Cpu = Annotated[str, Field(max_length=20), BeforeValidator(_quantity(units.parse_cpu, "thousandths"))]
+Cpu = Annotated[str, Field(max_length=MILLIS.most_text), BeforeValidator(quantity_check(MILLIS))]
 """Processors as written; `units.parse_cpu` converts to thousandths."""
-Memory = Annotated[str, Field(max_length=40), BeforeValidator(_quantity(units.parse_memory, "bytes", least=2**20))]
+Memory = Annotated[str, Field(max_length=BYTES.most_text), BeforeValidator(quantity_check(BYTES))]
 """Memory as written; `units.parse_memory` converts to bytes."""
 Env = Annotated[dict[EnvName, EnvValue], Field(max_length=1000)]
 Labels = Annotated[dict[LabelKey, LabelValue], Field(max_length=200)]

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from corral.kernel.amounts import MAX_COUNT
 from corral.spec.abbreviations import ShortCpu
+from corral.spec.amount_fields import with_amounts
 from corral.spec.base import (
     LabelKey,
     Labels,
@@ -90,8 +92,8 @@ class DescribedDevices(SpecModel):
 
     source: Literal["described", "found"] = Field(
         "described",
-        description="found: the devices are those that the machine reports; one that reports others than this says is "
-        "marked, and takes no tasks until both agree.",
+        description="found: the devices are those that the machine reports. A machine that reports other devices is marked "
+        "and takes no tasks until both agree.",
     )
     count: int = Field(ge=0, le=1024, description="How many devices the node has.")
     kind: Text = Field("gpu", min_length=1, max_length=63, description="Their kind, such as gpu or npu.")
@@ -150,8 +152,8 @@ class TaintShape(SpecModel):
     )
 
 
-class NodeShape(SpecModel):
-    """The resources of a node; fields that it leaves out come from `node` at the top."""
+class _NamedAmounts(SpecModel):
+    """The amounts of a node that code names; the table of amounts has the others."""
 
     cpu: ShortCpu = Field("0", min_length=1, description="Processors that tasks share, such as 4; 0 is the machine's.")
     memory: Memory = Field(
@@ -166,8 +168,18 @@ class NodeShape(SpecModel):
     ports: int = Field(
         0, ge=0, le=65_535, description="How many ports tasks can be given; 0 is as many as the engine's range has."
     )
-    disk: Memory = Field("0", min_length=1, description='Disk space that tasks share; "0" is not counted.')
-    other: Annotated[dict[ResourceName, Annotated[int, Field(ge=0, le=2**50)]], Field(max_length=100)] = Field(
+
+
+if TYPE_CHECKING:
+    _Amounts = _NamedAmounts
+else:
+    _Amounts = with_amounts(_NamedAmounts, "of_node")
+
+
+class NodeShape(_Amounts):
+    """The resources of a node; fields that it leaves out come from `node` at the top."""
+
+    other: Annotated[dict[ResourceName, Annotated[int, Field(ge=0, le=MAX_COUNT)]], Field(max_length=100)] = Field(
         default_factory=dict, description="Any other resource by its name, such as {licences: 4}; jobs ask for it so."
     )
     labels: Labels = Field(default_factory=dict, description="Labels that a job's nodeSelector can name.")
@@ -259,7 +271,7 @@ class ClusterDocument(SpecModel):
     level_labels: dict[LevelName, LabelKey] = Field(
         default_factory=dict,
         max_length=16,
-        description="Labels whose value names the cell of a node where nothing else does, such as "
+        description="Labels whose value names the cell of a node without another rule, such as "
         "{rack: topology.kubernetes.io/rack}; a level that is not among levels is wider than they are.",
     )
     queue_shapes: dict[QueueName, QueueShape] = Field(

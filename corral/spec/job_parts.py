@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
 from corral.kernel import units
+from corral.kernel.amounts import MAX_COUNT
+from corral.spec.amount_fields import with_amounts
 from corral.spec.base import (
     Cpu,
     Level,
@@ -42,18 +44,13 @@ def _no_password(value: str) -> str:
     return value
 
 
-class Resources(SpecModel):
-    """The resources of one replica."""
+class _NamedAmounts(SpecModel):
+    """The amounts of a replica that code names; the table of amounts has the others."""
 
     cpu: Cpu = Field(
         "1", min_length=1, description='Processors: "2", "0.5" or "500m"; "0" reserves and limits nothing.'
     )
     memory: Memory = Field("0", min_length=1, description='Memory: "512Mi" or "2Gi"; "0" reserves and limits nothing.')
-    disk: Memory = Field("0", min_length=1, description='Disk space: "20Gi"; "0" reserves nothing.')
-    other: Annotated[dict[ResourceName, Annotated[int, Field(ge=0, le=2**50)]], Field(max_length=100)] = Field(
-        default_factory=dict, description="Any other resource that nodes count, by its name, such as {licences: 2}."
-    )
-    devices: Devices = Field(default_factory=Devices, description="The accelerators of one replica.")
 
     @property
     def cpu_millis(self) -> int:
@@ -64,6 +61,21 @@ class Resources(SpecModel):
     def memory_bytes(self) -> int:
         """Bytes of memory; 0 is unlimited."""
         return units.parse_memory(self.memory)
+
+
+if TYPE_CHECKING:
+    _Amounts = _NamedAmounts
+else:
+    _Amounts = with_amounts(_NamedAmounts, "of_task")
+
+
+class Resources(_Amounts):
+    """The resources of one replica."""
+
+    other: Annotated[dict[ResourceName, Annotated[int, Field(ge=0, le=MAX_COUNT)]], Field(max_length=100)] = Field(
+        default_factory=dict, description="Any other resource that nodes count, by its name, such as {licences: 2}."
+    )
+    devices: Devices = Field(default_factory=Devices, description="The accelerators of one replica.")
 
 
 class TopologyGroup(SpecModel):
@@ -101,10 +113,13 @@ class Completion(SpecModel):
     """How many ended replicas of a role end the whole job."""
 
     min_failed: int = Field(
-        1, ge=-1, le=MAX_REPLICAS, description="So many failed replicas fail the job; below 1 none do."
+        1, ge=-1, le=MAX_REPLICAS, description="The number of failed replicas that fails the job; below 1 none does."
     )
     min_succeeded: int = Field(
-        -1, ge=-1, le=MAX_REPLICAS, description="So many succeeded replicas end the job as succeeded; below 1 all must."
+        -1,
+        ge=-1,
+        le=MAX_REPLICAS,
+        description="The number of succeeded replicas that ends the job; below 1 all must.",
     )
 
 
@@ -225,7 +240,9 @@ class Barrier(SpecModel):
     """Whether replicas wait at the start until all have an address."""
 
     enabled: bool = Field(False, description="Commands start only when every replica has an address.")
-    timeout_seconds: int = Field(600, ge=1, le=86_400, description="After so long the attempt fails as transient.")
+    timeout_seconds: int = Field(
+        600, ge=1, le=86_400, description="The longest wait; then the attempt fails as transient."
+    )
 
 
 class Dependency(SpecModel):
@@ -270,5 +287,5 @@ class Kubernetes(SpecModel):
         -1,
         ge=-1,
         le=10**9,
-        description="So long after a pod was told to end it is given up if it has not, though it may still run; -1: never.",
+        description="Seconds after which a pod that was told to end counts as ended, though it may still run; -1: never.",
     )

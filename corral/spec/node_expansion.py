@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from corral.kernel import units
 from corral.spec import hostlists
+from corral.spec.amount_fields import counted_amounts
 from corral.spec.cell_expansion import Forest
 from corral.spec.cell_type_resolution import Rule, level_name, ordered_levels, rules_of
 from corral.spec.errors import Path, did_you_mean
@@ -270,9 +271,7 @@ def _resources(shape: NodeShape) -> dict[str, int]:
     found = dict(shape.other)
     if shape.ports:
         found["ports"] = shape.ports
-    if disk := units.parse_memory(shape.disk):
-        found["disk"] = disk
-    return found
+    return found | counted_amounts(shape)
 
 
 def _taints(shape: NodeShape) -> tuple[tuple[str, str, str], ...]:

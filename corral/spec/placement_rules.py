@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from corral.kernel.amounts import AMOUNTS
 from corral.kernel.units import DEVICE, parse_memory
 from corral.spec.base import LabelKey, Level, Memory, SpecModel, Text, refusal
 from corral.spec.errors import describe
@@ -14,7 +15,7 @@ from corral.spec.yaml_scalars import written
 
 MILLIONTHS: Final = 1_000_000
 MOST_BITS: Final = 64
-OWN_FIELDS: Final = frozenset({"cpu", "memory", "shm", "devices", "ports", "disk"})
+OWN_FIELDS: Final = frozenset({"devices", *(amount.name for amount in AMOUNTS)})
 """Names that a resource in `other` may not have, because they are fields."""
 _COMPARED: Final = ("Gt", "Lt")
 _NUMBER: Final = re.compile("-?[0-9]+")
@@ -163,7 +164,7 @@ class Toleration(SpecModel):
         -1,
         ge=-1,
         le=10**9,
-        description="How long the tasks stay on a node with a NoExecute taint before they yield; -1: for ever.",
+        description="How long the tasks stay on a node with a NoExecute taint before they yield; -1: forever.",
     )
 
     @model_validator(mode="after")
@@ -222,5 +223,5 @@ class TopologySpread(SpecModel):
         0,
         ge=0,
         le=10_000,
-        description="No cell gets so many more than another that takes such replicas; 0: as even as can be.",
+        description="The largest difference in replicas between two cells that take them; 0: as even as possible.",
     )

@@ -10,8 +10,11 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 # The packages that a client imports: commands, SDK, job language and their dependencies. `corral cp` unpacks as tasks
 # do.
 PARTS = (
-    "__init__.py", "py.typed", "cli", "client", "kernel", "runtime/__init__.py", "runtime/tarheaders.py",
-    "runtime/unpack.py", "spec",
+    "__init__.py", "py.typed", "cli", "client", "compat/__init__.py",
+    "compat/alnair/__init__.py", "compat/alnair/language",
+    "compat/frameworkcontroller/__init__.py", "compat/frameworkcontroller/language",
+    "compat/openpai/__init__.py", "compat/openpai/commands", "compat/openpai/language",
+    "kernel", "runtime/__init__.py", "runtime/tarheaders.py", "runtime/unpack.py", "spec",
 )  # fmt: skip
 
 

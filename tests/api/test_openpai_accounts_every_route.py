@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi.routing import APIRoute
 
-from corral.api.openpai import MOUNTS
+from corral.compat.openpai.routes import MOUNTS
 from tests.api.harness import Server
 from tests.api.openpai_caller import Pai, signed_in
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from corral.api.rate_limits import FailureLimit
-from corral.service.openpai.errors import OpenPaiRefusal
+from corral.compat.openpai.service.errors import OpenPaiRefusal
 from tests.api.harness import Server
 from tests.api.openpai_caller import PASSWORD, Pai, login, signed_in
 

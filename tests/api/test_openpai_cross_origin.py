@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from corral.api.openpai.cors import Cors
+from corral.compat.openpai.routes.cors import Cors
 from tests.api.harness import Server
 
 ORIGIN = "https://other.example.org"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.api.openpai.form_bodies import MOST_BYTES, MOST_FIELDS, read_form
-from corral.service.openpai.errors import OpenPaiRefusal
+from corral.compat.openpai.routes.form_bodies import MOST_BYTES, MOST_FIELDS, read_form
+from corral.compat.openpai.service.errors import OpenPaiRefusal
 
 
 @pytest.mark.parametrize(

@@ -11,21 +11,21 @@ from typing import Any
 import msgspec
 import pytest
 
+from corral.compat.openpai.language.descriptor import read_descriptor
+from corral.compat.openpai.language.launcher import Cluster, launcher_job
+from corral.compat.openpai.records.launcher import Asked, Framework, Launching, aggregated_status
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import mint_job_token
-from corral.model.openpai_launcher import Asked, Framework, Launching, aggregated_status
 from corral.model.records import JobFilter
 from corral.model.runs import RetriedAfter, Retries, TaskRun
 from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.jobs.account_limits import UNBOUNDED, Allowance
-from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.descriptor import read_descriptor
-from corral.spec.openpai.launcher import Cluster, launcher_job
 from corral.store.key_values import KeyValue
 from tests.api.harness import Server
 from tests.api.openpai_caller import Pai, signed_in

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from fastapi import Request
 
-from corral.api.openpai import oidc
+from corral.compat.openpai.routes import oidc
 
 LISTED = ("https://tools.example/portal", "https://slash.example/portal/", "https://whole.example")
 

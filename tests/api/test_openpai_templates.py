@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from corral.service.openpai.templates import LONGEST_SHOWN, MOST_BYTES, MOST_VERSIONS_BYTES, PAGE
+from corral.compat.openpai.service.templates import LONGEST_SHOWN, MOST_BYTES, MOST_VERSIONS_BYTES, PAGE
 from tests.api.harness import Server
 from tests.api.openpai_caller import Pai, signed_in
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 import yaml
 
+from corral.compat.openpai.language.v1 import OBSOLETE_WARNING, TOO_MANY_OF_A_ROLE
 from corral.model.states import JobState
-from corral.spec.openpai.v1 import OBSOLETE_WARNING, TOO_MANY_OF_A_ROLE
 from tests.api.harness import Server, serving
 from tests.api.openpai_caller import Pai, signed_in
 from tests.api.openpai_jobs import Launcher, protocol, running

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from corral.control.mail_notices import Notices
+from corral.compat.openpai.language.names import PROTOCOL
+from corral.compat.openpai.mail_notices import Notices
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.kernel.ids import JobId
 from corral.model.accounts import User
 from corral.model.exits import NODE_LOST
 from corral.model.records import ENDED_PHASES
 from corral.monitor.mail import SmtpMailer
-from corral.spec.openpai.names import PROTOCOL
 from tests.control.harness import House, PaperEngine, short
 from tests.spec.openpai_files import job_file, role_of
 

@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 import yaml
 
+from corral.compat.openpai.language.protocol import read_protocol
+from corral.compat.openpai.language.translation import to_job
 from corral.frameworks import Gang, framework
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.protocol import read_protocol
-from corral.spec.openpai.translation import to_job
 from tests.frameworks.gangs import gang
 from tests.reserved import free_port
 
@@ -178,7 +178,9 @@ class Tasks:
             "barrier": task.barrier,
             "barrier_timeout_seconds": self.barrier_seconds,
             "resolve": task.resolve,
-            "openpai": task.openpai,
+            "plug_in": task.plug_in,
+            "plug_in_steps": task.plug_in_steps,
+            "error_block": task.error_block,
             "kept_secrets": self.secrets,
             "exit_patterns": True,
             "log": str(base / "log.stderr"),

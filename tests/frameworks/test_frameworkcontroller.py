@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from corral.compat.frameworkcontroller.framework import FrameworkController
 from corral.frameworks.base import TaskCommand
-from corral.frameworks.frameworkcontroller import FrameworkController
 from corral.frameworks.runnable_job import load_runnable_job
 from corral.spec.errors import SpecError
 from corral.spec.job_reader import load_job

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from corral.compat.openpai.language.descriptor import read_descriptor
+from corral.compat.openpai.language.launcher import Cluster, launcher_job
 from corral.frameworks import Gang, framework
 from corral.kernel.ids import JobId
 from corral.model.framework_exits import classify_by
@@ -11,8 +13,6 @@ from corral.model.outcome import ExitClass
 from corral.model.placement import Placement, TaskPlacement
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.descriptor import read_descriptor
-from corral.spec.openpai.launcher import Cluster, launcher_job
 
 DESCRIPTOR = {
     "version": 4,

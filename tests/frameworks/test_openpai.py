@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from corral.compat.openpai.frameworks.environment import pai_job
+from corral.compat.openpai.language.names import DEFAULT_FILES, V1, VERSION, dns_labels
+from corral.compat.openpai.runtime.variables import MOST_BYTES, Role, address_variables
 from corral.frameworks import framework
-from corral.frameworks.openpai_environment import pai_job
-from corral.runtime.openpai_variables import MOST_BYTES, Role, address_variables
 from corral.runtime.peers import Address
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.names import DEFAULT_FILES, V1, VERSION, dns_labels
 from tests.frameworks.gangs import gang
 from tests.frameworks.openpai_tasks import gang_of, plugin, protocol, tasks_of, with_plugins
 
@@ -196,7 +196,7 @@ def test_a_plain_command_runs_too_and_a_role_without_one_is_refused() -> None:
     own = UnifiedJob.from_document(document | {"spec": {"jobType": "openpai", "roles": roles}})
     members = gang(own, "main-0")
     rendered = framework("openpai").render(members, members.tasks[0])
-    assert rendered.openpai["files"]["user.sh"] == "echo 'it'\"'\"'s me'\n"
+    assert rendered.plug_in_steps["files"]["user.sh"] == "echo 'it'\"'\"'s me'\n"
     assert rendered.env["PAI_TASK_ROLE_LIST"] == "main"
     without = UnifiedJob.from_document(
         document | {"spec": {"jobType": "openpai", "roles": [{"name": "main", "image": "ubuntu"}]}}

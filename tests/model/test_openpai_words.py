@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
-from corral.model.exits import EXIT_SPECS, RESERVED_SPECS, classify
-from corral.model.openpai import (
+from corral.compat.openpai.records.exit_words import EXIT_WORDS
+from corral.compat.openpai.records.terms import (
     attempt_word,
     exit_spec_view,
     framework_name,
@@ -17,10 +17,10 @@ from corral.model.openpai import (
     state_word,
     sub_state,
 )
-from corral.model.openpai_exit_words import EXIT_WORDS
+from corral.model.exits import EXIT_SPECS, RESERVED_SPECS, classify
 from corral.model.outcome import Completion, ExitClass
 from corral.model.states import JobState, TaskState
-from corral.runtime.openpai_errors import RuntimeFault, container_code, error_block
+from corral.runtime.error_block import RuntimeFault, container_code, error_block
 
 
 def test_every_code_has_words_and_every_row_its_fields() -> None:

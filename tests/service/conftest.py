@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,13 +15,15 @@ from corral.model.inventory import Device, Node
 from corral.model.store_writes import Holder
 from corral.service.actor import Actor
 from corral.service.context import Context
-from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 from corral.storage.code_archives import BlobStore
 from corral.storage.log_files import LogStore
 from corral.storage.log_sources import LogSources
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
+
+if TYPE_CHECKING:
+    from corral.compat.openpai.service.tenant import OpenPai
 
 START = 1_700_000_000.0
 ANN = Actor("ann", token_id="t-ann")
@@ -82,6 +84,7 @@ async def service(
 @pytest.fixture
 def openpai(service: Service) -> OpenPai:
     """OpenPAI's operations, registered with the service of the test."""
+
     return OpenPai(service)
 
 

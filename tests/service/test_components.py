@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.service.context import Context
-from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 
-ROOM = Path(__file__).parents[2] / "corral" / "service"
+ROOT = Path(__file__).parents[2]
+ROOMS = ("corral/service", "corral/compat/openpai/service")
 MOST_METHODS = 18
 """Most public methods of one component; OpenPAI's users and groups, which are one table there, have the most."""
 Components = dict[str, Any]
@@ -45,10 +46,10 @@ async def test_a_component_has_a_small_face(parts: Components) -> None:
 
 
 def imported() -> dict[str, set[str]]:
-    """By module of the service: the modules of the service that it imports when it is loaded."""
+    """By module of the service and of OpenPAI's: those modules of both that it imports when it is loaded."""
     found = {}
-    for path in ROOM.rglob("*.py"):
-        module = ".".join(("corral", "service", *path.relative_to(ROOM).with_suffix("").parts))
+    for path in (each for room in ROOMS for each in (ROOT / room).rglob("*.py")):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         tree = ast.parse(path.read_text())
         names = set()
         for each in tree.body:
@@ -61,7 +62,7 @@ def imported() -> dict[str, set[str]]:
 
 
 def test_the_core_of_the_service_imports_no_tenant() -> None:
-    tenant = "corral.service.openpai"
+    tenant = "corral.compat."
     outside = {module: names for module, names in imported().items() if not module.startswith(tenant)}
     assert {m: n for m, names in outside.items() if (n := {each for each in names if each.startswith(tenant)})} == {}
 

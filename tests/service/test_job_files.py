@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from corral.compat.openpai.service.errors import OpenPaiRefusal
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.errors import Forbidden, InvalidInput, NotFound
 from corral.kernel.ids import JobId
 from corral.model.store_writes import ControlBatch
-from corral.service.openpai.errors import OpenPaiRefusal
-from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 from corral.spec.errors import SpecError
-from corral.spec.openpai.secret_masking import MASK
+from corral.spec.own_file import MASK
 from corral.store import Store
 from tests.service.conftest import ANN, BOB, ROOT, job_text
 from tests.spec.openpai_files import MINIMAL

@@ -7,15 +7,15 @@ import json
 import pytest
 from sqlalchemy import update
 
+from corral.compat.openpai.language.names import FOLDER, V1
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.control.system_accounts import FIRST_ALLOTTED, Accounts
 from corral.kernel.errors import Conflict, Forbidden
 from corral.kernel.ids import JobId
 from corral.model.accounts import Group, User
 from corral.model.storages import mount_of
 from corral.service.actor import Actor
-from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
-from corral.spec.openpai.names import FOLDER, V1
 from corral.spec.storage import StorageUse
 from corral.store import Store, tables
 from tests.service.conftest import ANN, ROOT, START, job_text

@@ -15,13 +15,13 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Forbidden, InvalidInput, Unauthenticated, Unavailable
 from corral.model.accounts import Group, User
 from corral.service.openid import OpenId, OpenIdSettings, Person
 from corral.service.openid.claims import account_name, find, person_of
 from corral.service.openid.provider import Provider
-from corral.service.openpai.tenant import OpenPai
 from corral.service.secret_box import SecretBox
 from corral.service.service import Service
 

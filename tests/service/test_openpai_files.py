@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from corral.compat.openpai.language.protocol import ProtocolError, read_protocol
+from corral.compat.openpai.language.translation import to_job, to_protocol
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
 from corral.model.accounts import User
 from corral.model.inventory import Node
-from corral.service.openpai.tenant import OpenPai
 from corral.service.secret_box import SecretBox
 from corral.service.service import Service
-from corral.spec.openpai.protocol import ProtocolError, read_protocol
-from corral.spec.openpai.translation import to_job, to_protocol
 from corral.store import Store
 from tests.service.conftest import ANN, KEY, START, job_text
 from tests.spec.openpai_files import MINIMAL, job_file, role_of, samples

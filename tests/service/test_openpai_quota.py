@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from corral.compat.openpai.language.names import PROTOCOL
+from corral.compat.openpai.language.protocol import ProtocolError
+from corral.compat.openpai.service.errors import OpenPaiRefusal
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.errors import Conflict
 from corral.model.accounts import QueueRecord
 from corral.model.inventory import Device, Node
-from corral.service.openpai.errors import OpenPaiRefusal
-from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 from corral.spec.job_reader import load_job
-from corral.spec.openpai.names import PROTOCOL
-from corral.spec.openpai.protocol import ProtocolError
 from corral.store import Store
 from tests.service.conftest import ANN, START, FakeControl
 from tests.spec.openpai_files import job_file, role_of

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from corral.compat.openpai.records.accounts import UserChanges
+from corral.compat.openpai.records.cluster_import import ImportUser, OpenPaiImport
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
-from corral.model.openpai_accounts import UserChanges
-from corral.model.openpai_import import ImportUser, OpenPaiImport
 from corral.service.actor import Actor
-from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ROOT

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from corral.compat.openpai.records.accounts import GroupChanges
+from corral.compat.openpai.records.cluster_import import ImportGroup, ImportUser, OpenPaiImport
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.errors import Forbidden
 from corral.model.accounts import Group, QueueRecord, User
-from corral.model.openpai_accounts import GroupChanges
-from corral.model.openpai_import import ImportGroup, ImportUser, OpenPaiImport
 from corral.service.actor import Actor
-from corral.service.openpai.tenant import OpenPai
 from corral.service.service import Service
 from corral.store import Store
 from tests.service.conftest import ANN, ROOT, FakeControl, job_text

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from corral.model.accounts import ADMIN_GROUP, Group, User
 from corral.service.actor import Actor
 from corral.service.configuration.queue_managers import QueueLimits
-from corral.service.openpai.tenant import OpenPai
 from corral.service.people.groups import Grants
 from corral.service.service import Service
 from tests.service.conftest import BOB, ROOT, FakeControl, job_text

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from corral.spec.openpai.protocol import ProtocolError, read_protocol
+from corral.compat.openpai.language.protocol import ProtocolError, read_protocol
 
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2, 3.5, 2.0, "", "x", "1", "two words", "true", [], ["x"], [1], {}, {"x": 1}, {"x": "y"},

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from corral.compat.openpai.language.cluster_export import Export, finished, read_export
+from corral.compat.openpai.language.cluster_import import Site, site_of
 from corral.spec.cluster import ClusterDocument
-from corral.spec.openpai.cluster_export import Export, finished, read_export
-from corral.spec.openpai.cluster_import import Site, site_of
 from corral.spec.queue import QueueDocument
 from corral.spec.storage import StorageDocument
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from corral.compat.openpai.language.command_template import render
+from corral.compat.openpai.language.hived import hived_terms
+from corral.compat.openpai.language.protocol import ProtocolError, is_protocol, read_protocol
 from corral.spec.errors import SpecError
-from corral.spec.openpai.command_template import render
-from corral.spec.openpai.hived import hived_terms
-from corral.spec.openpai.protocol import ProtocolError, is_protocol, read_protocol
 from tests.spec.openpai_files import MINIMAL, job_file, recorded, role_of, samples
 
 RECORDED_LENGTH = 300

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from corral.spec.openpai.command_template import as_text, fill, names_used, render
-from corral.spec.openpai.protocol import read_protocol
+from corral.compat.openpai.language.command_template import as_text, fill, names_used, render
+from corral.compat.openpai.language.protocol import read_protocol
 from tests.spec.openpai_files import job_file, recorded, role_of, samples
 
 

@@ -12,15 +12,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.spec.errors import SpecError
-from corral.spec.job import UnifiedJob
-from corral.spec.job_reader import load_job, read_job
-from corral.spec.openpai.command_template import render
-from corral.spec.openpai.hived import hived_terms
-from corral.spec.openpai.protocol import ProtocolError, read_protocol
-from corral.spec.openpai.report import report
-from corral.spec.openpai.translation import (
-    MASK,
+from corral.compat.openpai.language.command_template import render
+from corral.compat.openpai.language.hived import hived_terms
+from corral.compat.openpai.language.protocol import ProtocolError, read_protocol
+from corral.compat.openpai.language.report import report
+from corral.compat.openpai.language.translation import (
     asked_storages,
     docker_config,
     job_label,
@@ -31,6 +27,10 @@ from corral.spec.openpai.translation import (
     to_job,
     to_protocol,
 )
+from corral.spec.errors import SpecError
+from corral.spec.job import UnifiedJob
+from corral.spec.job_reader import load_job, read_job
+from corral.spec.own_file import MASK
 from tests.spec.openpai_files import MINIMAL, job_file, role_of, samples
 
 HUSH = "hush-hush-value"

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from corral.compat.openpai.language.names import ROLES
+from corral.compat.openpai.language.v1 import OBSOLETE, TOO_MANY_OF_A_ROLE, read_v1, without_comments
+from corral.compat.openpai.language.v1_job import KEPT_SECONDS, to_v1, v1_job
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.job_reader import load_job
-from corral.spec.openpai.names import ROLES
-from corral.spec.openpai.v1 import OBSOLETE, TOO_MANY_OF_A_ROLE, read_v1, without_comments
-from corral.spec.openpai.v1_job import KEPT_SECONDS, to_v1, v1_job
 
 SAMPLES = (
     "caffe.mnist", "caffe2.resnet50", "chainer.cifar", "cntk-mpi", "cntk.g2p", "horovod", "jupyter", "kafka",

@@ -98,7 +98,7 @@ def _conditions(record: JobRecord, applied: Condition, message: str) -> tuple[Co
     why = _word(waiting.code) if waiting is not None else _word(phase)
     placed = bool(record.run.placements)
     return (
-        Condition("Accepted", "True", "Submitted", f"It is job {record.id} of {record.user}."),
+        Condition("Accepted", "True", "Submitted", f"It is job {record.name} ({record.id}) of {record.user}."),
         applied,
         Condition("Scheduled", "True", "Placed") if placed else Condition("Scheduled", "False", why, message),
         Condition("Running", "True" if phase == "running" else "False", _word(phase)),

@@ -13,7 +13,7 @@ from math import inf
 import msgspec
 
 from corral.control.core.configuration import Configured
-from corral.control.core.inputs import ConfigurationRead, CordonsRead, Input, Recovered, TaskEvent
+from corral.control.core.inputs import ConfigurationRead, CordonsRead, Input, Recovered
 from corral.control.core.intents import Intents, IntentsRead, settle
 from corral.control.core.job_events import DEPENDENCY, JobEvents
 from corral.control.core.lending_ledger import Ledger, Loans
@@ -50,6 +50,7 @@ from corral.scheduler import (
 )
 from corral.scheduler.preemption.over_quota import fragmenting, over_limit
 from corral.scheduler.queues.lending import lending, owned_devices
+from corral.scheduler.queues.queue_tree import QueueTree
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class Core:
         self._plan_again: float | None = None
         self._next_maintenance: float | None = None
         self._owned: tuple[object, dict[str, int]] | None = None
+        self._counted: tuple[QueueTree, int] | None = None
+        """The queues, and the cluster's revision, for which loans and past usage were counted last."""
         self._recover(recovered, now)
 
     def _recover(self, recovered: Recovered, now: float) -> None:
@@ -129,7 +132,7 @@ class Core:
         twin.usage_history = self.usage_history.fork(self.world.cluster.queues, twin.world.cluster.queues)
         twin.maintenance = Maintenance(twin.job_events, twin.machines, twin.grace_of)
         twin.intents = Intents(twin.job_events, self.intents.cursor)
-        twin._owned = None
+        twin._owned = twin._counted = None
         twin._plan_again, twin._next_maintenance = self._plan_again, self._next_maintenance
         return twin
 
@@ -144,19 +147,18 @@ class Core:
             self._next_maintenance = self.maintenance.look(now)
         if self.world.plan_wanted or (self._plan_again is not None and self._plan_again <= now):
             self._plan(now)
-        self.ledger.fold(self.job_events.pending, self._loans(), now)
-        self.usage_history.fold(self.job_events.pending, self.world.cluster.queues, now)
+        self._fold_usage(now)
         return self._batch()
 
     def next_wakeup(self) -> float | None:
         """When something is due though no input comes; None: never. A time that is past means at once."""
-        times = (
-            self.world.next_timer,
-            self._next_maintenance,
-            self._plan_again,
-            -inf if self.world.plan_wanted else None,
-        )
-        return min((at for at in times if at is not None), default=None)
+        if self.world.plan_wanted:
+            return -inf
+        found = self.world.next_timer
+        for at in (self._next_maintenance, self._plan_again):
+            if at is not None and (found is None or at < found):
+                found = at
+        return found
 
     @property
     def wants_machines(self) -> bool:
@@ -171,6 +173,8 @@ class Core:
 
     def _fold(self, each: Input, now: float) -> None:
         match each:
+            case Started() | Exited() | StartRefused():
+                self.job_events.engine_event(each, now)
             case IntentsRead():
                 self.intents.fold(each, now)
             case ConfigurationRead(configured=configured):
@@ -181,12 +185,10 @@ class Core:
             case MachinesSeen() | EngineUnknown():
                 self._see(each, now)
             case _:
-                self._fold_task_event(each, now)
+                self._fold_rare(each, now)
 
-    def _fold_task_event(self, event: TaskEvent, now: float) -> None:
+    def _fold_rare(self, event: PlaceLost | EngineLost | Noted, now: float) -> None:
         match event:
-            case Started() | Exited() | StartRefused():
-                self.job_events.engine_event(event, now)
             case PlaceLost():
                 self.job_events.place_lost(event, now)
             case EngineLost(engine=engine, reason=reason):
@@ -270,6 +272,15 @@ class Core:
             self._owned = (ownership, owned_devices(ownership))
         return lending(self.world.cluster.queues, self._owned[1])
 
+    def _fold_usage(self, now: float) -> None:
+        """Bring loans and past usage up to date; both change with the cluster only, loans that run also with time."""
+        cluster = self.world.cluster
+        if self._counted == (cluster.queues, cluster.revision) and not self.ledger.running:
+            return
+        self._counted = (cluster.queues, cluster.revision)
+        self.ledger.fold(self.job_events.pending, self._loans(), now)
+        self.usage_history.fold(self.job_events.pending, cluster.queues, now)
+
     # ---- what is stored
 
     def _batch(self) -> Batch:
@@ -292,11 +303,9 @@ class Core:
                 continue
             job.run = job.tasks_by_node.written(job.run)
             state = phase(job.run)
-            sizes = {"devices_held": devices(job.tasks_by_node.millis)}
-            if job.run.roles:
-                sizes["devices"] = devices(job.asked_millis())
-            waiting = waiting_reason(job, state, self.world.jobs)
-            job.summary = summarize(job.summary, job.run, state, waiting, **sizes)
+            held, waiting = devices(job.tasks_by_node.millis), waiting_reason(job, state, self.world.jobs)
+            asked = devices(job.asked_millis()) if job.run.roles else job.summary.devices
+            job.summary = summarize(job.summary, job.run, state, waiting, devices=asked, devices_held=held)
             write = JobWrite(job_id, job.run, state, job.summary, live=not job.completed, guard=job.revision)
             if job_id in pending.edited:
                 terms = job.terms

@@ -63,7 +63,7 @@ class Ledger:
     @property
     def running(self) -> bool:
         """Whether anything is lent now."""
-        return any(entry.device_millis for entry in self._entries.values())
+        return bool(self._entries) and any(entry.device_millis for entry in self._entries.values())
 
     def _lent(self, pair: tuple[str, str]) -> int:
         entry = self._entries.get(pair)

@@ -77,11 +77,12 @@ class MemoryStore:
         self.nodes: dict[str, dict[str, Node]] = {}
         """By engine and name."""
         self.closed_nodes: dict[str, Cordon] = {}
+        self.receipts: dict[str, Receipt] = {}
+        """The receipts of all preemptions, by id."""
         self._rows: dict[JobId, _Row] = {}
         self._live: dict[JobId, None] = {}
         self._intents: list[Intent] = []
         self._outbox: dict[int, OutboxRow] = {}
-        self._receipts: dict[str, Receipt] = {}
         self._ledger: dict[tuple[str, str], LedgerEntry] = {}
         self._usage: dict[str, QueueUsage] = {}
         self._user_usage: dict[tuple[str, str], UserUsage] = {}
@@ -124,6 +125,7 @@ class MemoryStore:
                 raise Conflict("stale-revision", f"Job {write.id} has changed since it was read; read it again.")
         for write in batch.jobs:
             self._write_job(write)
+        outbox, seqs = self._outbox, list[int]()
         for task in batch.tasks:
             tasks = self._rows[task.job].tasks
             if task.run is None:
@@ -132,16 +134,18 @@ class MemoryStore:
                 tasks[task.key] = task.run
         self.facts.extend(batch.facts)
         for receipt in batch.receipts:
-            self._receipts[receipt.id] = receipt
+            self.receipts[receipt.id] = receipt
         for entry in batch.ledger:
             self._ledger[entry.lender, entry.borrower] = entry
         self._write_usage(batch)
         self.done(batch.outbox_done)
-        rows = [OutboxRow(next(self._seqs), job, command) for job, command in batch.outbox_add]
-        self._outbox.update((row.seq, row) for row in rows)
+        for job, command in batch.outbox_add:
+            seq = next(self._seqs)
+            outbox[seq] = OutboxRow(seq, job, command)
+            seqs.append(seq)
         for job in batch.removed_jobs:
             del self._rows[job]
-        return CommitResult(tuple(row.seq for row in rows), len(self.facts))
+        return CommitResult(tuple(seqs), len(self.facts))
 
     def done(self, seqs: Iterable[int]) -> None:
         """These commands were carried out."""
@@ -162,10 +166,12 @@ class MemoryStore:
             )
 
     def _write_usage(self, batch: ControlBatch) -> None:
-        self._usage.update((usage.queue, usage) for usage in batch.usage)
+        for usage in batch.usage:
+            self._usage[usage.queue] = usage
         for queue in batch.usage_forgotten:
             self._usage.pop(queue, None)
-        self._user_usage.update(((usage.queue, usage.user), usage) for usage in batch.user_usage)
+        for of_user in batch.user_usage:
+            self._user_usage[of_user.queue, of_user.user] = of_user
         for key in batch.user_usage_forgotten:
             self._user_usage.pop(key, None)
 
@@ -213,7 +219,7 @@ class MemoryStore:
 
     async def open_receipts(self) -> list[Receipt]:
         """The receipts of jobs that have not come back and are not over."""
-        return [each for each in self._receipts.values() if each.returned_at is None and not each.over]
+        return [each for each in self.receipts.values() if each.returned_at is None and not each.over]
 
     async def ledger(self) -> list[LedgerEntry]:
         """What queues lent each other."""

@@ -6,12 +6,12 @@ import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from corral.control.core.task_retries import TaskRetries
-from corral.frameworks import Gang, one_group, port_counts
+from corral.frameworks import Gang, one_group, port_counts, retries_at_once
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
 from corral.model.change_proposals import as_said
@@ -28,6 +28,8 @@ from corral.model.store_writes import LiveJob
 from corral.scheduler import Cluster, Planner, PlannerEvent, Queue
 from corral.spec.job import JobSpec, Metadata, UnifiedJob
 from corral.spec.job_parts import Dependency
+
+T = TypeVar("T")
 
 _READ = 512
 """Parsed documents that are cached; each takes fifteen times the memory of its text."""
@@ -53,18 +55,21 @@ class TasksByNode:
 
     def change(self, before: TaskRun | None, after: TaskRun | None) -> None:
         """Replace one task by its new state."""
-        if before is not None and after is not None and _counts_alike(before, after):
-            return
-        self._count(before, -1)
-        self._count(after, 1)
+        if before is None or before.placement is None:
+            if after is not None and after.placement is not None:
+                self._count(after, 1)
+        elif after is None or not _counts_alike(before, after):
+            self._count(before, -1)
+            if after is not None:
+                self._count(after, 1)
 
     def fork(self) -> TasksByNode:
         """An independent copy."""
         placements = {role: dict(nodes) for role, nodes in self.placements.items()}
         return TasksByNode(self.counted, dict(self.targets), placements, self.millis, self.changed)
 
-    def _count(self, task: TaskRun | None, by: int) -> None:
-        if task is None or task.placement is None or not task.holds:
+    def _count(self, task: TaskRun, by: int) -> None:
+        if task.placement is None or not task.holds:
             return
         self.changed = True
         self.millis += by * task.placement.device_millis
@@ -77,8 +82,8 @@ class TasksByNode:
         if not self.changed:
             return run
         self.changed = False
-        placements = {role: dict(sorted(nodes.items())) for role, nodes in sorted(self.placements.items()) if nodes}
-        return msgspec.structs.replace(run, targets=dict(sorted(self.targets.items())), placements=placements)
+        placements = {role: _in_order(nodes) for role, nodes in _in_order(self.placements).items() if nodes}
+        return msgspec.structs.replace(run, targets=_in_order(self.targets), placements=placements)
 
 
 def _counts_alike(before: TaskRun, after: TaskRun) -> bool:
@@ -88,6 +93,11 @@ def _counts_alike(before: TaskRun, after: TaskRun) -> bool:
         not after.holds
         or (before.placement is after.placement and (before.state is leaving) == (after.state is leaving))
     )
+
+
+def _in_order(entries: dict[str, T]) -> dict[str, T]:
+    """A copy in the order of the keys."""
+    return dict(sorted(entries.items())) if len(entries) > 1 else dict(entries)
 
 
 def _add(counts: dict[str, int], node: str, by: int) -> None:
@@ -121,7 +131,7 @@ class DocumentTerms(NamedTuple):
     def of(cls, document: UnifiedJob) -> DocumentTerms:
         """Those of a document, computed anew."""
         return cls(
-            view_of(document, one_group=one_group(document)),
+            view_of(document, one_group=one_group(document), at_once=retries_at_once(document)),
             gang_terms(document, port_counts(document)),
             tuple(document.spec.depends_on),
             document.counted_role.name,
@@ -267,7 +277,10 @@ class Job:
 
     def asked_millis(self) -> int:
         """Thousandths of devices of all tasks at the size requested now."""
-        return sum(count.target * self.millis_each.get(role, 0) for role, count in self.run.roles.items())
+        total, each = 0, self.millis_each
+        for role, count in self.run.roles.items():
+            total += count.target * each.get(role, 0)
+        return total
 
     def members(self) -> list[TaskPlacement]:
         """The current or last placements of all tasks, in topology order.

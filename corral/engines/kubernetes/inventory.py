@@ -29,6 +29,7 @@ from corral.engines.kubernetes.pods.labels import MANAGED, MOST_DEVICES, device_
 from corral.engines.kubernetes.settings import INNER, KubernetesSettings
 from corral.engines.kubernetes.watch import node_structs as kubernetes
 from corral.engines.kubernetes.watch.foreign_pods import PODS, ForeignPods
+from corral.kernel.amounts import names_for
 from corral.model.inventory import Device, Inventory, Node, Taint
 from corral.spec.dialects.accelerators import kind_of
 
@@ -41,7 +42,8 @@ _RDMA: Final = "rdma/"
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _HEALTH: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 """Taints that only repeat the condition Ready."""
-_NATIVE: Final = frozenset({"cpu", "memory", PODS, "ephemeral-storage"})
+_RESOURCES: Final = names_for("kubernetes")
+"""The amounts of the table by their resource's name."""
 _MODELS: Final = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "accelerator")
 _MEMORY: Final = (("nvidia.com/gpu.memory", 2**20), ("amd.com/gpu.vram", 2**30))
 """Memory labels of the vendors' feature discovery, and the bytes of their unit."""
@@ -144,7 +146,8 @@ def translated(
     left = {name: max(0, count(name, text) - held.get(name, 0)) for name, text in status.allocatable.items()}
     devices = _devices(node, held, mine, settings, [device for device, _ in named])
     kinds = {name for name in left if kind_of(name, settings.devices)}
-    others = {name: amount for name, amount in left.items() if "/" in name and name not in kinds}
+    others = {name: amount for name, amount in left.items() if "/" in name and name not in kinds | _RESOURCES.keys()}
+    counted = {each.name: left[name] for name, each in _RESOURCES.items() if name in left and not each.column}
     ready, reason = _ready(node)
     return Node(
         name=f"{settings.name}/{node.metadata.name}",
@@ -154,7 +157,7 @@ def translated(
         memory_bytes=left.get("memory", 0),
         shm_bytes=left.get("memory", 0),
         max_tasks=left.get(PODS, 0),
-        resources=others | ({"disk": left["ephemeral-storage"]} if "ephemeral-storage" in left else {}),
+        resources=others | counted,
         labels=_with_network(labels, others),
         taints=tuple(_taints(node)),
         ready=ready,

@@ -8,12 +8,15 @@ from typing import Any, Final
 import msgspec
 
 from corral.engines.yarn.settings import YarnSettings
+from corral.kernel.amounts import names_for
 from corral.kernel.errors import Unavailable
 from corral.model.inventory import LEVELS, Device, Inventory, Node
 
 _MIB: Final = 1024 * 1024
 _MOST_DEVICES: Final = 1024
 """Devices of one node that are shown."""
+RESOURCES: Final = names_for("yarn")
+"""The amounts of the table, except processors and memory, by the name of YARN's resource type."""
 _GONE: Final = frozenset({"DECOMMISSIONED", "SHUTDOWN", "REBOOTED"})
 """States of nodes that have left the cluster."""
 
@@ -125,7 +128,11 @@ def _node(each: YarnNode, settings: YarnSettings, ours: Mapping[str, int], held:
         ),
         cpu_millis=1000 * free.get("vcores", 0),
         memory_bytes=_MIB * free.get("memory-mb", 0),
-        resources={key: value for key, value in free.items() if key not in known and value},
+        resources={
+            RESOURCES[key].name if key in RESOURCES else key: value
+            for key, value in free.items()
+            if key not in known and value
+        },
         labels={f"yarn.corral.dev/{label}": "true" for label in each.node_labels if label},
         ready=each.state == "RUNNING",
         ready_reason="" if each.state == "RUNNING" else _reason(each),

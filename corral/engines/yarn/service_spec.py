@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from corral.engines.yarn.inventory import RESOURCES
 from corral.engines.yarn.settings import YarnSettings
 from corral.kernel.ids import JobId, parse_attempt_id
 from corral.model.launch import TaskLaunch
@@ -48,13 +49,14 @@ class SlotShape(NamedTuple):
 def shape_of(launch: TaskLaunch, engine: str) -> SlotShape:
     """The shape of the container that a task needs: whole processors, and MiB of memory."""
     role = _NOT_NAME.sub("-", parse_attempt_id(launch.attempt).role.lower()).strip("-")[:30].strip("-") or "role"
+    named = {name: launch.amounts[each.name] for name, each in RESOURCES.items() if each.name in launch.amounts}
     return SlotShape(
         role,
         launch.node.removeprefix(f"{engine}/"),
         1000 * max(1, -(-launch.cpu_millis // 1000)),
         _MIB * max(64, -(-launch.memory_bytes // _MIB)),
         len(launch.devices),
-        tuple(sorted(launch.resources.items())),
+        tuple(sorted((launch.resources | named).items())),
     )
 
 

@@ -60,16 +60,21 @@ class EngineIndex:
         """For each node position, the views that see any of its devices; they follow every change there."""
         self._trail: list[tuple[Allocation, bool]] = []
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
+        self._recent: Slots | None = None
+        """The last answer of `slots`; the same shape is mostly asked for again."""
 
     def slots(self, shape: TaskShape, size: int = 1, depth: int = 0) -> Slots:
         """Return the up-to-date room for blocks of `size` tasks of a shape."""
+        recent = self._recent
+        if recent is not None and recent.shape is shape and recent.size == size and recent.depth == depth:
+            return recent.sync(self)
         key = (shape, size, depth)
         found = self._slots.pop(key, None)
         if found is None:
             while len(self._slots) >= _MOST_SLOTS:
                 del self._slots[next(iter(self._slots))]
             found = kind_of_slots(shape)(self, shape, size, depth)
-        self._slots[key] = found
+        self._slots[key] = self._recent = found
         return found.sync(self)
 
     def room_at(self, shape: TaskShape, at: int) -> int:
@@ -290,7 +295,7 @@ class EngineIndex:
         twin.views, twin.seen_by = [], [[] for _ in self.free]
         twin.engine_requests = dict(self.engine_requests)
         twin.journal, twin._trail = self.journal[:], self._trail[:]
-        twin._slots = {key: slots.copy() for key, slots in self._slots.items()}
+        twin._slots, twin._recent = {key: slots.copy() for key, slots in self._slots.items()}, None
         return twin
 
 

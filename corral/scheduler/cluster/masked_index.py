@@ -28,6 +28,7 @@ class MaskedIndex(EngineIndex):
         self.seen_by: list[list[MaskedIndex]] = []
         self.engine_requests: dict[Hashable, EngineRequest] = {}
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
+        self._recent: Slots | None = None
         self.share()
 
     def share(self) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.model.inventory import UNBOUNDED
+from corral.kernel.amounts import UNBOUNDED
 from corral.scheduler.placement.node_fit import WHOLE, fitting_devices
 from corral.scheduler.placement.shape import TaskShape
 

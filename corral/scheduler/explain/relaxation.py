@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from corral.kernel.units import counted, format_cpu, format_memory
+from corral.kernel.amounts import COLUMNS, Amount, amount_named
+from corral.kernel.units import counted
 from corral.model.inventory import ELSEWHERE
 from corral.model.requests import (
     DeviceRequest,
@@ -31,7 +32,6 @@ _GRAIN = 32
 """The number of steps in which an amount is reduced to nothing."""
 _PERCENT, _STEP = 10_000, 5
 """Millionths of a device per percent, and the step in percent by which device parts are reduced."""
-_MEBI, _GIBI = 2**20, 2**30
 
 
 class Relaxation(NamedTuple):
@@ -64,10 +64,11 @@ def relaxations(request: GangRequest, levels: Sequence[str]) -> Iterator[Relaxat
 def amounts(request: GangRequest) -> Iterator[Relaxations]:
     """Yield the series that reduce resources other than devices."""
     for role in request.roles:
-        whole = {"cpu": role.cpu_millis, "memory": role.memory_bytes, "shm": role.shm_bytes, **role.resources}
-        for name, amount in whole.items():
-            if amount and name != "ports":
-                yield _amount(request, role, name, amount)
+        whole = {each.name: getattr(role, each.column) for each in COLUMNS} | role.resources
+        for name, size in whole.items():
+            amount = amount_named(name)
+            if size and amount.reducible:
+                yield _amount(request, role, amount, size)
 
 
 def _sentence(condition: str) -> str:
@@ -174,40 +175,22 @@ def _share(request: GangRequest, role: RoleRequest, share: FractionRequest) -> R
     return steps
 
 
-def _amount(request: GangRequest, role: RoleRequest, name: str, amount: int) -> Relaxations:
-    """Return reductions of a resource in steps of round amounts."""
-    column = {"cpu": "cpu_millis", "memory": "memory_bytes", "shm": "shm_bytes"}.get(name)
-    home = "" if name == "shm" else "resources." if column or name == "disk" else "resources.other."
-    path = f"roles.{role.role}.{home}{name}"
-    step = max(_unit(name, amount), amount // _GRAIN)
-    step -= step % _unit(name, amount)
+def _amount(request: GangRequest, role: RoleRequest, amount: Amount, size: int) -> Relaxations:
+    """Return reductions of an amount in round steps."""
+    path, unit, column = f"roles.{role.role}.{amount.job_path}", amount.unit, amount.column
+    finest = unit.step(size)
+    step = max(finest, size // _GRAIN)
+    step -= step % finest
     steps = []
-    for lesser in range((amount - 1) // step * step, 0, -step):
-        before, after = _written(name, amount), _written(name, lesser)
-        words = f"with {after} {_noun(name)} a task instead of {before}{_for(request, role)}"
+    for lesser in range((size - 1) // step * step, 0, -step):
+        before, after = unit.written(size), unit.written(lesser)
+        words = f"with {after} {amount.after_figure} a task instead of {before}{_for(request, role)}"
         change = Change(path, before, after, _sentence(words))
-        fields: dict[str, object] = {column: lesser} if column else {"resources": role.resources | {name: lesser}}
-        steps.append(Relaxation(0.3 * (1 - lesser / amount), change, _with_role(request, role, **fields)))
+        fields: dict[str, object] = (
+            {column: lesser} if column else {"resources": role.resources | {amount.name: lesser}}
+        )
+        steps.append(Relaxation(0.3 * (1 - lesser / size), change, _with_role(request, role, **fields)))
     return steps
-
-
-def _unit(name: str, amount: int) -> int:
-    if name == "cpu":
-        return 1000 if amount > 2000 else 100
-    if name in ("memory", "shm", "disk"):
-        return _GIBI if amount > 2 * _GIBI else _MEBI  # 1Mi is the least that a job file may state
-    return 1
-
-
-def _written(name: str, amount: int) -> Written:
-    if name == "cpu":
-        return format_cpu(amount)
-    return format_memory(amount) if name in ("memory", "shm", "disk") else amount
-
-
-def _noun(name: str) -> str:
-    named = {"cpu": "processors", "memory": "of memory", "shm": "of shared memory", "disk": "of disk space"}
-    return named.get(name, f"of {name}")
 
 
 # -- topology ---------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator
 
 from msgspec import structs
 
+from corral.kernel.amounts import COLUMNS, amount_named
 from corral.kernel.units import counted
 from corral.model.plan import Reason, Reasons
 from corral.model.requests import GangRequest
@@ -24,11 +25,6 @@ from corral.scheduler.placement.trial import Trial
 from corral.scheduler.queues.gang_resources import asked
 
 _MOST_REFUSALS = 4096
-_COLUMNS = (
-    ("cpu", "not-enough-cpu", "processors"),
-    ("memory", "not-enough-memory", "memory"),
-    ("shm", "not-enough-shm", "shared memory"),
-)
 
 
 def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -> Reasons:
@@ -137,7 +133,7 @@ def _out_of_order(cluster: Cluster, shortage: Reason) -> Reason:
         "devicesUnhealthy": devices,
     }
     if unknown:
-        message = f"The engine {unknown[0]} does not answer, and without it: {shortage.message}"
+        message = f"The engine {unknown[0]} does not answer. Without it: {shortage.message}"
         return Reason("engine-unknown", message, counts)
     if closed:
         more = f", and {len(closed) - 1} more nodes are closed" if len(closed) > 1 else ""
@@ -188,9 +184,9 @@ def _part_lacks(index: EngineIndex, part: EngineRole, count: int, scope: int, wh
     room, _ = _best_room(index, _bare(shape), scope)
     if room < count:
         closed = sum(left < 0 for left in index.tasks)
-        others = f" ({counted(closed, 'node')} held by jobs that share with nobody)" if closed else ""
+        others = f" ({counted(closed, 'node')} held by exclusive jobs)" if closed else ""
         wanted = f"{who}Needs {counted(count, 'task')}{_inside(index, scope)}"
-        message = f"{wanted}; the nodes take no more than {room} more{others}."
+        message = f"{wanted}; the nodes take at most {room} more{others}."
         return Reason("too-many-tasks", message, {"needed": count, "free": room, "exclusive": closed})
     if shape.share is not None:
         room, name = _best_room(index, shape._replace(cpu=0, memory=0, shm=0, more=()), scope)
@@ -200,24 +196,19 @@ def _part_lacks(index: EngineIndex, part: EngineRole, count: int, scope: int, wh
         reason = _devices_lack(index, shape, count, scope, who)
         if reason:
             return reason
-    for column, code, word in _COLUMNS:
-        if getattr(shape, column):
-            only = _bare(shape)._replace(**{column: getattr(shape, column)})
-            room, name = _best_room(index, only, scope)
+    for amount in COLUMNS:
+        if size := getattr(shape, amount.name):
+            room, name = _best_room(index, _bare(shape)._replace(**{amount.name: size}), scope)
             if room < count:
-                message = (
-                    f"{who}Needs {word} for {counted(count, 'task')}{_inside(index, scope)}; "
-                    f"there is enough for {room}{_at_best(index, scope, name)}."
-                )
-                return Reason(code, message, {"needed": count, "free": room})
+                return no_amount(amount, count, room, _at_best(index, scope, name), who, _inside(index, scope))
     for each in shape.more:
         room, name = _best_room(index, _bare(shape)._replace(more=(each,)), scope)
         if room < count:
-            return no_amount(each[0], count, room, _at_best(index, scope, name), who)
+            return no_amount(amount_named(each[0]), count, room, _at_best(index, scope, name), who)
     room, name = _best_room(index, shape, scope)
     if room < count:
         message = (
-            f"{who}Needs room for {counted(count, 'task')}{_inside(index, scope)}; no more than {room} find devices, "
+            f"{who}Needs room for {counted(count, 'task')}{_inside(index, scope)}; at most {room} find devices, "
             f"processors and memory on one node each{_at_best(index, scope, name)}."
         )
         return Reason("fragmented", message, {"needed": count, "free": room})
@@ -242,8 +233,8 @@ def _counted(index: EngineIndex, shape: TaskShape, who: str) -> Reason:
     requirement = f"the devices {', '.join(shape.ids)}" if shape.ids else "a part of a device" if shape.share else ""
     requirement = requirement or "a level below the node"
     message = (
-        f"{who}Requires {requirement}, and its nodes are shared: their device plugins choose which devices a task gets, "
-        f"and {counted(found, 'device')} there are only counted."
+        f"{who}Requires {requirement}, but on shared nodes the device plugin chooses the devices; "
+        f"{counted(found, 'device')} there are only counted."
     )
     return Reason("counted-devices", message, {"devices": found})
 

@@ -80,6 +80,11 @@ class Trial:
             self.cluster.engines[name].undo(mark)
         self._unbind(self._bound)
 
+    @property
+    def untouched(self) -> bool:
+        """Return whether the cluster is as it was when the trial began."""
+        return self._marks == self.marks() and self._bound == self._bindings()
+
     def _bindings(self) -> dict[str, int]:
         return {name: cells.mark() for name, cells in self.cluster.ownership.cells.items()}
 

@@ -15,6 +15,8 @@ _DIGITS = 9
 _FORGOTTEN = 20
 """Half-lives without holdings after which past usage is dropped; about a millionth of it is left then."""
 
+_LOG_2 = log(2)
+
 Key = tuple[str, str]
 """A queue and a user."""
 
@@ -31,7 +33,7 @@ class Use:
 
     def average(self, half_life: float, now: float) -> list[float]:
         """Return the decaying average at `now`."""
-        keep = exp(-log(2) * max(0.0, now - self.seen) / half_life)
+        keep = exp(-_LOG_2 * max(0.0, now - self.seen) / half_life)
         return [past * keep + used * (1 - keep) for past, used in zip(self.past, self.used, strict=True)]
 
 
@@ -68,9 +70,9 @@ class Users:
         if found is None:
             return 0.0
         past = found.average(half_life, now)
-        shares = (
+        shares = [
             (held + before) / 2 / all_ for held, before, all_ in zip(found.used, past, total, strict=True) if all_
-        )
+        ]
         return round(max(shares, default=0.0), _DIGITS)
 
     def usage(self, key: Key) -> UserUsage | None:

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from corral.kernel.amounts import UNBOUNDED
 from corral.kernel.units import counted, format_cpu, format_memory
-from corral.model.inventory import UNBOUNDED, Device, Node
+from corral.model.inventory import Device, Node
 from corral.model.request_builder import amounts_of, fraction_request
 from corral.spec.job import UnifiedJob
 from corral.spec.placement_rules import MILLIONTHS, Devices

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from corral.frameworks import splits_logs
 from corral.kernel.errors import NotFound, Unavailable
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.model.attempts import BEFORE_ALL, AttemptChain, AttemptNumber, AttemptStep
@@ -17,7 +18,6 @@ from corral.service.logs.attempt_log import TaskLog
 from corral.service.logs.attempt_reference import named_attempt
 from corral.service.logs.task_history import TaskHistory
 from corral.spec.job import UnifiedJob
-from corral.spec.openpai.names import JOB_TYPE as OPENPAI
 from corral.storage.log_sources import Log
 
 _SPLIT_LOGS: Final = "CORRAL_LOGS"
@@ -130,8 +130,8 @@ class TaskLogs:
 
 
 def _apart(record: JobRecord, attempt: AttemptId) -> bool:
-    """Whether the job's document gives the attempt one log per stream; always for OpenPAI's jobs."""
-    if record.job_type == OPENPAI:
+    """Whether the job's document gives the attempt one log per stream; always for some job types."""
+    if splits_logs(record.job_type):
         return True
     role = parse_attempt_id(attempt).role
     roles = {each.name: each for each in UnifiedJob.model_validate_json(record.doc).spec.roles}

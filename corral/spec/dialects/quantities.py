@@ -6,6 +6,8 @@ import re
 from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
+from corral.kernel.amounts import BYTES, Unit
+
 _QUANTITY: Final = re.compile(
     r"\+?(\d{1,24}(?:\.\d{0,12})?|\.\d{1,12})(?:([numkMGTPE]|[KMGTPE]i)|[eE]([-+]?\d{1,2}))?", re.ASCII
 )
@@ -34,15 +36,14 @@ def whole(value: Decimal) -> int:
     return int(value.to_integral_value(ROUND_CEILING))
 
 
-def cpu_text(value: Decimal) -> str:
-    """Format processors for a job file."""
-    millis = whole(value * 1000)
-    return str(millis // 1000) if millis % 1000 == 0 else f"{millis}m"
+def document_amount(unit: Unit, value: Decimal) -> str | int:
+    """Format a quantity for a job file, rounded up to whole pieces of the unit."""
+    pieces = whole(value * unit.per_quantity)
+    return _memory_text(pieces) if unit is BYTES else unit.written(pieces)
 
 
-def memory_text(value: Decimal) -> str:
-    """Format bytes for a job file, with the largest unit that is exact."""
-    size = whole(value)
+def _memory_text(size: int) -> str:
+    """Format bytes with the largest unit that is exact, at most Ti."""
     for power, unit in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
         if size and size % 1024**power == 0:
             return f"{size // 1024**power}{unit}"

@@ -139,7 +139,7 @@ def test_what_a_pod_writes_to_its_node_is_bounded_and_what_is_reserved_is_reques
     bound: int, reserved: int, limit: str | None
 ) -> None:
     settings = msgspec.structs.replace(SETTINGS, storage_limit_bytes=bound)
-    resources = task(pod_manifest(launch(disk_bytes=reserved), settings, PodParts(node="n1"))).get("resources")
+    resources = task(pod_manifest(launch(amounts={"disk": reserved}), settings, PodParts(node="n1"))).get("resources")
     expected: dict[str, object] = {"limits": {"ephemeral-storage": limit}} if limit else {}
     if limit or reserved:
         expected["requests"] = {"ephemeral-storage": str(reserved)}

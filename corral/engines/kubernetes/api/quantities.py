@@ -10,12 +10,15 @@ from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 from typing import Final
 
+from corral.kernel.amounts import names_for
+
 _QUANTITY: Final = re.compile(
     r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:([eE][+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)"
 )
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 CPU: Final = "cpu"
+_PER_UNIT: Final = {name: each.unit.per_quantity for name, each in names_for("kubernetes").items()}
 
 
 @lru_cache(maxsize=10_000)
@@ -31,5 +34,5 @@ def amount(text: str, per_unit: int = 1) -> int:
 
 
 def count(resource: str, text: str) -> int:
-    """Return an amount of a resource in Corral's units: millicores, bytes or pieces."""
-    return amount(text, 1000 if resource == CPU else 1)
+    """Return an amount of a resource in Corral's units: thousandths of a processor, bytes or pieces."""
+    return amount(text, _PER_UNIT.get(resource, 1))

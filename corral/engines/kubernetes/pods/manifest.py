@@ -14,6 +14,7 @@ import msgspec
 from corral.engines.kubernetes.pods.manifest_inputs import ClaimedDevice, PodParts, PodSettings, Toleration
 from corral.engines.kubernetes.pods.template import TASK, check_template, merged
 from corral.engines.kubernetes.volumes.storage_volumes import storage_volumes
+from corral.kernel.amounts import names_for
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.model.launch import SecretDelivery, TaskLaunch
@@ -31,6 +32,7 @@ Kubelets prepare a pod's volumes for 0.1 to 0.3 s before they read its claims, w
 that is read too early is retried only after a minute.
 """
 _STORAGE: Final = "ephemeral-storage"
+_RESOURCES: Final = names_for("kubernetes")
 _PREFIX: Final = "corral-"
 _MOST_HOSTNAME: Final = 63
 
@@ -150,10 +152,11 @@ def _resources(launch: TaskLaunch, settings: PodSettings, parts: PodParts) -> di
     refuse the pod.
     """
     amounts: dict[str, str] = {}
-    if launch.cpu_millis:
-        amounts["cpu"] = f"{launch.cpu_millis}m"
-    if launch.memory_bytes:
-        amounts["memory"] = str(launch.memory_bytes)
+    for resource, amount in _RESOURCES.items():
+        size = getattr(launch, amount.column) if amount.column else launch.amounts.get(amount.name, 0)
+        if size:
+            amounts[resource] = amount.unit.quantity(size)
+    disk = amounts.pop(_STORAGE, "0")
     amounts |= {name: str(amount) for name, amount in launch.resources.items() if "/" in name and amount}
     amounts |= dict.fromkeys(parts.rdma, "1")
     if parts.device_resource and launch.devices:
@@ -162,10 +165,10 @@ def _resources(launch: TaskLaunch, settings: PodSettings, parts: PodParts) -> di
         )
     requests, limits = dict(amounts), dict(amounts)
     if settings.storage_limit_bytes:
-        limits[_STORAGE] = str(max(settings.storage_limit_bytes, launch.disk_bytes))
-        requests[_STORAGE] = "0"
-    if launch.disk_bytes:
-        requests[_STORAGE] = str(launch.disk_bytes)
+        limits[_STORAGE] = str(max(settings.storage_limit_bytes, int(disk)))
+        requests[_STORAGE] = disk
+    elif disk != "0":
+        requests[_STORAGE] = disk
     return {name: amounts for name, amounts in (("requests", requests), ("limits", limits)) if amounts}
 
 

@@ -91,6 +91,7 @@ class Cycle:
         policy: Policy,
         last: Reservation | None,
         now: float,
+        last_reserved_at: tuple[GangRequest, int] | None = None,
     ) -> None:
         self.trial = trial
         self.queue = queue
@@ -101,10 +102,13 @@ class Cycle:
         self.reasons: dict[str, Reasons] = {}
         self.reservation: Reservation | None = None
         """The reservation of the head: the first gang in order that waits and could run on the working machines."""
+        self.reserved_at: tuple[GangRequest, int] | None = None
+        """The head and the cluster's revision, where `reservation` follows from these two alone."""
         self.lapsed: set[JobId] = set()
         """The nominated gangs that lost their nomination because others came first."""
         self._queues = trial.cluster.queues
         self._last = last
+        self._last_reserved_at = last_reserved_at
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[OrderKey] = set()
         self._order: QueueOrder | None = None
@@ -256,11 +260,12 @@ class Cycle:
 
     def _place(self, group: Group, run: Sequence[GangRequest]) -> Sequence[Placement] | Reasons:
         """Place some gangs of a run, at least the first, or return why the first one waits."""
-        known, request = group.verdict, self._allowed(run[0])
+        known, first = group.verdict, run[0]
+        request = self._allowed(first)
         if isinstance(request, Reasons):
-            return self._make_room(_least(run[0]), request) or request
-        shape = _shape(group, run[0], request)
-        if request is not run[0]:
+            return self._make_room(_least(first), request) or request
+        shape = _shape(group, first, request)
+        if request is not first:
             run = [request]
         if isinstance(known, Verdict) and (known.against is None or known.against is self.reservation):
             if made := self._make_room(request, known.reasons):
@@ -268,7 +273,7 @@ class Cycle:
             self._maybe_head(request, known.reasons)
             return known.reasons
         if self.reservation is not None and not self.policy.backfill:
-            return self._behind("it waits its turn")
+            return self._behind("it waits for its turn")
         group.verdict = None
         if self.reservation is not None:
             return self._past(self.reservation, group, shape, run)
@@ -355,7 +360,7 @@ class Cycle:
             found = self._try(shape, [request])
         if found:
             return found
-        reasons = self._behind("there is room for it, but starting it would make that one wait longer")
+        reasons = self._behind("starting this job now would delay that one")
         group.verdict = self._verdict(reasons, reservation)
         return self._make_room(request, reasons) or reasons
 
@@ -399,7 +404,7 @@ class Cycle:
 
     def _yielding_reasons(self) -> Reasons:
         count = len(self.trial.cluster.gangs.leaving | {eviction.job for eviction in self.evictions})
-        message = f"{counted(count, 'job')} told to yield; this one starts in the room that they leave."
+        message = f"Starts when {counted(count, 'preempted job')} {'has' if count == 1 else 'have'} ended."
         return Reasons(Reason(YIELDING, message, {"jobs": count}))
 
     def _evictions(self, victims: Sequence[Victim], request: GangRequest) -> Iterator[Eviction]:
@@ -445,14 +450,19 @@ class Cycle:
         """
         if self.reservation is not None or not reasons.possible or not any(role.minimum for role in request.roles):
             return
+        cluster = self.trial.cluster
+        alone = (request, cluster.revision) if not cluster.ends and self.trial.untouched else None
+        if alone is not None and self._last is not None and alone == self._last_reserved_at:
+            self.reservation, self.reserved_at = self._last, alone
+            return
         found = reserve(self.trial, request, self.now)
         if found is not None and found == self._last:
             found = self._last
-        self.reservation = found
+        self.reservation, self.reserved_at = found, alone
 
     def _behind(self, why: str) -> Reasons:
         head = self.reservation.job if self.reservation else ""
-        return Reasons(Reason(BEHIND, f"Behind job {head}, the first that waits: {why}."))
+        return Reasons(Reason(BEHIND, f"Behind job {head}, the first in the queue order: {why}."))
 
     def _report(self, group: Group, first: int, reasons: Reasons) -> None:
         """Store the reasons with the gangs of a group that do not have them yet."""
@@ -507,16 +517,18 @@ def _message(victim: Victim, request: GangRequest) -> str:
     by = f"job {request.job} of {request.user or 'somebody'}"
     match victim.rule:
         case Rule.OPPORTUNISTIC:
-            return f"It ran with priority {victim.gang.priority}, while nobody else wanted its devices; now {by} does."
+            return f"It ran with priority {victim.gang.priority}, on devices that no other job wanted. Now {by} needs them."
         case Rule.GUARANTEE:
-            return f"It was a guest in cells that queue {request.queue} owns, and {by} needs them."
+            return f"It was a guest in cells of queue {request.queue}. Now {by} needs them."
         case Rule.SHRINK:
-            return f"It has more tasks than it needs, and {by} starts in the room of those that it gives up."
+            return f"Shrunk towards its minimum to make room for {by}."
         case Rule.CONSOLIDATION:
-            return f"It moves to where there is room for it too, so that {by} fits."
+            return f"Moved to other devices to make room for {by}."
         case Rule.GROW:
-            return "It starts anew from its checkpoint where it gets more tasks."
+            return "Restarts from its checkpoint with more tasks."
         case Rule.RECLAIM:
-            return f"Queue {request.queue} takes back its part for {by}: queue {victim.gang.queue} holds more than its own."
+            return (
+                f"Queue {request.queue} reclaims its share for {by}. Queue {victim.gang.queue} holds more than its own."
+            )
         case _:
-            return f"J{by[1:]} has priority {request.priority}, this one {victim.gang.priority}."
+            return f"J{by[1:]} has priority {request.priority}, this job has {victim.gang.priority}."

@@ -9,6 +9,7 @@ import msgspec
 
 from corral.kernel.ids import JobId
 from corral.model.plan import Plan, Reason, Reasons
+from corral.model.requests import GangRequest
 from corral.scheduler.backfill import Reservation
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.explain.shortage import never_allowed, why_not
@@ -35,6 +36,8 @@ class Memory:
     freed_count: int
     release_count: int
     reservation: Reservation | None = None
+    reserved_at: tuple[GangRequest, int] | None = None
+    """The head and the cluster's revision of a `reservation` that follows from these alone."""
     seen: tuple[int, int] = (-1, -1)
     """The revisions of cluster and queue at which nothing could be placed."""
     next_look_at: float = inf
@@ -61,7 +64,7 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
         return Plan(cluster.revision)
     trial = Trial(cluster)
     _reconsider(trial, queue, memory)
-    cycle = Cycle(trial, queue, policy, memory.reservation, now)
+    cycle = Cycle(trial, queue, policy, memory.reservation, now, memory.reserved_at)
     try:
         cycle.run()
     finally:
@@ -70,7 +73,7 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
         if memory.reservation is not None:
             memory.reservation.forget()
     queue.expected = {placed.job for placed in cycle.placed}
-    memory.reservation = cycle.reservation
+    memory.reservation, memory.reserved_at = cycle.reservation, cycle.reserved_at
     memory.freed_count, memory.release_count = cluster.freed_count, cluster.release_count
     memory.next_look_at = cycle.next_look_at
     settled = not cycle.placed and not cycle.evictions and not cycle.lapsed
@@ -101,7 +104,7 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
     if fits or yielding:
         found, reported = foresee(cluster, queue.fork(most=ALIKE, job=job), policy, job, now)
         if any(placed.job == job for placed in found.placements):
-            return Reasons(Reason("starts-now", "There is room: it starts with the next cycle."), ahead=ahead)
+            return Reasons(Reason("starts-now", "It fits and starts in the next cycle."), ahead=ahead)
         if reported is not None:
             return msgspec.structs.replace(reported, ahead=ahead)
     reasons = never_allowed(cluster, entry.request) or why_not(trial, entry.request, entry.shape)

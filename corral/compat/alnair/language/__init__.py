@@ -1,0 +1,1 @@
+"""Alnair's `UnifiedJob` document: translated to a job, and mirrored as a Kubernetes object."""

@@ -1,0 +1,1 @@
+"""FrameworkController's `Framework` document: translated to a job, and mirrored as a Kubernetes object."""

@@ -1,0 +1,1 @@
+"""The JSON shapes and the terms of OpenPAI's API."""
