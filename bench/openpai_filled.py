@@ -108,7 +108,7 @@ def _new(job: UnifiedJob, name: str, number: int, user: str, at: float) -> NewJo
         job_type="openpai",
         tags=tags,
         unique_name="none",
-        openpai=listing_of(job),
+        submitted_as=listing_of(job),
     )
 
 

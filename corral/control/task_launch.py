@@ -139,7 +139,7 @@ def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, moved: b
     digest = spec.code.uri.removeprefix(BLOB_SCHEME) if spec.code.uri.startswith(BLOB_SCHEME) else ""
     barrier = spec.barrier.enabled or command.barrier
     around = (digest, spec.inputs, spec.outputs, barrier, spec.checkpoint.path, moved)
-    if not (any(around) or command.runtime or command.resolve or command.openpai or role.secrets):
+    if not (any(around) or command.runtime or command.resolve or command.plug_in or role.secrets):
         return None
     return RuntimePlan(
         code_digest=digest,
@@ -150,7 +150,9 @@ def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, moved: b
         barrier_timeout_seconds=spec.barrier.timeout_seconds,
         resolve=command.resolve,
         checkpoint=spec.checkpoint.path,
-        openpai=command.openpai,
+        plug_in=command.plug_in,
+        plug_in_steps=command.plug_in_steps,
+        error_block=command.error_block,
     )
 
 

@@ -47,8 +47,12 @@ class TaskCommand(msgspec.Struct, frozen=True):
     """Whether the command or its environment has references, so that the runtime must start it."""
     barrier: bool = False
     """Whether the command may start only when every task of the gang has an address."""
-    openpai: dict[str, Any] = {}
-    """Instructions for the runtime to act as OpenPAI's (`corral.runtime.openpai`); empty for other jobs."""
+    plug_in: str = ""
+    """The module of the runtime plug-in that prepares the task (`corral.runtime.plug_in`)."""
+    plug_in_steps: dict[str, Any] = {}
+    """Instructions for the plug-in, as plain data."""
+    error_block: bool = False
+    """Whether a failure is also reported as an error block (`corral.runtime.error_block`), for programs that read it."""
     pod_template: dict[str, Any] = {}
     """The role's pod template, for an engine that makes pods."""
     labels: dict[str, str] = {}
@@ -142,9 +146,15 @@ class Framework:
     """Whether tasks may join and leave while the job runs."""
     barrier: bool = False
     """Whether commands start only when every task has an address."""
+    split_logs: bool = False
+    """Whether standard output and standard error always have separate logs."""
 
     def one_group(self, job: UnifiedJob) -> bool:
         """Whether no task can go on, or be restarted alone, once another has ended."""
+        return False
+
+    def retries_at_once(self, job: UnifiedJob) -> bool:
+        """Whether the first retry in a row after a transient failure is immediate."""
         return False
 
     def command(self, gang: Gang, task: TaskPlacement) -> tuple[str, ...]:

@@ -8,7 +8,7 @@
 | `$(peers:ROLE:host:port:NAME)` | `host:port` of each of them, joined by commas |
 | `$(secret:PURPOSE)` | a text per purpose that only this job's tasks and the server can compute |
 | `$(runtime)` | the runtime's own program, for commands that it runs |
-| `$(openpai)` | the scripts of an OpenPAI job, which the runtime writes |
+| `$(plug-in)` | the words that the job type's runtime plug-in returns |
 
 The two `peers` forms are expanded here, so that the runtime sees single tasks only. It fills in all other forms.
 """
@@ -24,13 +24,13 @@ from corral.kernel.ids import TaskKey
 RUNTIME: Final = "$(runtime)"
 """The word of a command that stands for the program of `corral.runtime`."""
 
-OPENPAI: Final = "$(openpai)"
-"""The word of a command that stands for the scripts that the runtime writes for an OpenPAI job."""
+PLUG_IN: Final = "$(plug-in)"
+"""The word of a command that stands for the words that the runtime plug-in returns."""
 
 _NAME: Final = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _PEER: Final = re.compile(rf"\$\(peer:(?P<role>{_NAME})-(?P<index>\d{{1,5}}):(?:host|port:(?P<port>{_NAME}))\)")
 _PEERS: Final = re.compile(rf"\$\(peers:(?P<role>{_NAME}):host(?::port:(?P<port>{_NAME}))?\)")
-_RESOLVED: Final = re.compile(r"\$\((?:peer|secret|runtime|openpai)\b")
+_RESOLVED: Final = re.compile(r"\$\((?:peer|secret|runtime|plug-in)\b")
 
 
 class Reference(NamedTuple):

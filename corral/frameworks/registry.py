@@ -7,12 +7,9 @@ is the `jobType` and CLASS subclasses `Framework`. A plug-in cannot replace a bu
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Final
 
-from corral.compat.frameworkcontroller.framework import FrameworkController
-from corral.compat.openpai.frameworks.frameworklauncher import FrameworkLauncher
-from corral.compat.openpai.frameworks.openpai import OpenPai
 from corral.frameworks.base import Framework
 from corral.frameworks.horovod import Horovod
 from corral.frameworks.jax import Jax
@@ -22,6 +19,7 @@ from corral.frameworks.pytorch import PyTorch
 from corral.frameworks.shell import External, Shell
 from corral.frameworks.tensorflow import TensorFlow
 from corral.kernel.errors import InvalidInput
+from corral.kernel.plug_ins import plug_ins
 from corral.spec.errors import did_you_mean, shorten
 
 if TYPE_CHECKING:
@@ -42,16 +40,13 @@ _BUILT_IN: Final = {
         Notebook,
         Shell,
         External,
-        FrameworkController,
-        FrameworkLauncher,
-        OpenPai,
     )
 }
 
 
 def job_types() -> tuple[str, ...]:
     """Every `jobType` that can run here, in alphabetical order."""
-    return tuple(sorted({*_BUILT_IN, *_plug_ins()}))
+    return tuple(sorted({*_BUILT_IN, *plug_ins(GROUP)}))
 
 
 @cache
@@ -63,7 +58,7 @@ def framework(job_type: str) -> Framework:
     built_in = _BUILT_IN.get(job_type)
     if built_in is not None:
         return built_in()
-    plug_in = _plug_ins().get(job_type)
+    plug_in = plug_ins(GROUP).get(job_type)
     if plug_in is None:
         known = job_types()
         raise InvalidInput(
@@ -94,9 +89,20 @@ def one_group(job: UnifiedJob) -> bool:
     return sum(job.gang_size().values()) > 1 and found.one_group(job)
 
 
-@cache
-def _plug_ins() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
+def retries_at_once(job: UnifiedJob) -> bool:
+    """Whether the first retry in a row after a transient failure is immediate."""
+    try:
+        return framework(job.spec.job_type).retries_at_once(job)
+    except InvalidInput:
+        return False
+
+
+def splits_logs(job_type: str) -> bool:
+    """Whether the standard output and standard error of these jobs' tasks always have separate logs."""
+    try:
+        return framework(job_type).split_logs
+    except InvalidInput:
+        return False
 
 
 def _loaded(point: EntryPoint) -> Framework:

@@ -29,8 +29,8 @@ def read_runnable_job(
 ) -> ReadJob:
     """Read a job that its framework can run, and the secrets in its text.
 
-    For OpenPAI files, `user` is the submitter, `fs_uri` the default file system, `folder` the user's folder on
-    storages, and `sealed` the secrets that placeholders stand for. Raises SpecError with every problem of the document,
+    For dialects, `user` is the submitter, `fs_uri` the default file system, `folder` the user's folder on storages,
+    and `sealed` the secrets that placeholders stand for. Raises SpecError with every problem of the document,
     or with every problem that the framework finds; InvalidInput if its framework's plug-in cannot be loaded.
     """
     read = read_job(

@@ -10,7 +10,7 @@ from corral.model.launch import Exited
 from corral.model.outcome import Completion, ExitClass
 from corral.model.placement import TaskPlacement
 from corral.model.runs import TaskRun
-from corral.runtime.openpai_errors import sentence
+from corral.runtime.error_block import sentence
 
 
 def duration(seconds: float) -> str:
@@ -38,7 +38,7 @@ def outcome(completion: Completion) -> str:
 
 
 def plain(diagnostics: str) -> str:
-    """The diagnostics for people, without the block for OpenPAI's clients."""
+    """The diagnostics for people, without the error block."""
     return sentence(diagnostics)
 
 

@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from corral.compat.openpai.language.names import PROTOCOL
+from corral.spec.job_options import STANDARD_TABLE
 
 if TYPE_CHECKING:
     from corral.spec.job import UnifiedJob
@@ -20,7 +20,7 @@ class RetryView(msgspec.Struct, frozen=True):
     max_retries: int = 0
     fancy: bool = True
     at_once: bool = False
-    """Whether the first retry in a row after a transient failure is immediate (FrameworkController, OpenPAI)."""
+    """Whether the first retry in a row after a transient failure is immediate (FrameworkController)."""
 
 
 class RoleView(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class JobView(msgspec.Struct, frozen=True, weakref=True):
     grace_seconds: float | None = None
     """Seconds between the stop signal and KILL; None: the launch policy's default."""
     stop_signal: str = "TERM"
-    exit_table: str = "openpai"
+    exit_table: str = STANDARD_TABLE
     gang: bool = True
     """Whether the tasks need each other; otherwise each starts and ends alone."""
 
@@ -58,14 +58,14 @@ _NEVER: Final = RetryView(0, fancy=False)
 _KNOWN: WeakValueDictionary[bytes, JobView] = WeakValueDictionary()
 
 
-def view_of(job: UnifiedJob, *, one_group: bool = False) -> JobView:
+def view_of(job: UnifiedJob, *, one_group: bool = False, at_once: bool = False) -> JobView:
     """The view of a canonical job document. Keep it, since every step reads it; equal views are one object.
 
     `one_group`: no task can be restarted alone. Then any failed task ends the attempt, and the job's retry policy
-    decides. A role with a policy of its own keeps it.
+    decides. A role with a policy of its own keeps it. `at_once`: the first retry after a transient failure is immediate.
     """
     spec = job.spec
-    at_once = spec.exit_table != "openpai" or PROTOCOL in job.metadata.annotations
+    at_once = at_once or spec.exit_table != STANDARD_TABLE
     counted, elastic = spec.replica_spec, job.is_elastic
     roles = {
         role.name: RoleView(

@@ -9,9 +9,9 @@ import msgspec
 from corral.model.records import Record
 
 DEFAULT_GROUP: Final = "default"
-"""The group of accounts that are in no other group, and of all accounts made by OpenPAI's API."""
+"""The group of accounts that are in no other group, and of all accounts made by an API without groups."""
 ADMIN_GROUP: Final = "admingroup"
-"""OpenPAI's name for the administrators' group; every account with the role `admin` is a member."""
+"""The administrators' group; every account with the role `admin` is a member."""
 
 
 class User(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class User(msgspec.Struct, frozen=True):
     has_password: bool = False
     email: str = ""
     extension: dict[str, Any] = {}
-    """Fields that OpenPAI's clients keep with an account, as they wrote them."""
+    """Fields that clients keep with an account, as they wrote them."""
     id: str = ""
     """Unique for ever, given by the store: the name, or the name with a number if a deleted account had that name."""
     max_priority: int | None = None
@@ -59,7 +59,7 @@ class Group(msgspec.Struct, frozen=True):
     external_name: str = ""
     """The group's name in an external directory."""
     extension: dict[str, Any] = {}
-    """Fields that OpenPAI's clients keep with a group, without the grants, which are above."""
+    """Fields that clients keep with a group, without the grants, which are above."""
     manages: tuple[str, ...] = ()
     """The queues that its members manage, each with the queues below it."""
     max_priority: int | None = None
@@ -73,9 +73,9 @@ class Token(msgspec.Struct, frozen=True):
     user: str
     name: str
     kind: str
-    """How it was made: `api` by its user, `session` by a sign-in, `openpai` by a sign-in at OpenPAI's API.
+    """How it was made: `api` by its user, `session` by a sign-in, or by a sign-in at the API of the tenant of this name.
 
-    `application` is made for a program at OpenPAI's API and allows only jobs and reading.
+    `application` is made for a program at a tenant's API and allows only jobs and reading.
     """
     created_at: float
     expires_at: float | None = None

@@ -1,6 +1,6 @@
-"""OpenPAI's exit codes: what each code means, and whether the attempt is retried.
+"""The exit table: what each code means, and whether the attempt is retried.
 
-Source: OpenPAI's `k8s-job-exit-spec.yaml` (62 codes); the three codes by which a program classifies its own failure are
+Source: Microsoft's `k8s-job-exit-spec.yaml` (62 codes); the three codes by which a program classifies its own failure are
 FrameworkController's (200, 201, 210).
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from corral.model.outcome import Completion, ExitClass
-from corral.runtime.openpai_errors import START, told_code
+from corral.runtime.error_block import START, told_code
 
 _TABLE: Final = """
 0 Succeeded USER_CONTAINER USER_CONTAINER USER_SUCCESS COMPLETING UNKNOWN
@@ -130,7 +130,7 @@ _ELSEWHERE: Final = frozenset({"PAI_K8S", "PAI_HW"})
 
 
 class ExitSpec(msgspec.Struct, frozen=True):
-    """One row of the table, in OpenPAI's terms."""
+    """One row of the table, in the terms of its source."""
 
     code: int
     phrase: str
@@ -145,7 +145,7 @@ class ExitSpec(msgspec.Struct, frozen=True):
 
     @property
     def reaction(self) -> str:
-        """OpenPAI's retry reaction: one per behavior, and never a retry after success."""
+        """The retry reaction: one per behavior, and never a retry after success."""
         return "NEVER_RETRY" if self.code == SUCCEEDED else _REACTIONS[self.behavior]
 
     @property
@@ -165,7 +165,7 @@ def _read(table: str) -> dict[int, ExitSpec]:
 
 
 EXIT_SPECS: Final[dict[int, ExitSpec]] = _read(_TABLE)
-"""OpenPAI's 62 codes."""
+"""The table's 62 codes."""
 
 RESERVED_SPECS: Final[dict[int, ExitSpec]] = _read(_RESERVED)
 """The three codes by which a program classifies its own failure."""
@@ -196,7 +196,7 @@ def classify(code: int, diagnostics: str = "") -> Completion:
 
     The code is kept unchanged. A positive code without a row is an unknown failure of the program (the retry budget of
     255, the phrase of 220); a negative one is classified as -8000. If the diagnostics of a positive code without a row
-    contain OpenPAI's error block, the retry class is that of the code that OpenPAI shows: never retried after 220.
+    contain an error block, the retry class is that of the code in the block: never retried after 220.
     """
     spec = exit_spec(code)
     undefined = spec.code == UNDEFINED_POSITIVE != code

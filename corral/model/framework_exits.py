@@ -12,6 +12,7 @@ from typing import Final
 
 from corral.model.exits import classify, exit_spec
 from corral.model.outcome import Completion, ExitClass
+from corral.spec.job_options import STANDARD_TABLE
 
 UNRECOGNIZED: Final = "ContainerUnrecognizedFailed"
 _SIGNALS: Final = """
@@ -49,9 +50,9 @@ _BY_LAUNCHER: Final = {
     int(code): (phrase, ExitClass[kind]) for code, phrase, kind in map(str.split, _LAUNCHER.strip().splitlines())
 }
 _NEVER_STARTED: Final = {125: -1201, 126: -1202, 127: -1203, 128: -1204}
-"""Exit codes of a container runtime that could not start the program, and the OpenPAI code for each."""
+"""Exit codes of a container runtime that could not start the program, and the code of the exit table for each."""
 _KNOWN_AS: Final = {-1300: -1200, -1205: -1204}
-"""OpenPAI codes that FrameworkController does not distinguish from others."""
+"""Codes of the exit table that FrameworkController does not distinguish from others."""
 _PREDEFINED: Final = frozenset({200, 201, 210})
 _RUNTIMES_OWN: Final = range(250, 257)
 
@@ -77,12 +78,12 @@ def classify_launched(code: int, diagnostics: str = "") -> Completion:
 
 
 _TABLES: Final[dict[str, Callable[[int, str], Completion]]] = {
-    "openpai": classify,
+    STANDARD_TABLE: classify,
     "frameworkcontroller": classify_framework,
     "frameworklauncher": classify_launched,
 }
 
 
 def classify_by(table: str, code: int, diagnostics: str = "") -> Completion:
-    """The completion by one of the tables `openpai`, `frameworkcontroller` and `frameworklauncher`."""
+    """The completion by one of the tables that a document can name."""
     return _TABLES[table](code, diagnostics)

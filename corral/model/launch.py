@@ -5,8 +5,7 @@ An engine gets everything about an attempt in one value, and knows nothing of jo
 
 from __future__ import annotations
 
-from typing import Any, Final
-from urllib.parse import unquote
+from typing import Any
 
 import msgspec
 
@@ -14,11 +13,7 @@ from corral.kernel.ids import AttemptId
 from corral.model.inventory import Device
 from corral.model.placement import DeviceShare
 from corral.model.storages import Mount
-
-KEPT: Final = ".openpai/secrets/"
-"""Secrets in this folder are not written as files: only the runtime reads them."""
-REGISTRIES: Final = ".openpai/registries"
-"""The secret with this file name is Docker's `config.json` for pulling images; the task gets no such file."""
+from corral.spec.dialects.registry import is_for_registries, kept_secret
 
 
 class PortRequest(msgspec.Struct, frozen=True):
@@ -43,7 +38,7 @@ class SecretDelivery(msgspec.Struct, frozen=True):
     @property
     def kept(self) -> str:
         """The name of a secret that only the runtime reads, to complete scripts; "" for one that the task gets."""
-        return unquote(self.file.removeprefix(KEPT)) if self.file.startswith(KEPT) else ""
+        return kept_secret(self.file)
 
 
 class RuntimePlan(msgspec.Struct, frozen=True):
@@ -62,10 +57,13 @@ class RuntimePlan(msgspec.Struct, frozen=True):
     """The peers whose addresses appear in the command and environment, such as `worker-0`; "*" is all."""
     checkpoint: str = ""
     """The checkpoint's file or folder, absolute or in the working directory; it changes when work is saved."""
-    openpai: dict[str, Any] = {}
-    """The steps of OpenPAI's runtime; empty for jobs in other formats."""
+    plug_in: str = ""
+    """The module of the runtime plug-in that prepares the task (`corral.runtime.plug_in`)."""
+    plug_in_steps: dict[str, Any] = {}
+    error_block: bool = False
+    """Whether a failure is also reported as an error block (`corral.runtime.error_block`), for programs that read it."""
     exit_patterns: bool = True
-    """Whether OpenPAI's patterns are matched against the log's tail to explain a failure."""
+    """Whether patterns of known faults are matched against the log's tail to explain a failure."""
 
 
 class GangPart(msgspec.Struct, frozen=True):
@@ -141,12 +139,12 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     @property
     def given_secrets(self) -> tuple[SecretDelivery, ...]:
         """The secrets that the task itself gets."""
-        return tuple(secret for secret in self.secrets if not secret.kept and secret.file != REGISTRIES)
+        return tuple(secret for secret in self.secrets if not secret.kept and not is_for_registries(secret.file))
 
     @property
     def registries(self) -> str:
         """Credentials for the registries of the job's own images, as Docker's `config.json`; "" for none."""
-        return next((secret.value for secret in self.secrets if secret.file == REGISTRIES), "")
+        return next((secret.value for secret in self.secrets if is_for_registries(secret.file)), "")
 
 
 class Started(msgspec.Struct, frozen=True, gc=False, tag=True):
@@ -166,7 +164,7 @@ class Exited(msgspec.Struct, frozen=True, gc=False, tag=True):
     attempt: AttemptId
     at: float
     code: int
-    """0–255 as in a shell (128 + signal), or a negative code of OpenPAI's table if the engine knows the cause."""
+    """0–255 as in a shell (128 + signal), or a negative code of the exit table if the engine knows the cause."""
     signal: int = 0
     reason: str = ""
     """One sentence on what was seen (`shim killed`, `out of memory`, `machine restarted`, …)."""

@@ -37,7 +37,7 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
     """How an attempt (of a task or of a job) ended."""
 
     code: int
-    """0: success; positive: the program's exit code; negative: Corral's (OpenPAI's table)."""
+    """0: success; positive: the program's exit code; negative: Corral's."""
     phrase: str
     exit_class: ExitClass
     diagnostics: str = ""

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Generic, TypeVar
 
 import msgspec
 
-from corral.runtime.openpai_errors import sentence
+from corral.runtime.error_block import sentence
 
 Item = TypeVar("Item")
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from corral.compat.openpai.records.terms import OpenPaiListing
 from corral.kernel.ids import AttemptId, JobId, TaskKey
 from corral.model.commands import EngineCommand
 from corral.model.facts import Fact
@@ -67,6 +66,16 @@ def file_owner(job: str) -> str:
     return f"file:{job}"
 
 
+class SubmittedAs(msgspec.Struct, frozen=True):
+    """Fields of a job as it was submitted, for lists and look-ups that would otherwise parse its document."""
+
+    name: str
+    """The name as submitted; it may have capitals and be longer than a DNS label."""
+    job_priority: str | None = None
+    """The name of its priority, if it has one."""
+    roles: int = 1
+
+
 class NewJob(msgspec.Struct, frozen=True, gc=False):
     """An accepted job to store; `doc` is the canonical document as JSON text."""
 
@@ -100,8 +109,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     """Whether another controller runs its tasks (`JobRun.external`)."""
     suspended: bool = False
     """Whether it is suspended from the start."""
-    openpai: OpenPaiListing | None = None
-    """For a job in OpenPAI's format: its list fields; `unique_name` then applies to their name."""
+    submitted_as: SubmittedAs | None = None
+    """For a job in a dialect with names of its own; `unique_name` then applies to that name."""
     request_hash: str = ""
     """A hash that tells a repeated request from another one with the same idempotency key."""
 
@@ -152,7 +161,7 @@ class SubmitLimit(msgspec.Struct, frozen=True):
     """Jobs that one account may submit per hour through one API; an array counts as one."""
 
     api: str
-    """`corral` or `openpai`."""
+    """`corral`, or the name of the tenant whose API it is."""
     most: int
 
 

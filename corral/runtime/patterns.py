@@ -1,6 +1,6 @@
 """Patterns that recognise known faults in the last lines of a task's log, for a better message than an exit code.
 
-Codes 221-235 and 254 and their phrases are OpenPAI's (its runtime's exit specification); the expressions are Corral's.
+Codes 221-235 and 254 and their phrases are those of the exit table (`corral.model.exits`); the expressions are Corral's.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import ssl
 
 RUNTIME_WORD = "$(runtime)"
-OPENPAI_WORD = "$(openpai)"
 _PEER = re.compile(r"\$\(peer:([a-z0-9-]+)-(\d+):(?:(host)|port:([a-z0-9-]+))\)")
 _SECRET = re.compile(r"\$\(secret:([a-z0-9-]+)\)")
 _MAX_ANSWER = 64 * 1024 * 1024

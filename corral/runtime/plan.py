@@ -41,8 +41,12 @@ class Plan:
     barrier_timeout_seconds: float = 600.0
     resolve: list[str] = field(default_factory=list)
     """The tasks (`worker-0`) whose addresses must be known; `*` is all."""
-    openpai: dict[str, Any] = field(default_factory=dict)
-    """The steps of OpenPAI's runtime: roles, ports, scripts, plug-ins; empty for other jobs."""
+    plug_in: str = ""
+    """The module of the plug-in that prepares the task (`corral.runtime.plug_in`)."""
+    plug_in_steps: dict[str, Any] = field(default_factory=dict)
+    """The framework's instructions for the plug-in."""
+    error_block: bool = False
+    """Whether a failure is also reported as an error block (`corral.runtime.error_block`), for programs that read it."""
     kept_secrets: dict[str, str] = field(default_factory=dict)
     """By name, secrets for completing scripts, which are delivered in no other way."""
     checkpoint: str = ""

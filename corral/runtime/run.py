@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
+from corral.runtime import plug_in
 from corral.runtime.checkpoints import VARIABLE as CHECKPOINT_VARIABLE
 from corral.runtime.checkpoints import Checkpoints, watch
+from corral.runtime.error_block import RuntimeFault, container_code, error_block
 from corral.runtime.fetching import NotKept, fetch
-from corral.runtime.openpai_errors import RuntimeFault, container_code, error_block
 from corral.runtime.patterns import Match, recognise, tails_of
 from corral.runtime.peers import (
-    OPENPAI_WORD,
     Address,
     Api,
     Refused,
@@ -43,9 +43,9 @@ GANG_TIMEOUT = 251
 BARRIER_REFUSED = 252
 PORT_TAKEN = 253
 RUNTIME_FAILED = 255
-"""OpenPAI's codes for these failures.
+"""The codes of these failures.
 
-They are FrameworkBarrierTransientFailed, JobGangAllocationTimeout, FrameworkBarrierPermanentFailed,
+They are named FrameworkBarrierTransientFailed, JobGangAllocationTimeout, FrameworkBarrierPermanentFailed,
 ContainerPortConflict and PAIRuntimeUnknownFailed.
 """
 
@@ -96,7 +96,7 @@ def main(plan_file: str) -> int:
         code = 128 + stop.number
         result["message"] = "stopped before the command ran"
     platform = result.pop("platform", "")
-    if plan.openpai and code:
+    if plan.error_block and code:
         _tell_fault(plan, result, code, platform)
     _report(plan, api, result)
     return code
@@ -120,8 +120,8 @@ def prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
         env = {name: resolve(value, peers, key) for name, value in env.items()}
     except Unresolved as error:
         raise Failed(BARRIER_REFUSED, f"the command cannot be completed: {error}") from error
-    if plan.openpai:
-        argv, more = _prepare_openpai(plan, argv, peers, key)
+    if plan.plug_in:
+        argv, more = _prepare_plug_in(plan, argv, peers, key)
         env |= more
     env |= secrets
     if plan.checkpoint:
@@ -132,25 +132,22 @@ def prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
     return argv, env
 
 
-def _prepare_openpai(
+def _prepare_plug_in(
     plan: Plan, argv: list[str], peers: dict[str, Address], key: str
 ) -> tuple[list[str], dict[str, str]]:
-    """Do the steps of OpenPAI's runtime; the command with its scripts filled in, and additional variables."""
-    from corral.runtime.openpai import FOLDER, Place, PortTaken  # other jobs need none of it
-    from corral.runtime.openpai import prepare as prepare_openpai
-
-    folder = os.path.join(plan.shared, "openpai") if plan.shared else os.path.join(plan.work, FOLDER)
-    place = Place(folder, plan.directory or plan.work, any_user=bool(plan.shared))
+    """Let the plan's plug-in prepare the task; the command with its words filled in, and additional variables."""
+    directory = plan.directory or plan.work
+    task = plug_in.PlugInTask(plan.plug_in_steps, peers, key, plan.kept_secrets, plan.work, directory, plan.shared)
     try:
         with _as_owner(plan.owner):
-            prepared = prepare_openpai(plan.openpai, peers, key, plan.kept_secrets, place)
-    except PortTaken as error:
-        raise Failed(PORT_TAKEN, str(error)) from error
+            prepared = plug_in.prepare(plan.plug_in, task)
+    except plug_in.PlugInFailed as error:
+        raise Failed(error.code, str(error)) from error
     except OSError as error:
         raise Failed(RUNTIME_FAILED, f"the task's scripts could not be written: {error.strerror}") from error
     for note in prepared.notes:
         print(f"corral: {note}", file=sys.stderr, flush=True)
-    words = [prepared.argv if word == OPENPAI_WORD else [word] for word in argv]
+    words = [prepared.argv if word == plug_in.WORD else [word] for word in argv]
     return [word for part in words for word in part], prepared.env
 
 
@@ -328,7 +325,7 @@ def _tell_match(result: dict[str, Any], match: Match) -> int:
 
 
 def _tell_fault(plan: Plan, result: dict[str, Any], code: int, platform: str) -> None:
-    """Append OpenPAI's error block to the message for people."""
+    """Append the error block to the message for people."""
     pattern = result.get("pattern") or {}
     log = tails_of(plan.log).decode("utf-8", "replace")
     fault = RuntimeFault(

@@ -17,7 +17,6 @@ from corral.scheduler.events import (
     QueuesConfigured,
     TasksLeaving,
     TasksReleased,
-    TaskUse,
     UsageRecalled,
     gang_placed,
 )
@@ -54,7 +53,6 @@ __all__ = [
     "Planner",
     "PlannerEvent",
     "PlannerKind",
-    "TaskUse",
     "TasksReleased",
     "TasksLeaving",
     "UsageRecalled",

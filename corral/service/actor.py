@@ -16,7 +16,7 @@ class Actor(msgspec.Struct, frozen=True):
     groups: tuple[str, ...] = ()
     token_id: str = ""
     kind: str = "api"
-    """The kind of its token: `session`, `api`, `application`, `openpai`, `object` or `job`."""
+    """The kind of its token: `session`, `api`, `application`, `object`, `job`, or the name of a tenant."""
     job: str = ""
     """The id of the job that the token belongs to."""
     queues: tuple[str, ...] = ()

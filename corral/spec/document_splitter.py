@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import yaml
 
-from corral.compat.alnair.language import job as alnair
-from corral.compat.frameworkcontroller.language import framework
+from corral.spec.dialects.registry import dialects
 from corral.spec.errors import Problem, SpecError, shorten
 from corral.spec.hived.configuration import is_hived
 from corral.spec.job import API_VERSION, KIND
@@ -22,8 +22,6 @@ from corral.spec.yaml_source import Source, parse_sources
 
 _SEVERAL: Final = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
 _GROUP: Final = f"{API_VERSION.partition('/')[0]}/"
-_JOB_GROUPS: Final = tuple(f"{each.partition('/')[0]}/" for each in (alnair.API_VERSION, framework.API_VERSION))
-_JOBS: Final = frozenset({KIND, alnair.KIND, framework.KIND})
 _MOST_NAMED: Final = 10
 """Maximum documents named in one message."""
 
@@ -95,11 +93,20 @@ def sort_of(data: Any) -> Sort:
     if is_hived(data):
         return Sort.CONFIGURATION
     kind, version = data.get("kind"), data.get("apiVersion")
-    if not isinstance(kind, str) or kind in _JOBS:
+    kinds, groups = _job_kinds()
+    if not isinstance(kind, str) or kind in kinds:
         return Sort.JOB
     if not isinstance(version, str) or version.startswith(_GROUP):
         return Sort.CONFIGURATION
-    return Sort.JOB if version.startswith(_JOB_GROUPS) else Sort.OTHER
+    return Sort.JOB if version.startswith(groups) else Sort.OTHER
+
+
+@cache
+def _job_kinds() -> tuple[frozenset[str], tuple[str, ...]]:
+    """The kinds of job documents, and the API groups of those of dialects."""
+    foreign = [kind for each in dialects() for kind in each.kinds]
+    groups = tuple(f"{each.api_version.partition('/')[0]}/" for each in foreign)
+    return frozenset({KIND, *(each.kind for each in foreign)}), groups
 
 
 def the_job(text: str | bytes, filename: str, text_under: frozenset[str]) -> tuple[str | bytes, tuple[str, ...]]:

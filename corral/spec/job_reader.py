@@ -1,4 +1,4 @@
-"""Read a job from text or data, in the short, canonical, Alnair, FrameworkController or OpenPAI form."""
+"""Read a job from text or data, in the short or canonical form, or in a dialect of another system."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from corral.compat.openpai.language.names import JOB_TYPE as OPENPAI
-from corral.compat.openpai.language.reader import is_openpai, read_openpai, readable, said_at
-from corral.compat.openpai.language.secret_masking import without_secrets
-from corral.spec.dialects.dispatch import is_foreign, translated
+from corral.spec.dialects.dialect import Asked, Dialect, Document, own_file, without_parameters
+from corral.spec.dialects.registry import dialect_of, of_job_type, readable
 from corral.spec.document_splitter import the_job
-from corral.spec.errors import Path, Problem, SpecError, describe, did_you_mean, shorten
+from corral.spec.errors import Path, SpecError, describe, did_you_mean
 from corral.spec.job import API_VERSION, KIND, UnifiedJob
+from corral.spec.own_file import OwnFile
 from corral.spec.short_form import ShortJob
 from corral.spec.templates import render
 from corral.spec.validation_messages import problems_of
@@ -25,24 +24,12 @@ from corral.spec.yaml_source import MAX_DEPTH, MAX_NODES, Source, parse_source, 
 TEXT_UNDER: Final = frozenset({"env", "labels", "annotations", "nodeSelector", "command", "parameters"})
 """Keys below which an unquoted `yes`, `3.10` or `0755` stays text."""
 
-FILLED_IN_ELSEWHERE: Final = frozenset({OPENPAI})
-"""Job types whose templates are not ours; those left in a canonical document are filled in by the task."""
-
 _PADDING: Final = re.compile(r"\A\n+(?=---\s)")
 """Empty lines that keep a document of a longer file at its line."""
 
 BUILT_IN_JOB_TYPES: Final = (
     "pytorch", "tensorflow", "jax", "mpi", "horovod", "cntk", "shell", "notebook", "external",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class OwnFile:
-    """The text of a job file as written, with placeholders for its secrets."""
-
-    text: str
-    secrets: Mapping[str, str] = dataclass_field(default_factory=dict, repr=False)
-    """The secret of each placeholder, keyed as `own_file.secret_places` names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +52,7 @@ def load_job(
     name: str | None = None,
     job_types: Collection[str] | None = None,
 ) -> UnifiedJob:
-    """The job of a document in the short or canonical form, or of Alnair, FrameworkController or OpenPAI.
+    """The job of a document in the short or canonical form, or in a dialect of another system.
 
     `read_job` also returns the secrets in the file.
     """
@@ -87,18 +74,18 @@ def read_job(
     """Read a job and the secrets in its file from YAML, JSON or data.
 
     `parameters` override the document's own, `name` replaces its name, and `job_types`, when given, are the only
-    frameworks accepted. The other arguments are for files of OpenPAI: `user` is the submitter, `fs_uri` the file system
-    of paths that name none, `folder` the user's own on storages, and `sealed` the secrets of its placeholders.
+    frameworks accepted. The other arguments are for dialects: `user` is the submitter, `fs_uri` the file system of paths
+    that name none, `folder` the user's own on storages, and `sealed` the secrets of placeholders.
 
     Raises SpecError with every problem, each with file, line and column when text was given. A text of several
     documents must have exactly one job.
     """
-    openpai = _OpenPai(user, fs_uri, folder, sealed)
+    asked = Asked(filename, parameters or {}, name, user, fs_uri, folder, sealed)
     if not isinstance(document, str | bytes):
-        return _read_one(document, parameters, filename, name, job_types, openpai)
+        return _read_one(document, asked, job_types)
     whole = readable(document)
     alone, others = the_job(whole, filename, TEXT_UNDER)
-    read = _read_one(alone, parameters, filename, name, job_types, openpai)
+    read = _read_one(alone, asked, job_types)
     if read.file is None:
         return replace(read, others=others)
     text = read.file.text
@@ -111,60 +98,47 @@ def _text(document: str | bytes) -> str:
     return document.decode("utf-8", "replace") if isinstance(document, bytes) else document
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenPai:
-    """Further arguments for reading a file of OpenPAI."""
-
-    user: str
-    fs_uri: str
-    folder: str
-    sealed: Mapping[str, str]
-
-
-def _read_one(
-    document: str | bytes | Mapping[str, Any],
-    parameters: Mapping[str, str] | None,
-    filename: str,
-    name: str | None,
-    job_types: Collection[str] | None,
-    openpai: _OpenPai,
-) -> ReadJob:
-    asked = parameters or {}
+def _read_one(document: Document, asked: Asked, job_types: Collection[str] | None) -> ReadJob:
     if isinstance(document, str | bytes):
-        quick = plain_json(document, filename, TEXT_UNDER)
-        if quick is not None and not is_openpai(quick.data):
+        quick = plain_json(document, asked.filename, TEXT_UNDER)
+        dialect = dialect_of(quick.data) if quick is not None else None
+        if quick is not None and not (dialect is not None and dialect.reads_text):
             try:
-                return ReadJob(_load(_shown(quick), asked, name, job_types), file=OwnFile(_text(document)))
+                return _load(_shown(quick), document, asked, job_types)
             except SpecError:
                 pass  # parsed again below, with line and column
-    source = _source(document, filename)
-    if is_openpai(source.data):
-        return _read_openpai(document, filename, asked, name, openpai)
-    file = OwnFile(_text(document)) if isinstance(document, str | bytes) else None
-    return ReadJob(_load(source, asked, name, job_types), file=file)
+    return _load(_source(document, asked.filename), document, asked, job_types)
 
 
-def _load(
-    source: Source, parameters: Mapping[str, str], name: str | None, job_types: Collection[str] | None
-) -> UnifiedJob:
+def _load(source: Source, document: Document, asked: Asked, job_types: Collection[str] | None) -> ReadJob:
     if not isinstance(source.data, dict):
         raise SpecError([source.problem((), f"expected a job (a mapping of fields), got {describe(source.data)}")])
-    if is_foreign(source.data):
-        return _read_foreign(source, parameters, name)
+    dialect = dialect_of(source.data)
+    if dialect is not None:
+        return _read_foreign(dialect, source, document, asked)
+    return ReadJob(_load_own(source, asked, job_types), file=own_file(document))
+
+
+def _load_own(source: Source, asked: Asked, job_types: Collection[str] | None) -> UnifiedJob:
     canonical = bool(source.data.keys() & {"apiVersion", "kind", "spec"})
     home = source.data.get("spec") if canonical else source.data
     given = home.get("parameters") if isinstance(home, dict) else None
-    if canonical and isinstance(home, dict) and home.get("jobType") in FILLED_IN_ELSEWHERE:
-        _without_parameters(parameters, source.filename)
+    if canonical and isinstance(home, dict) and _filled_in_elsewhere(home.get("jobType")):
+        without_parameters(asked.parameters, source.filename)
     else:
-        source.data = render(source, given, parameters, TEXT_UNDER)
-    _override(source.data, canonical, parameters, name)
+        source.data = render(source, given, asked.parameters, TEXT_UNDER)
+    _override(source.data, canonical, asked.parameters, asked.name)
     job = _read_canonical(source) if canonical else _read_short(source)
     if job_types is not None and job.spec.job_type not in job_types:
         path: Path = ("spec", "jobType") if canonical else ("framework",)
         message = f"no framework is called {describe(job.spec.job_type)}{did_you_mean(job.spec.job_type, job_types)}"
         raise SpecError([source.problem(path, message)])
     return job
+
+
+def _filled_in_elsewhere(job_type: Any) -> bool:
+    """Whether templates that a canonical document of this job type still has are filled in by the task."""
+    return isinstance(job_type, str) and of_job_type(job_type) is not None
 
 
 def read_canonical(document: Mapping[str, Any], filename: str = "document") -> UnifiedJob:
@@ -237,51 +211,14 @@ def _read_canonical(source: Source) -> UnifiedJob:
         raise SpecError(problems_of(error, UnifiedJob, source)) from None
 
 
-def _without_parameters(parameters: Mapping[str, str], filename: str) -> None:
-    if parameters:
-        word = shorten(next(iter(parameters)))
-        raise SpecError([Problem(f"--set {word}: this kind of document has no parameters", filename=filename)])
-
-
-def _read_foreign(source: Source, parameters: Mapping[str, str], name: str | None) -> UnifiedJob:
-    """The job of an Alnair or FrameworkController document; these have no parameters."""
-    _without_parameters(parameters, source.filename)
-    if name is not None:
-        _override(source.data, True, {}, name)
-    translation = translated(source)
-    document = {"apiVersion": API_VERSION, "kind": KIND, **translation.document}
-    try:
-        return UnifiedJob.model_validate(document, by_alias=True, by_name=False)
-    except ValidationError as error:
-        raise SpecError(problems_of(error, UnifiedJob, source, translation.said_at)) from None
-
-
-def _read_openpai(
-    document: str | bytes | Mapping[str, Any],
-    filename: str,
-    parameters: Mapping[str, str],
-    name: str | None,
-    openpai: _OpenPai,
-) -> ReadJob:
-    """The job of a file of OpenPAI; errors name the fields of that file."""
-    found, source = read_openpai(
-        document,
-        filename=filename,
-        parameters=parameters,
-        name=name,
-        user=openpai.user,
-        fs_uri=openpai.fs_uri,
-        folder=openpai.folder,
-        sealed=openpai.sealed,
-    )
+def _read_foreign(dialect: Dialect, source: Source, document: Document, asked: Asked) -> ReadJob:
+    """The job of a document in a dialect; errors name the fields of that document."""
+    found = dialect.read(source, document, asked)
     try:
         job = UnifiedJob.model_validate(found.document, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise SpecError(problems_of(error, UnifiedJob, source, lambda path: said_at(found.document, path))) from None
-    if not isinstance(document, str | bytes):
-        return ReadJob(job, found.secrets)
-    kept = without_secrets(_text(document), source.data, filename)
-    return ReadJob(job, found.secrets, file=None if kept is None else OwnFile(*kept))
+        raise SpecError(problems_of(error, UnifiedJob, found.source, found.said_at)) from None
+    return ReadJob(job, found.secrets, file=found.file)
 
 
 def _read_short(source: Source) -> UnifiedJob:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from corral.kernel.errors import InvalidInput
-from corral.spec.dialects import object_kinds as foreign_kinds
+from corral.spec.dialects.registry import dialects
 from corral.spec.errors import did_you_mean
 from corral.spec.job_objects import ObjectKind, UnifiedJobKind
 
 
 def object_kinds() -> tuple[ObjectKind, ...]:
     """All kinds of objects that can become jobs."""
-    return (UnifiedJobKind(), *foreign_kinds())
+    return (UnifiedJobKind(), *(kind for each in dialects() for kind in each.object_kinds()))
 
 
 def chosen_kinds(names: str) -> tuple[ObjectKind, ...]:

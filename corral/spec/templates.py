@@ -1,4 +1,4 @@
-"""Fill in the parameters of a job file; the syntax is OpenPAI's.
+"""Fill in the parameters of a job file.
 
 `<% $parameters.NAME %>` may stand in any text of the document. Text that is one reference and nothing else takes the
 parameter's value as if it were written there, so `replicas: <% $parameters.workers %>` is a number.

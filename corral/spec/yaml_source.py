@@ -42,7 +42,7 @@ class Source:
     values: dict[Path, Mark] = field(default_factory=dict)
     keys: dict[Path, Mark] = field(default_factory=dict)
     grouped: dict[Path, int] = field(default_factory=dict)
-    """Unquoted texts such as `1_000` as the integers that YAML 1.1 reads; OpenPAI's job files mean these."""
+    """Unquoted texts such as `1_000` as the integers that YAML 1.1 reads; a dialect may mean these."""
 
     def problem(self, path: Path, message: str, *, at_key: bool = False) -> Problem:
         """A problem at `path`, placed at the nearest value that exists in the document."""

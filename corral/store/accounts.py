@@ -9,6 +9,7 @@ import msgspec
 from sqlalchemy import bindparam, delete, func, insert, literal, select, update
 
 from corral.kernel.errors import Conflict, NotFound, Unauthenticated
+from corral.kernel.plug_ins import SECRETS_OF_ACCOUNTS, plug_ins
 from corral.model.accounts import Group, Token, User
 from corral.model.records import Page
 from corral.store import tables
@@ -145,7 +146,7 @@ class Accounts(Database):
                 (tables.openid_identities, tables.openid_identities.c.user),
             ):
                 transaction.write(delete(table).where(column == name))
-            owned = tables.secrets.c.owner.in_((f"user:{name}", f"openpai-tokens:{name}"))
+            owned = tables.secrets.c.owner.in_([f"{kind}:{name}" for kind in ("user", *plug_ins(SECRETS_OF_ACCOUNTS))])
             transaction.write(delete(tables.secrets).where(owned))
             _disown(transaction, name, account.id)
 
@@ -345,7 +346,7 @@ def _disown(transaction: Transaction, name: str, account: str) -> None:
     transaction.write(insert(orphans).from_select(["job", "account"], theirs))
     transaction.write(delete(tables.submissions).where(tables.submissions.c.user == name))
     transaction.write(delete(tables.idempotency).where(tables.idempotency.c.user == name))
-    transaction.write(update(tables.openpai_kept).where(tables.openpai_kept.c.owner == name).values(owner=""))
+    transaction.write(update(tables.client_records).where(tables.client_records.c.owner == name).values(owner=""))
     blobs, nobody = tables.blobs, f"{name} (deleted)"  # no account has such a name
     again = select(blobs.c.digest).where(blobs.c.user == name).scalar_subquery()
     transaction.write(delete(blobs).where(blobs.c.user == nobody, blobs.c.digest.in_(again)))

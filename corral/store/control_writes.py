@@ -64,11 +64,13 @@ _JOB_ROW: Final = (
     )
 )
 _PLACE: Final = update(_jobs).where(_jobs.c.id == bindparam("j"))
-_PAI_PRIORITY: Final = (
-    update(tables.openpai_jobs).where(tables.openpai_jobs.c.job == bindparam("j")).values(job_priority=bindparam("p"))
+_SUBMITTED_PRIORITY: Final = (
+    update(tables.submitted_jobs)
+    .where(tables.submitted_jobs.c.job == bindparam("j"))
+    .values(job_priority=bindparam("p"))
 )
 _CLASSES: Final = {number: name for name, number in PRIORITY_CLASSES.items()}
-"""The priority names in OpenPAI's lists, by number."""
+"""The names of priorities by number, as lists of tenants show them."""
 _DOC: Final = (
     update(tables.job_documents).where(tables.job_documents.c.job == bindparam("j")).values(doc=bindparam("d"))
 )
@@ -255,7 +257,7 @@ def _write_jobs(transaction: Transaction, jobs: Sequence[JobWrite], cursor: int)
         if changed:
             transaction.write(_PLACE.values(**changed), {"j": job.id})
         if job.priority is not None:
-            transaction.write(_PAI_PRIORITY, {"j": job.id, "p": _CLASSES.get(job.priority)})
+            transaction.write(_SUBMITTED_PRIORITY, {"j": job.id, "p": _CLASSES.get(job.priority)})
         if job.doc is not None:
             transaction.write(_DOC, {"j": job.id, "d": job.doc})
 

@@ -18,7 +18,7 @@ _PARTS: Final = (
     (tables.job_runs, tables.job_runs.c.job),
     (tables.job_tags, tables.job_tags.c.job),
     (tables.orphaned_jobs, tables.orphaned_jobs.c.job),
-    (tables.openpai_jobs, tables.openpai_jobs.c.job),
+    (tables.submitted_jobs, tables.submitted_jobs.c.job),
     (tables.job_dependencies, tables.job_dependencies.c.job),
     (tables.tasks, tables.tasks.c.job),
     (tables.attempts, tables.attempts.c.job),

@@ -29,7 +29,7 @@ from corral.model.records import (
 )
 from corral.model.runs import JobRun, TaskRun
 from corral.model.store_writes import JobRecord, StoredFile
-from corral.runtime.openpai_errors import sentence
+from corral.runtime.error_block import sentence
 from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.paging import after, bounded, read_cursor, write_cursor
@@ -41,7 +41,7 @@ class _Placed(msgspec.Struct, frozen=True):
     placement: TaskPlacement | None = None
 
 
-_jobs, _runs, _tasks, _pai = tables.jobs, tables.job_runs, tables.tasks, tables.openpai_jobs
+_jobs, _runs, _tasks, _submitted = tables.jobs, tables.job_runs, tables.tasks, tables.submitted_jobs
 _files = tables.job_files
 _PARAMETERS: Final = msgspec.json.Decoder(dict[str, str])
 ORPHANED: Final = exists().where(tables.orphaned_jobs.c.job == _jobs.c.id).label("orphaned")
@@ -108,7 +108,7 @@ class JobViews(Database):
     async def find_job(self, ref: str, user: str | None = None) -> JobRecord | None:
         """The job that `ref` names: an id, `user~name`, or the name of `user`'s latest job. Live jobs come first.
 
-        A user's OpenPAI job is also found by the name that it was submitted under.
+        A job in a dialect is also found by the name that it was submitted under.
         """
         query = (
             select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary, ORPHANED)
@@ -121,7 +121,9 @@ class JobViews(Database):
         wanted, whose = (name, owner) if tilde else (ref, user)
         questions = [query.where(_jobs.c.name == wanted)]
         if whose is not None:
-            as_submitted = query.join(_pai, _pai.c.job == _jobs.c.id).where(_pai.c.user == whose, _pai.c.name == wanted)
+            as_submitted = query.join(_submitted, _submitted.c.job == _jobs.c.id).where(
+                _submitted.c.user == whose, _submitted.c.name == wanted
+            )
             questions = [questions[0].where(_jobs.c.user == whose), as_submitted]
         latest = (_jobs.c.live.desc(), _jobs.c.id.desc())
 

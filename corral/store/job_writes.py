@@ -8,7 +8,6 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
-from corral.compat.openpai.language.names import JOB_TYPE
 from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.accounts import AuditWrite
@@ -31,16 +30,16 @@ CHECKPOINT_SECONDS: Final = 5.0
 
 _jobs, _idempotency = tables.jobs, tables.idempotency
 _NAMED: Final = select(_jobs.c.id).where(_jobs.c.user == bindparam("u"), _jobs.c.name == bindparam("n")).limit(1)
-_pai = tables.openpai_jobs
+_submitted = tables.submitted_jobs
 _SUBMITTED_AS: Final = (
     select(_jobs.c.id)
-    .join(_pai, _pai.c.job == _jobs.c.id)
-    .where(_pai.c.user == bindparam("u"), _pai.c.name == bindparam("n"))
+    .join(_submitted, _submitted.c.job == _jobs.c.id)
+    .where(_submitted.c.user == bindparam("u"), _submitted.c.name == bindparam("n"))
     .limit(1)
 )
-_NOT_OPENPAIS: Final = _NAMED.where(_jobs.c.job_type != JOB_TYPE)
-_TAKEN_EVER: Final = {False: (_NAMED,), True: (_SUBMITTED_AS, _NOT_OPENPAIS)}
-"""Queries that find jobs with the same name, by whether the new job is in OpenPAI's language."""
+_UNDER_ITS_OWN: Final = _NAMED.outerjoin(_submitted, _submitted.c.job == _jobs.c.id).where(_submitted.c.job.is_(None))
+_TAKEN_EVER: Final = {False: (_NAMED,), True: (_SUBMITTED_AS, _UNDER_ITS_OWN)}
+"""Queries that find jobs with the same name, by whether the new job was submitted under another name."""
 _TAKEN_NOW: Final = {kind: tuple(query.where(_jobs.c.live) for query in each) for kind, each in _TAKEN_EVER.items()}
 _REPEATED: Final = select(_idempotency).where(
     _idempotency.c.user == bindparam("u"), _idempotency.c.key == bindparam("k"), _idempotency.c.at > bindparam("since")
@@ -356,8 +355,10 @@ def _submit(transaction: Transaction, job: NewJob, limit: SubmitLimit | None = N
         link(transaction, job.object)
     run = JobRun(job=job.id, created_at=job.created_at, hold=job.hold, external=job.external, suspended=job.suspended)
     transaction.write(insert(tables.job_runs), {"job": job.id, "run": encode(run), "summary": encode(job.summary)})
-    if job.openpai is not None:
-        transaction.write(insert(_pai), {"job": job.id, "user": job.user, **msgspec.structs.asdict(job.openpai)})
+    if job.submitted_as is not None:
+        transaction.write(
+            insert(_submitted), {"job": job.id, "user": job.user, **msgspec.structs.asdict(job.submitted_as)}
+        )
     if job.tags:
         transaction.write(insert(tables.job_tags), [{"tag": tag, "job": job.id} for tag in dict.fromkeys(job.tags)])
     if job.depends_on:
@@ -435,8 +436,8 @@ def _remember_key(transaction: Transaction, job: NewJob, seq: int) -> None:
 def _check_name(transaction: Transaction, job: NewJob) -> None:
     if job.unique_name == "none":
         return
-    name = job.name if job.openpai is None else job.openpai.name
-    queries = (_TAKEN_EVER if job.unique_name == "ever" else _TAKEN_NOW)[job.openpai is not None]
+    name = job.name if job.submitted_as is None else job.submitted_as.name
+    queries = (_TAKEN_EVER if job.unique_name == "ever" else _TAKEN_NOW)[job.submitted_as is not None]
     if any(transaction.read(query, {"u": job.user, "n": name}).first() is not None for query in queries):
         raise Conflict(
             "name-taken", f"{job.user} has a job named {name} already; choose another name, or stop that one first."

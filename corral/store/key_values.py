@@ -1,4 +1,4 @@
-"""Small named records that OpenPAI's clients store here, such as launch requests and templates."""
+"""Small named records that clients of a tenant's API store here, such as launch requests and templates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corral.store.database import Database, rows
 from corral.store.rows import clean
 from corral.store.writer import Transaction
 
-_records = tables.openpai_kept
+_records = tables.client_records
 MAX_RECORDS: Final = 100_000
 """Records of one kind at most; a list shows no more."""
 
@@ -43,7 +43,7 @@ Change = Callable[[KeyValue | None], KeyValue | None]
 
 
 class KeyValues(Database):
-    """Records of OpenPAI's clients."""
+    """Records of clients."""
 
     async def key_value(self, kind: str, name: str) -> KeyValue | None:
         """One record; None when it does not exist."""

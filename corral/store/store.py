@@ -22,13 +22,13 @@ from corral.store.control_writes import ControlWrites
 from corral.store.database_errors import refusal
 from corral.store.documents import DocumentStore
 from corral.store.groups import Groups
+from corral.store.job_rows import JobRows
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
 from corral.store.key_values import KeyValues
 from corral.store.leadership import Leadership
 from corral.store.object_links import Objects
 from corral.store.openid_identities import Identities
-from corral.store.openpai_views import OpenPaiViews
 from corral.store.preemption_records import PreemptionRecords
 from corral.store.retention import INCREMENTAL, Retention
 from corral.store.schema import bring_up
@@ -59,7 +59,7 @@ class Store(
     Backups,
     PreemptionRecords,
     Objects,
-    OpenPaiViews,
+    JobRows,
     ServerEvents,
     Submissions,
 ):

@@ -88,7 +88,7 @@ job_dependencies = Table(
     Index("job_dependencies_by_need", "needs"),
 )
 
-openpai_jobs = Table(
+submitted_jobs = Table(
     "openpai_jobs",
     metadata,
     Column("job", Text, primary_key=True),
@@ -433,7 +433,7 @@ settings = Table(
     Column("value", Text, nullable=False),
 )
 
-openpai_kept = Table(
+client_records = Table(
     "openpai_kept",
     metadata,
     Column("kind", Text, primary_key=True),

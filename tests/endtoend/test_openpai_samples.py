@@ -18,7 +18,7 @@ import yaml
 
 from corral.compat.openpai.language.v1 import without_comments
 from corral.model.exits import exit_spec
-from corral.runtime.openpai_errors import container_code
+from corral.runtime.error_block import container_code
 from tests.endtoend.platform import Platform
 
 V2: Final = (

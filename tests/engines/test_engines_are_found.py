@@ -133,7 +133,7 @@ def _forget() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_engines_are_corrals_own_and_those_of_installed_packages() -> None:
-    assert engine_names() == ("kubernetes", "local", "gone", "small", "tiny")
+    assert engine_names() == ("kubernetes", "local", "yarn", "gone", "small", "tiny")
     kinds = [engine_kind(name) for name in ("kubernetes", "local", "tiny")]
     assert all(isinstance(kind, EngineKind) and kind.name for kind in kinds)
     assert [bool(kind.page) for kind in kinds] == [True, True, False]
@@ -150,7 +150,7 @@ def test_no_package_replaces_an_engine_of_corrals_own() -> None:
     [
         ("kubernets", 'did you mean "kubernetes"'),
         ("gone", "cannot be loaded"),
-        ("small", "no EngineKind of that name"),
+        ("small", "does not give an EngineKind of that name"),
     ],
 )
 def test_an_engine_that_cannot_be_had_is_refused_with_the_reason(name: str, said: str) -> None:

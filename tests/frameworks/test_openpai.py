@@ -11,8 +11,8 @@ import pytest
 
 from corral.compat.openpai.frameworks.environment import pai_job
 from corral.compat.openpai.language.names import DEFAULT_FILES, V1, VERSION, dns_labels
+from corral.compat.openpai.runtime.variables import MOST_BYTES, Role, address_variables
 from corral.frameworks import framework
-from corral.runtime.openpai_variables import MOST_BYTES, Role, address_variables
 from corral.runtime.peers import Address
 from corral.spec.job import UnifiedJob
 from tests.frameworks.gangs import gang
@@ -196,7 +196,7 @@ def test_a_plain_command_runs_too_and_a_role_without_one_is_refused() -> None:
     own = UnifiedJob.from_document(document | {"spec": {"jobType": "openpai", "roles": roles}})
     members = gang(own, "main-0")
     rendered = framework("openpai").render(members, members.tasks[0])
-    assert rendered.openpai["files"]["user.sh"] == "echo 'it'\"'\"'s me'\n"
+    assert rendered.plug_in_steps["files"]["user.sh"] == "echo 'it'\"'\"'s me'\n"
     assert rendered.env["PAI_TASK_ROLE_LIST"] == "main"
     without = UnifiedJob.from_document(
         document | {"spec": {"jobType": "openpai", "roles": [{"name": "main", "image": "ubuntu"}]}}

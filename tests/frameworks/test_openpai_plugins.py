@@ -69,7 +69,7 @@ def test_an_image_without_sshd_is_no_matter_to_a_job_of_protocol_1(tmp_path: Pat
     bare = folder_with(tmp_path / "bin", "sh", "env", "id", "sed", "mv", "mkdir", "chmod", "rm", "cat")
     with tasks_of(tmp_path / "tasks", protocol(["echo ran"]), {VERSION: "1"}) as tasks:
         tasks.env["PATH"] = str(bare)
-        files = tasks.rendered["worker-0"].openpai["files"]
+        files = tasks.rendered["worker-0"].plug_in_steps["files"]
         files["before-0-ssh.sh"] = files["before-0-ssh.sh"].replace(":/usr/sbin:/sbin", "")
         assert tasks.run() == {"worker-0": 0}, tasks.told("worker-0")
         assert (tasks.output("worker-0"), tasks.errors("worker-0")) == ("ran\n", "")
@@ -96,7 +96,7 @@ def test_the_user_reaches_the_task_with_a_key_of_their_own(tmp_path: Path, kind:
     said = protocol(["sleep 60"], extras=with_plugins(plugin("ssh", jobssh=False, userssh=user)))
     with tasks_of(tmp_path, said) as tasks:
         if kind == "system":
-            tasks.rendered["worker-0"].openpai["ssh"]["keys"] = public  # as submission writes into the job
+            tasks.rendered["worker-0"].plug_in_steps["ssh"]["keys"] = public  # as submission writes into the job
         tasks.start()
         entered = reached(tasks.ports["worker-0"]["ssh"][0], key, seconds=30, expected=0)
         assert entered.stdout == "in\n"
@@ -133,8 +133,8 @@ def test_without_sshd_a_task_runs_on_unless_its_plugin_says_otherwise(tmp_path: 
         folder = tmp_path / str(code)
         with tasks_of(folder, said) as tasks:
             tasks.env["PATH"] = str(bare)
-            for text in tasks.rendered["worker-0"].openpai["files"]:
-                script = tasks.rendered["worker-0"].openpai["files"]
+            for text in tasks.rendered["worker-0"].plug_in_steps["files"]:
+                script = tasks.rendered["worker-0"].plug_in_steps["files"]
                 script[text] = script[text].replace(":/usr/sbin:/sbin", "")
             assert tasks.run() == {"worker-0": code}, tasks.told("worker-0")
             assert "needs the program sshd" in tasks.errors("worker-0")
@@ -150,7 +150,7 @@ def test_a_job_without_ssh_has_no_key_and_no_server(tmp_path: Path) -> None:
 def test_only_the_roles_that_a_plugin_names_have_it() -> None:
     extras = with_plugins(plugin("ssh", ["ps"], jobssh=True))
     members, _ = gang_of(protocol(["true"], roles={"worker": {}, "ps": {}}, extras=extras))
-    asked = {task.role: framework("openpai").render(members, task).openpai for task in members.tasks}
+    asked = {task.role: framework("openpai").render(members, task).plug_in_steps for task in members.tasks}
     assert asked["worker"]["ssh"] == {} and set(asked["worker"]["files"]) == {"task.sh", "user.sh"}
     assert asked["ps"]["ssh"] == {"roles": ["ps"], "jobssh": True, "keys": ""}
 
@@ -206,7 +206,7 @@ def test_a_repositorys_secret_is_filled_in_inside_the_task_alone(tmp_path: Path,
     clone = plugin("git", repo_uri=f"file://{tmp_path}/<% $secrets.where %>")
     said = protocol(["ls $PAI_CODE_FOLDER"], secrets={"where": name}, extras=with_plugins(clone))
     with tasks_of(tmp_path, said) as tasks:
-        (step,) = (text for file, text in tasks.rendered["worker-0"].openpai["files"].items() if "git" in file)
+        (step,) = (text for file, text in tasks.rendered["worker-0"].plug_in_steps["files"].items() if "git" in file)
         assert f"file://{tmp_path}/<% $secrets.where %>" in step
         assert tasks.run() == {"worker-0": 0}, tasks.told("worker-0")
         assert "train.py" in tasks.output("worker-0")

@@ -10,7 +10,7 @@ from corral.compat.openpai.language.translation import to_job
 from corral.launcher import view_of
 from corral.model.exits import EXIT_SPECS, START_FAILED_TRANSIENTLY, exit_spec
 from corral.model.states import JobState
-from corral.runtime.openpai_errors import RuntimeFault, error_block
+from corral.runtime.error_block import RuntimeFault, error_block
 from corral.spec.job import UnifiedJob
 from tests.launcher.driver import Driver
 

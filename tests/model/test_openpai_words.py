@@ -20,7 +20,7 @@ from corral.compat.openpai.records.terms import (
 from corral.model.exits import EXIT_SPECS, RESERVED_SPECS, classify
 from corral.model.outcome import Completion, ExitClass
 from corral.model.states import JobState, TaskState
-from corral.runtime.openpai_errors import RuntimeFault, container_code, error_block
+from corral.runtime.error_block import RuntimeFault, container_code, error_block
 
 
 def test_every_code_has_words_and_every_row_its_fields() -> None:

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.runtime.openpai_errors import END, START, RuntimeFault, error_block, read_error, sentence
+from corral.runtime.error_block import END, START, RuntimeFault, error_block, read_error, sentence
 
 FULL = RuntimeFault(226, "ContainerCudaOOMKilled", 1, "CUDA out of memory: 20 MiB", "said: 'so'", "a\nb\n", "c")
 

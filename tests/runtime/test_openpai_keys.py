@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.runtime.openpai import job_key
-from corral.runtime.openpai_keys import key_pair, public_half
+from corral.compat.openpai.runtime.keys import key_pair, public_half
+from corral.compat.openpai.runtime.task import job_key
 
 SEED = bytes.fromhex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")
 """The first test vector of RFC 8032."""

@@ -18,12 +18,13 @@ from corral.engines.kubernetes.pods.runtime import Runtimes, needs_runtime
 from corral.kernel.ids import AttemptId
 from corral.model.launch import RuntimePlan, SecretDelivery, TaskLaunch
 from corral.runtime.beside import ENTRY, READY, _begin
-from corral.runtime.openpai_errors import read_error
+from corral.runtime.error_block import read_error
 from corral.runtime.peers import Api
 from corral.runtime.plan import Plan
-from corral.runtime.run import Failed, _prepare_openpai
+from corral.runtime.run import Failed, _prepare_plug_in
 from tests.frameworks.openpai_tasks import Tasks, plugin, protocol, tasks_of, with_plugins
 
+TASK = "corral.compat.openpai.runtime.task"
 OWNER = 54_321
 TWO = {"worker": {"instances": 2}}
 
@@ -94,7 +95,9 @@ def test_a_sidecar_prepares_what_any_user_of_the_image_can_read(tmp_path: Path) 
             directory=str(tmp_path / "work"),
             shared=str(shared),
             barrier=True,
-            openpai=task.openpai,
+            plug_in=task.plug_in,
+            plug_in_steps=task.plug_in_steps,
+            error_block=True,
             kept_secrets=tasks.secrets,
         )
         api = Api(f"http://127.0.0.1:{tasks.port}", "token")
@@ -127,34 +130,34 @@ def test_what_is_written_for_a_user_goes_nowhere_that_the_user_may_not_write(pla
         mine, work = folder / "mine", folder / "work"
         mine.mkdir()
         work.mkdir()
-        plan = Plan(attempt="a", command=["$(openpai)"], work=str(work), owner=OWNER, openpai=asked)
+        plan = Plan(attempt="a", command=["$(plug-in)"], work=str(work), owner=OWNER, plug_in=TASK, plug_in_steps=asked)
         (work / place).parent.mkdir(exist_ok=True)
         (work / place).symlink_to(mine)
         for each in (work, *work.rglob("*")):
             os.chown(each, OWNER, OWNER, follow_symlinks=False)
         with pytest.raises(Failed, match="scripts could not be written"):
-            _prepare_openpai(plan, plan.command, {}, "key")
+            _prepare_plug_in(plan, plan.command, {}, "key")
         assert list(mine.iterdir()) == [] and mine.stat().st_uid == 0
         (work / place).unlink()
-        _prepare_openpai(plan, plan.command, {}, "key")
+        _prepare_plug_in(plan, plan.command, {}, "key")
         written = [work / ".openpai", *(work / ".openpai").rglob("*")]
         assert len(written) > 5 and {each.stat().st_uid for each in written} == {OWNER}
     assert os.geteuid() == os.getegid() == 0
 
 
-def launch_of(openpai: dict[str, object]) -> TaskLaunch:
+def launch_of(steps: dict[str, object]) -> TaskLaunch:
     return TaskLaunch(
         attempt=AttemptId("0123456789abc.0.worker.0.0"),
         user="bob",
         node="k8s/n1",
-        command=("$(openpai)",),
+        command=("$(plug-in)",),
         env={},
         image="busybox",
         secrets=(
             SecretDelivery("kept-value", file=".openpai/secrets/deep.er%2Fx"),
             SecretDelivery("given-value", env="GIVEN"),
         ),
-        runtime=RuntimePlan(openpai=openpai),
+        runtime=RuntimePlan(plug_in=TASK, plug_in_steps=steps, error_block=True),
         api_url="http://server",
         job_token="token",
         job_secret="secret",
@@ -167,17 +170,17 @@ async def test_a_pod_is_given_what_the_task_may_have_and_the_runtime_the_rest() 
     assert [secret.value for secret in secret_keys(launch).values()] == ["given-value"]
     made = await Runtimes(None).secret(launch, {}, {})
     plan = json.loads(base64.b64decode(made["data"]["plan"]))
-    assert plan["openpai"] == {"role": "worker"}
+    assert (plan["plug_in"], plan["plug_in_steps"]) == (TASK, {"role": "worker"})
     assert plan["kept_secrets"] == {"deep.er/x": "kept-value"}
 
 
-@pytest.mark.parametrize("openpai", [True, False])
-def test_the_end_of_a_pod_is_told_in_openpais_words_where_its_job_is_openpais(openpai: bool) -> None:
-    known = explained(PodExit(1, ""), b"ImportError: no module\n", openpai=openpai)
-    plain = explained(PodExit(3, ""), b"", openpai=openpai)
+@pytest.mark.parametrize("block", [True, False])
+def test_the_end_of_a_pod_is_told_in_openpais_words_where_its_job_is_openpais(block: bool) -> None:
+    known = explained(PodExit(1, ""), b"ImportError: no module\n", block=block)
+    plain = explained(PodExit(3, ""), b"", block=block)
     assert (known.code, plain.code) == (232, 3)
     assert known.reason.startswith("the command ended with 1; its log says: ImportError: no module")
-    if openpai:
+    if block:
         wanted = {"exitCode": 232, "trigger": "ContainerImportError", "originUserExitCode": 1}
         assert read_error(known.reason) == wanted | {"matchedUserLogString": "ImportError: no module"}
         assert read_error(plain.reason) == {"exitCode": 255, "originUserExitCode": 3}

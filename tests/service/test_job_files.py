@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from corral.compat.openpai.language.secret_masking import MASK
 from corral.compat.openpai.service.errors import OpenPaiRefusal
 from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.errors import Forbidden, InvalidInput, NotFound
@@ -16,6 +15,7 @@ from corral.kernel.ids import JobId
 from corral.model.store_writes import ControlBatch
 from corral.service.service import Service
 from corral.spec.errors import SpecError
+from corral.spec.own_file import MASK
 from corral.store import Store
 from tests.service.conftest import ANN, BOB, ROOT, job_text
 from tests.spec.openpai_files import MINIMAL

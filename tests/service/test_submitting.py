@@ -45,6 +45,7 @@ async def test_an_accepted_job_is_stored_and_shown(service: Service) -> None:
     assert msgspec.json.decode(msgspec.json.encode(detail))["createdAt"].endswith("Z")
 
 
+@pytest.mark.usefixtures("openpai")
 async def test_no_document_has_a_tag_by_which_the_server_itself_knows_jobs(service: Service) -> None:
     error = await _refused(service, job_text(more="tags: [a, 'openpai:legacy']\n"))
     assert (error.status, error.code) == (400, "own-tag")

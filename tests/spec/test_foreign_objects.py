@@ -17,9 +17,9 @@ from corral.compat.alnair.language.job_object import AlnairKind
 from corral.compat.frameworkcontroller.language.framework_object import FrameworkKind
 from corral.model.states import JobState
 from corral.model.states import TaskState as LauncherTask
-from corral.spec.dialects import object_kinds
 from corral.spec.dialects.foreign_crds import definition_files, definitions
 from corral.spec.dialects.hived_annotation import SCHEDULING_SPEC
+from corral.spec.dialects.registry import dialects
 from corral.spec.job_objects import NOW, Condition, ObjectState, RoleState, TaskState, UnifiedJobKind, Wish
 from corral.spec.job_reader import load_job
 from tests.spec import test_alnair_documents as alnair
@@ -223,7 +223,7 @@ def test_a_status_that_was_written_is_told_again_as_it_is(name: str, attempt: in
 
 def test_every_kind_has_its_definition_and_every_definition_its_file() -> None:
     names = {each["metadata"]["name"] for each in definitions().values()}
-    assert names == {kind.title for kind in object_kinds()}
+    assert names == {kind.title for each in dialects() for kind in each.object_kinds()}
     for path, text in definition_files().items():
         assert (EXAMPLES.parent / "docs" / path).read_text() == text
 

@@ -17,7 +17,6 @@ from corral.compat.openpai.language.hived import hived_terms
 from corral.compat.openpai.language.protocol import ProtocolError, read_protocol
 from corral.compat.openpai.language.report import report
 from corral.compat.openpai.language.translation import (
-    MASK,
     asked_storages,
     docker_config,
     job_label,
@@ -31,6 +30,7 @@ from corral.compat.openpai.language.translation import (
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.job_reader import load_job, read_job
+from corral.spec.own_file import MASK
 from tests.spec.openpai_files import MINIMAL, job_file, role_of, samples
 
 HUSH = "hush-hush-value"

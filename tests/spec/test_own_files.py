@@ -10,9 +10,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.compat.openpai.language.secret_masking import MASK, without_secrets
+from corral.compat.openpai.language.secret_masking import without_secrets
 from corral.spec.errors import SpecError
-from corral.spec.job_reader import OwnFile, read_job
+from corral.spec.job_reader import read_job
+from corral.spec.own_file import MASK, OwnFile
 from corral.spec.yaml_source import parse_source
 from tests.spec.openpai_files import MINIMAL, job_file
 

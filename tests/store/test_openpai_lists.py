@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from corral.compat.openpai.records.terms import ORDERS, STATES, OpenPaiFilter, OpenPaiListing
+from corral.compat.openpai.records.terms import ORDERS, STATES, OpenPaiFilter
+from corral.compat.openpai.tables.job_lists import OpenPaiLists
 from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import JobId
 from corral.model.exits import classify
@@ -15,7 +16,7 @@ from corral.model.phases import phase
 from corral.model.records import TaskCounts
 from corral.model.runs import JobRun, Retries
 from corral.model.states import JobState
-from corral.model.store_writes import IntentKind, JobWrite, NewJob
+from corral.model.store_writes import IntentKind, JobWrite, NewJob, SubmittedAs
 from corral.store import Store
 from tests.store.makers import ME, START, batch, new_job
 
@@ -24,8 +25,8 @@ def submitted(name: str, *, priority: str | None = None, tasks: int = 1, devices
     """A job in OpenPAI's language; its label differs from its name."""
     made = new_job(f"label-{name.lower()}", job_type="openpai", **fields)
     summary = msgspec.structs.replace(made.summary, tasks=TaskCounts(tasks, tasks), devices=devices)
-    listing = OpenPaiListing(name, priority, 2)
-    return msgspec.structs.replace(made, summary=summary, openpai=listing, unique_name="ever")
+    listing = SubmittedAs(name, priority, 2)
+    return msgspec.structs.replace(made, summary=summary, submitted_as=listing, unique_name="ever")
 
 
 async def stands(store: Store, epoch: int, job: NewJob, state: JobState, code: int | None = None, **run: Any) -> None:
@@ -37,7 +38,7 @@ async def stands(store: Store, epoch: int, job: NewJob, state: JobState, code: i
 
 
 async def names(store: Store, **wanted: Any) -> list[str]:
-    return [job.name for job in (await store.openpai_jobs(OpenPaiFilter(**wanted))).jobs]
+    return [job.name for job in (await OpenPaiLists(store).page(OpenPaiFilter(**wanted))).jobs]
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ async def test_every_filter_lets_through_what_it_names(
     store: Store, jobs: dict[str, NewJob], wanted: dict[str, Any], expected: list[str]
 ) -> None:
     assert await names(store, **wanted) == expected
-    counted = await store.openpai_jobs(OpenPaiFilter(**{**wanted, "offset": 0, "limit": 0}, count=True))
+    counted = await OpenPaiLists(store).page(OpenPaiFilter(**{**wanted, "offset": 0, "limit": 0}, count=True))
     if not {"offset", "limit"} & wanted.keys():
         assert counted.total == len(expected)
 
@@ -130,15 +131,15 @@ async def test_a_name_is_kept_from_jobs_of_both_languages(store: Store) -> None:
 async def test_a_job_is_found_by_the_name_that_it_came_with_and_is_gone_with_its_row(store: Store) -> None:
     made = submitted("Found", priority="prod")
     await store.submit(made)
-    found = await store.openpai_job("ann", "Found")
+    found = await OpenPaiLists(store).find("ann", "Found")
     assert found is not None
-    assert (found[0].id, found[1]) == (made.id, OpenPaiListing("Found", "prod", 2))
-    assert await store.openpai_job("ann", made.name) is None
-    assert await store.openpai_job("bob", "Found") is None
+    assert (found[0].id, found[1]) == (made.id, SubmittedAs("Found", "prod", 2))
+    assert await OpenPaiLists(store).find("ann", made.name) is None
+    assert await OpenPaiLists(store).find("bob", "Found") is None
     lease = await store.lead(ME)
     assert lease is not None
     await store.commit(batch(lease.epoch, removed_jobs=(made.id,)))
-    assert await store.openpai_job("ann", "Found") is None
+    assert await OpenPaiLists(store).find("ann", "Found") is None
     await store.submit(submitted("Found"))
 
 
@@ -173,7 +174,7 @@ async def test_an_edited_job_is_listed_by_its_new_priority_and_virtual_cluster(
     for priority, shown in ((-1, "oppo"), (7, None)):
         write = JobWrite(job.id, run, "waiting", job.summary, live=True, priority=priority, queue="vision", doc=text)
         await store.commit(batch(lease.epoch, jobs=(write,)))
-        found = next(each for each in (await store.openpai_jobs(OpenPaiFilter())).jobs if each.name == "One")
+        found = next(each for each in (await OpenPaiLists(store).page(OpenPaiFilter())).jobs if each.name == "One")
         assert (found.job_priority, found.queue) == (shown, "vision")
         record = await store.find_job(job.id)
         assert record is not None and (record.doc, record.priority, record.queue) == (text, priority, "vision")

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from corral.control.core.task_retries import TaskRetries
-from corral.frameworks import Gang, one_group, port_counts
+from corral.frameworks import Gang, one_group, port_counts, retries_at_once
 from corral.kernel.ids import JobId, TaskKey
 from corral.launcher import JobView, view_of
 from corral.model.change_proposals import as_said
@@ -131,7 +131,7 @@ class DocumentTerms(NamedTuple):
     def of(cls, document: UnifiedJob) -> DocumentTerms:
         """Those of a document, computed anew."""
         return cls(
-            view_of(document, one_group=one_group(document)),
+            view_of(document, one_group=one_group(document), at_once=retries_at_once(document)),
             gang_terms(document, port_counts(document)),
             tuple(document.spec.depends_on),
             document.counted_role.name,

@@ -27,6 +27,7 @@ from corral.engines.local.environment import base_environment, split_unsafe_vari
 from corral.engines.local.processes import MARKER
 from corral.engines.local.storages import BoundStorage, LocalStorages, link_all, spec_of, volumes
 from corral.kernel.errors import NotFound, Unavailable
+from corral.kernel.plug_ins import runtime_modules
 from corral.model.launch import RuntimePlan, TaskLaunch
 from corral.runtime.build import build_runtime
 from corral.storage.code_archives import BlobStore
@@ -55,7 +56,7 @@ class LaunchTools:
         Raises OSError.
         """
         if not self._runtime:
-            self._runtime = str(build_runtime(self.root / "runtime.pyz"))
+            self._runtime = str(build_runtime(self.root / "runtime.pyz", runtime_modules()))
         return self._runtime
 
     async def bring_code(self, launch: TaskLaunch) -> None:
@@ -264,7 +265,9 @@ def _write_plan(
         "barrier": plan.barrier,
         "barrier_timeout_seconds": plan.barrier_timeout_seconds,
         "resolve": plan.resolve,
-        "openpai": plan.openpai,
+        "plug_in": plan.plug_in,
+        "plug_in_steps": plan.plug_in_steps,
+        "error_block": plan.error_block,
         "kept_secrets": launch.kept_secrets,
         "checkpoint": _checkpoint(launch, plan, around),
         "exit_patterns": plan.exit_patterns and launch.runtime is not None,

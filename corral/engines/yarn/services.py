@@ -26,6 +26,7 @@ from corral.engines.yarn.slot_tokens import SlotTokens
 from corral.engines.yarn.slots import Service
 from corral.kernel.errors import NotFound, Unavailable
 from corral.kernel.ids import JobId
+from corral.kernel.plug_ins import runtime_modules
 from corral.runtime.build import build_runtime
 
 _Shape = TypeVar("_Shape")
@@ -101,7 +102,8 @@ class Services:
     async def stage_programs(self) -> None:
         """Put the programs of slots into HDFS under their hashes. Raises a CorralError."""
         with tempfile.TemporaryDirectory() as folder:
-            runtime = await asyncio.to_thread(lambda: build_runtime(Path(folder) / "runtime.pyz").read_bytes())
+            zipapp = Path(folder) / "runtime.pyz"
+            runtime = await asyncio.to_thread(lambda: build_runtime(zipapp, runtime_modules()).read_bytes())
         for name, content in ((RUNTIME, runtime), (WRAPPER, SCRIPT.encode())):
             digest = hashlib.sha256(content).hexdigest()[:16]
             path = f"{self._settings.folder}/{self._settings.server}/{digest}-{name}"

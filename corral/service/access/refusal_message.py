@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from corral.service.access.rules import Resource, meaning_of
+from corral.service.access.tenant_actions import tenant_actions
 from corral.service.actor import Actor
 
 _VERBS: Final = {
@@ -24,7 +25,7 @@ _VERBS: Final = {
     "job.resume": "resume {}",
     "job.tag": "change the tags of {}",
     "job.edit": "edit {}",
-    "job.order": "put {} elsewhere in line",
+    "job.order": "reorder {}",
     "queue.limit": "limit what members hold in {}",
     "runtime.peers": "ask for the tasks of {}",
     "runtime.report": "report on {}",
@@ -63,8 +64,7 @@ _VERBS: Final = {
     "node.uncordon": "uncordon {}",
     "node.drain": "drain {}",
     "storage.use": "use {}",
-    "openpai.logs": "read this log",
-    "openpai.import": "import what OpenPAI exported",
+    **{name: action.verb for name, action in tenant_actions().items()},
 }
 """Words for each action; `{}` is its resource."""
 _KINDS: Final = {"user": "the account", "document": "the document", "group": "the group"}

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from corral.service.access.tenant_actions import allowed_to
 from corral.service.actor import Actor
 
 
@@ -85,9 +86,8 @@ OPEN: Final = frozenset(
         "document.read",
         "user.glance",
         "group.read",
-        "openpai.logs",
     }
-)
+) | allowed_to("everybody")
 OWN_JOB: Final = frozenset(
     {
         "job.stop", "job.restart", "job.scale", "job.delete", "job.exec", "job.logs", "job.environment", "job.explain",
@@ -110,9 +110,8 @@ ADMINISTRATION: Final = frozenset(
         "user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read",
         "document.apply", "document.rollback", "document.delete", "node.cordon", "node.uncordon", "node.drain",
         "cluster.inspect",
-        "openpai.import",
     }
-)  # fmt: skip
+) | allowed_to("administrators")  # fmt: skip
 IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {
     "user.read",
     "user.list",

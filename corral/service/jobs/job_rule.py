@@ -11,8 +11,16 @@ from corral.spec.job import UnifiedJob
 from corral.store.cluster_views import Admission
 
 
+def own_tag_said(prefix: str) -> str:
+    """The message to users who set or remove a tag that only the server sets."""
+    return f"Tags that begin with {prefix} are the server's own; choose another."
+
+
 class JobRule(Protocol):
     """A tenant's part in the acceptance of jobs; it returns jobs of other kinds unchanged."""
+
+    own_tags: str
+    """Prefix of tags that only the server sets and removes, and by which the tenant identifies jobs; "" for none."""
 
     async def reader_options(self, actor: Actor, text: bytes | str) -> Mapping[str, Any]:
         """Further arguments of `read_runnable_job` for this text, which `actor` submits."""
@@ -54,6 +62,10 @@ class JobRules:
     def add(self, rule: JobRule) -> None:
         """Register a rule, which is asked from then on."""
         self._rules.append(rule)
+
+    def own_tags(self, tag: str) -> str:
+        """The prefix for which a tag is one that only the server sets and removes; "" for all other tags."""
+        return next((rule.own_tags for rule in self._rules if rule.own_tags and tag.startswith(rule.own_tags)), "")
 
     async def reader_options(self, actor: Actor, text: bytes | str) -> dict[str, Any]:
         """The further arguments of `read_runnable_job` of all rules."""

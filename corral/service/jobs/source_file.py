@@ -16,7 +16,7 @@ from corral.service.access.job_access import job_resource
 from corral.service.access.rules import decide
 from corral.service.actor import Actor
 from corral.service.context import Context
-from corral.spec.job_reader import OwnFile
+from corral.spec.own_file import OwnFile
 from corral.storage.code_archives import BLOB_SCHEME
 
 NOT_KEPT = "The file itself is not kept with the job, since a secret may stand in it in clear elsewhere, too."
@@ -40,7 +40,7 @@ class JobFiles:
         if kept is None:
             raise NotFound(
                 "no-job-file",
-                f"No file was kept of job {record.name}; its document says the same (`corral get {record.id} -o yaml`).",
+                f"No file was kept for job {record.name}; its document is equivalent (`corral get {record.id} -o yaml`).",
             )
         sealed = await self._store.secrets(file_owner(_key(record)))
         uri = str(msgspec.json.decode(record.doc)["spec"].get("code", {}).get("uri", ""))

@@ -14,13 +14,6 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.compat.openpai.language.names import (
-    OWN_TAG_SAID,
-    OWN_TAGS,
-    SECRET_PREFIX,
-)
-from corral.compat.openpai.language.secret_masking import no_secret_because
-from corral.compat.openpai.language.translation import secret_name
 from corral.frameworks.runnable_job import read_runnable_job
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.kernel.ids import JobId
@@ -38,14 +31,16 @@ from corral.service.actor import Actor
 from corral.service.context import INLINE_BYTES, Context
 from corral.service.jobs.feasibility import Feasibility
 from corral.service.jobs.job_detail import HIDDEN, job_detail
-from corral.service.jobs.job_rule import JobRules
+from corral.service.jobs.job_rule import JobRules, own_tag_said
 from corral.service.jobs.source_file import NOT_KEPT, JobFiles
 from corral.service.storages.grants import Storages
+from corral.spec.dialects.registry import of_job_type, own_secret
 from corral.spec.document_splitter import left_out
 from corral.spec.errors import Path, Problem, SpecError
 from corral.spec.job import UnifiedJob
 from corral.spec.job_parts import Array, Dependency
-from corral.spec.job_reader import OwnFile, ReadJob
+from corral.spec.job_reader import ReadJob
+from corral.spec.own_file import OwnFile, no_secret_because
 from corral.storage.code_archives import BLOB_SCHEME
 from corral.store.cluster_views import Admission
 
@@ -141,7 +136,7 @@ class Submission:
         """Accept a job: it is stored when this returns.
 
         - `birth`: the Kubernetes object that the job is created from.
-        - `own_secrets`: secrets of an OpenPAI protocol, by their names in it; they belong to this job alone.
+        - `own_secrets`: secrets of a document in a dialect, by their names in it; they belong to this job alone.
         - `unique_name`: which jobs must not have the job's name already; see `NewJob`.
         - `own_tags`: tags by which the server knows the job; its document may have none of their kind.
         - `own_priority`: the priority was granted elsewhere, so maxPriority is not checked.
@@ -152,7 +147,7 @@ class Submission:
         Raises SpecError with every problem, InvalidInput, Forbidden, Conflict (a name taken, an impossible request).
         """
         read = await self._read(actor, text, parameters, filename, source)
-        job = await self._rules.complete(actor, _tagged(read.job, own_tags))
+        job = await self._rules.complete(actor, self._tagged(read.job, own_tags))
         own_secrets = {**read.secrets, **own_secrets}
         data = text.encode() if isinstance(text, str) else text
         asked = json.dumps([sorted((parameters or {}).items()), no_image, code_digest, *sorted(own_secrets.items())])
@@ -184,7 +179,7 @@ class Submission:
         if obstacle and not waits:
             raise Conflict(
                 "impossible-request",
-                f"{obstacle} Ask for less, or submit it all the same, to wait until it can run (--wait-for-capacity).",
+                f"{obstacle} Ask for less, or submit it to wait until it can run (--wait-for-capacity).",
             )
         if dry_run:
             trial = await self._feasibility.trial(actor, job, _first_wait(needs) if needs else None, obstacle)
@@ -231,6 +226,16 @@ class Submission:
         job = read.job.with_targets({}) if read.job.spec.replica_spec.target_replicas else read.job
         return replace(read, job=job)
 
+    def _tagged(self, job: UnifiedJob, own: Sequence[str]) -> UnifiedJob:
+        """The job with the server's own tags.
+
+        Raises InvalidInput `own-tag` if its document has a tag of their kind.
+        """
+        prefix = next((kept for kept in map(self._rules.own_tags, job.spec.tags) if kept), "")
+        if prefix:
+            raise InvalidInput("own-tag", own_tag_said(prefix))
+        return _with_spec(job, tags=[*job.spec.tags, *own]) if own else job
+
     def _with_image(self, job: UnifiedJob, no_image: bool) -> UnifiedJob:
         if not no_image:
             return job
@@ -267,12 +272,12 @@ class Submission:
     async def _sealed_secrets(
         self, actor: Actor, job: UnifiedJob, own: Mapping[str, str], source: str
     ) -> dict[str, str]:
-        known = {secret_name(name): value for name, value in own.items()}
+        dialect = of_job_type(job.spec.job_type)
+        prefix = "" if dialect is None else dialect.secret_prefix
+        known = {f"{prefix}{name}": value for name, value in own.items()}
         asked = {secret.name for role in job.spec.roles for secret in role.secrets}
         names = asked - known.keys()
-        if of_job := [
-            name for name in names if name.startswith(SECRET_PREFIX)
-        ]:  # a stored document came without its file
+        if of_job := [name for name in names if own_secret(name)]:  # a stored document came without its file
             given = await self._job_files.job_secrets(actor, source)
             known |= {name: given[name] for name in of_job if name in given}
             names -= known.keys()
@@ -280,8 +285,7 @@ class Submission:
             return known
         stored = await self._store.secrets(f"user:{actor.user}")
         missing = sorted(names - stored.keys())
-        if missing and missing[0].startswith(SECRET_PREFIX):
-            name = missing[0].removeprefix(SECRET_PREFIX)[:100]
+        if missing and (name := own_secret(missing[0])[:100]):
             why = await self._job_files.why_no_secret(actor, source)
             raise InvalidInput(
                 "unknown-secret",
@@ -422,7 +426,7 @@ def _first_wait(needs: tuple[JobId, ...], name: str = "", before: str = "") -> W
         return WaitingView("dependency", held_by_array(before, array_index(name) - array_index(before)))
     if needs:
         return WaitingView("dependency", waits_for_jobs((), len(needs)))
-    return WaitingView("submitted", "Waits for the scheduler's next look.")
+    return WaitingView("submitted", "Waits for the scheduler's next cycle.")
 
 
 def _with_spec(job: UnifiedJob, **changes: Any) -> UnifiedJob:
@@ -445,16 +449,6 @@ def _refuse_hidden(job: UnifiedJob, filename: str) -> None:
     ]
     if problems:
         raise SpecError(problems)
-
-
-def _tagged(job: UnifiedJob, own: Sequence[str]) -> UnifiedJob:
-    """The job with the server's own tags.
-
-    Raises InvalidInput `own-tag` if its document has a tag of their kind.
-    """
-    if any(tag.startswith(OWN_TAGS) for tag in job.spec.tags):
-        raise InvalidInput("own-tag", OWN_TAG_SAID)
-    return _with_spec(job, tags=[*job.spec.tags, *own]) if own else job
 
 
 def _array_child(job: UnifiedJob, index: int, before: tuple[JobId, ...]) -> UnifiedJob:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from corral.compat.openpai.language.names import JOB_TYPE as OPENPAI
+from corral.frameworks import splits_logs
 from corral.kernel.errors import NotFound, Unavailable
 from corral.kernel.ids import AttemptId, parse_attempt_id
 from corral.model.attempts import BEFORE_ALL, AttemptChain, AttemptNumber, AttemptStep
@@ -130,8 +130,8 @@ class TaskLogs:
 
 
 def _apart(record: JobRecord, attempt: AttemptId) -> bool:
-    """Whether the job's document gives the attempt one log per stream; always for OpenPAI's jobs."""
-    if record.job_type == OPENPAI:
+    """Whether the job's document gives the attempt one log per stream; always for some job types."""
+    if splits_logs(record.job_type):
         return True
     role = parse_attempt_id(attempt).role
     roles = {each.name: each for each in UnifiedJob.model_validate_json(record.doc).spec.roles}

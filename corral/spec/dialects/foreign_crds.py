@@ -1,9 +1,4 @@
-"""CustomResourceDefinitions of the object kinds of Alnair and FrameworkController.
-
-Alnair's own definition uses an API that Kubernetes no longer serves (v1beta1). FrameworkController's is written by its
-controller at start and lets everybody write the status; this one does not. Fields and bounds are theirs. Corral adds
-`jobId`, `server`, `phase`, `message`, `attempt`, `observedGeneration` and `conditions` to the status.
-"""
+"""Build and list the CustomResourceDefinitions of the dialects' object kinds."""
 
 from __future__ import annotations
 
@@ -12,25 +7,22 @@ from typing import Any, Final
 
 import yaml
 
-from corral.compat.alnair.language import job as alnair
-from corral.compat.alnair.language.job_object import AlnairKind
-from corral.compat.frameworkcontroller.language import framework
-from corral.compat.frameworkcontroller.language.framework_object import FrameworkKind
 from corral.spec.crd import structural
+from corral.spec.dialects.registry import dialects
 from corral.spec.job_objects import ObjectKind
-from corral.spec.job_parts import MAX_REPLICAS
 from corral.spec.object_status import ObjectCondition
 
 Schema = dict[str, Any]
 
-_TEXT: Final[Schema] = {"type": "string"}
-_FLAG: Final[Schema] = {"type": "boolean"}
-_KEPT: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+TEXT: Final[Schema] = {"type": "string"}
+FLAG: Final[Schema] = {"type": "boolean"}
+KEPT: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""An object of any content."""
 
 
 def definitions() -> dict[str, Schema]:
     """The definition of each foreign kind, by the name that `corral crd` uses."""
-    return {"alnair": _alnair(), "framework": _framework()}
+    return {name: made for each in dialects() for name, made in each.definitions().items()}
 
 
 def definition_files() -> dict[str, str]:
@@ -43,64 +35,27 @@ def definition_files() -> dict[str, str]:
     }
 
 
-def _number(least: int, most: int | None = None) -> Schema:
+def number(least: int, most: int | None = None) -> Schema:
+    """The schema of a whole number within bounds, both included."""
     return {"type": "integer", "minimum": least, **({"maximum": most} if most is not None else {})}
 
 
-def _object(*needed: str, **properties: Schema) -> Schema:
+def object_of(*needed: str, **properties: Schema) -> Schema:
+    """The schema of an object with these properties; those in `needed` are required."""
     return {"type": "object", "properties": properties, **({"required": list(needed)} if needed else {})}
 
 
-def _added() -> dict[str, Schema]:
-    """The fields that Corral adds to a status."""
+def added_fields() -> dict[str, Schema]:
+    """The fields that Corral adds to a status: `jobId`, `server`, `phase`, `message`, `attempt` and others."""
     condition = structural(ObjectCondition)
     keys = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
     conditions = {"type": "array", "items": condition, **keys}
-    words = dict.fromkeys(("jobId", "server", "phase", "message"), _TEXT)
-    return {**words, "attempt": _number(0), "observedGeneration": _number(0), "conditions": conditions}
+    words = dict.fromkeys(("jobId", "server", "phase", "message"), TEXT)
+    return {**words, "attempt": number(0), "observedGeneration": number(0), "conditions": conditions}
 
 
-def _alnair() -> Schema:
-    work = _object(
-        "image", "unifiedArgs", image=_TEXT, unifiedArgs={"type": "array", "items": _TEXT}, reschedulable=_FLAG
-    )
-    targets = {
-        "type": "object",
-        "additionalProperties": {"type": "integer"},
-        "x-kubernetes-map-type": "atomic",
-    }
-    counts = _object(minReplicas=_number(0), maxReplicas=_number(0), targetReplicas=targets)
-    status = _object(jobStatus=_TEXT, itersCompleted={"type": "integer"}, itersTotal={"type": "integer"}, **_added())
-    root = _object(
-        jobType={"type": "string", "enum": list(alnair.JOB_TYPES)},
-        spec=_object(jobSpec=work, replicaSpec=counts, reschedulable=_FLAG),
-        status=status,
-    )
-    columns = (("Type", ".jobType"), ("Status", ".status.jobStatus"), ("Job", ".status.jobId"))
-    return _definition(AlnairKind(), root, columns, shorts=["ujob"])
-
-
-def _framework() -> Schema:
-    policy = _object(fancyRetryPolicy=_FLAG, maxRetryCount=_number(-2))
-    completion = _object(minFailedTaskCount=_number(-1), minSucceededTaskCount=_number(-1))
-    named = {"type": "string", "pattern": "^[a-z0-9]{1,63}$"}
-    task = _object(retryPolicy=policy, podGracefulDeletionTimeoutSec={**_number(0), "nullable": True}, pod=_KEPT)
-    role = _object(
-        name=named, taskNumber=_number(0, MAX_REPLICAS), frameworkAttemptCompletionPolicy=completion, task=task
-    )
-    spec = _object(
-        description=_TEXT,
-        executionType={"type": "string", "enum": [framework.CREATE, framework.START, framework.STOP]},
-        retryPolicy=policy,
-        taskRoles={"type": "array", "items": role},
-    )
-    status = {**_object(**_added()), "nullable": True, "x-kubernetes-preserve-unknown-fields": True}
-    root = _object(metadata=_object(name=named), spec=spec, status=status)
-    columns = (("Execution", ".spec.executionType"), ("State", ".status.state"), ("Job", ".status.jobId"))
-    return _definition(FrameworkKind(), root, columns, shorts=[])
-
-
-def _definition(kind: ObjectKind, root: Schema, columns: tuple[tuple[str, str], ...], *, shorts: list[str]) -> Schema:
+def definition_of(kind: ObjectKind, root: Schema, columns: tuple[tuple[str, str], ...], *, shorts: list[str]) -> Schema:
+    """The definition of a kind: the schema of its objects, the columns that kubectl shows, and its short names."""
     shown = [{"name": name, "type": "string", "jsonPath": path} for name, path in columns]
     shown.append({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"})
     version: Schema = {

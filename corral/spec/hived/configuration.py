@@ -1,4 +1,4 @@
-"""Read HiveD's own YAML configuration, so that clusters of OpenPAI and HiveD load unchanged.
+"""Read HiveD's own YAML configuration, so that its clusters load unchanged.
 
 ```yaml
 physicalCluster:
@@ -14,8 +14,8 @@ virtualClusters:
 ```
 
 A cell type that `cellTypes` does not define is a leaf: one device. A *chain* is a cell type at the top of
-`physicalCells`, with everything below it. OpenPAI wraps the same text in `hivedscheduler: {config: |...}`. The names of
-older versions (`gpuTypes`, `reservedCells`, `reservationId`) are read too. Source: HiveD, pkg/api and its user manual.
+`physicalCells`, with everything below it. Some files wrap the same text in `hivedscheduler: {config: |...}`. The names
+of older versions (`gpuTypes`, `reservedCells`, `reservationId`) are read too. Source: HiveD, pkg/api and its user manual.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from corral.spec.validation_messages import problems_of
 from corral.spec.yaml_source import Source, parse_source
 
 WRAPPER: Final = "hivedscheduler"
-"""Key of OpenPAI's services configuration that holds HiveD's text, as `config`."""
+"""Key of a services configuration that holds HiveD's text, as `config`."""
 
 
 def _list(value: Any) -> Any:
@@ -58,7 +58,7 @@ class HivedCellType(SpecModel):
 
 
 class HivedSku(SpecModel):
-    """Devices, CPU and memory of one unit of a leaf type; OpenPAI's REST server reads it, the scheduler does not."""
+    """Devices, CPU and memory of one unit of a leaf type; other programs read it, the scheduler does not."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -189,7 +189,7 @@ def load_hived(document: str | bytes | Mapping[str, Any], *, filename: str = "hi
 
 
 def is_hived(data: Mapping[str, Any]) -> bool:
-    """Whether data is HiveD's configuration, bare or as OpenPAI wraps it."""
+    """Whether data is HiveD's configuration, bare or wrapped."""
     return "kind" not in data and (WRAPPER in data or is_bare_hived(data))
 
 

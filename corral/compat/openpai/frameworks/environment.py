@@ -1,6 +1,6 @@
 """The environment variables that OpenPAI's server gives to a task before it starts.
 
-Addresses and ports are known only later; the runtime adds their variables (`corral.runtime.openpai_variables`).
+Addresses and ports are known only later; the runtime adds their variables (`corral.compat.openpai.runtime.variables`).
 Sources: OpenPAI's rest-server (v1.8), and v0.14 for variables of the YARN era.
 """
 

@@ -1,7 +1,7 @@
 """The framework `openpai`: gives tasks the variables, ports and scripts of OpenPAI.
 
 The server's variables follow from the job alone. Corral's runtime adds addresses, ports and secrets inside the task
-(`corral.runtime.openpai`), by the instructions built here: roles, scripts of the plug-ins, keys. Deliberate difference:
+(`RUNTIME`), by the instructions built here: roles, scripts of the plug-ins, keys. Deliberate difference:
 ports are those that the engine found free, not OpenPAI's hash of pod, label and number, which may be taken. No program
 can rely on that number, because only the task's own id gives it.
 """
@@ -15,9 +15,9 @@ import msgspec
 from corral.compat.frameworkcontroller.framework import variables
 from corral.compat.openpai.frameworks.environment import PaiJob, PaiRole, framework_variables, pai_job, server_variables
 from corral.compat.openpai.frameworks.plugins import TENSORBOARD_PORT, around, tensorboard_index
-from corral.compat.openpai.language.names import JOB_TYPE
+from corral.compat.openpai.language.names import JOB_TYPE, PROTOCOL
 from corral.frameworks.base import Finding, Framework, Gang, TaskCommand
-from corral.frameworks.references import OPENPAI
+from corral.frameworks.references import PLUG_IN
 from corral.kernel.ids import JobId
 from corral.model.launch import PortRequest
 from corral.model.placement import Placement, TaskPlacement
@@ -25,6 +25,8 @@ from corral.model.placement import Placement, TaskPlacement
 if TYPE_CHECKING:
     from corral.spec.job import UnifiedJob
 
+RUNTIME: Final = "corral.compat.openpai.runtime.task"
+"""The plug-in that prepares the tasks."""
 ALWAYS_THERE: Final = ("ssh", "http")
 """Port labels of which every task has one port."""
 _SPLIT: Final = {"CORRAL_LOGS": "split"}
@@ -36,6 +38,11 @@ class OpenPai(Framework):
 
     job_type = JOB_TYPE
     elastic = False
+    split_logs = True
+
+    def retries_at_once(self, job: UnifiedJob) -> bool:
+        """Whether the job was made from a protocol: OpenPAI retries at once."""
+        return PROTOCOL in job.metadata.annotations
 
     def check(self, job: UnifiedJob) -> tuple[Finding, ...]:
         """Every role needs a command: in OpenPAI no role runs its image's."""
@@ -74,12 +81,14 @@ class OpenPai(Framework):
         own = gang.role(task).env
         return msgspec.structs.replace(
             plain,
-            command=(OPENPAI,),
+            command=(PLUG_IN,),
             env={**_SPLIT, **told, **plain.env, **own},
             resolve=plain.resolve if job.gang else (str(task.key),),
             runtime=True,
             barrier=job.gang,
-            openpai=_asked(job, role, gang, task, plain.ports),
+            plug_in=RUNTIME,
+            error_block=True,
+            plug_in_steps=_asked(job, role, gang, task, plain.ports),
         )
 
 

@@ -42,8 +42,6 @@ SECRET_PREFIX: Final = "openpai."
 """Prefix of the protocol's own secrets among those of the job."""
 OWN_TAGS: Final = "openpai:"
 """Prefix of tags that only the server sets and removes, and by which it identifies jobs."""
-OWN_TAG_SAID: Final = f"Tags that begin with {OWN_TAGS} are the server's own; choose another."
-"""Message to users who set or remove such a tag."""
 
 _MOST: Final = 63
 _NO_LABEL: Final = re.compile(r"[^a-z0-9]+")

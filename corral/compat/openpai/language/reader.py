@@ -15,6 +15,7 @@ from corral.compat.openpai.language.secret_masking import fill_in
 from corral.compat.openpai.language.translation import OpenPaiJob, to_job
 from corral.compat.openpai.language.v1 import TEXT_UNDER, checked_v1, is_v1, without_comments
 from corral.compat.openpai.language.v1_job import v1_job
+from corral.spec.dialects.dialect import Asked, Document
 from corral.spec.errors import Path, Problem, SpecError, did_you_mean, shorten
 from corral.spec.yaml_source import Source, parse_source
 
@@ -59,39 +60,28 @@ def is_openpai(data: Any) -> bool:
     return is_protocol(data) or is_v1(data)
 
 
-def read_openpai(
-    document: str | bytes | Mapping[str, Any],
-    *,
-    filename: str = "job.yaml",
-    parameters: Mapping[str, str] | None = None,
-    name: str | None = None,
-    user: str = "",
-    fs_uri: str = "",
-    folder: str = "",
-    sealed: Mapping[str, str] = {},
-) -> tuple[OpenPaiJob, Source]:
-    """The job of `user` in a file of OpenPAI, and the source positions of its parts.
+def read_openpai(document: Document, asked: Asked) -> tuple[OpenPaiJob, Source]:
+    """The job of a file of OpenPAI, and the source positions of its parts.
 
-    `parameters` override the protocol's own, `folder` is the user's own on storages, and `sealed` has the secrets of
-    placeholders (`own_file`). Raises SpecError for an invalid file.
+    Raises SpecError for an invalid file.
     """
     if isinstance(document, Mapping):
-        source = Source(filename, dict(document))
+        source = Source(asked.filename, dict(document))
     else:
-        source = parse_source(readable(document), filename)
+        source = parse_source(readable(document), asked.filename)
         if is_v1(source.data):  # parsed again, so that variables keep their source text
-            source = parse_source(readable(document), filename, TEXT_UNDER)
+            source = parse_source(readable(document), asked.filename, TEXT_UNDER)
     old = is_v1(source.data)
     if not old:
-        fill_in(source, sealed)
-    if name is not None:
-        source.data["jobName" if old else "name"] = name
-    if parameters:
-        _set(source, parameters, old=old)
+        fill_in(source, asked.sealed)
+    if asked.name is not None:
+        source.data["jobName" if old else "name"] = asked.name
+    if asked.parameters:
+        _set(source, asked.parameters, old=old)
     try:
         if old:
-            return v1_job(checked_v1(source), user=user, fs_uri=fs_uri, folder=folder), source
-        return to_job(checked(source), user=user), source
+            return v1_job(checked_v1(source), user=asked.user, fs_uri=asked.fs_uri, folder=asked.folder), source
+        return to_job(checked(source), user=asked.user), source
     except ProtocolError as error:
         raise ProtocolError([_placed(each, source) for each in error.problems], error.wire) from None
     except SpecError as error:

@@ -11,15 +11,15 @@ import json
 import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import yaml
 
 from corral.compat.openpai.language.command_template import as_text
 from corral.compat.openpai.language.secret_search import WHOLE_WORD, Needles, TooMuchWork, folded, folded_comments
-from corral.compat.openpai.language.translation import MASK, is_template
+from corral.compat.openpai.language.translation import is_template
 from corral.spec.errors import Path, SpecError
+from corral.spec.own_file import MASK, NO_SECRET
 from corral.spec.yaml_source import Source, decoded, parse_source
 
 _QUOTED: Final = f'"{MASK}"'
@@ -66,19 +66,6 @@ def fill_in(source: Source, sealed: Mapping[str, str]) -> None:
             problems.append(source.problem(path, NO_SECRET))
     if problems:
         raise SpecError(problems)
-
-
-NO_SECRET: Final = (
-    f"{MASK} stands for a secret that is not known here; write the secret itself, or name your own job that the file came "
-    "from (`corral submit FILE --from JOB`)"
-)
-"""Message for a placeholder whose secret is unknown."""
-
-
-def no_secret_because(error: SpecError, why: str) -> SpecError:
-    """The error with the reason why the named job has no secret for its placeholders."""
-    told = NO_SECRET.replace(" here;", f" here: {why};")
-    return SpecError([replace(each, message=told) if each.message == NO_SECRET else each for each in error.problems])
 
 
 def without_secrets(text: str, filled: Mapping[str, Any], filename: str) -> tuple[str, dict[str, str]] | None:

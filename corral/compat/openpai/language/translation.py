@@ -35,10 +35,9 @@ from corral.compat.openpai.language.protocol import ProtocolError, by_name
 from corral.spec.errors import Path, Problem, SpecError, describe
 from corral.spec.job import API_VERSION, KIND
 from corral.spec.job_parts import MAX_REPLICAS
+from corral.spec.own_file import MASK
 from corral.spec.retry_rules import ALWAYS, retry_policy
 
-MASK: Final = "******"
-"""Text that replaces a secret."""
 DEFAULT_QUEUE: Final = "default"
 DEFAULT_SHM_MB: Final = 512
 ALWAYS_THERE: Final = ("ssh", "http")

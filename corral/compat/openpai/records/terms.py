@@ -19,7 +19,7 @@ from corral.model.exits import (
     exit_spec,
 )
 from corral.model.outcome import Completion
-from corral.runtime.openpai_errors import container_code, told_code
+from corral.runtime.error_block import container_code, told_code
 
 STATES: Final = ("WAITING", "RUNNING", "STOPPING", "STOPPED", "SUCCEEDED", "FAILED")
 """The states in which a job or a task is shown."""
@@ -44,15 +44,6 @@ _SUB_STATES: Final = {
     "completed": "Completed",
 }
 _WAITING: Final = frozenset({"creation-pending", "creation-requested", "preparing"})
-
-
-class OpenPaiListing(msgspec.Struct, frozen=True):
-    """The fields for job lists and look-ups that would otherwise require parsing the job's document."""
-
-    name: str
-    """The name as submitted; it may have capitals and be longer than a DNS label."""
-    job_priority: str | None = None
-    roles: int = 1
 
 
 class OpenPaiFilter(msgspec.Struct, frozen=True):

@@ -7,7 +7,16 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.compat.openpai.language.names import DEFAULT_FILES, FOLDER, JOB_TYPE, PROTOCOL, SSH_KEYS, USER, VERSION
+from corral.compat.openpai.language.names import (
+    DEFAULT_FILES,
+    FOLDER,
+    JOB_TYPE,
+    OWN_TAGS,
+    PROTOCOL,
+    SSH_KEYS,
+    USER,
+    VERSION,
+)
 from corral.compat.openpai.language.translation import public_keys
 from corral.compat.openpai.service.list_fields import listing_of
 from corral.compat.openpai.service.quota import CellQuota
@@ -27,6 +36,8 @@ _V1: Final = "jobName"
 
 class OpenPaiJobRule:
     """The job rule of OpenPAI; see `JobRule`."""
+
+    own_tags = OWN_TAGS
 
     def __init__(self, context: Context, storages: Storages, quota: CellQuota, *, fs_uri: str) -> None:
         """`fs_uri` is the default file system of jobs of protocol v1."""
@@ -81,4 +92,4 @@ class OpenPaiJobRule:
     def stored(self, new: NewJob, job: UnifiedJob) -> NewJob:
         """The new job with the fields of OpenPAI's job list."""
         listing = listing_of(job)
-        return new if listing is None else msgspec.structs.replace(new, openpai=listing)
+        return new if listing is None else msgspec.structs.replace(new, submitted_as=listing)

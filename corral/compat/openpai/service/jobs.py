@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
-from corral.compat.openpai.language.names import OWN_TAG_SAID, OWN_TAGS
+from corral.compat.openpai.language.names import OWN_TAGS
 from corral.compat.openpai.language.protocol import ProtocolError, checked
 from corral.compat.openpai.language.secret_masking import fill_in, without_secrets
 from corral.compat.openpai.language.translation import OpenPaiJob, to_job, to_protocol
@@ -31,6 +31,7 @@ from corral.compat.openpai.service.views import (
     seconds_of,
     shown,
 )
+from corral.compat.openpai.tables.job_lists import OpenPaiLists
 from corral.kernel.errors import Conflict, Forbidden, InvalidInput, NotFound
 from corral.kernel.ids import JobId
 from corral.model.store_writes import JobRecord
@@ -39,9 +40,10 @@ from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import INLINE_BYTES, Context, json_size
 from corral.service.jobs.job_commands import JobCommands
+from corral.service.jobs.job_rule import own_tag_said
 from corral.service.jobs.submission import Submission
 from corral.spec.errors import SpecError
-from corral.spec.job_reader import OwnFile
+from corral.spec.own_file import OwnFile
 from corral.spec.yaml_source import parse_source
 
 START, STOP = "START", "STOP"
@@ -56,6 +58,7 @@ class OpenPaiJobs:
     def __init__(self, context: Context, submission: Submission, job_commands: JobCommands) -> None:
         self._context = context
         self._store = context.store
+        self._lists = OpenPaiLists(context.store)
         self._clock = context.clock
         self._submission = submission
         self._job_commands = job_commands
@@ -110,7 +113,7 @@ class OpenPaiJobs:
     async def lines(self, actor: Actor, wanted: OpenPaiFilter) -> JobLines:
         """Part of the list of all jobs."""
         await self._context.check(actor, "job.list", Resource("job"))
-        found = await self._store.openpai_jobs(wanted)
+        found = await self._lists.page(wanted)
         lines = []
         for begin in range(0, len(found.jobs), _PAGE):
             lines += [job_line(job) for job in found.jobs[begin : begin + _PAGE]]
@@ -198,7 +201,7 @@ class OpenPaiJobs:
         if not tag or "," in tag or len(tag) > LONGEST_TAG or "\0" in tag:
             raise bad_parameters(f"A tag has 1 to {LONGEST_TAG} characters, and no comma.")
         if tag.startswith(OWN_TAGS):
-            raise bad_parameters(OWN_TAG_SAID)
+            raise bad_parameters(own_tag_said(OWN_TAGS))
         job = await self._shown(user, name)
         resource = job_resource(job.record)
         with _owners_only(actor, job, "add tag to" if there else "delete tag from"):
@@ -211,7 +214,7 @@ class OpenPaiJobs:
             raise OpenPaiRefusal("NoTagError", f"Tag {tag} is not found for job {job.ref} .")
 
     async def _shown(self, user: str, name: str) -> Shown:
-        found = await self._store.openpai_job(user, name)
+        found = await self._lists.find(user, name)
         if found is None:
             raise no_job(f"{user}~{name}")
         return shown(*found)

@@ -21,7 +21,7 @@ from corral.compat.openpai.records.views import Hived, RoleLines, RoleStanding, 
 from corral.compat.openpai.service.views import Shown
 from corral.kernel.ids import AttemptId, attempt_id
 from corral.model.runs import TaskRun
-from corral.runtime.openpai_errors import told_code
+from corral.runtime.error_block import told_code
 
 _INDEXES: Final = msgspec.json.Decoder(tuple[int, ...])
 _PORTS: Final = msgspec.json.Decoder(dict[str, tuple[int, ...]])

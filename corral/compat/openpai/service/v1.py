@@ -14,20 +14,21 @@ from corral.compat.openpai.language.v1 import TOO_MANY_OF_A_ROLE, read_v1
 from corral.compat.openpai.language.v1_job import to_v1, v1_job, with_folders
 from corral.compat.openpai.records.terms import OpenPaiFilter
 from corral.compat.openpai.records.views import JobDetail
+from corral.compat.openpai.runtime.keys import KeyPair, key_pair
+from corral.compat.openpai.runtime.task import job_key
 from corral.compat.openpai.service.background_removal import BackgroundRemoval
 from corral.compat.openpai.service.errors import OpenPaiRefusal, bad_parameters, no_job
 from corral.compat.openpai.service.jobs import OpenPaiJobs
+from corral.compat.openpai.tables.job_lists import OpenPaiLists
 from corral.kernel.errors import CorralError, Forbidden
 from corral.kernel.tokens import job_secret
-from corral.runtime.openpai import job_key
-from corral.runtime.openpai_keys import KeyPair, key_pair
 from corral.service.access.job_access import job_resource
 from corral.service.actor import Actor
 from corral.service.context import INLINE_BYTES, Context
 from corral.service.people.authentication import Authentication
 from corral.service.storages.grants import Storages
 from corral.spec.errors import SpecError
-from corral.spec.job_reader import OwnFile
+from corral.spec.own_file import OwnFile
 from corral.storage.staging import place
 
 LEGACY: Final = f"{OWN_TAGS}legacy"
@@ -89,7 +90,7 @@ class OpenPaiV1:
     async def owner(self, name: str) -> str:
         """The owner of the job with a name: of the one without a namespace, else of the latest; "" if there is none."""
         wanted = OpenPaiFilter(name=name.replace("\0", ""), limit=_MOST_NAMESAKES)
-        named = (await self._store.openpai_jobs(wanted)).jobs if wanted.name else []
+        named = (await OpenPaiLists(self._store).page(wanted)).jobs if wanted.name else []
         return next((job.user for job in (*(each for each in named if LEGACY in each.tags), *named)), "")
 
     async def place(self, name: str, namespace: str = "") -> tuple[str, str]:

@@ -11,7 +11,6 @@ import msgspec
 
 from corral.compat.openpai.language.names import PROTOCOL, ROLES
 from corral.compat.openpai.records.terms import (
-    OpenPaiListing,
     attempt_word,
     end_word,
     exit_spec_view,
@@ -33,13 +32,13 @@ from corral.compat.openpai.records.views import (
     RoleLines,
 )
 from corral.compat.openpai.service.list_fields import affinity_groups, hived_glance
+from corral.compat.openpai.tables.job_lists import ListedJob
 from corral.model.facts import GUARANTEE_LOST
 from corral.model.outcome import Completion, Trigger
 from corral.model.records import EventRecord
 from corral.model.runs import Retries
-from corral.model.store_writes import JobRecord
-from corral.runtime.openpai_errors import read_error, sentence
-from corral.store.openpai_views import ListedJob
+from corral.model.store_writes import JobRecord, SubmittedAs
+from corral.runtime.error_block import read_error, sentence
 
 ATTEMPT_KINDS: Final = ("job.queued", "job.started", "job.ending")
 """The events that give the times at which an attempt of a job began, ran and ended."""
@@ -118,7 +117,7 @@ class Attempt(NamedTuple):
     word: str
 
 
-def shown(record: JobRecord, listing: OpenPaiListing | None) -> Shown:
+def shown(record: JobRecord, listing: SubmittedAs | None) -> Shown:
     """A stored job with the names that OpenPAI's callers use."""
     document = _DOCUMENT.decode(record.doc)
     said = document.metadata.annotations

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from corral.engines.kubernetes.pods.exit_codes import PodExit, pod_exit, start_failure
-from corral.engines.kubernetes.pods.labels import EXIT_PATTERNS, OPENPAI, devices_of, forced_at_of, kill_at_of, ports_of
+from corral.engines.kubernetes.pods.labels import EXIT_PATTERNS, devices_of, forced_at_of, kill_at_of, ports_of
 from corral.engines.kubernetes.pods.sidecar import CONTAINER, OUTPUTS
 from corral.engines.kubernetes.pods.template import TASK
 from corral.engines.kubernetes.watch.object_copy import Change
@@ -23,8 +23,8 @@ from corral.model.exits import EXTERNALLY_DELETED, STOP_REQUESTED
 from corral.model.launch import Exited, Started
 
 NEVER_STARTED: Final = "it was stopped before it started"
-VANISHED: Final = "the pod was deleted by somebody else, and its end was not seen"
-DELETED: Final = "the pod was deleted by somebody else while it ran"
+VANISHED: Final = "the pod was deleted outside Corral, and its end was not seen"
+DELETED: Final = "the pod was deleted outside Corral while it ran"
 
 
 class Action(Enum):
@@ -62,8 +62,8 @@ class Record:
     """When to force the pod's deletion, if its job sets a limit; seconds since 1970."""
     patterns: bool = False
     """Whether the end of its log is searched for known faults."""
-    openpai: bool = False
-    """Whether its failure is also reported in the form of OpenPAI's clients."""
+    error_block: bool = False
+    """Whether its failure is also reported as an error block."""
     sidecar: str = ""
     """The container that goes on after the task's has ended."""
     verdict: PodExit | None = None
@@ -133,7 +133,7 @@ class Ledger:
         record.gone = record.gone or change.gone
         record.forced_at = forced_at_of(pod)
         record.patterns = EXIT_PATTERNS in pod.metadata.labels
-        record.openpai = pod.metadata.labels.get(EXIT_PATTERNS) == OPENPAI
+        record.error_block = pod.metadata.labels.get(EXIT_PATTERNS, "true") != "true"
         record.sidecar = CONTAINER if OUTPUTS in pod.metadata.labels else ""
         return record, list(self._actions(record, change))
 

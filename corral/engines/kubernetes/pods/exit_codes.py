@@ -1,6 +1,6 @@
 """Map each way in which a pod can end to one code of the exit table, on which retries depend.
 
-Sources: FrameworkController's default `podFailureSpec` with OpenPAI's additions (its -1300), the reasons that kubelet
+Sources: FrameworkController's default `podFailureSpec`, -1300 of the exit table, the reasons that kubelet
 and controllers of Kubernetes 1.34 write (kubelet's `lifecycle`, `eviction`, `preemption` and `nodeshutdown` packages,
 the condition `DisruptionTarget`), containerd's `StartError`. The pod's own reason comes first, then a disruption that
 killed its containers, then the container that failed last. A program's own exit code stays the same on every engine.
@@ -24,7 +24,7 @@ from corral.model.exits import (
     START_TIMED_OUT,
     USER_ERROR,
 )
-from corral.runtime.openpai_errors import RuntimeFault, container_code, error_block
+from corral.runtime.error_block import RuntimeFault, container_code, error_block
 from corral.runtime.patterns import recognise
 
 EVICTED: Final = -1000
@@ -39,7 +39,7 @@ RUNTIME_FAILED: Final = 255
 
 MOST_REASON: Final = 1_000
 _MOST_TOLD: Final = 4_000
-"""Characters of a message from Corral's own runtime: for OpenPAI jobs a block of YAML follows the sentence."""
+"""Characters of a message from Corral's own runtime: an error block may follow the sentence."""
 _KILLED: Final = frozenset({137, 143})
 
 _TOO_MUCH: Final = (
@@ -133,7 +133,7 @@ def pod_exit(pod: Pod, *, gone: bool = False) -> PodExit | None:
         return PodExit(
             NO_FAILED_CONTAINER, _sentence(status.reason or "no container failed", status.message), at=_ended(pod)
         )
-    return PodExit(EXTERNALLY_DELETED, "the pod was deleted by somebody else")
+    return PodExit(EXTERNALLY_DELETED, "the pod was deleted outside Corral")
 
 
 def start_failure(pod: Pod) -> StartFailure | None:
@@ -213,10 +213,10 @@ def _runtime_message(message: str) -> str:
         return ""
 
 
-def explained(end: PodExit, log: bytes, *, openpai: bool = False) -> PodExit:
+def explained(end: PodExit, log: bytes, *, block: bool = False) -> PodExit:
     """Return the end with the known fault that the log's last bytes show, or unchanged without one.
 
-    With `openpai`, the error block that OpenPAI's clients read follows the sentence, whether or not a fault is known.
+    With `block`, the error block that programs read follows the sentence, whether or not a fault is known.
     """
     if not 0 < end.code <= 255 or end.reason:
         return end
@@ -227,7 +227,7 @@ def explained(end: PodExit, log: bytes, *, openpai: bool = False) -> PodExit:
         said = f"{said}; its log says: {match.line}"
         fault = RuntimeFault(match.code, match.phrase, end.code, match.line)
         found = PodExit(match.code, said, at=end.at)
-    return found._replace(reason=f"{said}\n{error_block(fault)}") if openpai else found
+    return found._replace(reason=f"{said}\n{error_block(fault)}") if block else found
 
 
 def _lost_outputs(pod: Pod) -> PodExit | None:

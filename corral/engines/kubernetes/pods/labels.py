@@ -24,8 +24,7 @@ KILL_AT: Final = "corral.dev/kill-at"
 FORCE_AFTER: Final = "corral.dev/force-after"
 """Seconds from the request to end until the pod's deletion is forced, if its job sets them."""
 EXIT_PATTERNS: Final = "corral.dev/exit-patterns"
-"""On pods whose log's end is searched for faults; `openpai`: reported in the form of OpenPAI's clients too."""
-OPENPAI: Final = "openpai"
+"""On pods whose log's end is searched for faults: `true`, or another value if a failure is reported as a block too."""
 MANAGED: Final = "corral.dev/managed"
 """The label and taint of nodes that only Corral's pods use."""
 _DEVICES: Final = re.compile("x[0-9a-f]{1,62}")
@@ -40,7 +39,7 @@ def labels_of(launch: TaskLaunch, ports: Mapping[str, tuple[int, ...]]) -> dict[
     """Return the labels with the attempt's devices, ports and options."""
     labels = {f"{PORTS}{name}": f"{numbers[0]}-{len(numbers)}" for name, numbers in ports.items() if numbers}
     if launch.runtime is not None and launch.runtime.exit_patterns:
-        labels[EXIT_PATTERNS] = OPENPAI if launch.runtime.openpai else "true"
+        labels[EXIT_PATTERNS] = "block" if launch.runtime.error_block else "true"
     if launch.force_after_seconds >= 0:
         labels[FORCE_AFTER] = str(launch.force_after_seconds)
     if launch.devices:

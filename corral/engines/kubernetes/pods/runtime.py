@@ -21,6 +21,7 @@ import msgspec
 from corral.engines.kubernetes.pods.manifest import pod_name
 from corral.engines.kubernetes.pods.sidecar import GIVEN, RUNTIME, WORK, Sidecar, moves_data
 from corral.kernel.errors import InvalidInput
+from corral.kernel.plug_ins import runtime_modules
 from corral.model.launch import RuntimePlan, TaskLaunch
 from corral.runtime.build import build_runtime
 from corral.runtime.peers import RUNTIME_WORD
@@ -136,7 +137,7 @@ class Runtimes:
     def _built(self) -> bytes:
         if not self._program:
             with tempfile.TemporaryDirectory() as folder:
-                self._program = build_runtime(Path(folder) / "runtime.pyz").read_bytes()
+                self._program = build_runtime(Path(folder) / "runtime.pyz", runtime_modules()).read_bytes()
         return self._program
 
 
@@ -158,7 +159,9 @@ def _common(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "barrier": plan.barrier,
         "barrier_timeout_seconds": plan.barrier_timeout_seconds,
         "resolve": plan.resolve,
-        "openpai": plan.openpai,
+        "plug_in": plan.plug_in,
+        "plug_in_steps": plan.plug_in_steps,
+        "error_block": plan.error_block,
         "kept_secrets": launch.kept_secrets,
         "checkpoint": os.path.normpath(os.path.join(directory, plan.checkpoint)) if plan.checkpoint else "",
         "api_url": launch.api_url,
@@ -177,5 +180,5 @@ def needs_runtime(launch: TaskLaunch) -> bool:
     words = (*launch.command, *launch.env.values())
     refers = any(reference in word for word in words for reference in _REFERENCES)
     moves = plan.inputs or plan.outputs or any(mount.is_moved for mount in launch.storages)
-    asked = (plan.code_digest, moves, plan.barrier, plan.resolve, plan.openpai, plan.checkpoint, refers)
+    asked = (plan.code_digest, moves, plan.barrier, plan.resolve, plan.plug_in, plan.checkpoint, refers)
     return any(map(bool, asked))

@@ -108,7 +108,7 @@ class PodTerminator:
             except OSError as error:
                 _log.error("the log of %s could not be completed: %s", record.attempt, error.strerror)
             if record.patterns:
-                end = explained(end, self._logs.tail(record.attempt), openpai=record.openpai)
+                end = explained(end, self._logs.tail(record.attempt), block=record.error_block)
         at = max(end.at or self._wall(), begun.at if begun is not None else 0.0)
         record.exited = Exited(record.attempt, at, end.code, end.signal, end.reason, log_bytes)
         self._view.touch(record.node)

@@ -14,7 +14,7 @@ from corral.model.storages import Mount
 
 SMB_DRIVER: Final = "microsoft.com/smb"
 BLOB_DRIVER: Final = "azure/blobfuse"
-"""The flexVolume drivers of OpenPAI's clusters."""
+"""The flexVolume drivers of SMB and Azure file shares."""
 
 
 def storage_volumes(mounts: Sequence[Mount]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

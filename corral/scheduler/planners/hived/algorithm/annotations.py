@@ -1,4 +1,4 @@
-"""Read and write HiveD's pod annotations, as pods of OpenPAI and HiveD carry them.
+"""Read and write HiveD's pod annotations, as its pods carry them.
 
 `hivedscheduler.microsoft.com/pod-scheduling-spec` is the request of a pod, `.../pod-bind-info` the placement of the pod
 and its group; HiveD keeps nothing else. Older field names (`gpuType`, `gpuNumber`, ...) are read too. Source: HiveD,

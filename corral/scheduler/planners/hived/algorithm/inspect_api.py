@@ -1,4 +1,4 @@
-"""HiveD's inspection documents in JSON, as HiveD's pages and OpenPAI's portal read them.
+"""HiveD's inspection documents in JSON, as pages for HiveD read them.
 
 `GET /v1/inspect/affinitygroups[/name]` and `GET /v1/inspect/clusterstatus[/physicalcluster|/virtualclusters[/vc]]`.
 Source: HiveD, pkg/api types. An empty field is left out where HiveD leaves it out.

@@ -7,8 +7,6 @@ too, under their own names.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -16,14 +14,14 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, cast, func
 from sqlalchemy.types import JSON, Float
 
 from corral.compat.openpai.language.names import JOB_TYPE
-from corral.compat.openpai.records.terms import STOPS, OpenPaiFilter, OpenPaiListing
+from corral.compat.openpai.records.terms import STOPS, OpenPaiFilter
 from corral.model.outcome import Completion
-from corral.model.records import EventRecord
 from corral.model.runs import Retries, TaskRun
-from corral.model.store_writes import JobRecord
+from corral.model.store_writes import JobRecord, SubmittedAs
 from corral.store import tables
 from corral.store.database import Database, rows
-from corral.store.job_views import ORPHANED, event_record, job_record
+from corral.store.job_rows import tags_of_jobs
+from corral.store.job_views import ORPHANED, job_record
 
 _AT_ONCE: Final = 500
 """Ids in one query at most."""
@@ -79,7 +77,7 @@ class Listed(msgspec.Struct, frozen=True):
     total: int | None = None
 
 
-_jobs, _runs, _pai, _tags = tables.jobs, tables.job_runs, tables.openpai_jobs, tables.job_tags
+_jobs, _runs, _pai, _tags = tables.jobs, tables.job_runs, tables.submitted_jobs, tables.job_tags
 _tasks, _attempts, _events = tables.tasks, tables.attempts, tables.events
 _RUN: Final = msgspec.json.Decoder(RunGlance)
 _SUMMARY: Final = msgspec.json.Decoder(SummaryGlance)
@@ -97,12 +95,15 @@ _PHASES_OF: Final = {
 """The phases that a job in an OpenPAI state can have, for a search by index."""
 
 
-class OpenPaiViews(Database):
+class OpenPaiLists:
     """Jobs as OpenPAI's clients list and find them."""
 
-    async def openpai_jobs(self, wanted: OpenPaiFilter) -> Listed:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, wanted: OpenPaiFilter) -> Listed:
         """A part of the list of all jobs."""
-        dialect = self.dialect
+        dialect = self._database.dialect
         conditions = _conditions(wanted, dialect)
         joined = _jobs.outerjoin(_pai, _pai.c.job == _jobs.c.id)
         found = _columns().select_from(joined.join(_runs, _runs.c.job == _jobs.c.id)).where(*conditions)
@@ -113,13 +114,13 @@ class OpenPaiViews(Database):
 
         def run(connection: Connection) -> Listed:
             shown = rows(connection, found)
-            tags = _tags_of(connection, [row[0] for row in shown])
+            tags = tags_of_jobs(connection, [row[0] for row in shown])
             total = connection.execute(counted).scalar_one() if wanted.count else None
             return Listed([_listed(row, tags.get(row[0], ())) for row in shown], total)
 
-        return await self.read(run)
+        return await self._database.read(run)
 
-    async def openpai_job(self, user: str, name: str) -> tuple[JobRecord, OpenPaiListing | None] | None:
+    async def find(self, user: str, name: str) -> tuple[JobRecord, SubmittedAs | None] | None:
         """The job submitted under that name; OpenPAI jobs come before others, then live ones first."""
         found = (
             select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary, ORPHANED)
@@ -134,50 +135,14 @@ class OpenPaiViews(Database):
         of_openpai = found.where(_pai.c.user == user, _pai.c.name == name)
         of_others = found.where(_jobs.c.user == user, _jobs.c.name == name, _jobs.c.job_type != JOB_TYPE)
 
-        def run(connection: Connection) -> tuple[JobRecord, OpenPaiListing | None] | None:
+        def run(connection: Connection) -> tuple[JobRecord, SubmittedAs | None] | None:
             row = connection.execute(of_openpai).first() or connection.execute(of_others).first()
             if row is None:
                 return None
-            listing = None if row.pai_name is None else OpenPaiListing(row.pai_name, row.job_priority, row.roles)
+            listing = None if row.pai_name is None else SubmittedAs(row.pai_name, row.job_priority, row.roles)
             return job_record(row), listing
 
-        return await self.read(run)
-
-    async def tags_of(self, job: str) -> tuple[str, ...]:
-        """The current tags of one job."""
-        return (await self.read(lambda connection: _tags_of(connection, [job]))).get(job, ())
-
-    async def tasks_of(self, job: str) -> list[TaskRun]:
-        """All tasks of a job's current attempt, by role and index."""
-        query = select(_tasks.c.run).where(_tasks.c.job == job).order_by(_tasks.c.role, _tasks.c.index)
-        return await self.read(lambda connection: [_TASK.decode(text) for (text,) in connection.execute(query)])
-
-    async def attempts_of(
-        self, job: str, job_attempt: int, *, role: str | None = None, index: int | None = None
-    ) -> list[Any]:
-        """The attempts of the tasks of one job attempt, by role, index and number."""
-        query = select(_attempts).where(_attempts.c.job == job, _attempts.c.job_attempt == job_attempt)
-        if role is not None:
-            query = query.where(_attempts.c.role == role, _attempts.c.index == index)
-        query = query.order_by(_attempts.c.role, _attempts.c.index, _attempts.c.task_attempt)
-        return await self.read(lambda connection: rows(connection, query))
-
-    async def attempt_ends(self, job: str) -> dict[int, float]:
-        """By job attempt, the time at which its last task ended."""
-        query = (
-            select(_attempts.c.job_attempt, func.max(_attempts.c.ended_at))
-            .where(_attempts.c.job == job, _attempts.c.ended_at.is_not(None))
-            .group_by(_attempts.c.job_attempt)
-        )
-        found = await self.read(lambda connection: rows(connection, query))
-        return {row[0]: row[1] for row in found}
-
-    async def events_of(self, job: str, *, kinds: tuple[str, ...] = ()) -> list[EventRecord]:
-        """The last 10,000 events of a job (of some kinds), newest first."""
-        query = select(_events).where(_events.c.job == job).order_by(_events.c.seq.desc()).limit(_MOST_EVENTS)
-        if kinds:
-            query = query.where(_events.c.kind.in_(kinds))
-        return [event_record(row) for row in await self.read(lambda connection: rows(connection, query))]
+        return await self._database.read(run)
 
 
 def _columns() -> Select[Any]:
@@ -203,16 +168,6 @@ def _listed(row: Any, tags: tuple[str, ...]) -> ListedJob:
     return ListedJob(
         name, user, queue, phase, created_at, started_at, run, _SUMMARY.decode(summary), tags, priority, roles
     )
-
-
-def _tags_of(connection: Connection, jobs: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The tags of some jobs by id, in alphabetic order."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for begin in range(0, len(jobs), _AT_ONCE):
-        query = select(_tags.c.job, _tags.c.tag).where(_tags.c.job.in_(jobs[begin : begin + _AT_ONCE]))
-        for job, tag in connection.execute(query):
-            found[job].append(tag)
-    return {job: tuple(sorted(tags)) for job, tags in found.items()}
 
 
 def _inside(column: Any, dialect: str, *path: str) -> ColumnElement[Any]:

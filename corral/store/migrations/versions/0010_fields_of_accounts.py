@@ -1,4 +1,4 @@
-"""Add OpenPAI's fields to accounts and groups: e-mail address, description, and clients' extension data."""
+"""Add fields to accounts and groups: e-mail address, description, and clients' extension data."""
 
 import sqlalchemy as sa
 from alembic import op

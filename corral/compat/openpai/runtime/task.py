@@ -16,30 +16,20 @@ import socket
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from corral.runtime.openpai_keys import key_pair
-from corral.runtime.openpai_variables import Role, address_variables, roles_of
+from corral.compat.openpai.runtime.keys import key_pair
+from corral.compat.openpai.runtime.variables import Role, address_variables, roles_of
 from corral.runtime.peers import Address
+from corral.runtime.plug_in import PlugInFailed, PlugInTask, Prepared
 
 FOLDER = ".openpai"
+PORT_TAKEN = 253
+"""OpenPAI's code ContainerPortConflict."""
 MAIN = "task.sh"
 _SECRET = re.compile(r"<%\s*\$secrets\.([A-Za-z0-9_.\-\[\]]+?)\s*%>", re.ASCII)
 _INDEX = re.compile(r"\[(\d+)\]", re.ASCII)
 _JOB_HOST = "corral-job"
 """The common name for the host key of all tasks of a job, whatever their address."""
 _START = 'exec "$(command -v bash || command -v sh)" "$0"'
-
-
-class PortTaken(Exception):
-    """A port of the task is in use by another program."""
-
-
-class Prepared(NamedTuple):
-    """The command to run, with additional variables."""
-
-    argv: list[str]
-    env: dict[str, str]
-    notes: list[str]
-    """Sentences for the task's log."""
 
 
 class Place(NamedTuple):
@@ -50,21 +40,22 @@ class Place(NamedTuple):
     any_user: bool = False
 
 
-def prepare(
-    asked: Mapping[str, Any], peers: Mapping[str, Address], key: str, secrets: Mapping[str, str], place: Place
-) -> Prepared:
+def prepare(task: PlugInTask) -> Prepared:
     """Write the task's scripts, keys and settings.
 
-    Raises PortTaken, and OSError for files that cannot be written.
+    Raises PlugInFailed for a port that is in use, and OSError for files that cannot be written.
     """
+    asked, peers = task.steps, task.peers
+    folder = os.path.join(task.shared, "openpai") if task.shared else os.path.join(task.work, FOLDER)
+    place = Place(folder, task.directory, any_user=bool(task.shared))
     roles, role, index = roles_of(asked["roles"]), str(asked["role"]), int(asked["index"])
     told = address_variables(roles, role, index, peers, place.directory)
     os.makedirs(place.folder, mode=0o777 if place.any_user else 0o700, exist_ok=True)
     if asked.get("ssh"):
-        _write_ssh(place, asked["ssh"], key, _hosts(roles, asked["ssh"]["roles"], peers))
+        _write_ssh(place, asked["ssh"], task.key, _hosts(roles, asked["ssh"]["roles"], peers))
     _check_ports(_own_ports(roles, role, index, peers))
     for name, text in asked["files"].items():
-        _write(place, name, _filled(name, str(text), secrets))
+        _write(place, name, _filled(name, str(text), task.secrets))
     notes = []
     if told.shortened:
         notes.append("the other tasks are too many for a variable each; they are in PAI_TASK_ROLE_..._HOST_LIST")
@@ -107,7 +98,8 @@ def _check_ports(ports: Mapping[str, Sequence[int]]) -> None:
                 except OSError as error:
                     if error.errno != errno.EADDRINUSE:
                         continue  # a port that this user may not bind is the command's problem
-                    raise PortTaken(f"port {number} ({label}) of this task is in use by another program") from error
+                    message = f"port {number} ({label}) of this task is in use by another program"
+                    raise PlugInFailed(PORT_TAKEN, message) from error
 
 
 class _Host(NamedTuple):

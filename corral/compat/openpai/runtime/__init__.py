@@ -1,0 +1,1 @@
+"""The runtime plug-in of OpenPAI's tasks; it needs only the standard library and `corral.runtime`."""

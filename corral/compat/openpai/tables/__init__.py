@@ -1,0 +1,1 @@
+"""Queries of OpenPAI's lists over the tables of the store."""
