@@ -20,7 +20,7 @@ async def read_recovered(store: CoreStore, configured: Configured, cursor: int) 
     receipts, ledger = await store.open_receipts(), await store.ledger()
     usage, user_usage = await store.usage(), await store.user_usage()
     cordons, jobs = await store.cordons(), await store.load_live()
-    needed = await store.load_jobs(needed_jobs(jobs, {each.id for each in jobs}))
+    needed = await store.load_jobs(needed_jobs(jobs, ()))
     return Recovered(
         configured=configured,
         cursor=cursor,
@@ -41,7 +41,7 @@ async def read_intents(store: CoreStore, core: Core, limit: int) -> IntentsRead:
     if not intents:
         return IntentsRead(())
     named = await store.load_jobs(named_jobs(intents, core.world.jobs))
-    needed = await store.load_jobs(needed_jobs(named, {*core.world.jobs, *(each.id for each in named)}))
+    needed = await store.load_jobs(needed_jobs(named, core.world.jobs))
     jobs = [*named, *needed]
     return IntentsRead(intents, {each.id: each for each in jobs}, await _groups(store, jobs))
 

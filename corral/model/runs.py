@@ -15,6 +15,8 @@ from corral.model.states import JobState, TaskState
 _HOLDS_NOTHING = frozenset(
     {TaskState.CREATION_PENDING, TaskState.CREATION_REQUESTED, TaskState.ATTEMPT_COMPLETED, TaskState.COMPLETED}
 )
+_new = tuple.__new__
+"""Makes a named tuple without the Python function that its class has for that; keys are made often."""
 _STAYS = frozenset({TaskState.PREPARING, TaskState.RUNNING, TaskState.ATTEMPT_COMPLETED})
 
 
@@ -81,7 +83,7 @@ class TaskRun(msgspec.Struct, frozen=True, gc=False):
     @property
     def key(self) -> TaskKey:
         """Its key within the job."""
-        return TaskKey(self.role, self.index)
+        return _new(TaskKey, (self.role, self.index))
 
     @property
     def holds(self) -> bool:

@@ -116,7 +116,7 @@ class Driver:
         self._unread = len(intents) == _INTENTS_AT_ONCE
         known = self.core.world.jobs
         named = self.store.jobs(named_jobs(intents, known))
-        needed = self.store.jobs(needed_jobs(named, {*known, *(each.id for each in named)}))
+        needed = self.store.jobs(needed_jobs(named, known))
         jobs = {each.id: each for each in (*named, *needed)}
         return IntentsRead(intents, jobs, self.store.groups({each.user for each in jobs.values()}))
 

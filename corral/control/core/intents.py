@@ -180,10 +180,13 @@ def named_jobs(intents: Iterable[Intent], known: Container[JobId]) -> list[JobId
     return sorted({each.job for each in intents if each.job and each.job not in known})
 
 
-def needed_jobs(stored: Iterable[LiveJob], known: Container[JobId]) -> list[JobId]:
-    """The jobs that those of `stored` depend on which are new or held, without those that are `known`."""
-    waiting = (each for each in stored if not each.run.roles or each.run.hold == DEPENDENCY)
+def needed_jobs(stored: Sequence[LiveJob], known: Container[JobId]) -> list[JobId]:
+    """The jobs that those of `stored` depend on which are new or held, without `stored` and those that are `known`."""
+    waiting = [each for each in stored if not each.run.roles or each.run.hold == DEPENDENCY]
     names = {JobId(need.job) for each in waiting for need in dependencies_of(each)}
+    if not names:
+        return []
+    names -= {each.id for each in stored}
     return sorted(name for name in names if name not in known)
 
 
