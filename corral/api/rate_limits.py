@@ -118,13 +118,6 @@ class Calls(NamedTuple):
     submits_per_hour: int = 0
 
 
-class CallLimits(NamedTuple):
-    """Calls that one user may make at each of the two APIs, Corral's and OpenPAI's."""
-
-    corral: Calls = Calls()
-    openpai: Calls = Calls(600, 120, 3600)
-
-
 class CallLimit:
     """Allows `calls` calls per key in each `window` seconds, counted from the key's first call; memory is bounded."""
 
@@ -147,9 +140,7 @@ class CallLimit:
             begun, taken = now, 0
         if taken >= self._calls:
             wait = max(1, math.ceil(self._window - (now - begun)))
-            message = (
-                f"Too many {what}: {self._calls} in one minute are let through; wait {wait} seconds and try again."
-            )
+            message = f"Too many {what}: at most {self._calls} a minute; wait {wait} seconds and try again."
             raise TooManyRequests("too-many-calls", message, retryAfter=wait)
         self._seen[key] = (begun, taken + 1)
         self._seen.move_to_end(key)
@@ -158,7 +149,7 @@ class CallLimit:
 
 
 class ApiCallLimits:
-    """The limits of one API (`corral` or `openpai`), per kind of call.
+    """The limits of one API (Corral's own or a tenant's), per kind of call.
 
     The store counts submissions, because all fronts share it. Calls and lists are counted in this process.
     """

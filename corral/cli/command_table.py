@@ -7,20 +7,21 @@ from typing import Final
 import click
 
 from corral.cli.main import load
+from corral.kernel.plug_ins import plug_ins
 
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "up": ("server", "Server", "Start Corral on this machine."),
     "down": ("server", "Server", "Stop the server; jobs go on unless --stop-jobs."),
     "serve": ("server", "Server", "Run one of the server's two processes by itself."),
     "sign-in-link": ("server", "Server", "Print a one-time sign-in link for the administrator."),
-    "doctor": ("server", "Server", "Check this installation and say what to mend."),
+    "doctor": ("server", "Server", "Check this installation and name what to repair."),
     "device-plugin": ("device_plugin", "Server", "Give this Kubernetes node described devices."),
     "backup": ("server", "Server", "Write a consistent copy of the store while it is in use."),
     "restore": ("server", "Server", "Bring a backup back."),
     "rotate-key": ("server", "Server", "Seal all secrets with a new key."),
     "login": ("accounts", "Account", "Sign in to a server."),
     "users": ("accounts", "Account", "List, make and change accounts."),
-    "groups": ("groups", "Account", "List groups; say who is in them and what they grant."),
+    "groups": ("groups", "Account", "List groups with their members and grants."),
     "token": ("accounts", "Account", "List, make and revoke tokens."),
     "secret": ("accounts", "Account", "List, seal and forget secrets."),
     "submit": ("submit", "Jobs", "Submit a job file."),
@@ -32,23 +33,23 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "events": ("logs", "Jobs", "Show what happened, to a job or to all."),
     "explain": ("jobs", "Jobs", "Say why a job waits and what would start it."),
     "stop": ("jobs", "Jobs", "End jobs."),
-    "restart": ("jobs", "Jobs", "Begin jobs anew."),
-    "suspend": ("suspend_and_drain", "Jobs", "End jobs with their checkpoint signal and hold them."),
-    "resume": ("suspend_and_drain", "Jobs", "Let suspended jobs go on."),
-    "receipts": ("suspend_and_drain", "Jobs", "Show what had to yield, to whom, and what it cost."),
-    "order": ("queue_managers", "Jobs", "Put a waiting job elsewhere in its queue (managers)."),
+    "restart": ("jobs", "Jobs", "Restart jobs."),
+    "suspend": ("suspend_and_drain", "Jobs", "Suspend jobs with their checkpoint signal."),
+    "resume": ("suspend_and_drain", "Jobs", "Resume suspended jobs."),
+    "receipts": ("suspend_and_drain", "Jobs", "Show receipts of preempted jobs: the preemptor and the cost."),
+    "order": ("queue_managers", "Jobs", "Move a waiting job within its queue (managers)."),
     "edit": ("edit", "Jobs", "Change a waiting job's priority, duration or queue."),
     "scale": ("jobs", "Jobs", "Set how many replicas an elastic job asks for."),
     "rm": ("jobs", "Jobs", "Remove ended jobs."),
     "exec": ("exec", "Jobs", "Run a command inside a running task."),
     "cp": ("cp", "Jobs", "Copy files to or from a running task."),
     "forward": ("forward", "Jobs", "Reach a port of a running task from here."),
-    "nodes": ("cluster", "Cluster", "List machines, their devices and who holds them."),
+    "nodes": ("cluster", "Cluster", "List nodes, their devices and the jobs on them."),
     "cells": ("queues", "Cluster", "Show the cells as a tree: who owns and who uses them."),
-    "queues": ("queues", "Cluster", "Show what queues are owed, use, borrow and lend."),
+    "queues": ("queues", "Cluster", "Show queues: share, use, borrowing and lending."),
     "limit": ("queue_managers", "Cluster", "Limit what a queue's members hold (managers)."),
     "storages": ("storages", "Cluster", "List storages, look into them, fetch files."),
-    "line": ("queues", "Cluster", "Show what waits, in order, and why."),
+    "line": ("queues", "Cluster", "Show waiting jobs in order, with reasons."),
     "cordon": ("suspend_and_drain", "Cluster", "Close machines to new tasks."),
     "uncordon": ("suspend_and_drain", "Cluster", "Open machines to new tasks again."),
     "drain": ("suspend_and_drain", "Cluster", "Close machines and have their tasks run elsewhere."),
@@ -62,11 +63,11 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "validate": ("job_files", "Documents", "Check a job file without a server."),
     "convert": ("job_files", "Documents", "Show a job file's canonical form."),
     "crd": ("job_files", "Documents", "Print the definition of UnifiedJob objects for Kubernetes."),
-    "openpai": ("openpai", "Other", "Bring over jobs and clusters of OpenPAI."),
+    **{name: point.load() for name, point in plug_ins("corral.commands").items()},
     "completion": ("version", "Other", "Print a shell's completion script."),
     "version": ("version", "Other", "Print the version."),
 }
-"""Every command: its module, its section of the help, and its line there."""
+"""Every command: its module below `corral.cli` or by its full name, its section of the help, and its line there."""
 
 
 class Root(click.Group):
