@@ -23,7 +23,6 @@ from typing import Final, NoReturn
 SHARED: Final = (
     "corral.app",
     "corral.frameworks",
-    "corral.model.exits",
     "corral.model.job_edits",
     "corral.model.messages",
     "corral.model.queue_views",

