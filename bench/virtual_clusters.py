@@ -12,17 +12,16 @@ from time import process_time
 from bench.described import gang, machines
 from bench.stats import percentile
 from corral.kernel.draw import draw, draw_integer
-from corral.kernel.ids import JobId
-from corral.model.plan import Eviction
+from corral.model.plan import Eviction, GangPlacement
 from corral.model.queues import CellQuota, QueueSpec
 from corral.model.requests import GangRequest
 from corral.scheduler import (
     BuiltinPlanner,
+    GangPlaced,
     GangQueued,
     NodesSeen,
     QueuesConfigured,
-    TasksReleased,
-    execute_plan,
+    VirtualRun,
     find_policy,
 )
 
@@ -89,16 +88,14 @@ def place(nodes: int, percent: int = 75) -> tuple[float, list[float]]:
     return built, times
 
 
-class Churn:
+class Churn(VirtualRun):
     """Gangs that arrive, run, are preempted and end."""
 
     def __init__(self) -> None:
-        self.planner = BuiltinPlanner(policy=POLICY)
+        super().__init__(BuiltinPlanner(policy=POLICY))
         self.held = 0
         """Devices held."""
-        self.now = 0.0
         self._used = [0] * OWNERS
-        self._asked: dict[JobId, GangRequest] = {}
         self._running: list[GangRequest] = []
         self._started: list[GangRequest] = []
         self._yielding: list[Eviction] = []
@@ -112,17 +109,20 @@ class Churn:
     def thin(self, number: int, most: int) -> None:
         """End running gangs, one by one, until at most `most` devices are held."""
         while self.held > most:
-            self._stop(self._running.pop(int(draw(SEED, number, "ends", self.held) * len(self._running))))
+            ended = self._running.pop(int(draw(SEED, number, "ends", self.held) * len(self._running)))
+            self.end(ended.job)
+            self._count(ended, -1)
 
     def submit(self, request: GangRequest) -> None:
         """Queue a gang, run one cycle and apply its plan."""
-        self._asked[request.job] = request
         self.planner.fold(GangQueued(request))
         self.now += SECONDS_BETWEEN
-        found = self.planner.plan(self.now)
-        execute_plan(self.planner, found, self.now)
-        self._started += [self._asked[placed.job] for placed in found.placements]
-        self._yielding += found.evictions
+        self._yielding += self.cycle().evictions
+
+    def placed(self, found: GangPlacement, event: GangPlaced) -> None:
+        """Note that a gang runs; none of them is elastic."""
+        if event.request is not None:
+            self._started.append(event.request)
 
     def settle(self) -> None:
         """Count placed gangs as running; end the preempted ones and queue them again."""
@@ -133,13 +133,9 @@ class Churn:
         gone = {eviction.job for eviction in self._yielding}
         for request in [request for request in self._running if request.job in gone]:
             self._running.remove(request)
-            self._stop(request)
-            self.planner.fold(GangQueued(request))
+            self.give_way(request.job)
+            self._count(request, -1)
         self._yielding.clear()
-
-    def _stop(self, request: GangRequest) -> None:
-        self.planner.fold(TasksReleased(request.job, request.tasks, self.now))
-        self._count(request, -1)
 
     def _count(self, request: GangRequest, sign: int) -> None:
         devices = len(request.tasks) * request.roles[0].devices.count

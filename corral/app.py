@@ -1,6 +1,6 @@
 """Construct the front and control processes: the only module that knows every concrete class.
 
-The supervisor starts it as `python -m corral.app front|control`.
+The supervisor forks it, and restarts it as `python -m corral.app front|control`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from corral.chosen_engines import (
     disk_limit,
     several_users,
 )
+from corral.forking import set_title
 from corral.kernel.errors import Conflict, CorralError, InvalidInput
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import derive_key, job_secret, mint_job_token
@@ -523,12 +524,19 @@ async def _bridge(built: Sequence[BuiltEngine], control: Control, key: bytes, co
     return Bridge(control, service, documents, kinds, accounts, server=server)
 
 
+def serve(name: str) -> int:
+    """Run front or control with the settings of the environment; the exit code."""
+    settings = Settings()
+    return serve_front(settings) if name == "front" else serve_control(settings)
+
+
 def main() -> int:
     """The entry point for the supervisor: `python -m corral.app front|control`."""
     if parent := os.environ.pop(PARENT, ""):
         end_with_parent(int(parent))
-    settings = Settings()
-    return serve_front(settings) if sys.argv[1:] == ["front"] else serve_control(settings)
+    (name,) = sys.argv[1:]
+    set_title("corral", name)
+    return serve(name)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,13 @@ import http.client
 import json
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from corral import datafolder, supervisor
 from corral.chosen_engines import check_engines
+from corral.forking import fork, has_one_thread
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, TooLarge, Unavailable
 from corral.settings import Settings
 
@@ -29,22 +29,16 @@ def up(settings: Settings, *, detach: bool, new: bool = False) -> dict[str, Any]
     check(settings)
     check_beginning(settings, new=new)
     datafolder.prepare(settings.data_folder)
-    orders = {supervisor.ORDERS: json.dumps(_orders(settings, foreground=not detach))}
-    environment = {**os.environ, **orders, **({supervisor.NEW: "1"} if new else {})}
-    command = [sys.executable, "-m", "corral.supervisor"]
+    if new:
+        os.environ[supervisor.NEW] = "1"
+    orders, forks = _orders(settings, foreground=not detach), has_one_thread()
     if not detach:
-        os.execve(sys.executable, command, environment)
+        sys.exit(supervisor.become(orders, forks=forks))
+    reading, writing = os.pipe()
     with open(settings.data_folder / "logs" / "supervisor.log", "ab") as log:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            env=environment,
-            start_new_session=True,
-        )
-    assert process.stdout is not None
-    with process.stdout as pipe:
+        process = fork(lambda: supervisor.become(orders, forks=forks), output=writing, errors=log.fileno())
+    os.close(writing)
+    with open(reading, "rb") as pipe:
         said = pipe.readline()
     facts: dict[str, Any] = json.loads(said) if said else {}
     if "url" not in facts:

@@ -2,6 +2,10 @@
 
 It runs as `python -m corral.supervisor`, with the standard library only (about 10 MB), and gets its orders as JSON in
 `CORRAL_SUPERVISE`. It owns the listening socket, so no connection is refused while front restarts.
+
+`corral up` forks the first front and control from itself, with the modules that both load, and only then becomes their
+supervisor: so it holds none of those modules. A restarted child is a new interpreter, which never mixes modules of before
+and after an upgrade.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from corral.forking import ENDING, ForkedProcess, fork, load_shared, set_title
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, Unavailable
 from corral.rotation import DEFAULT_LOG_BYTES, Rotation
 from corral.runtime.process import Identity, identity_of
@@ -64,7 +69,7 @@ class Child:
     """One of the two child processes, and the state of its present run."""
 
     name: str
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[bytes] | ForkedProcess | None = None
     ready_fd: int = -1
     pulse_fd: int = -1
     pid_fd: int = -1
@@ -77,6 +82,11 @@ class Child:
     tries: int = 0
     ready: dict[str, Any] | None = None
     buffer: bytes = field(default=b"", repr=False)
+
+    @property
+    def pipes(self) -> list[int]:
+        """The open descriptors of its pipes."""
+        return [each for each in (self.ready_fd, self.pulse_fd) if each >= 0]
 
 
 def _say(what: str) -> None:
@@ -113,8 +123,11 @@ def listen(host: str, port: int) -> socket.socket:
 class Supervisor:
     """Keeps front and control running until a signal ends it."""
 
-    def __init__(self, orders: dict[str, Any]) -> None:
+    def __init__(self, orders: dict[str, Any], *, forks: bool = False) -> None:
+        """`forks`: this process forks its children; it must have one thread."""
         self.orders = orders
+        self.forks = forks
+        self.lock = -1
         self.data = Path(orders["data_folder"])
         self.children = [Child("control"), Child("front")]
         self.selector = selectors.DefaultSelector()
@@ -128,22 +141,67 @@ class Supervisor:
 
     def run(self) -> int:
         """Supervise until SIGTERM or SIGINT; the exit code."""
-        with self._lock():
-            listener = self._listen()
-            self.url = self._url(listener)
-            self._write_record()
-            woken = self._catch_signals()
-            try:
-                for child in self.children:
-                    self._start(child, listener)
-                while not self.ending:
-                    self._wait(woken, listener)
-            finally:
-                self._end_children()
-                with contextlib.suppress(FileNotFoundError):
-                    (self.data / "run" / "supervisor.json").unlink()
-                listener.close()
+        begun = self.orders.pop("begun", None)
+        if begun is None:
+            self._open()
+        else:
+            self._adopt(begun)
+        woken = self._catch_signals()
+        try:
+            for child in self.children:
+                if child.process is None:
+                    self._start(child)
+            while not self.ending:
+                self._wait(woken)
+        finally:
+            self._end_children()
+            with contextlib.suppress(FileNotFoundError):
+                (self.data / "run" / "supervisor.json").unlink()
+            self.listener.close()
+            os.close(self.lock)
         return 0
+
+    def begin(self) -> dict[str, Any]:
+        """Fork front and control; the state for the program that this process then becomes.
+
+        Signals that end the server wait until that program handles them. Raises CorralError if the server cannot start.
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        self._open()
+        try:
+            load_shared()
+            for child in self.children:
+                self._start(child)
+        except Exception as error:  # the children that the program starts itself report the cause in their logs
+            _say(f"front and control are started apart, because they cannot be forked ({error!r})")
+        forked = [child for child in self.children if child.process is not None]
+        listener = self.listener.detach()
+        for handle in (self.lock, listener, *(each for child in forked for each in child.pipes)):
+            os.set_inheritable(handle, True)
+        children = {child.name: [child.process.pid, *child.pipes] for child in forked if child.process is not None}
+        return {"lock": self.lock, "listener": listener, "children": children}
+
+    def _adopt(self, begun: dict[str, Any]) -> None:
+        """Take over what `begin` has opened and forked in this very process, before it became this program."""
+        self.lock, self.listener = begun["lock"], socket.socket(fileno=begun["listener"])
+        self.url = self._url()
+        for child in self.children:
+            if child.name in begun["children"]:
+                pid, *pipes = begun["children"][child.name]
+                child.process, child.pid_fd = ForkedProcess(pid), os.pidfd_open(pid)
+                self._watch(child, *pipes)
+        for handle in (self.lock, self.listener.fileno(), *(each for child in self.children for each in child.pipes)):
+            os.set_inheritable(handle, False)
+
+    def _open(self) -> None:
+        """Take the data folder's lock, open the socket and record both.
+
+        Raises Conflict if another server has either, InvalidInput if the address is not usable.
+        """
+        self.lock = self._locked()
+        self.listener = self._listen()
+        self.url = self._url()
+        self._write_record()
 
     def _listen(self) -> socket.socket:
         """Open the socket for front, with retries if a killed supervisor's front may still hold it."""
@@ -157,8 +215,7 @@ class Supervisor:
                     raise
                 time.sleep(0.05)
 
-    @contextlib.contextmanager
-    def _lock(self) -> Any:
+    def _locked(self) -> int:
         path = self.data / "run" / "supervisor.lock"
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -169,13 +226,10 @@ class Supervisor:
                 "already-running",
                 f"Corral already runs on the data folder {self.data}; end it with `corral down`, or use --data.",
             ) from None
-        try:
-            yield
-        finally:
-            os.close(handle)
+        return handle
 
-    def _url(self, listener: socket.socket) -> str:
-        host, port = listener.getsockname()[:2]
+    def _url(self) -> str:
+        host, port = self.listener.getsockname()[:2]
         shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
         return f"{self.orders['scheme']}://{shown}:{port}"
 
@@ -194,36 +248,27 @@ class Supervisor:
         receiver.setblocking(False)
         signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
         self._sender = sender
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in ENDING:
             signal.signal(number, self._asked_to_end)
         self.selector.register(receiver, selectors.EVENT_READ, None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         return receiver
 
     def _asked_to_end(self, *_: object) -> None:
         self.ending = True
 
-    def _start(self, child: Child, listener: socket.socket) -> None:
+    def _start(self, child: Child) -> None:
         pipes = (os.pipe(), os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC))
         (reading, writing), (feeling, beating) = pipes
         passed = [writing, beating]
-        environment = {**os.environ, **self.orders["environment"], READY_FD: str(writing), PARENT: str(os.getpid())}
-        environment[PULSE_FD] = str(beating)
+        environment = {**os.environ, **self.orders["environment"], READY_FD: str(writing), PULSE_FD: str(beating)}
         environment["CORRAL_LISTENING_URL"] = self.url
         environment.pop(ORDERS, None)
         if child.name == "front":
-            passed.append(listener.fileno())
-            environment[LISTEN_FD] = str(listener.fileno())
+            passed.append(self.listener.fileno())
+            environment[LISTEN_FD] = str(self.listener.fileno())
         try:
-            with open(self.data / "logs" / f"{child.name}.log", "ab") as log:
-                child.process = subprocess.Popen(
-                    [sys.executable, "-m", "corral.app", child.name],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=passed,
-                    env=environment,
-                    start_new_session=True,
-                )
+            child.process = self._begin(child, passed, environment)
             child.pid_fd = os.pidfd_open(child.process.pid)
         except OSError:
             os.close(reading)
@@ -236,6 +281,10 @@ class Supervisor:
         finally:
             os.close(writing)
             os.close(beating)
+        self._watch(child, reading, feeling)
+
+    def _watch(self, child: Child, reading: int, feeling: int) -> None:
+        """Wait for the readiness, the heartbeats and the end of a child that has just begun."""
         child.started, child.restart_at, child.ready, child.buffer = time.monotonic(), None, None, b""
         child.hangs_at, child.why = child.started + _BEGIN_SECONDS, ""
         child.ready_fd, child.pulse_fd = reading, feeling
@@ -243,7 +292,34 @@ class Supervisor:
         self.selector.register(feeling, selectors.EVENT_READ, ("pulse", child))
         self.selector.register(child.pid_fd, selectors.EVENT_READ, ("ended", child))
 
-    def _wait(self, woken: socket.socket, listener: socket.socket) -> None:
+    def _begin(
+        self, child: Child, passed: list[int], environment: dict[str, str]
+    ) -> subprocess.Popen[bytes] | ForkedProcess:
+        """Start a child's process."""
+        me = os.getpid()
+
+        def live() -> int:
+            end_with_parent(me)
+            set_title("corral", child.name)
+            from corral.app import serve
+
+            return serve(child.name)
+
+        with open(self.data / "logs" / f"{child.name}.log", "ab") as log:
+            if self.forks:
+                handle = log.fileno()
+                return fork(live, output=handle, errors=handle, passed=passed, environment=environment)
+            return subprocess.Popen(
+                [sys.executable, "-m", "corral.app", child.name],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=passed,
+                env={**environment, PARENT: str(me)},
+                start_new_session=True,
+            )
+
+    def _wait(self, woken: socket.socket) -> None:
         due = [child.restart_at for child in self.children if child.restart_at is not None]
         timeout = min(PULSE_SECONDS, max(0.0, min(due) - time.monotonic())) if due else PULSE_SECONDS
         for key, _ in self.selector.select(timeout):
@@ -262,7 +338,7 @@ class Supervisor:
         self.log.look()
         for child in self.children:
             if child.restart_at is not None and child.restart_at <= time.monotonic() and not self.ending:
-                self._start_again(child, listener)
+                self._start_again(child)
 
     def _feel(self, child: Child) -> None:
         """Record a heartbeat of a child."""
@@ -297,10 +373,10 @@ class Supervisor:
             _say(f"{child.name} is ended: {child.why}")
             child.process.kill()
 
-    def _start_again(self, child: Child, listener: socket.socket) -> None:
+    def _start_again(self, child: Child) -> None:
         """Restart a child that has ended; if the machine lacks resources, try again after a pause."""
         try:
-            self._start(child, listener)
+            self._start(child)
         except OSError as error:
             child.pause = min(child.pause * 2, _LONGEST_PAUSE)
             child.restart_at = time.monotonic() + child.pause
@@ -452,17 +528,37 @@ def end_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
+def become(orders: dict[str, Any], *, forks: bool) -> int:
+    """Let this process become the supervisor; the exit code if the server cannot start.
+
+    `forks`: fork the first front and control before that, from this process, which must have one thread.
+    """
+    begun = {}
+    if forks:
+        try:
+            begun = {"begun": Supervisor(orders, forks=True).begin()}
+        except CorralError as error:
+            return _refuse(orders, error)
+    environment = {**os.environ, ORDERS: json.dumps(orders | begun)}
+    os.execve(sys.executable, [sys.executable, "-m", "corral.supervisor"], environment)
+
+
+def _refuse(orders: dict[str, Any], error: CorralError) -> int:
+    """Print why the server cannot start, in the background as JSON for `corral up`; the exit code."""
+    if orders.get("foreground"):
+        print(f"Error: {error.message}", file=sys.stderr)
+        return _USAGE if error.status in (400, 413) else _REFUSED
+    print(json.dumps({"code": error.code, "message": error.message, "status": error.status}), flush=True)
+    return 78
+
+
 def main() -> int:
     """Run the supervisor; exit code 0, or 78 if the server cannot start (in the foreground 2 or 4)."""
     orders = json.loads(os.environ[ORDERS])
     try:
         return Supervisor(orders).run()
     except CorralError as error:
-        if orders.get("foreground"):
-            print(f"Error: {error.message}", file=sys.stderr)
-            return _USAGE if error.status in (400, 413) else _REFUSED
-        print(json.dumps({"code": error.code, "message": error.message, "status": error.status}), flush=True)
-        return 78
+        return _refuse(orders, error)
     except KeyboardInterrupt:
         return 0
 

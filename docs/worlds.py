@@ -9,22 +9,19 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import structs
-
 from corral.control.core.configuration import scheduler_policy
 from corral.devices.described import described_inventory
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import configuration_of
-from corral.model.plan import Eviction, Plan
+from corral.model.plan import Eviction, GangPlacement, Plan
 from corral.model.requests import DeviceRequest, GangRequest, RoleRequest, TopologyRequest
 from corral.scheduler import (
     BuiltinPlanner,
+    GangPlaced,
     GangQueued,
-    GangWithdrawn,
     NodesSeen,
     QueuesConfigured,
-    TasksReleased,
-    execute_plan,
+    VirtualRun,
     find_policy,
 )
 from corral.spec.configuration_file import load_document
@@ -48,7 +45,7 @@ class Ran(NamedTuple):
     end: float
 
 
-class World:
+class World(VirtualRun):
     """Virtual time, the machines and queues of one example, and a scheduler whose plans are carried out."""
 
     def __init__(self, example: str) -> None:
@@ -56,14 +53,12 @@ class World:
         findings = configuration.findings()
         if findings:
             raise ValueError(f"the example {example} contradicts itself: {findings[0]}")
-        self.planner = BuiltinPlanner(policy=scheduler_policy(configuration.policy, find_policy()))
-        self.cluster, self.queue = self.planner.cluster, self.planner.queue
+        super().__init__(BuiltinPlanner(policy=scheduler_policy(configuration.policy, find_policy())))
         for engine, document in configuration.clusters.items():
             self.planner.fold(NodesSeen(described_inventory(document, engine)))
         self.planner.fold(QueuesConfigured(configuration.queue_specs()))
-        self.now = 0.0
         self.requests: dict[str, GangRequest] = {}
-        self.leaving: dict[str, Eviction] = {}
+        self.leaving: dict[JobId, Eviction] = {}
         self.receipts: list[Eviction] = []
         self.ran: list[Ran] = []
         """By job and device; only uses that have ended."""
@@ -93,25 +88,21 @@ class World:
     def cycle(self, now: float | None = None) -> Plan:
         """Plan once, start the placed jobs and record the evictions."""
         self.now = self.now if now is None else now
-        found = self.planner.plan(self.now)
-        execute_plan(self.planner, found, self.now)
-        for placed in found.placements:
-            self._since.update({(placed.job, task.key): self.now for task in placed.placement.tasks})
-            self._may_grow(placed.job)
+        found = super().cycle()
         self.receipts += found.evictions
         self.leaving |= {eviction.job: eviction for eviction in found.evictions}
         return found
+
+    def placed(self, found: GangPlacement, event: GangPlaced) -> None:
+        """Note when the tasks began; missing tasks of an elastic job wait to grow."""
+        self._since.update({(found.job, task.key): self.now for task in event.placement.tasks})
+        super().placed(found, event)
 
     def yielded(self, now: float | None = None) -> None:
         """End the evicted jobs or tasks; they wait again in their old places, or to grow."""
         self.now = self.now if now is None else now
         for job, eviction in sorted(self.leaving.items()):
-            if eviction.tasks:
-                self._release(job, eviction.tasks)
-                self._may_grow(job)
-            else:
-                self.end(job)
-                self.planner.fold(GangQueued(self.requests[job]))
+            self.give_way(job, eviction.tasks)
         self.leaving.clear()
 
     def settle(self, now: float | None = None) -> None:
@@ -121,29 +112,14 @@ class World:
             self.yielded()
             found = self.cycle()
 
-    def end(self, *jobs: str) -> None:
-        """End these jobs."""
-        for job in jobs:
-            for waiting in self.queue.waiting(JobId(job)):
-                self.planner.fold(GangWithdrawn(JobId(job), waiting.tasks))
-            self._release(job, tuple(self.cluster.holds(JobId(job))))
-
-    def _release(self, job: str, tasks: tuple[TaskKey, ...]) -> None:
-        holds = self.cluster.holds(JobId(job))
+    def release(self, job: JobId, tasks: tuple[TaskKey, ...]) -> None:
+        """Free what these tasks hold, and record how long they used it."""
+        holds = self.cluster.holds(job)
         for task in sorted(tasks):
             for device in _bits(holds[task].devices):
                 since = self._since.pop((job, task), self.now)
                 self.ran.append(Ran(job, self.requests[job].queue, (holds[task].node, device), since, self.now))
-        self.planner.fold(TasksReleased(JobId(job), tasks, self.now))
-
-    def _may_grow(self, job: str) -> None:
-        held = self.cluster.holds(JobId(job))
-        role = self.requests[job].roles[0]
-        missing = tuple(index for index in role.indexes if TaskKey(role.role, index) not in held)
-        if missing and held:
-            more = structs.replace(role, indexes=missing, minimum=0)
-            beside = tuple(dict.fromkeys(hold.node for hold in held.values()))
-            self.planner.fold(GangQueued(structs.replace(self.requests[job], roles=(more,), beside=beside)))
+        super().release(job, tasks)
 
     def waiting(self) -> list[tuple[str, str]]:
         """The jobs that wait to start, in the order of their submission, each with the code of its reason."""

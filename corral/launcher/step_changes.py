@@ -118,11 +118,10 @@ class Change:
             del self._changed[key]
 
     def _count(self, before: TaskRun | None, after: TaskRun | None) -> None:
-        task = after or before
-        if task is None:
-            return
-        old, new = _counters(before), _counters(after)
-        if old is not new:
+        old = _NONE if before is None else _counters(before)
+        new = _NONE if after is None else _counters(after)
+        task = after if after is not None else before
+        if old is not new and task is not None:
             role = self.roles[task.role]
             fields = {name: getattr(role, name) + by for name, by in _differences(old, new)}
             self.roles[task.role] = msgspec.structs.replace(role, **fields)
@@ -209,10 +208,8 @@ _BY_STATE: Final = {
 }
 
 
-def _counters(task: TaskRun | None) -> tuple[str, ...]:
+def _counters(task: TaskRun) -> tuple[str, ...]:
     """The names of its role's counters that a task counts in; equal answers are mostly one object."""
-    if task is None:
-        return _NONE
     state = task.state
     if task.deletion_pending:
         return _LEAVING_RUNNING if state is TaskState.RUNNING else _LEAVING

@@ -38,21 +38,30 @@ _CLAIM = "pvc://"
 class GangTerms(msgspec.Struct, frozen=True, weakref=True):
     """The scheduling terms of a job document, for any subset of its tasks; equal terms are one object."""
 
-    queue: str
-    priority: int
-    roles: tuple[RoleRequest, ...]
-    """In the document's order, without indexes; `minimum` is the fewest tasks that the job can begin with."""
-    topology: TopologyRequest
-    network_rdma: str
-    tags: tuple[str, ...]
-    node_sharing: NodeSharing | None
-    max_duration_seconds: int
-    deadline_seconds: int
-    preemptible: bool
-    pinned_cell: str
-    lazy_preemption: bool
+    whole: GangRequest
+    """The request for all tasks of nobody's job.
+
+    Its roles are in the document's order, without indexes; `minimum` is the fewest tasks that the job can begin with.
+    """
+    deadline_seconds: int = 0
+    """Seconds from the submission to the deadline; 0 is none."""
     gang: bool = True
     """Whether all tasks must start together."""
+
+    @property
+    def queue(self) -> str:
+        """The queue that the document names."""
+        return self.whole.queue
+
+    @property
+    def priority(self) -> int:
+        """The priority that the document gives."""
+        return self.whole.priority
+
+    @property
+    def roles(self) -> tuple[RoleRequest, ...]:
+        """What each task of a role needs."""
+        return self.whole.roles
 
     def lines(self, tasks: Iterable[TaskKey]) -> list[list[TaskKey]]:
         """Group tasks into requests: all tasks of a gang, or else those of one affinity group or one role."""
@@ -90,27 +99,19 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
         pins = {role.pinned_cell for role in asked if role.devices.count or role.devices.ids}
         pinned_cell = ""
         if len(pins) < 2:  # one cell for all: it is a field of the gang, not of its roles
-            pinned_cell = next(iter(pins), self.pinned_cell)
+            pinned_cell = next(iter(pins), self.whole.pinned_cell)
             asked = [msgspec.structs.replace(role, pinned_cell="") if role.pinned_cell else role for role in asked]
-        return GangRequest(
+        return msgspec.structs.replace(
+            self.whole,
             job=job,
             job_attempt=attempt,
             user=user,
-            queue=self.queue,
-            priority=self.priority,
             submitted_at=created_at,
             turn=turn,
             roles=tuple(_for_tasks(role, tuple(sorted(indexes[role.role])), least[role.role]) for role in asked),
-            topology=self.topology,
-            network_rdma=self.network_rdma,
-            tags=self.tags,
-            company=self.node_sharing,
-            max_duration_seconds=self.max_duration_seconds,
             deadline=created_at + self.deadline_seconds if self.deadline_seconds else 0.0,
             groups=groups,
-            preemptible=self.preemptible,
             pinned_cell=pinned_cell,
-            lazy_preemption=self.lazy_preemption,
             beside=tuple(dict.fromkeys(placement.node for placement in running)),
         )
 
@@ -124,9 +125,13 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
     `ports` is the number of ports per role that the framework needs, besides the role's own.
     """
     spec, least, groups = document.spec, document.gang_size(), _affinities(document.spec)
-    terms = GangTerms(
+    whole = GangRequest(
+        job=JobId(""),
+        job_attempt=0,
+        user="",
         queue=spec.queue,
         priority=document.priority,
+        submitted_at=0.0,
         roles=tuple(
             _role_request(spec, role, least[role.name], ports.get(role.name, 0), groups[role.name])
             for role in spec.roles
@@ -134,14 +139,13 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
         topology=_topology(spec.topology, ""),
         network_rdma=spec.network.rdma,
         tags=tuple(sorted(set(spec.tags))),
-        node_sharing=_node_sharing(spec.sharing),
+        company=_node_sharing(spec.sharing),
         max_duration_seconds=spec.max_duration_seconds,
-        deadline_seconds=spec.deadline_seconds,
         preemptible=spec.preemptible,
         pinned_cell=spec.pinned_cell,
         lazy_preemption=spec.lazy_preemption,
-        gang=spec.gang,
     )
+    terms = GangTerms(whole, spec.deadline_seconds, spec.gang)
     return _KNOWN.setdefault(msgspec.msgpack.encode(terms), terms)
 
 

@@ -17,7 +17,6 @@ from corral.scheduler.events import (
     QueuesConfigured,
     TasksLeaving,
     TasksReleased,
-    TaskUse,
     UsageRecalled,
     gang_placed,
 )
@@ -28,6 +27,7 @@ from corral.scheduler.planners.planner import Planner, PlannerKind
 from corral.scheduler.planners.registry import find_planner
 from corral.scheduler.policy import Order, Policy, PriorityOrder, find_policy
 from corral.scheduler.queues.waiting_queue import Queue
+from corral.scheduler.virtual_run import VirtualRun
 
 __all__ = [
     "BuiltinPlanner",
@@ -53,10 +53,10 @@ __all__ = [
     "Planner",
     "PlannerEvent",
     "PlannerKind",
-    "TaskUse",
     "TasksReleased",
     "TasksLeaving",
     "UsageRecalled",
+    "VirtualRun",
     "execute_plan",
     "could_ever_fit",
     "find_planner",

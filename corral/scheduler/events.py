@@ -12,7 +12,7 @@ from corral.model.inventory import Inventory
 from corral.model.placement import Placement
 from corral.model.plan import CellsReserved
 from corral.model.queues import QueueSpec, QueueUsage, UserUsage
-from corral.model.requests import GangRequest, RoleRequest
+from corral.model.requests import GangRequest
 
 FOREVER = float("inf")
 """The end of a gang without a known end."""
@@ -31,30 +31,12 @@ class EngineUnknown(msgspec.Struct, frozen=True, tag=True):
     reason: str = ""
 
 
-class TaskUse(msgspec.Struct, frozen=True):
-    """The resources that one task of a role holds besides devices."""
-
-    cpu_millis: int = 0
-    memory_bytes: int = 0
-    shm_bytes: int = 0
-    amounts: tuple[tuple[str, int], ...] = ()
-    """All other resources by name, sorted by name."""
-    exclusive: bool = False
-    """Whether its job has its nodes to itself."""
-    tags: tuple[str, ...] = ()
-    """Its job's tags, which other jobs' anti-affinity rules refer to."""
-    averse: tuple[str, ...] = ()
-    """The tags that its job keeps away from; it shares no cell of the level `averse_level` with them."""
-    averse_level: str = ""
-
-
 class GangPlaced(msgspec.Struct, frozen=True, tag=True):
-    """A placement was committed; its tasks hold the `uses` of their role, and end at `ends_at` at the latest."""
+    """A placement was committed; its tasks hold what `request` says, and end at `ends_at` at the latest."""
 
     job: JobId
     job_attempt: int
     placement: Placement
-    uses: dict[str, TaskUse] = {}
     ends_at: float = FOREVER
     """Seconds since 1970 by which the gang ends because its duration is bounded."""
     queue: str = "default"
@@ -64,7 +46,7 @@ class GangPlaced(msgspec.Struct, frozen=True, tag=True):
     placed_at: float = 0.0
     preemptible: bool = True
     request: GangRequest | None = None
-    """The request that was placed."""
+    """The request that was placed; without one its tasks hold nothing but their devices."""
 
 
 class TasksReleased(msgspec.Struct, frozen=True, tag=True):
@@ -159,13 +141,11 @@ PlannerEvent = ClusterEvent | QueueEvent | CellsReserved | GuaranteeLost
 
 def gang_placed(request: GangRequest, placement: Placement, at: float) -> GangPlaced:
     """Build the event for a `placement` of `request` committed at time `at`."""
-    uses = {role.role: _use(request, role) for role in request.roles}
     ends_at = at + request.max_duration_seconds if request.max_duration_seconds else FOREVER
     return GangPlaced(
         request.job,
         request.job_attempt,
         placement,
-        uses,
         ends_at,
         request.queue,
         request.user,
@@ -175,13 +155,3 @@ def gang_placed(request: GangRequest, placement: Placement, at: float) -> GangPl
         request.preemptible,
         request,
     )
-
-
-def _use(request: GangRequest, role: RoleRequest) -> TaskUse:
-    sharing, amounts = request.company, tuple(sorted(role.resources.items()))
-    if sharing is None:
-        return TaskUse(role.cpu_millis, role.memory_bytes, role.shm_bytes, amounts, tags=request.tags)
-    level = sharing.averse_level if sharing.averse else ""
-    return TaskUse(
-        role.cpu_millis, role.memory_bytes, role.shm_bytes, amounts, sharing.exclusive, request.tags, sharing.averse, level
-    )  # fmt: skip

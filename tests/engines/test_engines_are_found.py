@@ -133,7 +133,7 @@ def _forget() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_engines_are_corrals_own_and_those_of_installed_packages() -> None:
-    assert engine_names() == ("kubernetes", "local", "gone", "small", "tiny")
+    assert engine_names() == ("kubernetes", "local", "yarn", "gone", "small", "tiny")
     kinds = [engine_kind(name) for name in ("kubernetes", "local", "tiny")]
     assert all(isinstance(kind, EngineKind) and kind.name for kind in kinds)
     assert [bool(kind.page) for kind in kinds] == [True, True, False]

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -179,11 +178,11 @@ def test_a_machine_that_starts_no_process_for_a_moment_is_asked_again_and_nothin
     def refused(*_: object, **__: object) -> None:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    with socket.socket() as listener, monkeypatch.context() as full:
+    with monkeypatch.context() as full:
         full.setattr(subprocess, "Popen", started if what == "pidfd_open" else refused)
         if what == "pidfd_open":
             full.setattr(os, "pidfd_open", refused)
-        made._start_again(child, listener)
+        made._start_again(child)
     assert child.process is None and child.restart_at is not None
     assert all(process.returncode == -signal.SIGKILL for process in begun)
     assert len(begun) == (what == "pidfd_open")

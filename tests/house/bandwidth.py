@@ -140,14 +140,14 @@ def asked_of_engines(launch: Any) -> dict[str, Any]:
     node = {"metadata": {"name": "n1", "uid": "1"}, "status": {"allocatable": {"example.com/gbits": "40"}}}
     seen = translated(msgspec.convert(node, Node), {"example.com/gbits": 15}, frozenset(), KubernetesSettings("uid"))
     yarn = YarnSettings("uid", (), (), "corral", "https://corral")
-    service = service_of(yarn, "s", {"c": (shape_of(launch, "local"), 1)}, {})
+    service = service_of(yarn, "s", "default", {"c": (shape_of(launch, "local"), 1)}, {})
     total = {"resourceInformations": {"resourceInformation": [{"name": "net-gbits", "value": 40}]}}
     listed = nodes_of({"nodes": {"node": [{"id": "n1:1", "state": "RUNNING", "totalResource": total}]}})
     return {
         "pod": pod["spec"]["containers"][0]["resources"],
         "node": seen.resources,
         "container": service["components"][0]["resource"]["additional"],
-        "yarn node": inventory_of(listed, yarn, {}).nodes[0].resources,
+        "yarn node": inventory_of(listed, yarn, {}, {}).nodes[0].resources,
     }
 
 

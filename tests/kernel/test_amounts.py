@@ -23,7 +23,7 @@ def test_names_codes_and_columns_are_unique() -> None:
 
 
 @ROWS
-@given(size=st.integers(1, 2**50))
+@given(size=st.integers(1, 9_999_999))
 def test_a_written_amount_reads_as_the_same(row: Amount, size: int) -> None:
     assert row.unit.parse(str(row.unit.written(size))) == size
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from corral.kernel.ids import JobId, TaskKey
+from corral.kernel.ids import JobId
 from corral.model.inventory import Node
 from corral.model.placement import Placement
 from corral.model.plan import Eviction, GangPlacement, Plan, Rule
@@ -14,44 +14,28 @@ from corral.model.queues import QueueSpec
 from corral.model.requests import GangRequest
 from corral.scheduler import (
     BuiltinPlanner,
-    Cluster,
     GangPlaced,
     GangQueued,
-    GangWithdrawn,
-    PlanHooks,
     Planner,
     Policy,
-    Queue,
     QueuesConfigured,
-    TasksReleased,
-    execute_plan,
+    VirtualRun,
 )
 from tests.scheduler.machines import check, cluster
 
 
-class Life(PlanHooks):
+class Life(VirtualRun):
     """Virtual time, one cluster, one queue; checks every placement and compares every index with a rebuilt one."""
 
     def __init__(self, nodes: Sequence[Node], queues: Sequence[QueueSpec] = (), policy: Policy | None = None) -> None:
-        self.planner: Planner = BuiltinPlanner(cluster(*nodes), policy=policy)
+        super().__init__(BuiltinPlanner(cluster(*nodes), policy=policy))
         self.queue.arrange(self.policy.order)
-        self.now = 0.0
         self.requests: dict[str, GangRequest] = {}
         self.running: dict[str, float] = {}
         """Start time by running job."""
         self.leaving: dict[str, Eviction] = {}
         self.receipts: list[Eviction] = []
         self.configure(*queues)
-
-    @property
-    def cluster(self) -> Cluster:
-        """The planner's cluster."""
-        return self.planner.cluster
-
-    @property
-    def queue(self) -> Queue:
-        """The planner's queue."""
-        return self.planner.queue
 
     @property
     def policy(self) -> Policy:
@@ -71,11 +55,15 @@ class Life(PlanHooks):
     def cycle(self, at: float | None = None) -> Plan:
         """Plan once and carry it out; preempted gangs are told, and keep their devices until they end."""
         self.now = self.now if at is None else at
-        before = self.planner.digest()
-        found = self.planner.plan(self.now)
-        assert self.planner.digest() == before
-        execute_plan(self.planner, found, self.now, self)
+        found = super().cycle()
         assert self.planner.consistent()
+        return found
+
+    def plan(self) -> Plan:
+        """Return the next plan; planning changes nothing."""
+        before = self.planner.digest()
+        found = super().plan()
+        assert self.planner.digest() == before
         return found
 
     def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:
@@ -86,7 +74,7 @@ class Life(PlanHooks):
     def placed(self, found: GangPlacement, event: GangPlaced) -> None:
         """Run the gang; its missing tasks wait to grow."""
         self.running.setdefault(found.job, self.now)
-        self.grow(found.job)
+        super().placed(found, event)
 
     def evict(self, planner: Planner, eviction: Eviction) -> None:
         """Tell a gang to end, once; it keeps its devices."""
@@ -102,41 +90,18 @@ class Life(PlanHooks):
 
     def end(self, *jobs: str) -> None:
         """End these jobs."""
+        super().end(*jobs)
         for job in jobs:
-            for waiting in self.queue.waiting(JobId(job)):
-                self.planner.fold(GangWithdrawn(JobId(job), waiting.tasks))
-                self.planner.fold(TasksReleased(JobId(job), waiting.tasks, self.now))
-            self.planner.fold(TasksReleased(JobId(job), tuple(self.cluster.holds(JobId(job))), self.now))
             self.running.pop(job, None)
             self.leaving.pop(job, None)
 
     def yielded(self) -> None:
         """End all preempted gangs; they wait again in their old places, and shrunk ones wait to grow."""
         for job, eviction in list(self.leaving.items()):
-            if eviction.tasks:
-                self.shrink(job, *eviction.tasks)
-                del self.leaving[job]
-                continue
-            self.end(job)
-            self.planner.fold(GangQueued(self.requests[job]))
-
-    def shrink(self, job: str, *tasks: TaskKey) -> None:
-        """End these tasks, which then wait to join their gang again."""
-        self.planner.fold(TasksReleased(JobId(job), tasks, self.now))
-        self.grow(job)
-
-    def grow(self, job: str) -> None:
-        """Queue the missing tasks of a running elastic gang."""
-        held = self.cluster.holds(JobId(job))
-        request = self.requests[job]
-        roles = []
-        for role in request.roles:
-            missing = tuple(index for index in role.indexes if TaskKey(role.role, index) not in held)
-            if missing:
-                roles.append(structs.replace(role, indexes=missing, minimum=0))
-        if roles and held:
-            nodes = tuple(dict.fromkeys(hold.node for hold in held.values()))
-            self.planner.fold(GangQueued(structs.replace(request, roles=tuple(roles), beside=nodes)))
+            self.give_way(JobId(job), eviction.tasks)
+            del self.leaving[job]
+            if not eviction.tasks:
+                del self.running[job]
 
     def sizes(self) -> dict[str, int]:
         """The number of tasks of each running job."""

@@ -11,7 +11,7 @@ from corral.kernel.ids import JobId
 from corral.model.inventory import Device, Inventory, Node
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.requests import DeviceRequest, GangRequest, RoleRequest, TopologyRequest
-from corral.scheduler import Cluster, GangPlaced, NodesSeen, Queue, TaskUse
+from corral.scheduler import Cluster, GangPlaced, NodesSeen, Queue
 from corral.scheduler.cluster.device_count import WHOLE_DEVICE
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.events import GangQueued
@@ -108,7 +108,7 @@ def occupy(target: Cluster, name: str, *devices: int, job: str = "", ends_at: fl
     """Occupy these devices of a node."""
     tasks = tuple(TaskPlacement("other", index, f"local/{name}", (index,)) for index in devices)
     holder = JobId(job or f"other-{name}-{'-'.join(map(str, devices))}")
-    target.apply(GangPlaced(holder, 0, Placement(tasks), {"other": TaskUse()}, ends_at))
+    target.apply(GangPlaced(holder, 0, Placement(tasks), ends_at))
 
 
 def place(target: Cluster, request: GangRequest) -> Placement | None:

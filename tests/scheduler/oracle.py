@@ -16,11 +16,39 @@ from corral.kernel.ids import JobId
 from corral.model.inventory import Device, Inventory, Node, Taint
 from corral.model.placement import DeviceShare, Placement, TaskPlacement
 from corral.model.requests import Expression, GangRequest, NodeRules, NodeSharing, RoleRequest, Toleration
-from corral.scheduler import Cluster, GangPlaced, NodesSeen, TaskUse
+from corral.scheduler import Cluster, GangPlaced, NodesSeen
 
 WHOLE = 1_000_000
 LEVELS = ("rack", "node", "device")
 _MUCH = 10_000
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a task holds besides devices, and its job's rules about other jobs."""
+
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    amounts: tuple[tuple[str, int], ...] = ()
+    exclusive: bool = False
+    tags: tuple[str, ...] = ()
+    averse: tuple[str, ...] = ()
+    averse_level: str = ""
+
+    def request(self, job: JobId) -> GangRequest:
+        """The request of a job of one such task."""
+        role = RoleRequest("other", (0,), 1, self.cpu_millis, self.memory_bytes, resources=dict(self.amounts))
+        sharing = NodeSharing(self.exclusive, averse=self.averse, averse_level=self.averse_level or "node")
+        return GangRequest(job, 0, "ann", "default", 10, 0.0, (role,), tags=self.tags, company=sharing)
+
+
+def use_of(request: GangRequest, role: RoleRequest) -> Use:
+    """What a task of a role holds."""
+    sharing = request.company or NodeSharing()
+    level = sharing.averse_level if sharing.averse else ""
+    amounts = tuple(sorted(role.resources.items()))
+    mine = (role.cpu_millis, role.memory_bytes, amounts, sharing.exclusive)
+    return Use(*mine, request.tags, sharing.averse, level)
 
 
 @dataclass
@@ -30,7 +58,7 @@ class Other:
     node: str
     devices: tuple[int, ...] = ()
     share: tuple[int, int] | None = None
-    use: TaskUse = field(default_factory=TaskUse)
+    use: Use = field(default_factory=Use)
 
 
 @dataclass
@@ -47,7 +75,8 @@ class World:
         for number, other in enumerate(self.others):
             share = DeviceShare(*other.share) if other.share else None
             task = TaskPlacement("other", 0, other.node, other.devices, 0, share)
-            made.apply(GangPlaced(JobId(f"other{number}"), 0, Placement((task,)), {"other": other.use}))
+            job = JobId(f"other{number}")
+            made.apply(GangPlaced(job, 0, Placement((task,)), request=other.use.request(job)))
         return made
 
     def here(self, node: Node) -> list[Other]:

@@ -14,7 +14,6 @@ from corral.scheduler import (
     GangWithdrawn,
     NodesSeen,
     Policy,
-    TaskUse,
     could_ever_fit,
     gang_placed,
 )
@@ -96,9 +95,7 @@ def test_what_joins_a_gang_shares_the_rack_that_the_job_requires() -> None:
 
 def test_what_joins_a_gang_comes_as_near_as_it_can() -> None:
     target = two_by_two()
-    target.apply(
-        GangPlaced(JobId("job"), 0, Placement((TaskPlacement("worker", 0, "local/n3", (0,)),)), {"worker": TaskUse()})
-    )
+    target.apply(GangPlaced(JobId("job"), 0, Placement((TaskPlacement("worker", 0, "local/n3", (0,)),))))
     joins = gang("job", msgspec.structs.replace(role(2, 1), indexes=(1,), minimum=1), beside=("local/n3",))
     assert nodes_of(place(target, joins)) == ["n3"]
     occupy(target, "n3", 1, 2, 3)
@@ -136,9 +133,7 @@ def test_the_next_engine_is_used_when_the_first_is_full() -> None:
 
 def test_an_elastic_gang_goes_where_most_of_it_fits() -> None:
     target = two_engines()
-    target.apply(
-        GangPlaced(JobId("other"), 0, Placement((TaskPlacement("other", 0, "east/n1", (0, 1)),)), {"other": TaskUse()})
-    )
+    target.apply(GangPlaced(JobId("other"), 0, Placement((TaskPlacement("other", 0, "east/n1", (0, 1)),))))
     placement = place(target, gang("job", role(6, 1, minimum=2)))
     assert placement is not None
     assert [task.node for task in placement.tasks] == ["west/n1"] * 4

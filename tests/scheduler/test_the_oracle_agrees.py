@@ -21,9 +21,9 @@ from corral.model.requests import (
     Toleration,
     TopologyRequest,
 )
-from corral.scheduler import TasksReleased, TaskUse, gang_placed
+from corral.scheduler import TasksReleased, gang_placed
 from tests.scheduler.machines import place
-from tests.scheduler.oracle import WHOLE, Other, World, broken, fits, used_parts
+from tests.scheduler.oracle import WHOLE, Other, Use, World, broken, fits, use_of, used_parts
 
 MODELS = ("big", "small")
 SLICE = "slice"
@@ -69,9 +69,9 @@ def _node(source: random.Random, at: int, sliced: bool) -> Node:
     )  # fmt: skip
 
 
-def _use(source: random.Random) -> TaskUse:
+def _use(source: random.Random) -> Use:
     averse, level = source.choice([((), ""), ((), ""), (("mine",), "node"), (("mine",), "rack")])
-    return TaskUse(
+    return Use(
         source.choice([0, 1000]),
         amounts=source.choice([(), (("ports", 1),)]),
         exclusive=source.random() < 0.15,
@@ -88,7 +88,7 @@ def _take(source: random.Random, made: World, node: Node, device: Device) -> Non
     if len(made.here(node)) >= node.max_tasks:
         return
     share = source.choice([None, None, (250_000, 250_000), (700_000, 100_000)])
-    made.others.append(Other(node.name, (device.index,), share, TaskUse(tags=source.choice([(), (), ("noisy",)]))))
+    made.others.append(Other(node.name, (device.index,), share, Use(tags=source.choice([(), (), ("noisy",)]))))
 
 
 def _counts(source: random.Random) -> tuple[int, int]:
@@ -234,11 +234,11 @@ def test_rules_hold_among_gangs_that_come_and_go() -> None:
             if placement is not None:
                 placed += 1
                 assert broken(machines, request, placement) == [], (seed, number)
-                event = gang_placed(request, placement, 0.0)
-                target.apply(event)
+                target.apply(gang_placed(request, placement, 0.0))
+                uses = {role.role: use_of(request, role) for role in request.roles}
                 for task in placement.tasks:
                     share = (task.share.compute, task.share.memory) if task.share else None
-                    other = Other(task.node, task.devices, share, event.uses[task.role])
+                    other = Other(task.node, task.devices, share, uses[task.role])
                     machines.others.append(other)
                     held.append((request.job, task.key, other))
             assert target.consistent(), (seed, number)

@@ -17,10 +17,10 @@ from corral.model.requests import (
     Toleration,
     TopologyRequest,
 )
-from corral.scheduler import Cluster, NodesSeen, Policy, TaskUse
+from corral.scheduler import Cluster, NodesSeen, Policy
 from corral.scheduler.planners.builtin.planning import explain
 from tests.scheduler.machines import gang, node, queue, role
-from tests.scheduler.oracle import Other, World
+from tests.scheduler.oracle import Other, Use, World
 
 TAINT = (Taint("team", "vision"),)
 
@@ -110,14 +110,14 @@ def test_a_job_that_wants_its_nodes_for_itself_hears_how_many_are_empty() -> Non
 
 
 def test_a_job_kept_out_by_one_that_shares_with_nobody_hears_of_it() -> None:
-    target = machines({}, others=(Other("local/n0", use=TaskUse(exclusive=True)),))
+    target = machines({}, others=(Other("local/n0", use=Use(exclusive=True)),))
     found = why(target, gang("job", role(1, 0)))
     assert (found.binding.code, found.binding.counts["exclusive"]) == ("too-many-tasks", 1)
     assert "1 node held by jobs that share with nobody" in found.binding.message
 
 
-@pytest.mark.parametrize("theirs", [TaskUse(tags=("noisy",)), TaskUse(averse=("mine",), averse_level="rack")])
-def test_jobs_that_keep_apart_hear_of_each_other(theirs: TaskUse) -> None:
+@pytest.mark.parametrize("theirs", [Use(tags=("noisy",)), Use(averse=("mine",), averse_level="rack")])
+def test_jobs_that_keep_apart_hear_of_each_other(theirs: Use) -> None:
     target = machines({}, {}, {}, others=(Other("local/n0", use=theirs),))
     company = NodeSharing(averse=("noisy",), averse_level="rack")
     found = why(target, gang("job", role(2, 2), company=company, tags=("mine",)))

@@ -7,8 +7,6 @@ decides, and carries its commands out. A simulator adds traces and reports.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush
-from itertools import count
 from math import inf
 from typing import Final, NamedTuple
 
@@ -17,9 +15,12 @@ from corral.control.core.inputs import Input
 from corral.control.core.intents import IntentsRead, named_jobs, needed_jobs
 from corral.control.core.memory_store import MemoryStore
 from corral.control.core.world import Job
+from corral.kernel.agenda import Agenda
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.commands import EngineCommand, ForgetTask, StartTask, StopTask
+from corral.model.events import StartRefused
 from corral.model.launch import Exited, Started
+from corral.model.outcome import Completion
 from corral.model.store_writes import NewJob
 
 _TERMINATED: Final = 143
@@ -36,6 +37,8 @@ class Work(NamedTuple):
     """From the command to the moment that it runs."""
     stop_seconds: float = 0.0
     """From a request to end to the end; at most the grace period."""
+    refusal: Completion | None = None
+    """Why its engine refuses to start it for good; then it never runs."""
 
 
 Works = Callable[[Job, AttemptId], Work]
@@ -53,15 +56,14 @@ class Driver:
         """How often the core was stepped."""
         self.works = works
         """What attempts do; asked once at each start and stop."""
-        self._order = count()
-        self._happenings: list[tuple[float, int, Exited | Started | NewJob | Input]] = []
+        self._happenings: Agenda[NewJob | Input] = Agenda()
         self._ends: dict[AttemptId, float] = {}
         """When each attempt that runs will end as far as is known."""
         self._unread = False
 
     def at(self, time: float, happening: NewJob | Input) -> None:
         """Have a job be submitted, or the core told of something, at a time."""
-        heappush(self._happenings, (time, next(self._order), happening))
+        self._happenings.add(time, happening)
 
     def run(self, until: float = inf) -> None:
         """Go on through all that happens up to a time, or until nothing is to come."""
@@ -71,6 +73,16 @@ class Driver:
         if until < inf:
             self.now = max(self.now, until)
 
+    @property
+    def running(self) -> frozenset[AttemptId]:
+        """The attempts that were started and whose ends the core has not seen."""
+        return frozenset(self._ends)
+
+    def end(self, attempt: AttemptId, code: int) -> None:
+        """End a running attempt now, whatever its work is; `run` tells the core."""
+        if attempt in self._ends:
+            self._end(attempt, self.now, code)
+
     def request(self, job: JobId, kind: str, actor: str = "", **data: object) -> None:
         """Store a request of a user now; `run` carries it out."""
         self.store.add_intent(job, kind, data, actor=actor, at=self.now)
@@ -79,13 +91,11 @@ class Driver:
     def _next(self) -> float:
         """When something happens next; a time that is past means now."""
         due = self.core.next_wakeup()
-        coming = self._happenings[0][0] if self._happenings else inf
-        return min(coming, inf if due is None else due, -inf if self._unread else inf)
+        return -inf if self._unread else min(self._happenings.next_at, inf if due is None else due)
 
     def _step(self) -> None:
         inputs: list[Input] = []
-        while self._happenings and self._happenings[0][0] <= self.now:
-            _, _, happening = heappop(self._happenings)
+        for happening in self._happenings.due(self.now):
             if isinstance(happening, NewJob):
                 self.store.submit(happening)
                 self._unread = True
@@ -132,6 +142,9 @@ class Driver:
         if job is None:
             return
         work = self.works(job, attempt)
+        if work.refusal is not None:
+            self.at(self.now, StartRefused(attempt, self.now, work.refusal))
+            return
         begun = self.now + work.start_seconds
         self.at(begun, Started(attempt, begun))
         self._end(attempt, begun + work.seconds, work.code)

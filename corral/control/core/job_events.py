@@ -33,7 +33,7 @@ from corral.model.plan import GangPlacement
 from corral.model.requests import GangRequest
 from corral.model.runs import TaskRun
 from corral.model.states import TaskState
-from corral.model.store_writes import AttemptWrite
+from corral.model.store_writes import AttemptWrite, FactWrite
 from corral.scheduler import GangQueued, GangWithdrawn, NominationLapsed, TasksReleased, gang_placed
 from corral.scheduler.events import TasksLeaving
 
@@ -149,7 +149,10 @@ class JobEvents:
         job = self.world.jobs[found.job]
         taken = {task.placement.order for task in job.tasks.values() if task.placement}
         free = (order for order in count() if order not in taken)  # so a task that is placed anew keeps its rank
-        tasks = tuple(msgspec.structs.replace(task, order=next(free)) for task in found.placement.tasks)
+        orders = [next(free) for _ in found.placement.tasks]
+        if all(task.order == order for task, order in zip(found.placement.tasks, orders, strict=True)):
+            return found.placement
+        tasks = tuple(map(_ranked, found.placement.tasks, orders))
         return msgspec.structs.replace(found.placement, tasks=tasks)
 
     def placed(self, found: GangPlacement, placement: Placement, now: float) -> None:
@@ -179,8 +182,7 @@ class JobEvents:
         self._apply_tasks(job, step.tasks)
         for end in step.ended:
             self._record_attempt(job, end.attempt, end.task)
-        for fact in step.facts:
-            self.pending.tell(job.id, now, fact)
+        self.pending.facts += [FactWrite(job.id, now, fact) for fact in step.facts]
         leaving: list[TaskKey] = []
         for command in step.commands:
             if isinstance(command, RequestPlacement):
@@ -196,9 +198,10 @@ class JobEvents:
         if job.run.wake_at != before.wake_at:
             self.world.set_timer(job.run.wake_at, job.id)
         self.receipts.look(self.pending, job, now)
-        if (job.completed or job.run.suspended) and job.id in self.world.queue.nominated:
+        completed = job.completed
+        if (completed or job.run.suspended) and job.id in self.world.queue.nominated:
             self.world.fold(NominationLapsed(job.id))
-        if job.completed:
+        if completed:
             self._completed(job, now)
 
     def _apply_tasks(self, job: Job, changed: Mapping[TaskKey, TaskRun | None]) -> None:
@@ -208,7 +211,8 @@ class JobEvents:
             job.tasks_by_node.change(before, task)
             if before is None or task is None or before.placement is not task.placement or before.holds != task.holds:
                 self.world.gangs.forget(job.id)
-            job.task_retries.change(key, task)
+            if job.task_retries or (task is not None and task.wake_at is not None):
+                job.task_retries.change(key, task)
             if task is None:
                 job.tasks.pop(key, None)
                 continue
@@ -288,6 +292,10 @@ class JobEvents:
             self.event(job, HoldReleased(), now)
         else:
             self.pending.jobs.add(job.id)  # its line names those that are left
+
+
+def _ranked(task: TaskPlacement, order: int) -> TaskPlacement:
+    return msgspec.structs.replace(task, order=order)
 
 
 def _asked(job: Job, tasks: Iterable[TaskKey], running: Sequence[TaskPlacement] = ()) -> GangRequest:

@@ -77,11 +77,12 @@ class MemoryStore:
         self.nodes: dict[str, dict[str, Node]] = {}
         """By engine and name."""
         self.closed_nodes: dict[str, Cordon] = {}
+        self.receipts: dict[str, Receipt] = {}
+        """The receipts of all preemptions, by id."""
         self._rows: dict[JobId, _Row] = {}
         self._live: dict[JobId, None] = {}
         self._intents: list[Intent] = []
         self._outbox: dict[int, OutboxRow] = {}
-        self._receipts: dict[str, Receipt] = {}
         self._ledger: dict[tuple[str, str], LedgerEntry] = {}
         self._usage: dict[str, QueueUsage] = {}
         self._user_usage: dict[tuple[str, str], UserUsage] = {}
@@ -124,6 +125,7 @@ class MemoryStore:
                 raise Conflict("stale-revision", f"Job {write.id} has changed since it was read; read it again.")
         for write in batch.jobs:
             self._write_job(write)
+        outbox, seqs = self._outbox, list[int]()
         for task in batch.tasks:
             tasks = self._rows[task.job].tasks
             if task.run is None:
@@ -132,15 +134,14 @@ class MemoryStore:
                 tasks[task.key] = task.run
         self.facts.extend(batch.facts)
         for receipt in batch.receipts:
-            self._receipts[receipt.id] = receipt
+            self.receipts[receipt.id] = receipt
         for entry in batch.ledger:
             self._ledger[entry.lender, entry.borrower] = entry
         self._write_usage(batch)
         self.done(batch.outbox_done)
-        seqs = []
         for job, command in batch.outbox_add:
             seq = next(self._seqs)
-            self._outbox[seq] = OutboxRow(seq, job, command)
+            outbox[seq] = OutboxRow(seq, job, command)
             seqs.append(seq)
         for job in batch.removed_jobs:
             del self._rows[job]
@@ -218,7 +219,7 @@ class MemoryStore:
 
     async def open_receipts(self) -> list[Receipt]:
         """The receipts of jobs that have not come back and are not over."""
-        return [each for each in self._receipts.values() if each.returned_at is None and not each.over]
+        return [each for each in self.receipts.values() if each.returned_at is None and not each.over]
 
     async def ledger(self) -> list[LedgerEntry]:
         """What queues lent each other."""

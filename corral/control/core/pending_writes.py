@@ -72,17 +72,17 @@ class PendingWrites:
             outbox_add=tuple(self.outbox),
             receipts=tuple(self.receipts.values()),
             ledger=tuple(self.ledger.values()),
-            usage=_known(self.usage),
-            usage_forgotten=_forgotten(self.usage),
-            user_usage=_known(self.user_usage),
-            user_usage_forgotten=_forgotten(self.user_usage),
+            usage=_known(self.usage) if self.usage else (),
+            usage_forgotten=_forgotten(self.usage) if self.usage else (),
+            user_usage=_known(self.user_usage) if self.user_usage else (),
+            user_usage_forgotten=_forgotten(self.user_usage) if self.user_usage else (),
             removed_jobs=tuple(self.removed),
         )
 
 
 def _known(usages: Mapping[Any, Use | None]) -> tuple[Use, ...]:
-    return tuple([usage for usage in usages.values() if usage is not None]) if usages else ()
+    return tuple([usage for usage in usages.values() if usage is not None])
 
 
 def _forgotten(usages: Mapping[Key, object]) -> tuple[Key, ...]:
-    return tuple([key for key, usage in usages.items() if usage is None]) if usages else ()
+    return tuple([key for key, usage in usages.items() if usage is None])

@@ -55,18 +55,21 @@ class TasksByNode:
 
     def change(self, before: TaskRun | None, after: TaskRun | None) -> None:
         """Replace one task by its new state."""
-        if before is not None and after is not None and _counts_alike(before, after):
-            return
-        self._count(before, -1)
-        self._count(after, 1)
+        if before is None or before.placement is None:
+            if after is not None and after.placement is not None:
+                self._count(after, 1)
+        elif after is None or not _counts_alike(before, after):
+            self._count(before, -1)
+            if after is not None:
+                self._count(after, 1)
 
     def fork(self) -> TasksByNode:
         """An independent copy."""
         placements = {role: dict(nodes) for role, nodes in self.placements.items()}
         return TasksByNode(self.counted, dict(self.targets), placements, self.millis, self.changed)
 
-    def _count(self, task: TaskRun | None, by: int) -> None:
-        if task is None or task.placement is None or not task.holds:
+    def _count(self, task: TaskRun, by: int) -> None:
+        if task.placement is None or not task.holds:
             return
         self.changed = True
         self.millis += by * task.placement.device_millis

@@ -192,7 +192,7 @@ class YarnEngine:
             await self._records.remove(attempt, found.container)
             self._table.attempts.pop(attempt, None)
             if slot := self._table.slots.get(found.slot):
-                slot.attempt, slot.idle_since = None, _now()
+                slot.attempts.discard(attempt)
                 slot.wake.set()
             if self._table.services_of(job_of(attempt)):
                 self._loops.ring(job_of(attempt))
@@ -298,6 +298,8 @@ class YarnEngine:
             self._events.start(attempt, Started(name, report.at, slot.host, report.ports, process))
         if report.state == "ended":
             self._events.end(attempt, report.code, report.reason, report.signal)
+            slot.idle_since = _now()
+            self._loops.ring(slot.job)
 
     def _orders(self, slot: Slot) -> dict[str, Any]:
         """What the slot is to do now; empty for nothing."""
@@ -305,15 +307,17 @@ class YarnEngine:
         forget = [name for name in slot.reported if AttemptId(name) not in self._table.attempts]
         if forget:
             orders["forget"] = forget
-        attempt = self._table.attempts.get(slot.attempt) if slot.attempt is not None else None
-        if attempt is not None and attempt.exited is None:
+        for attempt in [self._table.attempts[name] for name in slot.attempts if name in self._table.attempts]:
+            if attempt.exited is not None or attempt.phase is Phase.PENDING:
+                continue
             report = slot.reported.get(attempt.name)
             if report is None and attempt.launch is not None:
-                orders["start"] = [order_of(attempt.launch, self._settings)]
+                orders.setdefault("start", []).append(order_of(attempt.launch, self._settings))
             elif report is None:
                 self._events.end(attempt, SLOT_LOST, "the server that started it ended before its slot had begun it")
             if attempt.stop is not None and not (report is not None and report.stopping):
-                orders["stop"] = [{"attempt": attempt.name, "signal": attempt.stop[0], "grace": attempt.stop[1]}]
+                order = {"attempt": attempt.name, "signal": attempt.stop[0], "grace": attempt.stop[1]}
+                orders.setdefault("stop", []).append(order)
         if slot.sessions:
             orders["sessions"], slot.sessions = slot.sessions, []
         if slot.releasing:

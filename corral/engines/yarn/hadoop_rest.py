@@ -143,7 +143,9 @@ _KNOWN: Final = (
     _Refusal("Permission denied", Forbidden, "hadoop-permission", "give the user that right in HDFS"),
     _Refusal("ParentNotDirectoryException", Conflict, "hadoop-path-taken", "a file is where a folder is needed"),
     _Refusal("FileAlreadyExistsException", Conflict, "hadoop-path-taken", "something else has this path; move it"),
+    _Refusal("is already taken", Conflict, "hadoop-name-taken", "it is there already"),
     _Refusal("already exists", Conflict, "hadoop-name-taken", "it is there already"),
+    _Refusal("doesn't exist", NotFound, "hadoop-not-there", "it is not there any more"),
 )
 """By a part of Hadoop's own message, the first that matches."""
 

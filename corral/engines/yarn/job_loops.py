@@ -24,6 +24,7 @@ START_TIMEOUT: Final = -120
 """Code of the exit table: YARN gave no container in time (transient)."""
 _LOOK_SECONDS: Final = 2.0
 """Seconds after which a job is looked at again though nothing has happened."""
+_AGAIN_SECONDS: Final = 60.0
 _PROLONG_PARTS: Final = 4
 """A service is prolonged when this part of its lifetime has passed."""
 
@@ -114,14 +115,14 @@ class JobLoops:
             slot = self._table.free_slot(attempt.shape, job) if attempt.shape is not None else None
             if slot is None:
                 continue
-            slot.attempt = attempt.name
+            slot.attempts.add(attempt.name)
             try:
                 await self._records.write(attempt.name, slot.container)
             except CorralError:
-                slot.attempt = None
+                slot.attempts.discard(attempt.name)
                 raise
             if attempt.phase is not Phase.PENDING or attempt.name not in self._table.attempts:  # stopped meanwhile
-                slot.attempt = None
+                slot.attempts.discard(attempt.name)
                 await self._records.remove(attempt.name, slot.container)
                 continue
             if slot.key not in self._table.slots:  # its container ended meanwhile
@@ -183,9 +184,17 @@ class JobLoops:
                 await self._delete(service)
                 continue
             if now - service.prolonged_at > self._settings.lifetime_seconds / _PROLONG_PARTS:
-                await self._services.prolong(service)
-                service.prolonged_at = now
+                await self._prolong(service, now)
             await self._give_back_idle(service, now)
+
+    async def _prolong(self, service: Service, now: float) -> None:
+        """Let a service's lifetime begin anew. It has most of it left, so a refusal is tried again a minute later."""
+        try:
+            await self._services.prolong(service)
+            service.prolonged_at = now
+        except CorralError as error:
+            service.prolonged_at = now - self._settings.lifetime_seconds / _PROLONG_PARTS + _AGAIN_SECONDS
+            _log.warning("service %s cannot be prolonged: %s", service.name, error.message)
 
     async def _delete(self, service: Service) -> None:
         """End a service. It gets no attempts from now on, however long YARN is away."""
@@ -199,8 +208,8 @@ class JobLoops:
         """Give single containers back that have had no attempt for a while, unless one waits for such a container."""
         waiting = {each.shape for each in self._table.pending(service.job)}
         for slot in self._table.slots_of(service):
-            idle = slot.attempt is None and not slot.releasing and now - slot.idle_since >= self._settings.idle_seconds
-            if idle and service.components[slot.component] not in waiting:
+            idle = not self._table.has_task(slot) and now - slot.idle_since >= self._settings.idle_seconds
+            if idle and not slot.releasing and service.components[slot.component] not in waiting:
                 await self._services.give_back(service, slot.component, slot.instance)
                 slot.releasing = True
                 slot.wake.set()

@@ -83,8 +83,8 @@ class Slot:
     instance: str
     container: str
     host: str
-    attempt: AttemptId | None = None
-    """The attempt that it has, or had until that is forgotten."""
+    attempts: set[AttemptId] = field(default_factory=set)
+    """The attempt that it has, and ended ones that are not forgotten."""
     reported: Mapping[str, AttemptReport] = field(default_factory=dict)
     """The attempts' states in its last call."""
     seen: float = 0.0
@@ -155,17 +155,20 @@ class SlotTable:
         ]
         for each in replaced:
             del self.slots[each.key]
-        mine = (each.name for each in self.attempts.values() if each.slot == slot.key)
-        slot.attempt = next(mine, None)
+        slot.attempts = {each.name for each in self.attempts.values() if each.slot == slot.key}
         self.slots[slot.key] = slot
         return replaced
 
+    def has_task(self, slot: Slot) -> bool:
+        """Whether an attempt has the slot that has not ended."""
+        return any((each := self.attempts.get(name)) and each.exited is None for name in slot.attempts)
+
     def free_slot(self, shape: SlotShape, job: JobId) -> Slot | None:
-        """A slot of the job and shape that has no attempt."""
+        """A slot of the job and shape whose attempts have all ended."""
         for service in self.services_of(job):
             component = service.component_of(shape)
             for slot in self.slots_of(service):
-                if slot.attempt is None and not slot.releasing and slot.component == component:
+                if slot.component == component and not slot.releasing and not self.has_task(slot):
                     return slot
         return None
 
@@ -175,15 +178,14 @@ class SlotTable:
 
     def needed(self, service: Service, component: str, pending: int) -> int:
         """The containers that a component needs: those with an attempt, those kept idle, and `pending` more."""
-        slots = [each for each in self.slots_of(service) if each.component == component]
-        busy = sum(each.attempt is not None for each in slots)
-        idle = sum(each.attempt is None and not each.releasing for each in slots)
-        return busy + max(idle, pending)
+        slots = [each for each in self.slots_of(service) if each.component == component and not each.releasing]
+        busy = sum(self.has_task(each) for each in slots)
+        return busy + max(len(slots) - busy, pending)
 
     def is_busy(self, service: Service) -> bool:
         """Whether an attempt has a slot of a service, or waits for one."""
         waiting = any(each.shape in service.components.values() for each in self.pending(service.job))
-        return waiting or any(each.attempt is not None for each in self.slots_of(service))
+        return waiting or any(self.has_task(each) for each in self.slots_of(service))
 
     def containers_asked_for(self) -> Iterator[tuple[SlotShape, int]]:
         """The shape of each component, with the containers that YARN was asked for."""

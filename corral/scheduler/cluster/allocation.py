@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from corral.kernel.amounts import UNBOUNDED
 from corral.model.inventory import Node
-from corral.scheduler.placement.shape import Amounts, TaskShape
+from corral.model.requests import GangRequest, NodeSharing, RoleRequest
+from corral.scheduler.placement.shape import Amounts, TaskShape, task_shape
 
 CLOSED = 1 << 32
 """Additional task slots that an exclusive task occupies, so that no other task fits on its node."""
@@ -85,6 +86,15 @@ def allocation_of(
         extra = ExtraAllocation(tuple((name, tasks * amount) for name, amount in shape.more), shares, near)
     held = tasks * (1 + CLOSED) if exclusive else tasks
     return Allocation(at, devices, held, tasks * shape.cpu, tasks * shape.memory, tasks * shape.shm, extra)
+
+
+def task_allocation(request: GangRequest, role: RoleRequest) -> Allocation:
+    """Return what one task of a role holds besides its devices; it is on no node yet."""
+    sharing, tags = request.company or NodeSharing(), request.tags
+    near: tuple[Neighbour, ...] = ()
+    if tags or sharing.averse:
+        near = (Neighbour(request.job, tags, sharing.averse, sharing.averse_level if sharing.averse else ""),)
+    return allocation_of(task_shape(role), -1, 0, 1, near=near, exclusive=sharing.exclusive)
 
 
 def named_columns(nodes: Sequence[Node]) -> dict[str, list[int]]:

@@ -16,7 +16,7 @@ from corral.model.inventory import Inventory, Node
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reason
 from corral.scheduler.cells.ownership_registry import Ownership
-from corral.scheduler.cluster.allocation import CLOSED, Allocation, DeviceFraction, ExtraAllocation, Neighbour
+from corral.scheduler.cluster.allocation import Allocation, DeviceFraction, ExtraAllocation, task_allocation
 from corral.scheduler.cluster.device_count import held
 from corral.scheduler.cluster.device_layout import indexes
 from corral.scheduler.cluster.engine_index import EngineIndex
@@ -32,12 +32,13 @@ from corral.scheduler.events import (
     QueuesConfigured,
     TasksLeaving,
     TasksReleased,
-    TaskUse,
     UsageRecalled,
 )
 from corral.scheduler.queues.queue_tree import BASE, QueueTree
 
 _MOST_FREED_PLACES = 1024
+_NOTHING = Allocation(-1, 0, 1, 0, 0, 0)
+"""What a task holds besides devices if its request is not known."""
 
 
 class Hold(NamedTuple):
@@ -163,8 +164,8 @@ class Cluster:
         """Return the thousandths of a placement's devices: in total, then for each model that the queues name."""
         total = [0] * (1 + len(self.queues.models))
         for task in placement.tasks:
-            use = _hold(JobId(""), task, sum(1 << device for device in task.devices), TaskUse())
-            devices, _, _, *of_models = self._amounts(use)
+            hold = _hold(task, sum(1 << device for device in task.devices), _NOTHING)
+            devices, _, _, *of_models = self._amounts(hold)
             total = [was + more for was, more in zip(total, (devices, *of_models), strict=True)]
         return total
 
@@ -315,12 +316,12 @@ class Cluster:
             gang.join(event.request)
             self.gangs.grown(gang)
         before = gang.amounts[:]
-        nothing = TaskUse()
+        request = event.request
+        by_role = {role.role: task_allocation(request, role) for role in request.roles} if request is not None else {}
         for placed in event.placement.tasks:
-            use = event.uses.get(placed.role, nothing)
             mask = sum(1 << device for device in placed.devices)
             index = self._engine_of(placed.node)
-            hold = _hold(event.job, placed, mask, use)
+            hold = _hold(placed, mask, by_role.get(placed.role, _NOTHING))
             key = placed.key
             if tasks.get(key) == hold:
                 continue
@@ -391,9 +392,9 @@ class Cluster:
         return None
 
 
-def allocation_of(job: JobId, placed: TaskPlacement, at: int, use: TaskUse) -> Allocation:
-    """Return the allocation of a task on the node at a position."""
-    return _allocation(at, _hold(job, placed, sum(1 << device for device in placed.devices), use))
+def placed_allocation(placed: TaskPlacement, at: int, held: Allocation) -> Allocation:
+    """Return the allocation of a task on the node at a position; `held` are its holdings besides devices."""
+    return _allocation(at, _hold(placed, sum(1 << device for device in placed.devices), held))
 
 
 def placed_again(gang: RunningGang, holds: Mapping[TaskKey, Hold]) -> GangPlaced:
@@ -417,17 +418,13 @@ def placed_again(gang: RunningGang, holds: Mapping[TaskKey, Hold]) -> GangPlaced
     )
 
 
-def _hold(job: JobId, placed: TaskPlacement, mask: int, use: TaskUse) -> Hold:
-    """Return the holdings of a placed task."""
-    if placed.share is None and not (use.amounts or use.exclusive or use.tags or use.averse):
-        return Hold(placed.node, mask, use.cpu_millis, use.memory_bytes, use.shm_bytes)
-    tasks = 1 + CLOSED if use.exclusive else 1
-    parts = tuple(
-        DeviceFraction(device, placed.share.compute, placed.share.memory) for device in placed.devices if placed.share
-    )
-    near = (Neighbour(job, use.tags, use.averse, use.averse_level),) if use.tags or use.averse else ()
-    extra = ExtraAllocation(use.amounts, parts, near) if use.amounts or parts or near else None
-    return Hold(placed.node, mask, use.cpu_millis, use.memory_bytes, use.shm_bytes, tasks, extra)
+def _hold(placed: TaskPlacement, mask: int, held: Allocation) -> Hold:
+    """Return the holdings of a placed task; `held` are those besides devices."""
+    extra = held.extra
+    if placed.share is not None and placed.devices:
+        parts = tuple(DeviceFraction(each, placed.share.compute, placed.share.memory) for each in placed.devices)
+        extra = (extra or ExtraAllocation())._replace(shares=parts)
+    return Hold(placed.node, mask, held.cpu, held.memory, held.shm, held.tasks, extra)
 
 
 def _allocation(at: int, hold: Hold) -> Allocation:

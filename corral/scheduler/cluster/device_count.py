@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from corral.kernel.units import DEVICE
 from corral.model.inventory import Device
-from corral.model.requests import DeviceRequest
+from corral.model.requests import DeviceRequest, FractionRequest
 from corral.scheduler.cluster.allocation import DeviceFraction
-from corral.scheduler.placement.shape import FractionShape
 
 WHOLE_DEVICE = 1_000_000
 """A whole device in millionths, the unit of device shares."""
@@ -37,7 +36,7 @@ def counted(devices: Sequence[Device]) -> list[Counted]:
     ]
 
 
-def part_of(device: Device, share: FractionShape) -> DeviceFraction | None:
+def part_of(device: Device, share: FractionRequest) -> DeviceFraction | None:
     """Return the part of a device that a share request amounts to, or None if the device cannot provide it.
 
     Of compute and memory, an unset value equals the other one. Bytes are rounded down to a millionth of the device, so
@@ -95,8 +94,7 @@ def wanted(ask: DeviceRequest, known: Iterable[Counted], resource: str) -> int:
     if shares is None:
         each = DEVICE if resource != "devices" else max((one.thousandths for one in found), default=DEVICE)
         return count * each
-    shape = FractionShape(shares.compute, shares.memory, shares.memory_bytes, shares.spread)
-    made = [(part_of(one.device, shape), one.thousandths) for one in found]
+    made = [(part_of(one.device, shares), one.thousandths) for one in found]
     fitting = [part(share, of if resource == "devices" else DEVICE) for share, of in made if share is not None]
     if not fitting and not shares.memory_bytes:
         fitting = [part(DeviceFraction(0, shares.compute or shares.memory, shares.memory or shares.compute))]

@@ -12,14 +12,14 @@ from corral.kernel.amounts import Amount
 from corral.kernel.units import counted, format_memory
 from corral.model.inventory import Node
 from corral.model.plan import Reason
-from corral.model.requests import Expression, GangRequest, NodeSharing
+from corral.model.requests import Expression, FractionRequest, GangRequest, NodeSharing
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.topology_level import spoken
 from corral.scheduler.placement.engine_request import EngineRequest, EngineRole
 from corral.scheduler.placement.model_choice import model_choices
 from corral.scheduler.placement.node_fit import refusal
 from corral.scheduler.placement.node_sharing import LimitedSlots, Limits, limited
-from corral.scheduler.placement.shape import FractionShape, TaskShape
+from corral.scheduler.placement.shape import TaskShape
 
 _PERCENT = 10_000
 _NAMED = 4
@@ -68,7 +68,7 @@ def _said(each: Expression) -> str:
     return f"{each.key} {each.operator} {', '.join(each.values)}".strip()
 
 
-def no_share(share: FractionShape, count: int, room: int, where: str, who: str) -> Reason:
+def no_share(share: FractionRequest, count: int, room: int, where: str, who: str) -> Reason:
     """Return the reason that too few devices have a large enough part left."""
     wanted = [f"{share.compute / _PERCENT:g} % of the computing power"] if share.compute else []
     if share.memory_bytes:

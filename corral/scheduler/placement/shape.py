@@ -6,22 +6,13 @@ from collections.abc import Hashable
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from corral.model.requests import GangRequest, NodeRules, RoleRequest, TopologyRequest
+from corral.model.requests import FractionRequest, GangRequest, NodeRules, RoleRequest
 
 RDMA_LABEL = ("corral.dev/rdma", "true")
 """The label of nodes with remote direct memory access (RDMA)."""
 
 Amounts = tuple[tuple[str, int], ...]
 """Amounts of resources by name, sorted by name."""
-
-
-class FractionShape(NamedTuple):
-    """The part of a device that a task requests: millionths, or bytes of its memory; 0 means unset."""
-
-    compute: int
-    memory: int
-    memory_bytes: int
-    spread: bool
 
 
 class TaskShape(NamedTuple):
@@ -36,7 +27,7 @@ class TaskShape(NamedTuple):
     shm: int
     selector: tuple[tuple[str, str], ...]
     more: Amounts = ()
-    share: FractionShape | None = None
+    share: FractionRequest | None = None
     """A part of one device instead of whole devices; `devices` is then 1."""
     where: NodeRules | None = None
     avoid: bool = False
@@ -62,7 +53,7 @@ def task_shape(role: RoleRequest, *, rdma: bool = False, avoid: bool = False) ->
         role.shm_bytes,
         tuple(sorted(selector.items())) if selector else (),
         tuple(sorted(role.resources.items())) if role.resources else (),
-        FractionShape(share.compute, share.memory, share.memory_bytes, share.spread) if share else None,
+        share,
         role.nodes,
         avoid,
         bool(ask.ids or share),
@@ -106,16 +97,14 @@ def gang_shape(request: GangRequest) -> Hashable:
 
     A gang that joins a running one has a key of its own.
     """
-    roles = tuple(
-        (task_shape(role), len(role.indexes), role.minimum, _topology(role.topology)) for role in request.roles
-    )
+    roles = tuple((task_shape(role), len(role.indexes), role.minimum, role.topology) for role in request.roles)
     joining = (request.job, request.tasks, request.beside) if request.beside else scattered(request)
     sharing = (request.company, request.tags) if request.company is not None or request.tags else ()
     bounds = (request.network_rdma, request.max_duration_seconds)
     where: tuple[object, ...] = (request.queue, request.pinned_cell) if request.pinned_cell else ()
     if any(role.affinity or role.pinned_cell for role in request.roles):
         where = (*where, *((role.affinity, role.pinned_cell) for role in request.roles))
-    key = (roles, _topology(request.topology), bounds, joining, sharing, where)
+    key = (roles, request.topology, bounds, joining, sharing, where)
     found = _KNOWN.get(key)
     if found is None:
         found = _KNOWN[key] = GangShape(key)
@@ -129,10 +118,3 @@ def scattered(request: GangRequest) -> tuple[tuple[int, ...], ...]:
         if role.topology.group_size > 1 and role.indexes and role.indexes[-1] >= len(role.indexes):
             found = (*found, role.indexes)
     return found
-
-
-def _topology(ask: TopologyRequest) -> tuple[object, ...]:
-    plain = (ask.required, ask.preferred, ask.group_size, ask.group_required)
-    return (
-        plain if not (ask.spread_level or ask.same_model) else (*plain, ask.spread_level, ask.max_skew, ask.same_model)
-    )

@@ -36,9 +36,9 @@ class QueueOrder:
         """The usage of each user, by queue and user."""
         self._rivals: dict[tuple[str, OrderKey], dict[str, int]] = {}
         """For each queue and rank, the number of groups left of each user."""
-        names = {group.queue for group in self.groups}
-        self._fair = policy.fair and len(names) > 1
-        self._by_user = policy.fair and policy.fair_users and len({group.user for group in self.groups}) > 1
+        several = policy.fair and len(self.groups) > 1
+        self._fair = several and len({group.queue for group in self.groups}) > 1
+        self._by_user = several and policy.fair_users and len({group.user for group in self.groups}) > 1
         for at in range(len(self.groups)):
             self.push(at, 0)
 

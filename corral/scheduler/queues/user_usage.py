@@ -70,9 +70,9 @@ class Users:
         if found is None:
             return 0.0
         past = found.average(half_life, now)
-        shares = (
+        shares = [
             (held + before) / 2 / all_ for held, before, all_ in zip(found.used, past, total, strict=True) if all_
-        )
+        ]
         return round(max(shares, default=0.0), _DIGITS)
 
     def usage(self, key: Key) -> UserUsage | None:

@@ -25,6 +25,7 @@ from typing import Any, Final
 
 import psycopg
 
+from corral import supervisor
 from tests.endtoend.platform import CORRAL, Job
 from tests.engines.kubernetes.test_server_on_a_cluster import OnKubernetes
 from tests.reserved import free_port
@@ -39,18 +40,10 @@ class Killable(OnKubernetes):
 
     def processes(self) -> dict[str, int]:
         """The living pids of supervisor, control and front, by name."""
-        found = {}
-        mark = f"CORRAL_DATA_FOLDER={self.data}".encode()
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                words = (folder / "cmdline").read_bytes().split(b"\0")
-                if words[1:3] == [b"-m", b"corral.app"] and mark in (folder / "environ").read_bytes():
-                    found[words[3].decode()] = int(folder.name)
-        with contextlib.suppress(OSError, ValueError):
-            record = json.loads((self.data / "run" / "supervisor.json").read_text())
-            os.kill(record["pid"], 0)
-            found["supervisor"] = record["pid"]
-        return found
+        record = supervisor.running(self.data)
+        if record is None:
+            return {}
+        return {"supervisor": record["pid"], **supervisor.children_of(record["pid"])}
 
     def vanish(self) -> None:
         """Kill all processes at once, as the loss of the machine would."""

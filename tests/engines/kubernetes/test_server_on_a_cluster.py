@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from corral import supervisor
 from corral.kernel.errors import Conflict
 from tests.endtoend.platform import Platform, one
 from tests.engines.kubernetes.test_testbed import until
@@ -62,17 +63,7 @@ class OnKubernetes(Platform):
 
     def kill_control(self) -> None:
         """Kill control, as a crash would."""
-        environment = f"CORRAL_DATA_FOLDER={self.data}".encode()
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                words = (folder / "cmdline").read_bytes().split(b"\0")
-                if (
-                    words[1:4] == [b"-m", b"corral.app", b"control"]
-                    and environment in (folder / "environ").read_bytes()
-                ):
-                    os.kill(int(folder.name), signal.SIGKILL)
-            except OSError:
-                continue
+        os.kill(supervisor.children_of(self.pid)["control"], signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from corral.engines.yarn.settings import YarnSettings
 from corral.engines.yarn.slot_api import SlotApi
 from corral.kernel.errors import Unavailable
 from corral.kernel.ids import AttemptId, job_id
+from corral.model.inventory import Device
 from corral.model.launch import EngineEvent, Exited, Started, TaskLaunch
 from corral.storage.log_files import LogStore
 from tests.reserved import free_port
@@ -128,6 +129,10 @@ class YarnPlace:
             "memory_bytes": 128 * 2**20,
         }
         return TaskLaunch(command=command, **{**given, **fields})
+
+    def devices(self, count: int) -> tuple[Device, ...]:
+        """The first devices of a node."""
+        return tuple(Device(index, f"yarn/nm1:{index}", "gpu") for index in range(count))
 
     def clear(self) -> None:
         """Delete the services that a test left."""

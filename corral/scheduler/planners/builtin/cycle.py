@@ -260,11 +260,12 @@ class Cycle:
 
     def _place(self, group: Group, run: Sequence[GangRequest]) -> Sequence[Placement] | Reasons:
         """Place some gangs of a run, at least the first, or return why the first one waits."""
-        known, request = group.verdict, self._allowed(run[0])
+        known, first = group.verdict, run[0]
+        request = self._allowed(first)
         if isinstance(request, Reasons):
-            return self._make_room(_least(run[0]), request) or request
-        shape = _shape(group, run[0], request)
-        if request is not run[0]:
+            return self._make_room(_least(first), request) or request
+        shape = _shape(group, first, request)
+        if request is not first:
             run = [request]
         if isinstance(known, Verdict) and (known.against is None or known.against is self.reservation):
             if made := self._make_room(request, known.reasons):

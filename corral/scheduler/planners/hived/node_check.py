@@ -11,9 +11,9 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reason
 from corral.model.requests import ALONE, GangRequest, RoleRequest, TopologyRequest
-from corral.scheduler.cluster.cluster import allocation_of
+from corral.scheduler.cluster.allocation import task_allocation
+from corral.scheduler.cluster.cluster import placed_allocation
 from corral.scheduler.cluster.engine_index import EngineIndex
-from corral.scheduler.events import gang_placed
 from corral.scheduler.placement.node_fit import fitting_devices
 from corral.scheduler.placement.shape import TaskShape, task_shape
 from corral.scheduler.placement.trial import Trial
@@ -147,14 +147,14 @@ class NodeChecker:
         """Hold the resources of the tasks; return the lack of the first unsuitable node in words, or ""."""
         assert self.index is not None
         shapes = {role.role: task_shape(role) for role in request.roles}
-        uses = gang_placed(request, Placement(()), 0.0).uses
+        held = {role.role: task_allocation(request, role) for role in request.roles}
         for task in tasks:
             at = self.index.tree.position.get(task.node, -1)
             lacking = self._lacks(shapes[task.role], at, sum(1 << device for device in task.devices))
             if lacking:
                 self.blamed = {task.node.removeprefix(f"{self.hived.engine}/")}
                 return f"{task.node} {lacking}"
-            self.index.take(allocation_of(request.job, task, at, uses[task.role]))
+            self.index.take(placed_allocation(task, at, held[task.role]))
         return ""
 
     def _lacks(self, shape: TaskShape, at: int, devices: int) -> str:

@@ -1,0 +1,104 @@
+"""What Corral asks of YARN for a job, and gives back: services, their lifetime, their containers and their files."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.kernel.errors import CorralError
+from corral.kernel.ids import JobId
+from tests.engines.yarn.harness import PATIENCE, YarnPlace
+from tests.testbeds.hadoop.yarn import Yarn
+
+pytestmark = [pytest.mark.timeout(300)]
+
+
+async def until(look: Callable[[], Any]) -> Any:
+    """Wait until `look` returns something true."""
+    async with asyncio.timeout(PATIENCE):
+        while not (found := await asyncio.to_thread(look)):
+            await asyncio.sleep(0.1)
+        return found
+
+
+def apps(place: YarnPlace) -> list[dict[str, Any]]:
+    """The services of the place that have not ended."""
+    prefix = f"corral-{place.settings.server[:8]}-"
+    told = (place.yarn.ask("/ws/v1/cluster/apps")["apps"] or {}).get("app", [])
+    return [each for each in told if each["name"].startswith(prefix) and each["finalStatus"] == "UNDEFINED"]
+
+
+def expiry(place: YarnPlace, app: str) -> str:
+    """When YARN ends an application by itself."""
+    told = place.yarn.ask(f"/ws/v1/cluster/apps/{app}/timeouts/LIFETIME")
+    return str(told["timeout"]["expiryTime"])
+
+
+async def test_a_service_is_prolonged_while_its_job_lives_and_deleted_with_its_files_when_it_is_over(
+    yarn: Yarn, tmp_path: Path
+) -> None:
+    place = YarnPlace(yarn, tmp_path, lifetime_seconds=24)
+    async with place.open() as opened:
+        launch = place.launch("sleep", "1000")
+        await opened.engine.start(launch)
+        await opened.started(launch.attempt)
+        app = apps(place)[0]
+        first = expiry(place, app["id"])
+        await until(lambda: expiry(place, app["id"]) != first)
+        folder = f"/user/{yarn.user}/.corral/{place.settings.server}"
+        assert yarn.hdfs.names(folder) == [app["name"]]
+        await opened.engine.stop(launch.attempt, grace_seconds=0, signal="KILL")
+        await opened.exited(launch.attempt)
+        opened.raw.job_over(JobId(place.job))
+        await until(lambda: not apps(place))
+        await until(lambda: not yarn.hdfs.names(folder))
+
+
+async def test_a_retry_runs_in_the_slot_that_is_there_though_the_end_before_it_is_not_forgotten(
+    yarn: Yarn, tmp_path: Path
+) -> None:
+    place = YarnPlace(yarn, tmp_path)
+    async with place.open() as opened:
+        first = place.launch("true")
+        second = place.launch("true", attempt=first.attempt[:-1] + "1")
+        hosts = []
+        for launch in (first, second):
+            await opened.engine.start(launch)
+            hosts.append((await opened.started(launch.attempt)).process.partition(":")[0])
+            assert (await opened.exited(launch.attempt)).code == 0
+        assert hosts[0] == hosts[1], "one container"
+        await opened.engine.forget([first.attempt, second.attempt])
+    place.clear()
+
+
+async def test_containers_that_yarn_does_not_give_are_given_back_and_their_attempt_fails_with_the_reason(
+    yarn: Yarn, tmp_path: Path
+) -> None:
+    place = YarnPlace(yarn, tmp_path, start_seconds=3.0, idle_seconds=1.0)
+    async with place.open() as opened:
+        launch = place.launch("true", node="yarn/nm9")  # no node has this name
+        starting = asyncio.create_task(opened.engine.start(launch))
+        exited = await opened.exited(launch.attempt)
+        await starting
+        assert (exited.code, "YARN gave no container within 3 s" in exited.reason) == (-120, True)
+        await until(lambda: not apps(place))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"queue": "nowhere"}, "nowhere"), ({"device_resource": "nothing.com/gpu"}, "nothing.com/gpu")],
+)
+async def test_what_yarn_will_never_give_is_refused_with_its_own_words(
+    yarn: Yarn, tmp_path: Path, settings: dict[str, str], words: str
+) -> None:
+    place = YarnPlace(yarn, tmp_path, **settings)
+    async with place.open() as opened:
+        launch = place.launch("true", devices=place.devices(1))
+        with pytest.raises(CorralError) as error:
+            await opened.engine.start(launch)
+        assert words in error.value.message
+        assert launch.attempt not in opened.raw.attempts()
