@@ -9,7 +9,8 @@ LOCKS := requirements/uv.txt requirements/server.txt requirements/dev.txt
 # Set them to pass something on: make test PYTEST='-k store', make demo DEMO='--keep', make bench NAME=server
 PYTEST ?=
 NOISE ?=
-ROOM ?=
+# ROOM is the former name of PACKAGE.
+PACKAGE ?= $(ROOM)
 SUITE ?=
 DEMO ?=
 UP ?=
@@ -62,10 +63,10 @@ down: setup  ## Stop what `make up` started; jobs run on
 # What a change is checked with every few minutes; CONTRIBUTING says what comes after it.
 CHECKED := kernel spec model scheduler launcher frameworks service store control runtime
 .PHONY: check
-check: $(VENV)/.locked  ## Lint, types and the quick tests in under two minutes; ROOM=scheduler: one room in seconds
+check: $(VENV)/.locked  ## Lint, types and the quick tests in under two minutes; PACKAGE=scheduler: one package in seconds
 	@$(BIN)/python -m tests.suite.known
-	@$(BIN)/python -m tests.suite $(if $(ROOM),,--beside lint) $(SUITE) -- --hypothesis-profile=small \
-	  -q -m 'not postgres and not frameworks' $(PYTEST) $(addprefix tests/,$(or $(ROOM),$(CHECKED)))
+	@$(BIN)/python -m tests.suite $(if $(PACKAGE),,--beside lint) $(SUITE) -- --hypothesis-profile=small \
+	  -q -m 'not postgres and not frameworks' $(PYTEST) $(addprefix tests/,$(or $(PACKAGE),$(CHECKED)))
 
 .PHONY: test
 test: setup testbeds  ## Run every check and every test (NOISE=1: while another program keeps the machine busy)

@@ -157,7 +157,7 @@ class Description:
         self._seen = mark
         document = read_devices(self._path)
         if document.driver != self._document.driver:
-            sentence = f"The driver's name is {self._document.driver} until the device plugin is started anew."
+            sentence = f"The driver's name is {self._document.driver} until the device plugin restarts."
             raise InvalidInput("driver-renamed", sentence)
         self._document = document
         log.info("description read", file=str(self._path))
@@ -189,7 +189,7 @@ def _access(options: Options) -> Access:
         return kubeconfig_access(options.kubeconfig, options.context)
     if "KUBERNETES_SERVICE_HOST" in os.environ:
         return service_account_access()
-    raise InvalidInput("no-cluster", "This is no pod: say --kubeconfig, so that the slices can be published.")
+    raise InvalidInput("no-cluster", "Outside a pod the device plugin needs --kubeconfig to publish the slices.")
 
 
 def _mark(path: Path) -> tuple[int, int, int] | None:

@@ -20,9 +20,12 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NoReturn
 
+from corral.kernel.plug_ins import plug_ins
+
 SHARED: Final = (
     "corral.app",
     "corral.frameworks",
+    "corral.model.exits",
     "corral.model.job_edits",
     "corral.model.messages",
     "corral.model.queue_views",
@@ -35,10 +38,8 @@ SHARED: Final = (
     "corral.service.secret_box",
     "corral.service.tls_acceptor",
     "corral.spec.configuration_file",
-    "corral.spec.dialects.dispatch",
     "corral.spec.document_splitter",
     "corral.spec.job_reader",
-    "corral.spec.openpai.secret_masking",
     "corral.spec.short_form_writer",
     "corral.spec.templates",
     "corral.storage.code_archives",
@@ -46,8 +47,11 @@ SHARED: Final = (
     "corral.store",
     "corral.systemclock",
     "corral.workers.pool",
+    "encodings.idna",
     "starlette.applications",
     "uvicorn",
+    "uvicorn.protocols.http.httptools_impl",
+    "uvicorn.protocols.websockets.websockets_sansio_impl",
     "uvloop",
 )
 """Modules that both front and control load at their start; what they import comes along."""
@@ -61,7 +65,8 @@ def load_shared() -> None:
 
     Raises what a module raises that cannot be loaded.
     """
-    for name in SHARED:
+    tenants = (point.module for group in ("corral.dialects", "corral.frameworks") for point in plug_ins(group).values())
+    for name in (*SHARED, *tenants):
         with contextlib.suppress(ModuleNotFoundError) if name == "uvloop" else contextlib.nullcontext():
             importlib.import_module(name)
     gc.collect()

@@ -148,8 +148,8 @@ def check_beginning(settings: Settings, *, new: bool) -> None:
     where = "the database is empty" if settings.database_url else "its database is gone"
     raise Conflict(
         "not-a-new-folder",
-        f"{settings.data_folder} has {what} of an earlier server, and {where}: bring it back (`corral restore`), use "
-        "another folder (--data), or begin anew with --new, which ends what ran there and keeps none of its jobs.",
+        f"{settings.data_folder} has {what} of an earlier server, and {where}: restore a backup (`corral restore`), use "
+        "another folder (--data), or start empty with --new, which ends its tasks and keeps none of its jobs.",
     )
 
 

@@ -78,7 +78,7 @@ class Settings(BaseSettings):
     trusted_proxies: str = Field(
         default="",
         description="Addresses and networks of the reverse proxies in front of the server, separated by commas, such as "
-        "`127.0.0.1,10.0.0.0/8`: only their `X-Forwarded-For` and `X-Forwarded-Proto` are believed. Empty: nobody's.",
+        "`127.0.0.1,10.0.0.0/8`: only their `X-Forwarded-For` and `X-Forwarded-Proto` are trusted. Empty: none.",
     )
     connections: int = Field(
         default=4096,
@@ -89,8 +89,8 @@ class Settings(BaseSettings):
     strangers_per_address: int = Field(
         default=256,
         ge=0,
-        description="How many connections of one address may be open on which nobody has signed in, "
-        "those of `trusted_proxies` excepted; others get a 429. 0 is no limit.",
+        description="The most open connections of one address without a sign-in, except those of `trusted_proxies`; "
+        "further ones get a 429. 0 is no limit.",
     )
     connections_per_user: int = Field(
         default=1024,
@@ -110,7 +110,9 @@ class Settings(BaseSettings):
     forwards_per_user: int = Field(
         default=200, ge=1, description="How many connections to ports of tasks one user may have open."
     )
-    streams: int = Field(default=3000, ge=1, description="How many of all these may be open in all; others get a 503.")
+    streams: int = Field(
+        default=3000, ge=1, description="How many streams of all kinds may be open in all; further ones get a 503."
+    )
     cluster: Path | None = Field(
         default=None,
         description="Configuration documents for the first start (Cluster, Queue, Policy, Storage); what was applied since "
@@ -150,12 +152,12 @@ class Settings(BaseSettings):
     )
     retry_most: float = Field(default=300.0, ge=0, description="The longest of these waits, in seconds.")
     retry_reset: float = Field(
-        default=600.0, ge=0, description="An attempt that ran for so many seconds begins the row of retries anew."
+        default=600.0, ge=0, description="An attempt that ran for this many seconds resets the wait to `retry_first`."
     )
     retry_keeps_place: float = Field(
         default=60.0,
         ge=0,
-        description="A task keeps its devices while it waits at most so many seconds for its retry.",
+        description="A task keeps its devices during a wait for its retry of at most this many seconds.",
     )
     start_deadline: float = Field(
         default=600.0,
@@ -168,7 +170,7 @@ class Settings(BaseSettings):
         description="How long a node may be not ready before the jobs on it are moved, as their `badHardware` says.",
     )
     retention_days: float = Field(
-        default=30.0, ge=0, description="How long ended jobs keep their tasks and logs; 0 keeps them for ever."
+        default=30.0, ge=0, description="How many days ended jobs keep their tasks and logs; 0 keeps them forever."
     )
     log_limit_bytes: int = Field(
         default=10 * 1024**3,
@@ -217,7 +219,7 @@ class Settings(BaseSettings):
         "redirect URI, `PUBLIC_URL/sign-in` where it sends browsers after a sign-out, and "
         "`PUBLIC_URL/api/v3/oidc/frontchannel-logout` its front-channel logout URI.",
     )
-    oidc_client_id: str = Field(default="", description="What this server is called at the provider.")
+    oidc_client_id: str = Field(default="", description="The client id of this server at the provider.")
     oidc_client_secret_file: Path | None = Field(
         default=None, description="A file of the client's secret; none for a public client (PKCE is always used)."
     )
@@ -236,23 +238,23 @@ class Settings(BaseSettings):
     )
     oidc_groups_claim: str = Field(
         default="",
-        description="The claim with the groups, such as `groups` or `realm_access.roles`. A group here is meant by its "
-        "external name, else by its own; an account is in those that the claim names, at each sign-in anew, and in none "
-        "where a token has no such claim. Empty: groups are an administrator's affair.",
+        description="The claim with the groups, such as `groups` or `realm_access.roles`. A group is matched by its "
+        "external name, else by its own name. Each sign-in sets the account's groups to those of the claim; without the "
+        "claim to none. Empty: administrators manage groups.",
     )
     oidc_admin_groups: str = Field(
         default="",
-        description="Groups of that claim whose members administer, separated by commas; nobody else does then. Empty: "
-        "the provider says nothing about that.",
+        description="Groups of that claim whose members are administrators, separated by commas; no other account is one. "
+        "Empty: the claim does not decide about administrators.",
     )
     oidc_allowed_groups: str = Field(
         default="",
-        description="Groups of that claim whose members may sign in, separated by commas; empty: everybody may.",
+        description="Groups of that claim whose members may sign in, separated by commas; empty: all users may.",
     )
     oidc_link_by_name: bool = Field(
         default=False,
-        description="Whether an account that has no password, is no administrator's and is linked with nobody is given "
-        "to whoever first signs in under its name; without it, such a sign-in is refused.",
+        description="Whether the first sign-in under the name of an unlinked account takes that account, unless it has a "
+        "password or is an administrator's. Without it, such a sign-in is refused.",
     )
     oidc_label: str = Field(
         default="", max_length=60, description="What the portal's button says; empty: `Sign in with` and the host."
@@ -285,7 +287,7 @@ class Settings(BaseSettings):
         description="The server that mail about jobs goes out by, where job files of OpenPAI ask for it "
         "(`extras.jobStatusChangeNotification`): `smtp://USER@HOST:PORT`, or `smtps://`. Empty: no mail.",
     )
-    mail_from: str = Field(default="", description="Whose mail it is, such as `corral@example.org`.")
+    mail_from: str = Field(default="", description="The sender of the mail, such as `corral@example.org`.")
     mail_password_file: Path | None = Field(default=None, description="A file of the password of the server's user.")
     calls_per_minute: int = Field(
         default=0, ge=0, description="How many calls one user may make in a minute at Corral's own API; 0 is no limit."

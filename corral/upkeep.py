@@ -178,7 +178,7 @@ def _machine() -> Iterator[Check]:
     hidden = hidden_from_others(Path(sys.executable)) or hidden_from_others(Path(os.__file__))
     if hidden is not None and os.geteuid() == 0:
         message = f"{version} at {sys.executable}; other accounts cannot read {hidden}, so no task of theirs can start"
-        yield Check("python", "note", f"{message}; install Corral where everybody may read, such as /opt")
+        yield Check("python", "note", f"{message}; install Corral in a folder that all users can read, such as /opt")
     else:
         yield Check("python", "good", f"{version} at {sys.executable}")
     page = portal_folder() / "index.html"

@@ -156,7 +156,7 @@ def architecture() -> dict[str, str]:
     blocks = {
         "job-machine": f"```mermaid\n{diagram(JOB_MACHINE)}```\n",
         "task-machine": f"```mermaid\n{diagram(TASK_MACHINE)}```\n",
-        "rooms": rooms(),
+        "packages": packages(),
         "folders": folders(),
     }
     text = (DOCS / "architecture.md").read_text()
@@ -212,25 +212,25 @@ def _of_docs(name: str) -> Any:
     return importlib.import_module(f"docs.{name}")
 
 
-def rooms() -> str:
+def packages() -> str:
     """Every top-level package with the first line of its docstring, highest layer first."""
     floors = re.search(r"^layers =\n((?:    .+\n)+)", (DOCS.parent / ".importlinter").read_text(), re.MULTILINE)
     assert floors, ".importlinter has no layers"
-    lines = ["| floor | room | what it is for |", "|---|---|---|"]
+    lines = ["| floor | package | what it is for |", "|---|---|---|"]
     for number, floor in enumerate(floors[1].splitlines(), 1):
-        for optional, room in re.findall(r"(\(?)(\w+)", floor):
-            base = DOCS.parent / "corral" / room
+        for optional, name in re.findall(r"(\(?)(\w+)", floor):
+            base = DOCS.parent / "corral" / name
             source = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
             if optional and not source.is_file():
                 continue
             found = re.match(r'"""(.+?)(?:"""|\n)', source.read_text())
             assert found, f"{source} does not open with a sentence"
-            lines.append(f"| {number} | `{room}` | {_cell(_sentence(found[1]))} |")
+            lines.append(f"| {number} | `{name}` | {_cell(_sentence(found[1]))} |")
     return "\n".join(lines) + "\n"
 
 
 def folders() -> str:
-    """Every folder inside a room with the first line of its docstring, by room and path."""
+    """Every folder inside a package with the first line of its docstring, by path."""
     package = DOCS.parent / "corral"
     lines = ["| folder | what it is for |", "|---|---|"]
     for source in sorted(package.glob("*/**/__init__.py")):

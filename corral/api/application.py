@@ -130,7 +130,7 @@ def create_app(
     app.add_middleware(FastPath)
     app.add_middleware(Guard, code_limit=code_limit, secure=secure, folder=folder, shapes=app.state.error_shapes)
     error_handlers.install(app)
-    for room in (
+    for module in (
         session,
         oidc,
         jobs,
@@ -147,7 +147,7 @@ def create_app(
         storages,
         runtime,
     ):
-        app.include_router(room.router, prefix="/api/v3", default_response_class=Json)
+        app.include_router(module.router, prefix="/api/v3", default_response_class=Json)
     for tenant in tenants:
         tenant.mount(app)
     if agents and relay is not None:
@@ -191,5 +191,5 @@ async def metrics(request: Request) -> Response:
     """Return metrics for Prometheus; needs no token, because they contain no user data."""
     made = request.app.state.metrics
     if made is None:
-        raise NotFound("no-metrics", "This server has no figures for Prometheus.")
+        raise NotFound("no-metrics", "This server has no metrics for Prometheus.")
     return Response(made(), media_type="text/plain; version=0.0.4; charset=utf-8")

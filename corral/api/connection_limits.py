@@ -158,7 +158,7 @@ class ConnectionCounter:
         """
         if 0 < self.bounds.connections_per_user <= self._callers[caller]:
             self._turned_away += 1
-            message = f"You have {self._callers[caller]:,} connections to the server; close some, and use them again."
+            message = f"You have {self._callers[caller]:,} connections, the most allowed; close or reuse some."
             raise TooManyRequests(TOO_MANY, message, retryAfter=1)
         self._callers[caller] += 1
 

@@ -41,11 +41,11 @@ DocumentName = Annotated[
     str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="The document's name; a Cluster's engine.")
 ]
 OfKind = Annotated[str, Query(max_length=40, description="Only documents of this kind.")]
-Revision = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The revision; the current one if unsaid.")]
+Revision = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The revision; default: the current one.")]
 From = Annotated[
     int | None, Query(alias="from", ge=0, le=2**31 - 1, description="The earlier revision; 0 for nothing.")
 ]
-To = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The later revision; the latest if unsaid.")]
+To = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The later revision; default: the latest.")]
 DryRun = Annotated[bool, Query(alias="dryRun", description="Store nothing; say what would change, or what refuses it.")]
 Preempt = Annotated[bool, Query(description="Apply it although jobs that run would lose what they hold by right.")]
 Note = Annotated[str, Query(max_length=500, description="Why, for the history.")]

@@ -138,7 +138,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse data that the parser rejected or that exceeded a bound."""
-        self._refuse(*(self._refusal or (400, "bad-request", "This is no HTTP request.")))
+        self._refuse(*(self._refusal or (400, "bad-request", "This is not an HTTP request.")))
 
     def on_message_begin(self) -> None:
         """Start a request."""
@@ -198,7 +198,7 @@ class BoundedHttp(HttpToolsProtocol):
         elif self.flow.read_paused or (self._phase is _Phase.IDLE and self._is_answering()):
             self._since = now
         elif self._phase is _Phase.HEADERS and waited > bounds.header_seconds:
-            message = f"The headers of a request must be here after {bounds.header_seconds:g} seconds."
+            message = f"The headers of a request must arrive within {bounds.header_seconds:g} seconds."
             self._refuse(408, "request-too-slow", message)
         elif self._phase is _Phase.IDLE and waited > bounds.idle_seconds:
             self.transport.close()
@@ -234,7 +234,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def _too_long(self) -> tuple[int, str, str]:
         most = f"{self._bounds.headers} headers and {self._bounds.header_bytes} bytes of them"
-        return 431, "headers-too-large", f"A request may have {most}."
+        return 431, "headers-too-large", f"A request may have at most {most}."
 
     def _stop(self, status: int, code: str, message: str) -> None:
         """Make the parser stop with a refusal."""

@@ -67,7 +67,7 @@ From = Annotated[
     Query(
         alias="from",
         max_length=300,
-        description="Your own job whose file this is: it has the secrets that `******` stands for.",
+        description="Your job that this file comes from; its secrets replace `******`.",
     ),
 ]
 RequestKey = Annotated[

@@ -51,7 +51,7 @@ async def task_log(
     attempt: Annotated[str, Query(max_length=200, description=_ATTEMPT)] = "",
     offset: Annotated[int, Query(ge=0, le=2**62, description="Begin at this byte.")] = 0,
     limit: Annotated[int, Query(ge=1, le=2**62, description="Bytes at most; default: all there are now.")] = 2**62,
-    tail: Annotated[int | None, Query(ge=0, le=1_000_000, description="Only the last so many lines.")] = None,
+    tail: Annotated[int | None, Query(ge=0, le=1_000_000, description="Only this many of the last lines.")] = None,
     follow: Follow = False,
     range_: Annotated[str, Header(alias="range", max_length=100, description="A range of bytes, as HTTP has it.")] = "",
 ) -> Response:
@@ -98,8 +98,8 @@ async def job_log(
     actor: Caller,
     ref: Ref,
     follow: Follow = False,
-    prefix: Annotated[bool, Query(description="Begin every line with the task it is of.")] = True,
-    tail: Annotated[int | None, Query(ge=0, le=1_000_000, description="Only the last so many lines.")] = None,
+    prefix: Annotated[bool, Query(description="Begin every line with the name of its task.")] = True,
+    tail: Annotated[int | None, Query(ge=0, le=1_000_000, description="Only this many of the last lines.")] = None,
 ) -> Response:
     """Return the output of all tasks (the first 64), line by line, each line with its task's name."""
     service = service_of(request)

@@ -126,7 +126,7 @@ def openid_of(request: Request) -> OpenId:
     """
     known: OpenId | None = request.app.state.oidc
     if known is None:
-        raise NotFound("no-oidc", "Nobody signs in with OpenID Connect here; an administrator sets oidc_issuer.")
+        raise NotFound("no-oidc", "Sign-in with OpenID Connect is not configured; an administrator sets oidc_issuer.")
     return known
 
 

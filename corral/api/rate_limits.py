@@ -140,9 +140,7 @@ class CallLimit:
             begun, taken = now, 0
         if taken >= self._calls:
             wait = max(1, math.ceil(self._window - (now - begun)))
-            message = (
-                f"Too many {what}: {self._calls} in one minute are let through; wait {wait} seconds and try again."
-            )
+            message = f"Too many {what}: at most {self._calls} a minute; wait {wait} seconds and try again."
             raise TooManyRequests("too-many-calls", message, retryAfter=wait)
         self._seen[key] = (begun, taken + 1)
         self._seen.move_to_end(key)

@@ -32,7 +32,7 @@ def nodes_command(name: str, output: str) -> None:
     if show(found, output, names=[node["name"] for node in found]):
         return
     if not found:
-        say("No machines are known yet; corral doctor says what to mend.")
+        say("No machines are known yet; corral doctor tells what to repair.")
         return
     click.echo(
         table(

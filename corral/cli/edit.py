@@ -44,7 +44,7 @@ def edit_command(
     corral edit digits --priority prod --duration 2h
     """
     if priority is None and duration is None and queue is None:
-        raise click.UsageError("Say what becomes another: --priority, --duration or --queue.")
+        raise click.UsageError("Name at least one change: --priority, --duration or --queue.")
     terms: dict[str, Any] = {"priority": priority, "max_duration": duration, "queue": queue}
     terms |= {"wait_for_capacity": wait_for_capacity, "dry_run": dry_run}
     with connect() as client:

@@ -246,7 +246,7 @@ def restart_command(jobs: Sequence[str]) -> None:
     with connect() as client:
         for job in each_job(client, jobs):
             begun = client.restart(job)
-            say(f"{begun['name']} ({begun['id']}) begins anew.")
+            say(f"{begun['name']} ({begun['id']}) restarts.")
 
 
 @click.command("scale")

@@ -27,7 +27,7 @@ _TASKS = 64
 @click.argument("job")
 @click.argument("task", required=False, default="")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended; its result is the exit code.")
-@click.option("-t", "--tail", type=click.IntRange(0, 1_000_000), default=None, help="Only the last so many lines.")
+@click.option("-t", "--tail", type=click.IntRange(0, 1_000_000), default=None, help="Only this many of the last lines.")
 @click.option("--stream", type=click.Choice(("all", "stdout", "stderr")), default="all", help="Of one task.")
 @click.option(
     "--attempt", default="", help="Of one task: this attempt alone (1.0, an id or latest); corral attempts lists them."

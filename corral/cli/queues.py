@@ -149,7 +149,7 @@ def line_command(queue: str, limit: int, output: str) -> None:
         return
     if not found:
         say(
-            "Nothing waits in line. Jobs that are held (suspended, or for other jobs) are in corral ls --state waiting."
+            "No job waits for a place. Jobs that are held (suspended, or for other jobs) are in corral ls --state waiting."
         )
         return
     headings = ("#", "JOB", "USER", "QUEUE", "PRIORITY", "WAITED", "WANTS", "WHY")
@@ -200,7 +200,7 @@ def cells_command(cell: str, engine: str, depth: int, output: str) -> None:
     if show(found, output, names=list(_ids(found["cell"]))):
         return
     if not found["cell"]["devices"] and not found["cell"]["cells"]:
-        say("No machines are known yet; corral doctor says what to mend.")
+        say("No machines are known yet; corral doctor tells what to repair.")
         return
     click.echo("\n".join(cell_tree(found["cell"])))
     say(legend())

@@ -46,7 +46,7 @@ _SETTINGS = (
     click.option("--advertise", default=None, metavar="URL", help="Where tasks reach the server."),
     click.option("--database-url", default=None, metavar="URL", help="PostgreSQL instead of the embedded SQLite."),
     click.option("--blobs", default=None, metavar="URI", help="Logs and code at s3://… or hdfs://…, not in a folder."),
-    _engine_option("Where tasks run: local (if unsaid), kubernetes, yarn or a plug-in's; several: once for each."),
+    _engine_option("Where tasks run: local (default), kubernetes, yarn or a plug-in; repeat it for several."),
     click.option(
         "--kubeconfig", default=None, metavar="FILE", help="The cluster's kubeconfig, with --engine kubernetes."
     ),
@@ -71,7 +71,7 @@ _SETTINGS = (
         "--log-level",
         type=click.Choice(("debug", "info", "warning", "error")),
         default=None,
-        help="How much to log; info if unsaid.",
+        help="How much to log; default: info.",
     ),
 )
 
@@ -83,7 +83,9 @@ def _settings_options(command: Any) -> Any:
 
 
 _new_option = click.option(
-    "--new", is_flag=True, help="Begin anew beside the key, logs or engine folder of an earlier server, without asking."
+    "--new",
+    is_flag=True,
+    help="Start empty next to the key, logs or engine folder of an earlier server, without asking.",
 )
 
 
@@ -113,7 +115,7 @@ def up_command(detach: bool, new: bool, output: str, **given: Any) -> None:
     except Conflict as error:
         if error.code != "not-a-new-folder" or not sys.stdin.isatty():
             raise
-        click.confirm(f"{error.message}\nBegin anew?", abort=True, err=True)
+        click.confirm(f"{error.message}\nStart empty?", abort=True, err=True)
         facts = lifecycle.up(settings, detach=detach, new=True)
     if output == "json":
         click.echo(json.dumps(facts))
@@ -202,7 +204,7 @@ def sign_in_link_command(data_folder: Path | None, url: str | None) -> None:
 
 @click.command("doctor")
 @data_option
-@_engine_option("What is checked beside the server; several: once for each.")
+@_engine_option("The engine to check besides the server; repeat it for several.")
 @click.option("--kubeconfig", default=None, metavar="FILE", help="The cluster's, with --engine kubernetes.")
 @click.option("--namespace", default=None, help="The namespace of the pods; default: corral.")
 @click.option("--default-image", default=None, metavar="IMAGE", help="What a pod that tries the registry is made of.")

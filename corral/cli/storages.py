@@ -63,7 +63,7 @@ def browse_storage(storage: str, path: str, output: str) -> None:
 @storages_command.command("get")
 @click.argument("storage")
 @click.argument("path")
-@click.option("-o", "--output", "to", default="", help="Where to write it (- is standard output); its name, if unsaid.")
+@click.option("-o", "--output", "to", default="", help="Where to write it (- is standard output); default: its name.")
 @click.option("--force", is_flag=True, help="Write over a file that is there already.")
 def get_file(storage: str, path: str, to: str, force: bool) -> None:
     """Fetch a file from a storage."""

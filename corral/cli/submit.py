@@ -127,7 +127,7 @@ def _named(shown: str) -> Iterator[None]:
 @click.option("--queue", default="", help="The queue; default: default.")
 @click.option("--priority", default="", help="crit, prod, test, oppo or a number.")
 @click.option("--topology", default="", metavar="LEVEL", help="Keep all tasks inside one node, rack, ….")
-@click.option("--max-duration", default="", help="End it after so long, such as 2h.")
+@click.option("--max-duration", default="", help="End it after this time, such as 2h.")
 @click.option("--retries", type=click.IntRange(-2, 10_000), default=0, show_default=True, help="Tries after a failure.")
 @click.option("--detach", is_flag=True, help="Print the id and go on, instead of following.")
 @_sent

@@ -91,7 +91,7 @@ def require_token(context: Context) -> str:
     Raises Unauthenticated without one.
     """
     if not context.token:
-        message = f"Nobody is signed in to {context.url}; run: corral login LINK (corral up prints one)."
+        message = f"You are not signed in to {context.url}; run: corral login LINK (corral up prints one)."
         raise Unauthenticated("not-signed-in", message)
     return context.token
 

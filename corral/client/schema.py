@@ -288,7 +288,7 @@ class JobBarrier(TypedDict):
     enabled: NotRequired[bool]
     """Commands start only when every replica has an address."""
     timeoutSeconds: NotRequired[int]
-    """After so long the attempt fails as transient."""
+    """The longest wait; then the attempt fails as transient."""
 
 
 class JobCheckpoint(TypedDict):
@@ -315,9 +315,9 @@ class JobCompletion(TypedDict):
     """How many ended replicas of a role end the whole job."""
 
     minFailed: NotRequired[int]
-    """So many failed replicas fail the job; below 1 none do."""
+    """The number of failed replicas that fails the job; below 1 none does."""
     minSucceeded: NotRequired[int]
-    """So many succeeded replicas end the job as succeeded; below 1 all must."""
+    """The number of succeeded replicas that ends the job; below 1 all must."""
 
 
 class JobDependency(TypedDict):
@@ -368,7 +368,7 @@ class JobKubernetes(TypedDict):
     podTemplate: NotRequired[dict[str, Any]]
     """A pod template the role's pods are made from; Corral's own fields win."""
     forceAfterSeconds: NotRequired[int]
-    """So long after a pod was told to end it is given up if it has not, though it may still run; -1: never."""
+    """Seconds after which a pod that was told to end counts as ended, though it may still run; -1: never."""
 
 
 class JobMetadata(TypedDict):
@@ -495,7 +495,7 @@ class JobToleration(TypedDict):
     effect: NotRequired[Literal["", "NoSchedule", "NoExecute", "PreferNoSchedule"]]
     """The taint's effect; "" is any."""
     tolerationSeconds: NotRequired[int]
-    """How long the tasks stay on a node with a NoExecute taint before they yield; -1: for ever."""
+    """How long the tasks stay on a node with a NoExecute taint before they yield; -1: forever."""
 
 
 class JobTopologyGroup(TypedDict):
@@ -513,7 +513,7 @@ class JobTopologySpread(TypedDict):
     level: NotRequired[str]
     """The replicas go to different cells of this level; "" is anywhere."""
     maxSkew: NotRequired[int]
-    """No cell gets so many more than another that takes such replicas; 0: as even as can be."""
+    """The largest difference in replicas between two cells that take them; 0: as even as possible."""
 
 
 class LedgerLine(TypedDict):
@@ -1260,7 +1260,7 @@ class JobRole(TypedDict):
     retryPolicy: NotRequired[JobRetryPolicy]
     """When one ended task is tried again."""
     maxTaskSeconds: NotRequired[int]
-    """An attempt of a task that has run so long is ended as failed (-1004), and retryPolicy decides; 0 is no limit."""
+    """The longest run of one attempt of a task: then it is ended as failed (-1004), and retryPolicy decides. 0 is no limit."""
     nodeSelector: NotRequired[dict[str, str]]
     """Labels that each task's node must have."""
     nodes: NotRequired[JobNodeRules]
@@ -1297,9 +1297,9 @@ class JobSpec(TypedDict):
     replicaSpec: NotRequired[JobReplicaSpec]
     """How many tasks the counted role has."""
     maxDurationSeconds: NotRequired[int]
-    """After running so long the job is ended as failed; 0 is no limit."""
+    """The longest run of the job; then it is ended as failed. 0 is no limit."""
     deadlineSeconds: NotRequired[int]
-    """So long after it was submitted the job should be over: under the order deadline who is most pressed goes first; 0 is no matter."""
+    """The job should end within this time of its submission. The order deadline starts the most urgent job first. 0 is no deadline."""
     code: NotRequired[JobCode]
     """The program's files."""
     inputs: NotRequired[list[JobInput]]
@@ -1311,6 +1311,7 @@ class JobSpec(TypedDict):
     nodes: NotRequired[JobNodeRules]
     """Which nodes the job may be on."""
     sharing: NotRequired[JobSharing]
+    """With which jobs the job shares its nodes."""
     network: NotRequired[JobNetwork]
     """What is needed of the network."""
     retryPolicy: NotRequired[JobRetryPolicy]
@@ -1320,7 +1321,7 @@ class JobSpec(TypedDict):
     badHardware: NotRequired[Literal["auto", "replace", "keep"]]
     """When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets it run on; auto moves it off a lost node and keeps it on an unhealthy device."""
     exitTable: NotRequired[Literal["openpai", "frameworkcontroller", "frameworklauncher"]]
-    """By whose table exit codes are read: which failures pass by themselves, and which come again."""
+    """The table of exit codes: which failures are transient, and which are permanent."""
     barrier: NotRequired[JobBarrier]
     """Whether tasks wait for each other at the start."""
     tags: NotRequired[list[str]]

@@ -1,1 +1,1 @@
-"""Tenants: the job languages and APIs of other systems, each in a package that registers with the rooms below."""
+"""Tenants: the job languages and APIs of other systems, each in a package that registers with the packages below."""

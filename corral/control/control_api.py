@@ -200,7 +200,7 @@ class ControlApi:
         try:
             asked = msgspec.json.decode(await request.body(), type=ConfigurationQuestion)
         except msgspec.DecodeError as error:
-            raise InvalidInput("bad-question", f"Control was asked in a way that it does not know: {error}.") from None
+            raise InvalidInput("bad-question", f"Control does not understand the request: {error}.") from None
         documents = [document for data in asked.documents for document in load_document(data)]
         after = configuration_of(documents)
         planner_settings(scheduler_policy(after.policy, control.policy), after)

@@ -84,11 +84,11 @@ class ExternalTasks:
 
     async def exec(self, attempt: AttemptId, argv: Sequence[str], *, tty: bool) -> ExecSession:
         """Raises NotFound, because the task is run by another controller."""
-        raise NotFound("not-running", f"{attempt} is run by somebody's own controller, not by Corral.")
+        raise NotFound("not-running", f"{attempt} is run by an external controller, not by Corral.")
 
     async def connect(self, attempt: AttemptId, port: int) -> ExecSession:
         """Raises NotFound, because the task is run by another controller."""
-        raise NotFound("not-running", f"{attempt} is run by somebody's own controller, not by Corral.")
+        raise NotFound("not-running", f"{attempt} is run by an external controller, not by Corral.")
 
     def _touch(self, attempt: AttemptId) -> None:
         if self.look is not None:

@@ -73,7 +73,7 @@ async def _gone(
         elif becomes:
             said.append(
                 f"Queue/{each.name} is not in {file} any more and stays while its jobs do; without it {becomes}. "
-                f"`corral apply {file} --preempt` deletes it all the same."
+                f"`corral apply {file} --preempt` deletes it now."
             )
         else:
             changes.append(DocumentChange(each.kind, each.name, None, note=f"not in {PurePath(file).name}"[:500]))
@@ -116,7 +116,7 @@ def _decide(
         elif there.doc != change.doc:
             what = "deleted it in" if there.deleted else "made"
             said.append(
-                f"{kind}/{name} differs from {file}, and what is stored wins: {there.actor} {what} its revision "
+                f"{kind}/{name} differs from {file}, and the stored document applies: {there.actor} {what} its revision "
                 f"{there.revision} at {rfc3339(there.at)}. `corral diff {file}` shows the difference, "
                 f"`corral apply {file}` takes the file over."
             )

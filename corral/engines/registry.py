@@ -73,6 +73,6 @@ def _loaded(point: EntryPoint) -> EngineKind[Any]:
         message = f'The plug-in for the engine "{point.name}" ({point.value}) cannot be loaded: {error}.'
         raise InvalidInput("broken-plug-in", message) from error
     if not isinstance(made, EngineKind) or made.name != point.name:
-        message = f'The plug-in for the engine "{point.name}" ({point.value}) is no EngineKind of that name.'
+        message = f'The plug-in for the engine "{point.name}" ({point.value}) does not give an EngineKind of that name.'
         raise InvalidInput("broken-plug-in", message)
     return made

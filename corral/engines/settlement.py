@@ -53,6 +53,6 @@ def elsewhere(name: str, home: EngineHome, here: tuple[str, ...]) -> str:
         where = f"on {home.host}, data folder {Path(home.folder).parent}"
         back = "Start it there" if name in here else f"Start it there, with {all_engines}"
     return (
-        f"The tasks of this database run {where}: a server elsewhere would start them a second time. {back}, or give this "
+        f"The tasks of this database run {where}: a second server would start them twice. {back}, or give this "
         "one a database of its own; if that place is gone for good, start with CORRAL_ENGINE_TAKE_OVER=true."
     )

@@ -87,7 +87,7 @@ def begin(change: Change) -> None:
 def _release_hold(change: Change, run: JobRun, event: HoldReleased) -> None:
     if run.hold and run.hold != SUSPENDED:
         change.set_job(hold="")
-        change.tell("job.released", "what the job waited for is there")
+        change.tell("job.released", "the jobs that it depends on have ended")
         begin(change)
 
 

@@ -97,7 +97,7 @@ def few_inodes(folder: Path) -> list[str]:
     found = os.statvfs(folder)
     if not found.f_files or found.f_favail >= _FEW_INODES:  # some file systems count no inodes
         return []
-    return [f"The disk that holds Corral's data has {found.f_favail} inodes left; remove files that nobody needs."]
+    return [f"The disk that holds Corral's data has {found.f_favail} inodes left; remove unneeded files."]
 
 
 def _why_unwritable(folder: Path, error: OSError) -> str:

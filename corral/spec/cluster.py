@@ -92,8 +92,8 @@ class DescribedDevices(SpecModel):
 
     source: Literal["described", "found"] = Field(
         "described",
-        description="found: the devices are those that the machine reports; one that reports others than this says is "
-        "marked, and takes no tasks until both agree.",
+        description="found: the devices are those that the machine reports. A machine that reports other devices is marked "
+        "and takes no tasks until both agree.",
     )
     count: int = Field(ge=0, le=1024, description="How many devices the node has.")
     kind: Text = Field("gpu", min_length=1, max_length=63, description="Their kind, such as gpu or npu.")
@@ -271,7 +271,7 @@ class ClusterDocument(SpecModel):
     level_labels: dict[LevelName, LabelKey] = Field(
         default_factory=dict,
         max_length=16,
-        description="Labels whose value names the cell of a node where nothing else does, such as "
+        description="Labels whose value names the cell of a node without another rule, such as "
         "{rack: topology.kubernetes.io/rack}; a level that is not among levels is wider than they are.",
     )
     queue_shapes: dict[QueueName, QueueShape] = Field(

@@ -74,14 +74,17 @@ class JobBody(SpecModel):
     roles: list[Role] = Field(min_length=1, max_length=100, description="The roles, in order.")
     replica_spec: ReplicaSpec = Field(default_factory=ReplicaSpec, description="How many tasks the counted role has.")
     max_duration_seconds: int = Field(
-        0, ge=0, le=10 * 366 * 86_400, description="After running so long the job is ended as failed; 0 is no limit."
+        0,
+        ge=0,
+        le=10 * 366 * 86_400,
+        description="The longest run of the job; then it is ended as failed. 0 is no limit.",
     )
     deadline_seconds: int = Field(
         0,
         ge=0,
         le=10 * 366 * 86_400,
-        description="So long after it was submitted the job should be over: under the order deadline who is most pressed "
-        "goes first; 0 is no matter.",
+        description="The job should end within this time of its submission. The order deadline starts the most urgent job "
+        "first. 0 is no deadline.",
     )
 
 

@@ -79,7 +79,7 @@ class JobOptions(SpecModel):
         default_factory=list, description="Storages that the tasks have, each at a path of its own."
     )
     nodes: NodeRules = Field(default_factory=NodeRules, description="Which nodes the job may be on.")
-    sharing: Sharing = Field(default_factory=Sharing, description="With whom the job shares its nodes.")
+    sharing: Sharing = Field(default_factory=Sharing, description="With which jobs the job shares its nodes.")
     network: Network = Field(default_factory=Network, description="What is needed of the network.")
     retry_policy: RetryPolicy = Field(default_factory=RetryPolicy, description="When the whole job is tried again.")
     checkpoint: Checkpoint = Field(default_factory=Checkpoint, description="How tasks are asked to end.")
@@ -90,7 +90,7 @@ class JobOptions(SpecModel):
     )
     exit_table: Literal["openpai", "frameworkcontroller", "frameworklauncher"] = Field(
         STANDARD_TABLE,
-        description="By whose table exit codes are read: which failures pass by themselves, and which come again.",
+        description="The table of exit codes: which failures are transient, and which are permanent.",
     )
     barrier: Barrier = Field(default_factory=Barrier, description="Whether tasks wait for each other at the start.")
     tags: list[Tag] = Field(default_factory=list, max_length=100, description="Words to find the job by.")

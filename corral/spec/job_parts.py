@@ -113,10 +113,13 @@ class Completion(SpecModel):
     """How many ended replicas of a role end the whole job."""
 
     min_failed: int = Field(
-        1, ge=-1, le=MAX_REPLICAS, description="So many failed replicas fail the job; below 1 none do."
+        1, ge=-1, le=MAX_REPLICAS, description="The number of failed replicas that fails the job; below 1 none does."
     )
     min_succeeded: int = Field(
-        -1, ge=-1, le=MAX_REPLICAS, description="So many succeeded replicas end the job as succeeded; below 1 all must."
+        -1,
+        ge=-1,
+        le=MAX_REPLICAS,
+        description="The number of succeeded replicas that ends the job; below 1 all must.",
     )
 
 
@@ -237,7 +240,9 @@ class Barrier(SpecModel):
     """Whether replicas wait at the start until all have an address."""
 
     enabled: bool = Field(False, description="Commands start only when every replica has an address.")
-    timeout_seconds: int = Field(600, ge=1, le=86_400, description="After so long the attempt fails as transient.")
+    timeout_seconds: int = Field(
+        600, ge=1, le=86_400, description="The longest wait; then the attempt fails as transient."
+    )
 
 
 class Dependency(SpecModel):
@@ -282,5 +287,5 @@ class Kubernetes(SpecModel):
         -1,
         ge=-1,
         le=10**9,
-        description="So long after a pod was told to end it is given up if it has not, though it may still run; -1: never.",
+        description="Seconds after which a pod that was told to end counts as ended, though it may still run; -1: never.",
     )

@@ -164,7 +164,7 @@ class Toleration(SpecModel):
         -1,
         ge=-1,
         le=10**9,
-        description="How long the tasks stay on a node with a NoExecute taint before they yield; -1: for ever.",
+        description="How long the tasks stay on a node with a NoExecute taint before they yield; -1: forever.",
     )
 
     @model_validator(mode="after")
@@ -223,5 +223,5 @@ class TopologySpread(SpecModel):
         0,
         ge=0,
         le=10_000,
-        description="No cell gets so many more than another that takes such replicas; 0: as even as can be.",
+        description="The largest difference in replicas between two cells that take them; 0: as even as possible.",
     )

@@ -27,7 +27,7 @@ class Ageing(SpecModel):
     """How waiting raises the priority of a gang."""
 
     seconds_per_priority: Seconds = Field(
-        0, description="So long a wait counts as one priority more; 0 lets waiting count only among equals."
+        0, description="The wait that raises the priority by one; with 0 waiting decides only among equals."
     )
 
 
@@ -36,8 +36,8 @@ class ElasticPolicy(SpecModel):
 
     move_seconds: Seconds = Field(
         600,
-        description="One that could have more tasks elsewhere moves there at most once in so long, when the gain is worth "
-        "what it loses; 0 moves none.",
+        description="The shortest time between two moves of a job that could have more tasks elsewhere and gains more than "
+        "it loses; 0 moves none.",
     )
 
 
@@ -61,13 +61,13 @@ class PolicyDocument(SpecModel):
     )
     order: Literal["fair", "priority", "fifo", "deadline"] = Field(
         "fair",
-        description="Who is next. priority: the highest, then who waits longest; fair: first the queue that holds least of "
-        "what it is owed, in it as priority; fifo: who waits longest; deadline: who must end first.",
+        description="The order of the queue. priority: the highest first, then the longest wait; fair: the queue furthest "
+        "below its share first, in it as priority; fifo: the longest wait first; deadline: the earliest deadline first.",
     )
     fair_users: bool = Field(
         True,
-        description="In the fair order: whether, of gangs that differ in their time of submission only, the one is next "
-        "whose user holds and held least in the queue. Past use counts half after the queue's half-life, or a day.",
+        description="In the fair order: among gangs that differ only in their submission time, whether the user with the "
+        "least present and past use of the queue comes first. Past use counts half after the queue's half-life, or a day.",
     )
     backfill: bool = Field(
         True, description="Whether gangs behind the head may start where they delay none that has a reservation."

@@ -102,7 +102,7 @@ class QueueShape(SpecModel):
         gt=0,
         le=1e6,
         allow_inf_nan=False,
-        description="Its part, beside its siblings', of what nobody deserves or what is lent.",
+        description="Its share, relative to its siblings, of unassigned and lent resources.",
     )
     guaranteed: Amounts = Field(default_factory=dict, description="Kept for it even while it is idle: never lent.")
     deserved: Amounts = Field(
@@ -127,8 +127,8 @@ class QueueShape(SpecModel):
     )
     min_runtime_seconds: Seconds = Field(
         0,
-        description="So long a gang of this queue runs before another borrower may reclaim what it holds; owners of cells "
-        "do not wait.",
+        description="How long a gang of this queue runs before another borrower may reclaim what it holds; owners of "
+        "cells do not wait.",
     )
     grace_period_seconds: Seconds = Field(
         0, description="The longest that its gangs get to write a checkpoint when they yield; 0 leaves it to each job."
@@ -162,7 +162,7 @@ class QueueShape(SpecModel):
         description="The highest priority of a new job in it and in the queues below it; null leaves it to the users and "
         "groups, and to 100 where they have none.",
     )
-    closed: bool = Field(False, description="Whether it takes no new jobs; those that it has go on.")
+    closed: bool = Field(False, description="Whether it refuses new jobs; the jobs that it has continue.")
     members_only: bool = Field(
         False,
         description="Whether only members of groups that grant or manage it may submit to it, even while no group does; "

@@ -50,7 +50,7 @@ def _amounts(value: Any) -> Any:
     for resource, amount in value.items():
         if not isinstance(resource, str) or not RESOURCE.fullmatch(resource):
             near = did_you_mean(str(resource), ("devices", "devices/MODEL", "cpu", "memory"))
-            raise refusal(f"{describe(resource)} is no resource that queues divide{near}")
+            raise refusal(f"{describe(resource)} is not a resource that queues divide{near}")
         text = written(amount)
         if not isinstance(text, str):
             raise refusal(f"expected an amount of {resource}, got {describe(amount)}")

@@ -64,8 +64,8 @@ class RoleOptions(SpecModel):
         0,
         ge=0,
         le=2**31 - 1,
-        description="An attempt of a task that has run so long is ended as failed (-1004), and retryPolicy decides; "
-        "0 is no limit.",
+        description="The longest run of one attempt of a task: then it is ended as failed (-1004), and retryPolicy "
+        "decides. 0 is no limit.",
     )
     node_selector: Labels = Field(default_factory=dict, description="Labels that each task's node must have.")
     nodes: NodeRules = Field(

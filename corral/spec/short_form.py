@@ -110,15 +110,17 @@ class ShortJob(JobOptions, Standing, ShortHead):
     )
     nodes: ShortNodes = Field(default_factory=NodeRules, description="Which nodes the job may be on: names, or more.")
     sharing: Company = Field(
-        default_factory=ShortSharing, description="With whom the job shares its nodes: exclusive, or more."
+        default_factory=ShortSharing, description="With which jobs the job shares its nodes: exclusive, or more."
     )
     code: ShortCode = Field(default_factory=Code, description="The program's files: \".\" packs the job file's folder.")
     network: ShortNetwork = Field(default_factory=Network, description="rdma (required), preferred or none.")
     retry_policy: ShortRetry = Field(default_factory=RetryPolicy, description="When the whole job is tried again.")
     retry: ShortRetry | None = Field(None, description="The same as retryPolicy; a number is maxRetries.")
-    max_duration: Seconds = Field(0, description="After running so long the job is ended: 90m, 2h; 0 is no limit.")
+    max_duration: Seconds = Field(
+        0, description="The longest run of the job; then it is ended: 90m, 2h; 0 is no limit."
+    )
     deadline: Seconds = Field(
-        0, description="So long after it was submitted the job should be over: 90m, 2h; 0 is no matter."
+        0, description="The job should end within this time of its submission: 90m, 2h; 0 is no deadline."
     )
     checkpoint: ShortCheckpoint = Field(default_factory=ShortCheckpoint, description="How tasks are asked to end.")
     barrier: ShortBarrier = Field(

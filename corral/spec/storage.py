@@ -135,7 +135,7 @@ class StorageDocument(SpecModel):
     @classmethod
     def _is_host(cls, value: str) -> str:
         if any(mark in value for mark in "/, \t\n") or value.startswith("-"):
-            raise refusal(f"{describe(value)} is no host")
+            raise refusal(f"{describe(value)} is not a host")
         return value
 
     @field_validator("address")

@@ -141,14 +141,14 @@ class LocalFolder:
         """
         with self._opened(parts, os.O_NONBLOCK) as (_, status):
             if not stat.S_ISREG(status.st_mode):
-                raise InvalidInput("not-a-file", f"{'/'.join(parts)[-200:]} is no file; list it instead.")
+                raise InvalidInput("not-a-file", f"{'/'.join(parts)[-200:]} is not a file; list it instead.")
             return status.st_size
 
     def read(self, parts: tuple[str, ...], begin: int, end: int) -> bytes:
         """The bytes from `begin` to `end` of a file; raises like `size`."""
         with self._opened(parts, os.O_NONBLOCK) as (descriptor, status):
             if not stat.S_ISREG(status.st_mode):
-                raise InvalidInput("not-a-file", f"{'/'.join(parts)[-200:]} is no file; list it instead.")
+                raise InvalidInput("not-a-file", f"{'/'.join(parts)[-200:]} is not a file; list it instead.")
             return os.pread(descriptor, end - begin, begin)
 
     @contextmanager
@@ -217,7 +217,7 @@ class RemoteStorage:
         except Exception as error:
             raise _away(words_of(error)) from None
         if info.get("type") != "file":
-            raise InvalidInput("not-a-file", f"{'/'.join(parts)[-200:]} is no file; list it instead.")
+            raise InvalidInput("not-a-file", f"{'/'.join(parts)[-200:]} is not a file; list it instead.")
         return int(info.get("size") or 0)
 
     def read(self, parts: tuple[str, ...], begin: int, end: int) -> bytes:
@@ -361,7 +361,7 @@ def _refused(error: OSError, shown: str) -> Exception:
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
         return _missing(shown)
     if error.errno == errno.ELOOP:
-        return InvalidInput("path-is-link", f"{shown} is behind a symbolic link, and links are not followed here.")
+        return InvalidInput("path-is-link", f"{shown} is behind a symbolic link; links are not followed here.")
     if error.errno in (errno.EACCES, errno.EPERM):
         return _unreadable(shown)
     return _away(error.strerror or "an error of the system")

@@ -199,7 +199,7 @@ async def open_folder(uri: str) -> RemoteFolder:
     Raises InvalidInput for a URI that cannot be used here, Unavailable when the folder cannot be written.
     """
     if "://" not in uri:
-        raise InvalidInput("bad-blob-store", f"{uri} (blobs) is no storage URI, such as s3://bucket/prefix.")
+        raise InvalidInput("bad-blob-store", f"{uri} (blobs) is not a storage URI such as s3://bucket/prefix.")
     filesystem, root = await asyncio.to_thread(place, uri, use_listings_cache=False)
     if not root.strip("/"):
         raise InvalidInput("bad-blob-store", f"{uri} (blobs) names no folder or bucket of its own.")

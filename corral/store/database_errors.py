@@ -34,15 +34,15 @@ class LeadershipLost(Unavailable):
 
 
 FULL = "The disk that holds Corral's data is full, nothing was accepted; free some space and try again."
-LOCKED = "Another program holds the database locked; end it (a backup or a database browser, perhaps) and try again."
+LOCKED = "Another program holds the database locked; end it (such as a backup or a database browser) and try again."
 CORRUPT = "The database is damaged; restore a backup with `corral restore`."
 NOT_A_DATABASE = "The file is not a Corral database; move it away or name another data folder."
 READ_ONLY = "The database cannot be written; give Corral's user write access to its data folder."
 UNREACHABLE = "The database does not answer; Corral goes on as soon as it does."
 NO_DESCRIPTORS = "The server can open no more files; try again, and raise its limit (ulimit -n) if that stays so."
 UNKNOWN = (
-    "The database did not answer while this was being stored, so it is unknown whether it was; look, or repeat it with "
-    "the same Idempotency-Key, which stores it once."
+    "The database did not answer in time, so it is unknown whether this was stored; check, or repeat it with the same "
+    "Idempotency-Key, which stores it once."
 )
 
 
@@ -54,7 +54,7 @@ def refusal(error: Exception, *, committing: bool = False) -> Exception:
         return Unavailable("store-busy", "Too many questions to the database at once; try again.", retry_after=1)
     if isinstance(error, DataError | UnicodeEncodeError | OverflowError):
         return InvalidInput(
-            "bad-value", "Some value cannot be stored: a NUL character, broken text, or a number too large."
+            "bad-value", "A value cannot be stored: it has a NUL character, broken text, or too large a number."
         )
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):

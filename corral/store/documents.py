@@ -62,7 +62,9 @@ class DocumentStore(Database):
 
         def run(transaction: Transaction) -> list[DocumentRevision]:
             if seen is not None and transaction.current(_COUNTER) != seen:
-                raise Conflict(DOCUMENTS_CHANGED, "Somebody changed the configuration meanwhile; look, then repeat.")
+                raise Conflict(
+                    DOCUMENTS_CHANGED, "The configuration has changed since it was read; read it again and repeat."
+                )
             before = [_last(transaction, change.kind, change.name) for change in changes]
             for change, last in zip(changes, before, strict=True):
                 _check_guard(change, last)

@@ -91,7 +91,7 @@ class Groups(Accounts):
             for name, user in after.items():
                 row = transaction.read(select(_users).where(_users.c.name == name)).first()
                 if (None if row is None else user_of(row)) != before[name]:
-                    raise Conflict("accounts-changed", f"{name} was changed meanwhile; look at the list again.")
+                    raise Conflict("accounts-changed", f"{name} has changed since it was read; read the list again.")
                 if row is None:
                     insert_user(transaction, user)
                     continue
@@ -100,7 +100,7 @@ class Groups(Accounts):
                 transaction.write(update(_users).where(_users.c.name == name).values(**said))
             admins = select(func.count()).where(_users.c.role == "admin", ~_users.c.disabled)
             if not transaction.read(admins).scalar_one():
-                raise Conflict("last-admin", "No administrator would be left; keep one who is not disabled.")
+                raise Conflict("last-admin", "No enabled administrator would be left; keep one.")
             for audit in audits:
                 write_audit(transaction, audit)
 

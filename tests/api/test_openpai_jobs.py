@@ -483,11 +483,11 @@ def test_a_job_that_gave_up_its_guarantee_is_told_to_be_lazily_preempted(ann: Ca
         return found
 
     assert hived() == {"affinityGroupName": "ann~Lazy/band", "lazyPreempted": None, "lazyPreemptionStatus": None}
-    told = Fact("job.guarantee-lost", "It runs on, but as a guest.")
+    told = Fact("job.guarantee-lost", "It continues as a guest, without its guarantee.")
     launcher.write("ann", "Lazy", task, facts=(told,), state=JobState.RUNNING, started_at=START + 1, placed_at=START)
     assert hived()["lazyPreempted"] is True
     assert hived()["lazyPreemptionStatus"] == {
-        "preemptor": "It runs on, but as a guest.",
+        "preemptor": "It continues as a guest, without its guarantee.",
         "preemptionTime": "2027-01-15T08:00:00.000Z",
     }
 

@@ -262,7 +262,7 @@ async def test_a_document_that_somebody_applied_wins_over_the_file_and_the_start
     await _seed(house, CLUSTER)
     await _apply(house, CLUSTER.replace("4", "8"))
     said = await _seed(house, CLUSTER)
-    assert "what is stored wins: root made its revision 2" in said and "`corral apply cluster.yaml`" in said
+    assert "the stored document applies: root made its revision 2" in said and "`corral apply cluster.yaml`" in said
     assert await _stored(house) == (2, "root")
 
 

@@ -42,7 +42,7 @@ async def test_without_their_definition_it_is_said_why_a_job_cannot_be_scaled(br
     bridged.objects.mute, bridged.objects.defined = True, False
     await bridged.begin()
     await bridged.until(lambda: bridged.bridge._linked.is_set())
-    with pytest.raises(Conflict, match=r"no definition of unifiedjobs\.corral\.dev any more"):
+    with pytest.raises(Conflict, match=r"no longer defines unifiedjobs\.corral\.dev"):
         await bridged.bridge.scale(job, 3)
     assert not await stopping(bridged, job)
 

@@ -80,7 +80,7 @@ async def test_a_queue_of_one_device_runs_two_halves_and_says_why_the_third_wait
         await house.until(await house.submit(job(name, queue="small")), "running")
     third = await house.submit(job("third", queue="small"))
     assert await why(house, service, third) == (
-        "Queue small may hold 1 device; 1 device is held and this asks for 0.5 devices."
+        "Queue small may hold 1 device; 1 device is held, and this job needs 0.5 devices."
     )
     queue = await service.queues.get(ANN, "small")
     assert queue.devices == 1 and queue.standing is not None
@@ -127,13 +127,13 @@ async def test_slices_are_limited_by_their_model_and_count_as_parts_of_their_dev
     await house.until(await house.submit(job("s1", slice_of, queue="one")), "running")
     more = await house.submit(job("s2", slice_of, queue="one"))
     assert await why(house, service, more) == (
-        "Queue one may hold 1 half-h100 device; 1 half-h100 device is held and this asks for 1 half-h100 device."
+        "Queue one may hold 1 half-h100 device; 1 half-h100 device is held, and this job needs 1 half-h100 device."
     )
     for name in ("t1", "t2"):
         await house.until(await house.submit(job(name, slice_of, queue="two")), "running")
     last = await house.submit(job("t3", slice_of, queue="two"))
     assert await why(house, service, last) == (
-        "Queue two may hold 1 device; 1 device is held and this asks for 0.5 devices."
+        "Queue two may hold 1 device; 1 device is held, and this job needs 0.5 devices."
     )
     standing = {each.name: each.standing for each in (await service.queues.page(ANN)).items}
     assert standing["one"] is not None and standing["two"] is not None

@@ -70,7 +70,7 @@ async def test_a_higher_priority_starts_sooner_and_equal_ones_go_by_their_time_o
     record = await house.when(waiting[0], lambda record: record.priority == 100)
     assert record.summary.priority == 100 and json.loads(record.doc)["spec"]["priority"] == "100"
     assert await starts(house, holder, waiting) == ["one", "three", "two"]
-    assert ("job.edited", "ada changed its priority from 10 to 100.") in await told(house, waiting[2])
+    assert ("job.edited", "ada changed the job's priority from 10 to 100.") in await told(house, waiting[2])
 
 
 async def test_what_was_edited_outlives_control(house: House) -> None:

@@ -88,7 +88,7 @@ def test_a_store_that_cannot_be_opened_is_one_sentence(tmp_path: Path, store: di
     assert len(said.strip().splitlines()) == 1 and "s3://elsewhere/lab cannot be used: " in said
     assert "hunter2" not in said and not os.path.exists(platform.data / "corral.db")
     said = platform.refused("up", *platform.options()[:-2], "--blobs", "/srv/blobs", code=2)
-    assert "/srv/blobs (blobs) is no storage URI" in said
+    assert "/srv/blobs (blobs) is not a storage URI" in said
 
 
 def test_a_store_that_is_away_keeps_no_job_from_running(

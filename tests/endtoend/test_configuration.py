@@ -116,7 +116,7 @@ def test_a_file_that_changed_is_taken_over_until_somebody_applies_another(platfo
     platform.corral("apply", _file(platform, CLUSTER.replace("node2]", "node2, node9]")))
     cluster.write_text(CLUSTER)
     said = again()
-    assert "what is stored wins" in said and "revision 3" in said and "corral apply" in said
+    assert "the stored document applies" in said and "revision 3" in said and "corral apply" in said
     assert set(_nodes(platform)) == {"local/node1", "local/node2", "local/node9"}
 
 

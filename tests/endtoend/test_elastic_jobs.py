@@ -148,7 +148,7 @@ def test_a4_a_job_that_moves_to_grow_says_so_and_goes_on_from_its_checkpoint(
     platform.client.stop(three["id"])
     moving = platform.until(job, lambda found: found["state"] == "stopping")
     assert moving["waiting"]["code"] == "grow"
-    assert "Yields: It starts anew from its checkpoint where it gets more tasks" in platform.corral("get", "moves")
+    assert "Yields: Restarts from its checkpoint with more tasks" in platform.corral("get", "moves")
     (tmp_path / "may-save").touch()
     moved = platform.until(job, runs(4, attempt=1))
     assert len(set(nodes(moved).values())) == 1 and set(nodes(moved).values()).isdisjoint(nodes(job).values())

@@ -68,7 +68,7 @@ def test_the_log_goes_on_in_the_next_attempt_with_a_mark_between(platform: Platf
         f"{job['id']}.{number}.main.0.0" for number in (0, 1)
     ]
     assert "corral attempts" in platform.corral("get", "goes-on")
-    assert "is no attempt" in platform.refused("logs", "goes-on", "main-0", "--attempt", "second", code=2)
+    assert "is not an attempt" in platform.refused("logs", "goes-on", "main-0", "--attempt", "second", code=2)
 
 
 def both(platform: Platform, job: Job) -> list[Job]:

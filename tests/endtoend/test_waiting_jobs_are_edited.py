@@ -43,7 +43,7 @@ def test_a_job_is_edited_and_keeps_its_place_in_time(line: Platform) -> None:
     edited(line, "early", 100)
     assert waiting(line) == ["early", "late", "middle"], "equal priorities go by their time of submission"
     told = [event["message"] for event in line.client.job_events("early")["items"]]
-    assert "root changed its priority from 10 to 100." in told
+    assert "root changed the job's priority from 10 to 100." in told
     audit = [each for each in line.client.audit()["items"] if each["action"] == "job.edit" and each["allowed"]]
     assert audit[0]["detail"] == {"priority": {"from": "10", "to": "100"}}
     line.client.stop("holder")
@@ -71,6 +71,6 @@ def test_the_name_of_an_array_edits_all_of_it_that_waits(line: Platform) -> None
 
 
 def test_what_cannot_be_is_refused_in_a_sentence(line: Platform) -> None:
-    assert "Say what becomes another" in line.refused("edit", "late", code=2)
+    assert "Name at least one change" in line.refused("edit", "late", code=2)
     assert "no queue" in line.refused("edit", "late", "--queue", "reserch", code=2)
     assert "2h" in line.refused("edit", "late", "--duration", "soon", code=2)

@@ -44,7 +44,7 @@ def test_a_waiting_job_says_until_when_and_what_would_start_it_now(platform: Pla
     waiting = platform.submit(on_devices("eager", 4, replicas=2))
     platform.until(waiting, explained)
     said = platform.corral("explain", "eager")
-    assert "Start: at the latest in " in said and "when job hour has ended" in said
+    assert "Start: at the latest in " in said and "when job hour ends" in said
     assert "roles.main.replicas: It would start now with 1 task instead of 2." in said
     answer = json.loads(platform.corral("explain", "eager", "-o", "json"))
     assert answer["estimate"]["basis"] == "at-latest" and 3000 < answer["estimate"]["seconds"] < 3660

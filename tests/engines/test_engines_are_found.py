@@ -150,7 +150,7 @@ def test_no_package_replaces_an_engine_of_corrals_own() -> None:
     [
         ("kubernets", 'did you mean "kubernetes"'),
         ("gone", "cannot be loaded"),
-        ("small", "no EngineKind of that name"),
+        ("small", "does not give an EngineKind of that name"),
     ],
 )
 def test_an_engine_that_cannot_be_had_is_refused_with_the_reason(name: str, said: str) -> None:

@@ -146,7 +146,7 @@ def test_what_takes_the_place_of_a_users_new_folder_is_not_made_theirs(
 
     owner = precious.stat().st_uid
     monkeypatch.setattr(os, "mkdir", raced)
-    with pytest.raises(NotFound, match="is no folder of theirs"):
+    with pytest.raises(NotFound, match="is not a folder that this user owns"):
         LocalStorages().bind([folder_mount(homes, folder="ada")], str(tmp_path), UID)
     assert (homes / "ada").stat().st_uid == owner
 

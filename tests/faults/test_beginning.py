@@ -79,7 +79,7 @@ def asked(house: House, answer: bytes) -> int:
     finally:
         os.close(ours)
         os.close(theirs)
-    assert "Begin anew?" in done.stderr, done
+    assert "Start empty?" in done.stderr, done
     return done.returncode
 
 

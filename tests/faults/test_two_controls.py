@@ -64,7 +64,7 @@ def test_a_server_of_another_folder_is_refused_while_tasks_may_run_in_the_first(
     assert refused.returncode == 4, refused
     assert f"data folder {house.data}" in refused.stderr and "CORRAL_ENGINE_TAKE_OVER=true" in refused.stderr
     house.down()
-    assert "elsewhere would start them a second time" in other.try_up().stderr
+    assert "a second server would start them twice" in other.try_up().stderr
     assert supervisor.running(other.data) is None
     house.up()
     assert house.job("long")["state"] == "running"

@@ -10,7 +10,17 @@ import pytest
 from docs.messages import Message, collect
 
 MESSAGES = collect()
-MOST_CHARACTERS = 310
+MOST_CHARACTERS = 290
+MOST_WORDS = 26
+NAMED = re.compile(r"\{[^{}]*\}")
+RIDDLES = re.compile(
+    r"\b([Nn]obody|[Ss]omebody|[Ee]verybody|anew|so many|whom|[Ww]hoever|meanwhile|as good as|its like"
+    r"|(?<![Tt]here )is no (?!longer))\b"
+)
+"""Words of sentences that a reader has to turn round."""
+ENDED = re.compile(r"([.?…)}\]]|: \S+|: .*corral .*)$")
+TABLES = re.compile(r"kubernetes/(api/errors|doctor/)|scheduler/queues/queue_tree|spec/(document_splitter|dialects/)")
+"""Modules whose texts are cells of a table or parts of a sentence that ends elsewhere."""
 IDS = re.compile(r"\{(job|task|gang|record)(\.|_)id\}")
 NAMELESS = {"stale-revision"}
 """Codes of control's guarded writes, which hold no name."""
@@ -34,16 +44,16 @@ def check(job, nodes, log):
 
 
 def found(tmp_path: Path, source: str) -> list[Message]:
-    (tmp_path / "room").mkdir()
-    (tmp_path / "room" / "jobs.py").write_text(source)
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "jobs.py").write_text(source)
     return collect(tmp_path)
 
 
 def test_a_message_is_listed_with_its_code_and_named_placeholders(tmp_path: Path) -> None:
     assert found(tmp_path, SOURCE) == [
-        Message("room/jobs.py", "job-over", "Job {job.name} is over on {nodes.name}[ and {nodes} more]."),
-        Message("room/jobs.py", "kept-job", "{nodes} nodes (are / is) left for the job."),
-        Message("room/jobs.py", "", "It waits for the queue."),
+        Message("package/jobs.py", "job-over", "Job {job.name} is over on {nodes.name}[ and {nodes} more]."),
+        Message("package/jobs.py", "kept-job", "{nodes} nodes (are / is) left for the job."),
+        Message("package/jobs.py", "", "It waits for the queue."),
     ]
 
 
@@ -68,3 +78,24 @@ def test_messages_name_jobs_instead_of_their_ids() -> None:
         each for each in MESSAGES if IDS.search(each.text) and ".name}" not in each.text and each.code not in NAMELESS
     ]
     assert not ids, "the message knows the name: say that"
+
+
+def test_messages_are_direct() -> None:
+    riddles = [each for each in MESSAGES if RIDDLES.search(NAMED.sub("", each.text))]
+    assert not riddles, "name the thing or the person instead"
+
+
+def test_refusals_end_with_a_full_stop_or_with_what_to_type() -> None:
+    coded = [each for each in MESSAGES if each.code and each.code != "description"]
+    refusals = [each for each in coded if re.match(r"[A-Z][a-z]+ .* ", each.text)]
+    cut = [each for each in refusals if not ENDED.search(each.text) and not TABLES.search(each.module)]
+    assert not cut, "a sentence ends with a full stop"
+
+
+def test_sentences_are_short() -> None:
+    long = [
+        each
+        for each in MESSAGES
+        if any(len(part.split()) > MOST_WORDS for part in re.split(r"[.;:?] ", NAMED.sub("X", each.text)))
+    ]
+    assert not long, f"a sentence has at most {MOST_WORDS} words"

@@ -61,8 +61,8 @@ def test_every_yaml_of_the_page_is_an_example_or_a_job_that_is_taken() -> None:
 
 
 def test_every_reason_of_the_scheduler_is_in_the_table() -> None:
-    rooms = [*(ROOT / "corral" / "scheduler").rglob("*.py"), *(ROOT / "corral" / "service").rglob("*.py")]
-    codes = {code for path in rooms for code in CODE.findall(path.read_text())}
+    sources = [*(ROOT / "corral" / "scheduler").rglob("*.py"), *(ROOT / "corral" / "service").rglob("*.py")]
+    codes = {code for path in sources for code in CODE.findall(path.read_text())}
     assert {"behind-head", "not-enough-devices", "queue-limit", "kept-for-others", "others-yield"} <= codes
     assert not sorted(code for code in codes if f"`{code}`" not in PAGE)
 

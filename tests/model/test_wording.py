@@ -12,7 +12,7 @@ NAMES = {"1m83k2c4v5w6x": "digits", "1m83k2c4v5w6y": "seeds-0"}
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        ("Behind job 1m83k2c4v5w6x, the first that waits.", "Behind job digits, the first that waits."),
+        ("Behind job 1m83k2c4v5w6x, the first in the queue order.", "Behind job digits, the first in the queue order."),
         ("It waits for jobs 1m83k2c4v5w6x and 1m83k2c4v5w6y.", "It waits for jobs digits and seeds-0."),
         ("It waits for job 1m83k2c4v5w6z.", "It waits for job 1m83k2c4v5w6z."),
         ("main-0 of attempt 1m83k2c4v5w6x.0.main.0.1", "main-0 of attempt 1m83k2c4v5w6x.0.main.0.1"),

@@ -107,7 +107,7 @@ def take(portal: Portal, pictures: Path, browser: Browser) -> None:
     page = open_context(browser, portal).new_page()
     page.goto("/")
     cluster = page.get_by_role("region", name="Cluster")
-    expect(cluster).to_contain_text("Next in line")
+    expect(cluster).to_contain_text("Next to start")
     expect(page.locator("tr[data-job] [data-state=running]:visible")).to_have_count(7)
     page.screenshot(path=pictures / "portal.png", full_page=True)
     page.get_by_role("region", name="Jobs").get_by_role("link", name="vit-distill").click()

@@ -24,7 +24,7 @@ def test_a_waiting_job_says_when_it_starts_and_what_would_start_it_now(page: Pag
     start = why.locator("[data-estimate=at-latest]")
     expect(start).to_contain_text("Starts at the latest in")
     expect(start.locator("time")).to_have_text("1h")
-    expect(start).to_contain_text("if what runs takes as long as its maxDuration allows")
+    expect(start).to_contain_text("Assumes that every running job uses its full maxDuration")
     start.get_by_role("link", name="holds").click()
     expect(page.get_by_role("heading", name="holds")).to_be_visible()
     page.go_back()

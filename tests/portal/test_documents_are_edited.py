@@ -56,7 +56,7 @@ def test_a_change_is_written_seen_and_applied_by_keyboard_alone(page: Page, visi
     expect(page.locator("pre")).to_contain_text("devices: 8")
     page.keyboard.press("e")
     expect(page).to_have_url(f"{vision.url}/configuration?document=Queue%2Fvision&edit=yes")
-    expect(verdict(page)).to_contain_text("This is what is in force.")
+    expect(verdict(page)).to_contain_text("This revision is in force.")
     expect(page.get_by_role("button", name="Apply…")).to_be_disabled()
     editor(page).focus()
     page.keyboard.press("Tab")

@@ -26,7 +26,7 @@ def test_an_elastic_job_of_2_of_12_shows_what_it_holds_and_what_it_could_get(pag
     row = page.locator(f"tr[data-waiting='{job}']")
     expect(row).to_have_count(1)
     expect(row).to_contain_text("10 devices in 10 tasks more")
-    expect(page.get_by_text("1 job in line")).to_be_visible()
+    expect(page.get_by_text("1 job waiting")).to_be_visible()
     page.goto("/")
     expect(page.locator(f"tr[data-job='{job}']")).to_contain_text("2/12")
     portal.client.stop(holder)

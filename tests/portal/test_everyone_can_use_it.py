@@ -59,7 +59,7 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
     portal.client.wait(portal.submit("broken", "echo bad luck; exit 3"), timeout=30)
     running, waiting, broken = (job["id"] for job in reversed(portal.client.jobs()["items"]))
     yield [
-        ("/", "Next in line"),
+        ("/", "Next to start"),
         (f"/jobs/{running}", "worker-3 | tick"),
         (f"/jobs/{running}?tab=log", "worker-3 | tick"),
         (f"/jobs/{waiting}", "Why it waits"),
@@ -69,7 +69,7 @@ def addresses(portal: Portal, tmp_path: Path) -> Iterator[list[tuple[str, str]]]
         ("/submit", "The file is valid."),
         ("/nodes?node=local/node1", "described-a100"),
         ("/queues?queue=default", "has lent nothing"),
-        ("/line", "in line"),
+        ("/line", "waiting"),
         ("/line?queue=research", "Nothing waits in research"),
         ("/receipts", "Nothing had to yield"),
         ("/configuration?document=Cluster/local", "described-a100"),

@@ -93,7 +93,7 @@ def test_a_dry_run_refuses_what_a_submit_refuses(page: Page, portal: Portal) -> 
     page.get_by_label("Replicas").fill("5")
     page.get_by_label("Devices each").fill("4")
     page.get_by_role("button", name="Would it start now?").click()
-    expect(page.get_by_role("alert")).to_contain_text("submit it all the same, to wait until it can run.")
+    expect(page.get_by_role("alert")).to_contain_text("submit it to wait until it can run.")
     assert portal.client.jobs()["items"] == []
 
 

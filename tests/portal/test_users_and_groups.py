@@ -42,7 +42,7 @@ def test_an_account_is_made_put_into_a_group_and_signed_in_with(page: Page, team
     dialog.get_by_label("seers").check()
     dialog.get_by_label("Highest priority").fill("120")
     dialog.get_by_role("button", name="Make it").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("nowhere is no address")
+    expect(dialog.get_by_role("alert")).to_contain_text("nowhere is not a mail address")
     dialog.get_by_label("E-mail").fill("uma@example.org")
     dialog.get_by_role("button", name="Make it").click()
     dialog.get_by_role("button", name="Make a link").click()
@@ -76,7 +76,7 @@ def test_an_account_is_changed_disabled_enabled_and_deleted(page: Page, team: Po
     expect(row.get_by_role("button", name="Disable vic")).to_be_visible()
     row.get_by_role("button", name="Delete vic").click()
     dialog.get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("Nobody is found")).to_be_visible()
+    expect(page.get_by_text("No user is found")).to_be_visible()
     assert "vic" not in users(team)
 
 
@@ -160,7 +160,7 @@ def test_a_group_is_made_filled_and_granted_and_deleted(page: Page, team: Portal
     assert stored["maxPriority"] is None
     assert (stored["members"], stored["queues"], stored["manages"]) == (["uma"], ["vision"], ["vision"])
     group.get_by_role("button", name="Take out uma").click()
-    expect(group.get_by_text("Nobody is in it.")).to_be_visible()
+    expect(group.get_by_text("It has no members.")).to_be_visible()
     group.get_by_role("button", name="Delete").click()
     expect(dialog).to_contain_text("lose what it grants: 1 queue, 1 queue that they manage, 0 storages")
     dialog.get_by_role("button", name="Delete").click()

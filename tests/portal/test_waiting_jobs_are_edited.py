@@ -20,7 +20,7 @@ def test_a_waiting_job_is_edited_from_its_page_and_one_that_runs_is_not(page: Pa
     dialog.get_by_role("button", name="Change").click()
     expect(dialog.get_by_role("alert")).to_contain_text('did you mean "prod"?')
     dialog.get_by_label("Priority").fill("50")
-    dialog.get_by_label("Longest duration").fill("2h")
+    dialog.get_by_label("Maximum duration").fill("2h")
     expect(dialog).to_contain_text("corral edit second --priority 50 --duration 2h")
     dialog.get_by_role("button", name="Change").click()
     expect(dialog).to_have_count(0)

@@ -69,7 +69,7 @@ def test_without_room_in_its_block_a_retried_task_waits_and_is_told_so() -> None
     code, message = waits(target, joins)
     assert code == "no-room-in-block"
     assert message == (
-        "worker 3 must be in the node local/n2 with the rest of the block (2 to 3), and there is room for 0 of 1 task."
+        "worker 3 must be in the node local/n2 with the rest of the block (2 to 3); there is room for 0 of 1 task."
     )
     target.apply(TasksReleased(JobId("other-n2-2"), (TaskKey("other", 2),)))
     assert start(target, joins) == {3: "n2"}
@@ -107,8 +107,8 @@ def test_a_block_inside_a_node_comes_back_to_its_switch() -> None:
     occupy(target, "n1", 5)
     assert waits(target, joins) == (
         "no-room-in-block",
-        "worker 5 must be in one PCIe switch of local/n1 with the rest of the block (4 to 5), "
-        "and there is room for 0 of 1 task.",
+        "worker 5 must be in one PCIe switch of local/n1 with the rest of the block (4 to 5); "
+        "there is room for 0 of 1 task.",
     )
 
 

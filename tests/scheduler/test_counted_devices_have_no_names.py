@@ -39,8 +39,7 @@ def test_a_wish_for_certain_devices_is_refused_on_shared_nodes(wish: str, reques
     assert reasons is not None
     assert reasons.binding.code == "counted-devices"
     assert reasons.binding.message == (
-        f"Requires {wish}, and its nodes are shared: their device plugins choose which devices a task gets, "
-        "and 8 devices there are only counted."
+        f"Requires {wish}, but on shared nodes the device plugin chooses the devices; 8 devices there are only counted."
     )
 
 

@@ -28,13 +28,13 @@ def told(life: Life, job: str) -> tuple[Reasons, Outlook]:
 NEVER = (
     (
         gang("job", role(1, 2), queue="lab", at=9.0),
-        "a limit allows less than it needs",
+        "a limit is below what it needs",
         {"queue", "Queue/lab: limit.devices"},
     ),
-    (gang("job", role(1, 5), at=9.0), "even empty, the machines cannot hold", set()),
+    (gang("job", role(1, 5), at=9.0), "the machines cannot hold it even when empty", set()),
     (
         gang("job", role(node_selector={"disk": "fast"}), at=9.0),
-        "even empty, the machines cannot hold",
+        "the machines cannot hold it even when empty",
         {"roles.worker.nodeSelector.disk"},
     ),
 )

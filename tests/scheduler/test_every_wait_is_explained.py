@@ -228,7 +228,7 @@ def test_an_owner_whose_cells_its_own_queue_uses_is_told_so() -> None:
     told = life.cycle().reasons["c"]
     assert told.binding.code == "own-cells-in-use"
     assert told.binding.message == (
-        "Queue lab owns 2 node cells; both are in use by its jobs a and b; 1 device in them is free."
+        "Queue lab owns 2 node cells; both are in use by its own jobs a and b. 1 device in them is free."
     )
     assert [other.code for other in told.others] == ["not-enough-devices"]
     assert told == life.planner.explain(gang("c").job, life.now)
@@ -240,7 +240,7 @@ def test_an_owner_is_told_which_of_its_jobs_are_ending() -> None:
     life.submit(gang("c", role(2, 4), queue="lab", at=3.0))
     message = life.cycle().reasons["c"].binding.message
     assert message == (
-        "Queue lab owns 2 node cells; both are in use by its jobs a and b (b is ending); 1 device in them is free."
+        "Queue lab owns 2 node cells; both are in use by its own jobs a and b (b is ending). 1 device in them is free."
     )
 
 

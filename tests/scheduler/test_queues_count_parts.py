@@ -47,7 +47,7 @@ def test_a_queue_limited_to_one_device_runs_two_halves_and_refuses_a_third() -> 
     assert entry is not None and entry.reported is not None
     binding = entry.reported.binding
     assert (binding.code, binding.counts) == ("queue-limit", {"limit": 1, "used": 1, "needed": 0.5})
-    assert binding.message == "Queue a may hold 1 device; 1 device is held and this asks for 0.5 devices."
+    assert binding.message == "Queue a may hold 1 device; 1 device is held, and this job needs 0.5 devices."
     assert entry.reported.possible
     life.end("j0")
     life.settle(6.0)

@@ -40,7 +40,7 @@ def test_the_first_that_waits_is_told_when_it_starts_at_the_latest() -> None:
     life.cycle(200.0)
     found = estimated(life, "head")
     assert (found.basis, found.at, found.after) == (Basis.AT_LATEST, 3700.0 + GRACE, ("long",))
-    assert "when job long has ended" in found.message
+    assert "when job long ends" in found.message
 
 
 def test_one_behind_it_is_told_what_is_expected() -> None:
@@ -72,7 +72,7 @@ def test_one_that_comes_before_and_has_no_known_end_is_named() -> None:
     life.cycle()
     found = estimated(life, "next")
     assert (found.basis, found.after) == (Basis.UNKNOWN, ("head",))
-    assert found.message == "Unknown: it waits for job head, which comes before it and has no maxDuration."
+    assert found.message == "Unknown: it waits for job head before it in the queue order, which has no maxDuration."
 
 
 def test_whoever_waits_for_others_that_yield_is_told_their_grace_period() -> None:
@@ -163,7 +163,7 @@ def test_among_many_the_others_are_told_no_time_before_which_they_cannot_start(m
     monkeypatch.setattr(estimating, "MOST_WAITING", 4)
     found = estimated(crowd(), "w3")
     assert (found.basis, found.at, found.after) == (Basis.NOT_BEFORE, 600.0, ("run0",))
-    assert "7 jobs wait and 4 run: too many to play the future" in found.message
+    assert "7 jobs wait and 4 run, too many for a forecast" in found.message
 
 
 def test_when_too_much_happens_before_nobody_looks_further_ahead(monkeypatch: pytest.MonkeyPatch) -> None:

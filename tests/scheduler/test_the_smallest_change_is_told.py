@@ -241,7 +241,7 @@ def test_the_lowest_priority_that_helps_is_told_with_who_would_yield() -> None:
     life.cycle()
     found = {change.path: change for change in changes(life, "job")}
     assert (found["priority"].before, found["priority"].after) == (10, 11)
-    assert "job low had yielded to it" in found["priority"].message
+    assert "it would preempt job low" in found["priority"].message
 
 
 @pytest.mark.parametrize(

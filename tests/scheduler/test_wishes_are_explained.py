@@ -53,16 +53,16 @@ WAITS: list[tuple[str, list[dict[str, object]], RoleRequest, dict[str, object], 
     ),
     ("not-enough-disk", [{"resources": {"disk": 5}}], role(1, resources={"disk": 6}), {}, "disk space for 1 task"),
     ("not-enough-resource", [{"resources": {"key": 1}}], role(2, resources={"key": 1}), {}, "key for 2 tasks"),
-    ("tainted", [{"taints": TAINT}], role(), {}, "for taints it does not tolerate (team=vision:NoSchedule)"),
-    ("node-names", [{}, {}], role(nodes=NodeRules(include=("n7",))), {}, "among those it includes (n7)"),
-    ("node-names", [{}], role(nodes=NodeRules(exclude=("n0",))), {}, "excluded by name"),
+    ("tainted", [{"taints": TAINT}], role(), {}, "taints, which it does not tolerate (team=vision:NoSchedule)"),
+    ("node-names", [{}, {}], role(nodes=NodeRules(include=("n7",))), {}, "among those that it includes by name (n7)"),
+    ("node-names", [{}], role(nodes=NodeRules(exclude=("n0",))), {}, "excludes every suitable node by name"),
     ("node-selector", [{"labels": {"zone": "a"}}], role(nodes=NOT_A), {}, "No node has the labels zone NotIn a."),
     (
         "no-device-share",
         [{}],
         role(5, ask=HALF),
         {},
-        "50 % of the computing power and 50 % of the memory of a device for 5 tasks; there is so much left for 4",
+        "50 % of the computing power and 50 % of the memory of a device for 5 tasks; there is enough for 4",
     ),
     (
         "no-device-share",
@@ -71,13 +71,13 @@ WAITS: list[tuple[str, list[dict[str, object]], RoleRequest, dict[str, object], 
         {},
         "1Gi of the memory",
     ),
-    ("one-task-per-node", [{}, {}], role(3, 0), ONE_EACH, "2 nodes have room for one, and it has 3 tasks"),
+    ("one-task-per-node", [{}, {}], role(3, 0), ONE_EACH, "each of its 3 tasks; 2 nodes can take one"),
     (
         "spread",
         [{}, {}, {"cpu_millis": 1}],
         role(4, 0, cpu_millis=100, topology=APART),
         {},
-        "4 tasks spread over racks with no more than 1 between them; 1 of 2 racks have room",
+        "4 tasks spread over racks with a skew of at most 1; 1 of 2 racks have room",
     ),
 ]
 
@@ -113,7 +113,7 @@ def test_a_job_kept_out_by_one_that_shares_with_nobody_hears_of_it() -> None:
     target = machines({}, others=(Other("local/n0", use=Use(exclusive=True)),))
     found = why(target, gang("job", role(1, 0)))
     assert (found.binding.code, found.binding.counts["exclusive"]) == ("too-many-tasks", 1)
-    assert "1 node held by jobs that share with nobody" in found.binding.message
+    assert "1 node held by exclusive jobs" in found.binding.message
 
 
 @pytest.mark.parametrize("theirs", [Use(tags=("noisy",)), Use(averse=("mine",), averse_level="rack")])

@@ -49,8 +49,8 @@ async def test_each_line_says_what_it_would_do_before_all_is_done(service: Servi
         ("ann,,visoin,,", "There is no group visoin"),
         ("ann,boss,,,", "admin or user"),
         ("../x,,,,", "A user name has"),
-        ("carla,,,nowhere,", "is no address"),
-        ("carla,,,@,", "is no address"),
+        ("carla,,,nowhere,", "is not a mail address"),
+        ("carla,,,@,", "is not a mail address"),
         ("carla,,nogroup,,", "make it first"),
         ("carla,,,,maybe", "yes or no"),
         ("carla,,+vision vision,,", "not both"),
@@ -96,7 +96,7 @@ async def test_the_last_administrator_stays_one_and_others_send_no_lists(service
 
 async def test_a_name_stands_once_in_a_list(service: Service) -> None:
     tried = await service.account_batches.apply(ROOT, b"name\ncarla\ncarla\n", dry_run=True)
-    assert tried.lines[1].message == "carla stands in line 2 already."
+    assert tried.lines[1].message == "carla is in line 2 already."
 
 
 async def test_an_account_of_a_list_never_has_the_id_of_another(service: Service) -> None:

@@ -179,7 +179,7 @@ async def test_a_job_that_follows_an_object_is_changed_there(service: Service) -
 @pytest.mark.parametrize(
     ("terms", "error", "says"),
     [
-        ({}, InvalidInput, "Say what becomes another"),
+        ({}, InvalidInput, "Name at least one change"),
         ({"max_duration": "soon"}, InvalidInput, "90s, 30m, 2h"),
         ({"max_duration": "-1"}, InvalidInput, "90s, 30m, 2h"),
         ({"max_duration": "9999d"}, SpecError, "maxDurationSeconds"),

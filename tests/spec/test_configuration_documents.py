@@ -118,7 +118,7 @@ def test_equal_amounts_are_stored_in_equal_words() -> None:
         ("{kind: Queue, name: q, parent: q}", "x.yaml:1:32: parent: a queue cannot be part of itself"),
         (
             "{kind: Queue, name: q, limit: {gpus: 3}}",
-            'x.yaml:1:31: limit: "gpus" is no resource that queues divide',
+            'x.yaml:1:31: limit: "gpus" is not a resource that queues divide',
         ),
         (
             "{kind: Queue, name: q, limit: {devices: 0.0005}}",

@@ -17,7 +17,7 @@ MOST: Final = 3
 """Most flaky tests with which a run may still be green."""
 OLDEST: Final = timedelta(days=14)
 STEADY: Final = frozenset({"kernel", "spec", "model", "scheduler", "launcher", "frameworks", "service", "store"})
-"""Suites whose tests may never be flaky: the pure rooms, the service and the store.
+"""Suites whose tests may never be flaky: the pure packages, the service and the store.
 
 In `frameworks` that holds for the rendering of commands, not for files with tests that run a real library (marked
 `frameworks`).

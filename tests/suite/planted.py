@@ -1,6 +1,6 @@
 """`python -m tests.suite.planted [--tree PATH] [--only TEXT] [--list] [--unchanged]`: check that tests catch faults.
 
-`planted.toml` has one-line faults from all rooms, each with the tests that must fail because of it. Each fault is
+`planted.toml` has one-line faults from all packages, each with the tests that must fail because of it. Each fault is
 planted in a scratch copy of the tree, its tests run there, and the line is restored. A fault is caught when pytest ends
 with 1 (tests failed); a usage error, a collection error or a run with only skipped tests is no catch. `--tree` runs the
 same faults against another checkout and its tests. `--unchanged` runs the same tests without a fault, where all must

@@ -118,8 +118,8 @@ class Bridge:
             title = self._links[uid].ref.kind
             if isinstance(self._documents.trouble(title), NotFound):
                 message = (
-                    f"The job was born as an object, and the cluster has no definition of {title} any more, so the job "
-                    "cannot be scaled: give the cluster the definition again, or submit the job anew."
+                    f"The job comes from an object, and the cluster no longer defines {title}, so the job cannot be "
+                    "scaled; apply the definition again, or resubmit the job."
                 )
                 raise Conflict("objects-undefined", message)
         raise Unavailable("objects-not-read", "The objects of the cluster are not read yet; try again in a moment.")

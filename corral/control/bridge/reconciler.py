@@ -213,7 +213,7 @@ class Reconciler:
         """Report that the job was removed (`corral rm`, or retention), unless the object shows the job's end."""
         if kind.over(document):
             return None
-        message = f"Job {link.job} was removed from Corral; delete the object and apply it again to run it anew."
+        message = f"Job {link.job} was removed from Corral; delete the object and apply it again to rerun it."
         return await self._writer.show(kind, ref, document, refused(_generation(document), "JobRemoved", message))
 
     async def _followed(self, kind: ObjectKind, document: Document, link: ObjectLink, record: JobRecord) -> Condition:
@@ -343,14 +343,12 @@ def _knows_better(kind: ObjectKind, document: Document, record: JobRecord) -> bo
 
 def _unchangeable(paths: list[str]) -> Condition:
     named = ", ".join(paths[:5]) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
-    message = (
-        f"Of a job that is not over only replicas can change, and {named} differ; delete the object and apply it anew."
-    )
+    message = f"Only replicas of a live job can change, and {named} differ; delete the object and apply it again."
     return Condition("Applied", "False", "NotChangeable", message)
 
 
 def _ended(kind: ObjectKind, document: Document, link: ObjectLink) -> Condition:
     if kind.fingerprint(document) == link.fingerprint:
         return _APPLIED
-    message = "The job is over, so the change has no effect; delete the object and apply it again to run it anew."
+    message = "The job is over, so the change has no effect; delete the object and apply it again to rerun it."
     return Condition("Applied", "False", "JobOver", message)

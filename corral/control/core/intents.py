@@ -135,7 +135,7 @@ class Intents:
         jobs, queue = self._job_events.world.jobs, job.terms.queue
         other = jobs.get(JobId(str(intent.data.get("before", ""))))
         if intent.data.get("queue", queue) != queue or (other is not None and other.terms.queue != queue):
-            elsewhere = "It, or the job that it was to come before, went to another queue meanwhile."
+            elsewhere = "The job, or the one to put it before, has moved to another queue."
             self._job_events.tell(job.id, now, Fact("job.order-refused", elsewhere), intent.actor)
             return
         others = [each for each in jobs.values() if each is not job and each.terms.queue == queue and each.unplaced()]
@@ -148,7 +148,9 @@ class Intents:
     def _edit(self, job: Job, intent: Intent, now: float) -> None:
         """Change the priority, maxDuration or queue of a waiting job; refused when it has begun or ended."""
         if job.completed or phase(job.run) is not Phase.WAITING:
-            begun = Fact("job.edit-refused", "It no longer waits, so it keeps its priority, maxDuration and queue.")
+            begun = Fact(
+                "job.edit-refused", "The job no longer waits, so it keeps its priority, maxDuration and queue."
+            )
             self._job_events.tell(job.id, now, begun, intent.actor)
             return
         before, asked = job.document, msgspec.convert(intent.data, Edit)
@@ -156,12 +158,12 @@ class Intents:
         queue, priority = judged.get("queue", job.terms.queue), judged.get("priority", job.terms.priority)
         elsewhere = queue != job.terms.queue and bool(asked.queue or asked.priority)
         if elsewhere or (asked.queue and priority != job.terms.priority):
-            other = "Its queue or priority changed before this was carried out; ask again."
+            other = "The job's queue or priority changed before this edit was applied; try again."
             self._job_events.tell(job.id, now, Fact("job.edit-refused", other), intent.actor)
             return
         self._job_events.edit(job, edited(job.text, asked))
         if changes := edited_fields(before, job.document):
-            said = f"{intent.actor} changed its {edits_in_words(changes)}."
+            said = f"{intent.actor} changed the job's {edits_in_words(changes)}."
             self._job_events.tell(job.id, now, Fact("job.edited", said), intent.actor)
 
     def _delete(self, job: Job, now: float) -> None:

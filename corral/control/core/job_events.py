@@ -169,7 +169,9 @@ class JobEvents:
         taken = self.world.planner.without_guarantee() if live else {}
         for job in live:
             data: dict[str, object] = {"preemptor": taken.get(job, "")}
-            self.tell(job, now, Fact(GUARANTEE_LOST, f"It runs on, but as a guest: {why}.", data=data))
+            self.tell(
+                job, now, Fact(GUARANTEE_LOST, f"It continues as a guest, without its guarantee: {why}.", data=data)
+            )
 
     def tell(self, job: JobId, now: float, fact: Fact, actor: str = "") -> None:
         """Add a fact that did not come from a launcher rule."""

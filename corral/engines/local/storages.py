@@ -290,9 +290,7 @@ async def _died(process: asyncio.subprocess.Process) -> bool:
 def _own_folder(source: str, mount: Mount, uid: int) -> str:
     """Return a user's own folder in a storage, created at the first use."""
     if mount.folder in (".", ".."):
-        raise NotFound(
-            "storage-not-here", f"Nobody called {mount.folder} can have a folder in the storage {mount.name}."
-        )
+        raise NotFound("storage-not-here", f"The name {mount.folder} cannot be a folder in the storage {mount.name}.")
     place = os.open(source, os.O_PATH | os.O_DIRECTORY)
     try:
         if not _has_folder(place, mount):
@@ -343,7 +341,7 @@ def _give(place: int, mount: Mount, uid: int) -> None:
 
 
 def _no_folder(mount: Mount) -> NotFound:
-    message = f"What the storage {mount.name} has under the name of {mount.folder} is no folder of theirs."
+    message = f"In the storage {mount.name} the entry {mount.folder} is not a folder that this user owns."
     return NotFound("storage-not-here", message)
 
 

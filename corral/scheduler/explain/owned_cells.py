@@ -67,10 +67,12 @@ def _sentence(owner: str, owned: Counter[str], used: int, free: int, users: list
         which = {1: "it is", 2: "both are"}.get(total, f"all {total} are")
     names = [gang.job for gang in users[:_MOST_NAMED]]
     ending = [gang.job for gang in users[:_MOST_NAMED] if not gang.stays]
-    said = f"Queue {owner} owns {' and '.join(kinds)}; {which} in use by its {_named(names, more=len(users) > _MOST_NAMED)}"
+    used_by = _named(names, more=len(users) > _MOST_NAMED)
+    said = f"Queue {owner} owns {' and '.join(kinds)}; {which} in use by its own {used_by}"
     if ending:
         said += f" ({', '.join(ending)} {'are' if len(ending) > 1 else 'is'} ending)"
-    return f"{said}; {counted(free, 'device')} in {'it' if used == 1 else 'them'} {'is' if free == 1 else 'are'} free."
+    left = f"{counted(free, 'device')} in {'it' if used == 1 else 'them'} {'is' if free == 1 else 'are'} free"
+    return f"{said}. {left}."
 
 
 def _named(jobs: list[JobId], *, more: bool) -> str:

@@ -13,8 +13,8 @@ def in_several_cells(request: GangRequest) -> Reasons:
     cells = sorted({role.pinned_cell for role in request.roles if role.devices.count or role.devices.ids})
     where = " and ".join(f"the pinned cell {cell}" if cell else "no pinned cell" for cell in cells)
     message = (
-        f"Its roles are to be in {where}; only the preset hived places the roles of one job in different cells. "
-        "Name one cell for all of them."
+        f"Its roles name {where}, and only the preset hived places the roles of one job in different cells; "
+        "name one cell for all of them."
     )
     return Reasons(Reason("pinned-cells", message, {"cells": len(cells)}), possible=False)
 

@@ -49,8 +49,8 @@ def _no_names(nodes: tuple[Node, ...], shape: TaskShape) -> str:
     rules = shape.where
     names = ", ".join(rules.include[:_NAMED]) if rules else ""
     if rules and rules.include:
-        return f"No node that it may be on is among those it includes ({names}), less those it excludes."
-    return "Every node that it may be on is excluded by name."
+        return f"No node is among those that it includes by name ({names}) and does not exclude."
+    return "It excludes every suitable node by name."
 
 
 def _tainted(nodes: tuple[Node, ...], shape: TaskShape) -> str:
@@ -58,7 +58,8 @@ def _tainted(nodes: tuple[Node, ...], shape: TaskShape) -> str:
     taints = {f"{taint.key}={taint.value}:{taint.effect}" for node in refused for taint in node.taints}
     more = "…" if len(taints) > _NAMED else ""
     named = ", ".join(sorted(taints)[:_NAMED])
-    return f"{counted(len(refused), 'node')} would do but for taints it does not tolerate ({named}{more})."
+    suit = "suits it except for its" if len(refused) == 1 else "suit it except for their"
+    return f"{counted(len(refused), 'node')} {suit} taints, which it does not tolerate ({named}{more})."
 
 
 _WORDS = {"tainted": _tainted, "node-names": _no_names, "node-selector": _no_labels}
@@ -76,7 +77,7 @@ def no_share(share: FractionRequest, count: int, room: int, where: str, who: str
     elif share.memory:
         wanted.append(f"{share.memory / _PERCENT:g} % of the memory")
     asked = f"{who}Needs {' and '.join(wanted)} of a device for {counted(count, 'task')}"
-    message = f"{asked}; there is so much left for {room}{where}."
+    message = f"{asked}; there is enough for {room}{where}."
     return Reason("no-device-share", message, {"needed": count, "free": room})
 
 
@@ -94,7 +95,7 @@ def node_sharing_conflict(index: EngineIndex, ask: EngineRequest, request: GangR
         return reason
     if not limited(index, ask):
         return None
-    return Reason("company", "Each of its wishes about other tasks can be met, but not all of them together.")
+    return Reason("company", "Each of its placement rules can be met, but not all of them together.")
 
 
 def _rules(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Iterator[Reason]:
@@ -132,18 +133,14 @@ def _rule(index: EngineIndex, ask: EngineRequest, rule: NodeSharing, count: int,
     counts = {"needed": count, "free": room, "nodes": total, "allowed": nodes}
     if rule.exclusive:
         empty = f"{nodes} of {total} are empty, with room for {room} of {counted(count, 'task')}"
-        message = f"Wants its nodes for itself: {empty}."
+        message = f"Needs nodes without other jobs: {empty}."
         return Reason("exclusive-nodes", message, counts)
     if rule.one_per_node:
-        message = f"Wants one task on a node: {room} nodes have room for one, and it has {counted(count, 'task')}."
+        message = f"Needs a node for each of its {counted(count, 'task')}; {counted(room, 'node')} can take one."
         return Reason("one-task-per-node", message, counts)
     level = spoken(index.tree.levels[ask.anti_affinity_depth])
-    apart = (
-        f"keeps away, by {level}, from jobs tagged {', '.join(rule.averse)}"
-        if rule.averse
-        else "is kept away by others"
-    )
-    message = f"It {apart}: {nodes} of {total} nodes are left, with room for {room} of {counted(count, 'task')}."
+    apart = f"Keeps off each {level} with jobs tagged {', '.join(rule.averse)}" if rule.averse else "Others keep it off"
+    message = f"{apart}: {nodes} of {total} nodes are left, with room for {room} of {counted(count, 'task')}."
     return Reason("anti-affinity", message, counts)
 
 
@@ -162,7 +159,7 @@ def _models(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Ite
     needed = sum(role.minimum for role in request.roles)
     if best < needed:
         message = (
-            f"Wants devices of one model: the best, {named}, has room for {max(best, 0)} of {counted(needed, 'task')}."
+            f"Needs devices of one model; the best, {named}, has room for {max(best, 0)} of {counted(needed, 'task')}."
         )
         yield Reason("same-model", message, {"needed": needed, "free": max(best, 0)})
 
@@ -174,7 +171,7 @@ def _spread(index: EngineIndex, ask: EngineRequest, request: GangRequest) -> Ite
             totals = index.slots(part.shape).totals[part.spread]
             count = request.roles[part.role].minimum
             message = (
-                f"Wants {counted(count, 'task')} spread over {level}s with no more than {part.max_skew} between them; "
-                f"{int((totals > 0).sum())} of {len(totals)} {level}s have room, the fullest for {int(totals.max())}."
+                f"Needs {counted(count, 'task')} spread over {level}s with a skew of at most {part.max_skew}; "
+                f"{int((totals > 0).sum())} of {len(totals)} {level}s have room, at most for {int(totals.max())}."
             )
             yield Reason("spread", message, {"needed": count, "cells": len(totals), "open": int((totals > 0).sum())})

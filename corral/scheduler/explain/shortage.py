@@ -133,7 +133,7 @@ def _out_of_order(cluster: Cluster, shortage: Reason) -> Reason:
         "devicesUnhealthy": devices,
     }
     if unknown:
-        message = f"The engine {unknown[0]} does not answer, and without it: {shortage.message}"
+        message = f"The engine {unknown[0]} does not answer. Without it: {shortage.message}"
         return Reason("engine-unknown", message, counts)
     if closed:
         more = f", and {len(closed) - 1} more nodes are closed" if len(closed) > 1 else ""
@@ -184,9 +184,9 @@ def _part_lacks(index: EngineIndex, part: EngineRole, count: int, scope: int, wh
     room, _ = _best_room(index, _bare(shape), scope)
     if room < count:
         closed = sum(left < 0 for left in index.tasks)
-        others = f" ({counted(closed, 'node')} held by jobs that share with nobody)" if closed else ""
+        others = f" ({counted(closed, 'node')} held by exclusive jobs)" if closed else ""
         wanted = f"{who}Needs {counted(count, 'task')}{_inside(index, scope)}"
-        message = f"{wanted}; the nodes take no more than {room} more{others}."
+        message = f"{wanted}; the nodes take at most {room} more{others}."
         return Reason("too-many-tasks", message, {"needed": count, "free": room, "exclusive": closed})
     if shape.share is not None:
         room, name = _best_room(index, shape._replace(cpu=0, memory=0, shm=0, more=()), scope)
@@ -208,7 +208,7 @@ def _part_lacks(index: EngineIndex, part: EngineRole, count: int, scope: int, wh
     room, name = _best_room(index, shape, scope)
     if room < count:
         message = (
-            f"{who}Needs room for {counted(count, 'task')}{_inside(index, scope)}; no more than {room} find devices, "
+            f"{who}Needs room for {counted(count, 'task')}{_inside(index, scope)}; at most {room} find devices, "
             f"processors and memory on one node each{_at_best(index, scope, name)}."
         )
         return Reason("fragmented", message, {"needed": count, "free": room})
@@ -233,8 +233,8 @@ def _counted(index: EngineIndex, shape: TaskShape, who: str) -> Reason:
     requirement = f"the devices {', '.join(shape.ids)}" if shape.ids else "a part of a device" if shape.share else ""
     requirement = requirement or "a level below the node"
     message = (
-        f"{who}Requires {requirement}, and its nodes are shared: their device plugins choose which devices a task gets, "
-        f"and {counted(found, 'device')} there are only counted."
+        f"{who}Requires {requirement}, but on shared nodes the device plugin chooses the devices; "
+        f"{counted(found, 'device')} there are only counted."
     )
     return Reason("counted-devices", message, {"devices": found})
 

@@ -102,7 +102,7 @@ def _longer(stage: PlannerTrial) -> Iterator[_Idea]:
         before: Written = format_duration(request.max_duration_seconds) if request.max_duration_seconds else ""
         after = format_duration(int(left))
         words = (
-            f"with a maxDuration of {after}: it would be over before job {head.job}, the first that waits, can start"
+            f"with a maxDuration of {after}: it would end before job {head.job}, the first in the queue order, starts"
         )
         lesser = structs.replace(request, max_duration_seconds=int(left))
         yield _Idea(0.05, Change("maxDuration", before, after, f"It would start now {words}."), lesser)
@@ -176,7 +176,7 @@ def _more_important(stage: PlannerTrial, queue: Queue, said: Said) -> Iterator[C
         wanted = structs.replace(request, priority=priority)
         words = _by_priority(stage.tried(wanted), request.job)
         if words:
-            message = f"With priority {priority} instead of {request.priority} {words}."
+            message = f"With priority {priority} instead of {request.priority}, {words}."
             yield from filter(None, [said(request, Change("priority", request.priority, priority, message), wanted)])
             return
 
@@ -198,4 +198,4 @@ def _by_priority(plan: Plan, job: JobId) -> str:
     if not victims:
         return ""
     more = f" and {counted(len(victims) - 1, 'other job')}" if len(victims) > 1 else ""
-    return f"it would start as soon as job {victims[0]}{more} had yielded to it"
+    return f"it would preempt job {victims[0]}{more}"

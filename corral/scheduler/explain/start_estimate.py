@@ -36,7 +36,7 @@ _FEWEST_LOOKS, _MOST_LOOKS = 640, 8192
 _MOST_ENDS = 64
 _MOST_ENDLESS = 512
 _MOST_NAMED = 3
-_IF = "if what runs takes as long as its maxDuration allows"
+_ASSUMED = "Assumes that every running job uses its full maxDuration"
 
 
 def estimate(
@@ -54,10 +54,10 @@ def estimate(
     if settled is not None:
         return settled
     if not any(role.minimum for role in entry.request.roles):
-        said = "It runs; tasks by which a job may grow come after everybody who waits to start."
+        said = "Not estimated: the job runs, and it grows only after every waiting job has started."
         return Estimate(Basis.NOT_ESTIMATED, said)
     if code in ("bad-hardware", "cordoned", "engine-unknown"):
-        return Estimate(Basis.UNKNOWN, "Nobody knows when the machines that it needs are open and well again.")
+        return Estimate(Basis.UNKNOWN, "Unknown: the nodes that it needs are cordoned or out of order.")
     if len(queue) <= MOST_WAITING and len(cluster.gangs.by_job) <= MOST_RUNNING:
         found = _played(Forecast(planner, now, grace_periods), job, now)
         if found.basis is not Basis.NOT_BEFORE or _head(queue) != job:
@@ -69,19 +69,19 @@ def settled_estimate(reasons: Reasons, now: float) -> Estimate | None:
     """Return the estimate for a job that starts now or never; None if its start depends on others."""
     code = reasons.binding.code
     if code == "starts-now":
-        return Estimate(Basis.NOW, "There is room: it starts with the next cycle.", now)
+        return Estimate(Basis.NOW, "It fits and starts in the next cycle.", now)
     if not reasons.possible:
-        return Estimate(Basis.NEVER, f"It never starts as it is: {_never(code)}.")
+        return Estimate(Basis.NEVER, f"It can never start: {_never(code)}.")
     return None
 
 
 def _never(code: str) -> str:
     """Say which bound or machine limit keeps a gang from ever starting."""
     if code == "queue-limit":
-        return "a limit allows less than it needs; ask for less, use another queue, or have the limit raised"
+        return "a limit is below what it needs; ask for less, use another queue, or have the limit raised"
     if code == "no-nodes":
         return "there are no machines yet"
-    return "even empty, the machines cannot hold what it asks for; ask for something else, or have machines added"
+    return "the machines cannot hold it even when empty; ask for less, or have machines added"
 
 
 def _played(forecast: Forecast, job: JobId, now: float) -> Estimate:
@@ -98,19 +98,19 @@ def _played(forecast: Forecast, job: JobId, now: float) -> Estimate:
             begun, first = True, _head(forecast.queue) == job
         if not found.placements and not found.evictions and not forecast.advance():
             return _endless(forecast, job)
-    message = f"It still waits then, {_IF}; so much happens before that nobody looked further ahead."
+    message = f"The forecast ends at this time, and the job still waits. {_ASSUMED}."
     return Estimate(Basis.NOT_BEFORE, message, forecast.now)
 
 
 def _starts(forecast: Forecast, *, first: bool, now: float) -> Estimate:
     if forecast.now <= now:
-        return Estimate(Basis.EXPECTED, "It starts as soon as the next cycles have placed those before it.", now)
+        return Estimate(Basis.EXPECTED, "It starts as soon as the jobs before it are placed.", now)
     named = _named(forecast.ended)
-    whose = f"when {named} {'have' if len(forecast.ended) > 1 else 'has'} ended" if named else "when protections end"
+    whose = f"when {named} {'end' if len(forecast.ended) > 1 else 'ends'}" if named else "when protections end"
     if first:
-        message = f"It is the first that waits, and starts {whose}, {_IF}; sooner if that ends sooner."
+        message = f"It is first in the queue order and starts {whose}. {_ASSUMED}."
         return Estimate(Basis.AT_LATEST, message, forecast.now, forecast.ended)
-    message = f"The scheduler, played forward, starts it {whose}, {_IF} and nobody else comes."
+    message = f"It starts {whose}. {_ASSUMED} and no new job arrives."
     return Estimate(Basis.EXPECTED, message, forecast.now, forecast.ended)
 
 
@@ -120,19 +120,16 @@ def _certain(cluster: Cluster, queue: Queue, entry: Entry, now: float) -> Estima
     head = memory.reservation if isinstance(memory, Memory) and memory.cluster is cluster else None
     if head is not None and head.job == entry.request.job:
         return _of_head(cluster, head)
-    many = f"{counted(len(queue), 'job')} wait and {len(cluster.gangs.by_job)} run: too many to play the future"
+    many = f"{counted(len(queue), 'job')} wait and {len(cluster.gangs.by_job)} run, too many for a forecast"
     found = _alone(cluster, entry, now)
     if found is None:
-        message = (
-            f"Not estimated: {many}, and even if it were the first, no end that is known makes room for it, unless others "
-            "yield."
-        )
+        message = f"Not estimated: {many}. No known end of a running job makes room for it."
         return Estimate(Basis.NOT_ESTIMATED, message)
     at, after = found
     if at <= now:
         return Estimate(Basis.NOT_ESTIMATED, f"Not estimated: {many}.")
-    ended = f"{_named(after)} {'have' if len(after) > 1 else 'has'} ended"
-    message = f"Even if it were the first it would wait until {ended}, {_IF} and nobody yields to it; {many}."
+    ended = f"{_named(after)} {'end' if len(after) > 1 else 'ends'}"
+    message = f"It starts after {ended} at the earliest: {many}. {_ASSUMED} and no job is preempted for it."
     return Estimate(Basis.NOT_BEFORE, message, at, after)
 
 
@@ -140,11 +137,14 @@ def _of_head(cluster: Cluster, head: Reservation) -> Estimate:
     if head.start >= FOREVER:
         holders = _holding(cluster, head)
         named = _named(holders)
-        who = f"{named}, in its place," if named else "what holds its place"
+        who = f"{named} in its place" if named else "the holder of its place"
         verb = "have" if len(holders) > 1 else "has"
         return Estimate(Basis.UNKNOWN, f"Unknown: {who} {verb} no maxDuration.", after=holders)
     last = tuple(job for at, job in cluster.ends if at == head.start)
-    message = f"It is the first that waits, and starts when {_named(last) or 'what is in its place'} has ended, {_IF}."
+    named = _named(last) or "the job in its place"
+    message = (
+        f"It is first in the queue order and starts when {named} {'end' if len(last) > 1 else 'ends'}. {_ASSUMED}."
+    )
     return Estimate(Basis.AT_LATEST, message, head.start, last)
 
 
@@ -205,11 +205,11 @@ def _endless(forecast: Forecast, job: JobId) -> Estimate:
             entry, who = first, f"it is behind job {head}, which"
     culprits = _culprits(cluster, entry)
     if culprits:
-        come = "come before it and " if forecast.started.issuperset(culprits) else ""
-        verb = f"{come}have" if len(culprits) > 1 else f"{come.replace('come', 'comes')}has"
-        message = f"Unknown: {who} waits for {_named(culprits)}, which {verb} no maxDuration."
+        before = " before it in the queue order" if forecast.started.issuperset(culprits) else ""
+        verb = "have" if len(culprits) > 1 else "has"
+        message = f"Unknown: {who} waits for {_named(culprits)}{before}, which {verb} no maxDuration."
         return Estimate(Basis.UNKNOWN, message, after=culprits)
-    return Estimate(Basis.UNKNOWN, "Unknown: no end that is known makes room for it.")
+    return Estimate(Basis.UNKNOWN, "Unknown: no known end of a running job makes room for it.")
 
 
 def _culprits(cluster: Cluster, entry: Entry) -> tuple[JobId, ...]:

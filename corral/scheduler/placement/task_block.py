@@ -136,7 +136,7 @@ def no_room_in_block_cell(search: Search, request: GangRequest) -> Reason | None
         where = f"the {level} {name}" if part.group_depth <= tree.node_depth else f"one {level} of {name}"
         message = (
             f"{role} {', '.join(map(str, tasks))} must be in {where} with the rest of the block "
-            f"({first} to {first + part.group_size - 1}), and there is room for {room} of {counted(len(tasks), 'task')}."
+            f"({first} to {first + part.group_size - 1}); there is room for {room} of {counted(len(tasks), 'task')}."
         )
         return Reason("no-room-in-block", message, {"needed": len(tasks), "free": room, "block": block})
     return None

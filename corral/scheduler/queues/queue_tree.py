@@ -205,7 +205,7 @@ class QueueTree:
                 if used + amount > node.limit[at]:
                     return self._over("queue-limit", f"Queue {node.name} may hold", at, node.limit[at], used, amount)
                 if used + amount > node.borrowing[at]:
-                    who = f"Queue {node.name} may borrow, and so hold up to"
+                    who = f"With what it may borrow, queue {node.name} may hold"
                     return self._over("borrowing-limit", who, at, node.borrowing[at], used, amount)
         return self._person_over(leaf, user, groups, ask) or self._kept_by_others(leaf, ask)
 
@@ -231,7 +231,7 @@ class QueueTree:
     def _over(self, code: str, who: str, at: int, most: float, used: int, amount: int) -> Refusal:
         held, asked = self._spoken(at, used), self._spoken(at, amount)
         are = "is" if used == DEVICE and is_devices(self.names[at]) else "are"
-        sentence = f"{who} {self._spoken(at, most)}; {held} {are} held and this asks for {asked}."
+        sentence = f"{who} {self._spoken(at, most)}; {held} {are} held, and this job needs {asked}."
         return code, sentence, self._figures(at, limit=most, used=used, needed=amount)
 
     def _figures(self, at: int, **amounts: float) -> dict[str, int | float]:
@@ -272,8 +272,8 @@ class QueueTree:
                 if amount and kept and free < kept:
                     names = ", ".join(node.name for node in self.root.children if _unmet(node, at))
                     sentence = (
-                        f"{self._spoken(at, kept)} are kept for {names}, and not lent; {self._spoken(at, free + amount)} "
-                        f"are not held and this asks for {self._spoken(at, amount)}."
+                        f"{self._spoken(at, kept)} are kept for {names} and not lent; {self._spoken(at, free + amount)} "
+                        f"are free, and this job needs {self._spoken(at, amount)}."
                     )
                     return "kept-for-others", sentence, self._figures(at, kept=kept, free=free + amount, needed=amount)
         finally:

@@ -25,7 +25,7 @@ _VERBS: Final = {
     "job.resume": "resume {}",
     "job.tag": "change the tags of {}",
     "job.edit": "edit {}",
-    "job.order": "put {} elsewhere in line",
+    "job.order": "reorder {}",
     "queue.limit": "limit what members hold in {}",
     "runtime.peers": "ask for the tasks of {}",
     "runtime.report": "report on {}",

@@ -140,10 +140,10 @@ def _limits(limits: QueueLimits) -> ManagerLimits:
     except ValueError as error:
         first = error.errors()[0] if hasattr(error, "errors") else {}
         where = ".".join(str(each) for each in first.get("loc", ()))
-        raise InvalidInput("bad-limits", f"{where}: {first.get('msg', 'is no amount')}."[:500]) from None
+        raise InvalidInput("bad-limits", f"{where}: {first.get('msg', 'is not an amount')}."[:500]) from None
 
 
 def _refuse_unless_waiting(record: JobRecord) -> None:
     if record.phase != "waiting":
-        message = f"Job {record.name} does not wait ({record.phase}); only waiting jobs are put in another order."
+        message = f"Job {record.name} does not wait ({record.phase}); only waiting jobs can be reordered."
         raise Conflict("job-not-waiting", message)

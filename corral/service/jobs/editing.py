@@ -55,7 +55,7 @@ class JobEditor:
         """
         record, decision = await self._context.job_for(actor, ref, "job.edit")
         if priority is None and max_duration is None and queue is None:
-            raise InvalidInput("nothing-to-change", "Say what becomes another: priority, maxDuration or queue.")
+            raise InvalidInput("nothing-to-change", "Name at least one change: priority, maxDuration or queue.")
         await self._refuse_fixed(record)
         before = UnifiedJob.from_document(msgspec.json.decode(record.doc))
         after = _with_terms(before, priority, max_duration, queue)
@@ -85,7 +85,7 @@ class JobEditor:
             raise Conflict("job-not-waiting", message)
         if (link := await self._store.object_of(record.id)) is not None:
             message = (
-                f"Job {record.name} follows the object {link.ref}; delete that and apply it anew with other terms."
+                f"Job {record.name} follows the object {link.ref}; delete that and apply it again with other terms."
             )
             raise Conflict("follows-object", message)
 

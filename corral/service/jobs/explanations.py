@@ -128,7 +128,7 @@ class Explanations:
         named = [(f"{job.name} ({job.state})", conditions[job.id]) for job in awaited[:_MOST_NAMED]]
         message = waits_for_jobs(named, len(awaited) - len(named))
         if not awaited:
-            message = "It is about to be queued: what it depends on is over."
+            message = "It is about to be queued: the jobs that it depends on are over."
         if mates and len(mates) == len(awaited):
             message = held_by_array(mates[0].name, array_index(record.name) - array_index(mates[0].name))
         reasons = ReasonsView(ReasonView("dependency", message), ahead=len(awaited))
@@ -139,12 +139,12 @@ def _standing(record: JobRecord) -> str:
     ended = record.summary.exit
     match record.phase:
         case "waiting":
-            return "It is suspended, and waits until somebody resumes it."
+            return "It is suspended until it is resumed."
         case "running":
             tasks = record.summary.tasks
             return f"It runs: {tasks.running} of {number_of(tasks.total, 'task')}."
         case "starting":
-            return "Its devices are given and its tasks are being started."
+            return "Its devices are allocated and its tasks are starting."
         case "stopping":
             return "Its tasks are being ended."
         case _ if ended is not None:

@@ -80,7 +80,7 @@ class RuntimeCalls:
         """
         record = await self._own(actor, "runtime.checkpoint")
         if parsed_attempt(attempt, record.id).job_attempt != record.run.attempt:
-            raise Conflict("attempt-over", "This attempt of the job is over; what it saved is no matter any more.")
+            raise Conflict("attempt-over", "This attempt of the job is over; its checkpoints no longer count.")
         begun = record.run.started_at or record.created_at
         await self._store.checkpointed(AttemptId(attempt), max(begun, self._clock.now() - age_seconds))
 

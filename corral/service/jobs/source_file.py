@@ -40,7 +40,7 @@ class JobFiles:
         if kept is None:
             raise NotFound(
                 "no-job-file",
-                f"No file was kept of job {record.name}; its document says the same (`corral get {record.id} -o yaml`).",
+                f"No file was kept for job {record.name}; its document is equivalent (`corral get {record.id} -o yaml`).",
             )
         sealed = await self._store.secrets(file_owner(_key(record)))
         uri = str(msgspec.json.decode(record.doc)["spec"].get("code", {}).get("uri", ""))

@@ -179,7 +179,7 @@ class Submission:
         if obstacle and not waits:
             raise Conflict(
                 "impossible-request",
-                f"{obstacle} Ask for less, or submit it all the same, to wait until it can run (--wait-for-capacity).",
+                f"{obstacle} Ask for less, or submit it to wait until it can run (--wait-for-capacity).",
             )
         if dry_run:
             trial = await self._feasibility.trial(actor, job, _first_wait(needs) if needs else None, obstacle)
@@ -426,7 +426,7 @@ def _first_wait(needs: tuple[JobId, ...], name: str = "", before: str = "") -> W
         return WaitingView("dependency", held_by_array(before, array_index(name) - array_index(before)))
     if needs:
         return WaitingView("dependency", waits_for_jobs((), len(needs)))
-    return WaitingView("submitted", "Waits for the scheduler's next look.")
+    return WaitingView("submitted", "Waits for the scheduler's next cycle.")
 
 
 def _with_spec(job: UnifiedJob, **changes: Any) -> UnifiedJob:

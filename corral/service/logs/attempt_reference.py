@@ -21,10 +21,10 @@ def parsed_attempt(attempt: str, job: str) -> AttemptKey:
     try:
         key = parse_attempt_id(attempt)
     except ValueError:
-        message = f"{attempt[:100]!r} is no attempt; write its numbers, such as 1.0, its id, or latest."
+        message = f"{attempt[:100]!r} is not an attempt; write its numbers (such as 1.0), its id, or latest."
         raise InvalidInput("bad-attempt", message) from None
     if key.job != job:
-        raise NotFound("attempt-not-found", "The attempt is another job's.")
+        raise NotFound("attempt-not-found", "The attempt belongs to another job.")
     return key
 
 

@@ -233,7 +233,7 @@ def check_email(address: str) -> None:
     """
     if address and (len(address) > _LONGEST_EMAIL or not _EMAIL.fullmatch(address)):
         shown = address[:100] if address.isprintable() else ascii(address[:100])
-        raise InvalidInput("bad-email", f"{shown} is no address.")
+        raise InvalidInput("bad-email", f"{shown} is not a mail address.")
 
 
 def check_role(role: str) -> None:

@@ -101,7 +101,7 @@ class AccountBatches:
             name = row["name"]
             try:
                 if name in seen:
-                    raise InvalidInput("named-twice", f"{name[:100]} stands in line {seen[name]} already.")
+                    raise InvalidInput("named-twice", f"{name[:100]} is in line {seen[name]} already.")
                 seen[name] = number
                 user = known.get(name)
                 changed = _changed(user or User(name, created_at=self._clock.now()), row, groups)
@@ -132,7 +132,7 @@ def _rows(text: bytes) -> list[tuple[int, dict[str, str]]]:
         reader = csv.reader(io.StringIO(text.decode("utf-8-sig"), newline=""), strict=True)
         found = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInput("bad-csv", f"The file is no CSV in UTF-8: {error}.") from None
+        raise InvalidInput("bad-csv", f"The file is not CSV in UTF-8: {error}.") from None
     found = [(number, row) for number, row in found if any(row)]
     if not found:
         raise InvalidInput("bad-csv", "The file is empty; its first line names the columns, such as name,role,groups.")

@@ -134,10 +134,10 @@ class Groups:
         decision = await self._context.check(actor, "group.change", resource)
         await self._check_grants(grant)
         if (add or remove) and name == DEFAULT_GROUP:
-            message = "Everybody who is in no other group is in the default one; nobody is put into it or taken out."
+            message = "The default group has every account without another group; its members cannot be changed."
             raise Conflict("default-group", message)
         if admin is False and name == ADMIN_GROUP:
-            raise Conflict("administrators-group", f"Members of {ADMIN_GROUP} are administrators.")
+            raise Conflict("administrators-group", f"Members of {ADMIN_GROUP} are always administrators.")
         told: dict[str, Any] = _told(grant) | {f"revoked_{key}": value for key, value in _told(revoke).items()}
         told |= {"added": list(add)} if add else {}
         told |= {"removed": list(remove)} if remove else {}

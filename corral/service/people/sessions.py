@@ -94,7 +94,7 @@ class Sessions:
                     Actor("server"), "user.create", Resource("user", administrator), Decision(True, "first-start")
                 )
         elif user.role != "admin" or user.disabled:
-            raise Forbidden("not-an-administrator", f"{administrator} is no administrator; sign in as one who is.")
+            raise Forbidden("not-an-administrator", f"{administrator} is not an administrator; sign in as one.")
         return await self.link_for(administrator)
 
     async def link_for(self, user: str) -> LoginLink:

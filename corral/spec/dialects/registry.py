@@ -69,6 +69,8 @@ def _loaded(point: EntryPoint) -> Dialect:
         message = f'The plug-in for the dialect "{point.name}" ({point.value}) cannot be loaded: {error}.'
         raise InvalidInput("broken-plug-in", message) from error
     if not isinstance(made, Dialect):
-        message = f'The plug-in for the dialect "{point.name}" ({point.value}) is no corral.spec.dialects Dialect.'
+        message = (
+            f'The plug-in for the dialect "{point.name}" ({point.value}) does not give a corral.spec.dialects Dialect.'
+        )
         raise InvalidInput("broken-plug-in", message)
     return made

@@ -79,7 +79,7 @@ async def test_nothing_is_written_once_the_lease_is_over(merged: bool) -> None:
     "body", [b"", b"[]", b'{"metadata":{"annotations":%s}}' % DEEP, b'{"metadata":{"name":"\xff"}}']
 )
 async def test_a_definition_that_cannot_be_read_is_a_refusal_like_any_other(body: bytes) -> None:
-    with pytest.raises(CorralError, match="no definition of"):
+    with pytest.raises(CorralError, match="an invalid definition of"):
         await documents(Answers(body)).definition(KIND.title)
 
 

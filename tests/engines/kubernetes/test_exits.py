@@ -258,8 +258,8 @@ ENDS = {
     "docker's 126": (pod("Failed", ended("task", 126, "ContainerCannotRun")), False, -1202, P, "ContainerCannotRun"),
     "docker's 127": (pod("Failed", ended("task", 127, "ContainerCannotRun")), False, -1203, P, "ContainerCannotRun"),
     "failed without a container": (pod("Failed"), False, -300, U, "no container failed"),
-    "deleted by hand": (pod("Running"), True, -101, T, "the pod was deleted by somebody else"),
-    "deleted before it started": (pod("Pending"), True, -101, T, "deleted by somebody else"),
+    "deleted by hand": (pod("Running"), True, -101, T, "the pod was deleted outside Corral"),
+    "deleted before it started": (pod("Pending"), True, -101, T, "deleted outside Corral"),
     "deleted after it had failed": (pod("Failed", ended("task", 5)), True, 5, U, ""),
     "deleted when its work was done": (pod("Running", ended("task", 0, "Completed")), True, 0, ExitClass.SUCCEEDED, ""),
     "the container that failed last counts": (

@@ -1,4 +1,4 @@
-/** What the scheduler knows: shares of queues, the waiting line, and cells with their owners (`corral/model/queue_views.py`). */
+/** What the scheduler knows: shares of queues, the waiting list, and cells with their owners (`corral/model/queue_views.py`). */
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { call, part } from './client';

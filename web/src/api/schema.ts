@@ -687,7 +687,7 @@ export interface components {
              */
             enabled?: boolean;
             /**
-             * @description After so long the attempt fails as transient.
+             * @description The longest wait; then the attempt fails as transient.
              * @default 600
              */
             timeoutSeconds?: number;
@@ -726,12 +726,12 @@ export interface components {
         /** @description How many ended replicas of a role end the whole job. */
         JobCompletion: {
             /**
-             * @description So many failed replicas fail the job; below 1 none do.
+             * @description The number of failed replicas that fails the job; below 1 none does.
              * @default 1
              */
             minFailed?: number;
             /**
-             * @description So many succeeded replicas end the job as succeeded; below 1 all must.
+             * @description The number of succeeded replicas that ends the job; below 1 all must.
              * @default -1
              */
             minSucceeded?: number;
@@ -920,7 +920,7 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description So long after a pod was told to end it is given up if it has not, though it may still run; -1: never.
+             * @description Seconds after which a pod that was told to end counts as ended, though it may still run; -1: never.
              * @default -1
              */
             forceAfterSeconds?: number;
@@ -1093,7 +1093,7 @@ export interface components {
             /** @description When one ended task is tried again. */
             retryPolicy?: components["schemas"]["JobRetryPolicy"];
             /**
-             * @description An attempt of a task that has run so long is ended as failed (-1004), and retryPolicy decides; 0 is no limit.
+             * @description The longest run of one attempt of a task: then it is ended as failed (-1004), and retryPolicy decides. 0 is no limit.
              * @default 0
              */
             maxTaskSeconds?: number;
@@ -1214,12 +1214,12 @@ export interface components {
             /** @description How many tasks the counted role has. */
             replicaSpec?: components["schemas"]["JobReplicaSpec"];
             /**
-             * @description After running so long the job is ended as failed; 0 is no limit.
+             * @description The longest run of the job; then it is ended as failed. 0 is no limit.
              * @default 0
              */
             maxDurationSeconds?: number;
             /**
-             * @description So long after it was submitted the job should be over: under the order deadline who is most pressed goes first; 0 is no matter.
+             * @description The job should end within this time of its submission. The order deadline starts the most urgent job first. 0 is no deadline.
              * @default 0
              */
             deadlineSeconds?: number;
@@ -1233,6 +1233,7 @@ export interface components {
             storages?: components["schemas"]["JobStorageUse"][];
             /** @description Which nodes the job may be on. */
             nodes?: components["schemas"]["JobNodeRules"];
+            /** @description With which jobs the job shares its nodes. */
             sharing?: components["schemas"]["JobSharing"];
             /** @description What is needed of the network. */
             network?: components["schemas"]["JobNetwork"];
@@ -1247,7 +1248,7 @@ export interface components {
              */
             badHardware?: "auto" | "replace" | "keep";
             /**
-             * @description By whose table exit codes are read: which failures pass by themselves, and which come again.
+             * @description The table of exit codes: which failures are transient, and which are permanent.
              * @default openpai
              * @enum {string}
              */
@@ -1342,7 +1343,7 @@ export interface components {
              */
             effect?: "" | "NoSchedule" | "NoExecute" | "PreferNoSchedule";
             /**
-             * @description How long the tasks stay on a node with a NoExecute taint before they yield; -1: for ever.
+             * @description How long the tasks stay on a node with a NoExecute taint before they yield; -1: forever.
              * @default -1
              */
             tolerationSeconds?: number;
@@ -1390,7 +1391,7 @@ export interface components {
              */
             level?: string;
             /**
-             * @description No cell gets so many more than another that takes such replicas; 0: as even as can be.
+             * @description The largest difference in replicas between two cells that take them; 0: as even as possible.
              * @default 0
              */
             maxSkew?: number;

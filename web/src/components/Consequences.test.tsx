@@ -17,7 +17,7 @@ const trial = (change: Partial<DraftTrial>): DraftTrial => ({ text: '', problems
 describe('the verdict on a draft', () => {
   it.each([
     ['nothing stands against it', trial({}), 'It can be applied'],
-    ['nothing changes', trial({ documents: [{ ...changed, action: 'unchanged', diff: '' }] }), 'This is what is in force'],
+    ['nothing changes', trial({ documents: [{ ...changed, action: 'unchanged', diff: '' }] }), 'This revision is in force'],
     ['it has problems', trial({ documents: [], problems: [problem] }), 'cannot be read yet'],
     ['it breaks what nothing lifts', trial({ findings: [finding] }), 'would break a guarantee'],
     ['jobs would have to yield', trial({ findings: [{ ...finding, preemptible: true }] }), 'if jobs yield'],

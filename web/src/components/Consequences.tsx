@@ -43,7 +43,7 @@ function Verdict({ trial, idle }: { trial: DraftTrial; idle: boolean }) {
     ) : (
       <span className="text-fail">✕ It would break a guarantee.</span>
     );
-  if (idle) return <span className="text-muted">This is what is in force.</span>;
+  if (idle) return <span className="text-muted">This revision is in force.</span>;
   return <span className="text-accent">✓ It can be applied: no guarantee is broken, no job has to yield.</span>;
 }
 

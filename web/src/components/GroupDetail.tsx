@@ -73,13 +73,13 @@ function Members({ group, admin, pending, send }: PartProps) {
         items={group.members}
         offered={mayChange ? (users ?? []).map((user) => user.name) : null}
         words={{ choose: 'A user', add: 'Put in', remove: 'Take out' }}
-        none="Nobody is in it."
+        none="It has no members."
         pending={pending}
         onAdd={(user) => send({ add: [user] })}
         onRemove={(user) => send({ remove: [user] })}
       />
       {more > 0 && <p className="text-xs text-muted">and {count(more, 'other')}</p>}
-      {group.name === DEFAULT_GROUP && <p className="text-xs text-muted">Everybody who is in no other group is in this one.</p>}
+      {group.name === DEFAULT_GROUP && <p className="text-xs text-muted">It has every account without another group.</p>}
     </>
   );
 }

@@ -86,8 +86,8 @@ function consequence(action: Action, job: JobDetail): string {
   if (action === 'resume') return 'It waits in its old place, and runs again as devices allow.';
   if (action === 'restart')
     return ENDED.has(job.state)
-      ? 'It goes back into its queue and begins anew.'
-      : 'Its tasks are ended, and it begins anew from its queue.';
+      ? 'It goes back into its queue and restarts.'
+      : 'Its tasks are ended. It goes back into its queue and restarts.';
   if (action === 'scale') return 'It grows or shrinks while it runs, as devices allow.';
   return 'The job and its logs are removed. A line of history stays.';
 }

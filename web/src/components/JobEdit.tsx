@@ -42,7 +42,7 @@ export function JobEdit({ job, onClose }: { job: JobDetail; onClose: () => void 
           act.mutate();
         }}
       >
-        <p className="text-sm text-muted">It goes on waiting since when it was submitted. If it starts first, it keeps what it has.</p>
+        <p className="text-sm text-muted">It keeps its submission time. If it starts before the change, nothing changes.</p>
         <div className="mt-4 grid gap-4 sm:grid-cols-3">
           <label className="block space-y-1">
             <span className="label">Priority</span>
@@ -54,7 +54,7 @@ export function JobEdit({ job, onClose }: { job: JobDetail; onClose: () => void 
             </datalist>
           </label>
           <label className="block space-y-1">
-            <span className="label">Longest duration</span>
+            <span className="label">Maximum duration</span>
             <input className="field" placeholder="no limit" maxLength={50} value={terms.maxDuration} onChange={(event) => set({ maxDuration: event.target.value })} />
           </label>
           <label className="block space-y-1">

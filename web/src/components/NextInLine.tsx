@@ -1,4 +1,4 @@
-/** Why the next job waits: the first in line with its reason in a sentence, and those behind it. */
+/** Why the next job waits: the first waiting job with its reason in a sentence, and those behind it. */
 
 import { Link } from '@tanstack/react-router';
 import type { JobSummary, LineEntry } from '../api/types';
@@ -29,7 +29,7 @@ export function NextInLine({ jobs, more, line = [] }: { jobs: readonly JobSummar
   if (!first)
     return (
       <p className="text-sm text-muted">
-        <span className="font-medium text-text">Nothing waits.</span> What is submitted now starts at once, if it fits.
+        <span className="font-medium text-text">Nothing waits.</span> A new job starts at once if it fits.
       </p>
     );
   const hidden = rest.length - SHOWN_BEHIND;
@@ -37,7 +37,7 @@ export function NextInLine({ jobs, more, line = [] }: { jobs: readonly JobSummar
     <div className="text-sm">
       <p className="flex items-center gap-2 text-xs text-wait">
         <Glyph state="waiting" />
-        Next in line
+        Next to start
       </p>
       <p className="pt-1">
         <Name job={first} /> <span className="text-muted">of {first.user}, {need(first, line)}, submitted <Ago at={first.createdAt} /></span>

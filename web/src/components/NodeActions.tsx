@@ -18,7 +18,7 @@ const TITLES: Record<Action, string> = { cordon: 'Cordon', drain: 'Drain', uncor
 const CONSEQUENCES: Record<Action, string> = {
   cordon: 'It takes no new tasks. What runs there runs on.',
   drain: 'It takes no new tasks, and is emptied for maintenance.',
-  uncordon: 'It takes tasks again, beginning with the next job in line.',
+  uncordon: 'It takes tasks again, beginning with the next waiting job.',
 };
 
 export function NodeActions({ node }: { node: Node }) {
@@ -68,7 +68,7 @@ function Ask({ action, node, onClose }: { action: Action; node: Node; onClose: (
         <p className="text-sm text-muted">{CONSEQUENCES[action]}</p>
         {drains && (
           <fieldset className="space-y-2 pt-4 text-sm">
-            <legend className="sr-only">What becomes of its tasks</legend>
+            <legend className="sr-only">Its running tasks</legend>
             <Way chosen={!afterJobs} onChoose={() => setAfterJobs(false)} title="Move its tasks now" first>
               Each gets its checkpoint signal and grace period, then its job runs elsewhere, or waits in its old place, against a receipt.
             </Way>

@@ -11,7 +11,7 @@ const PLACES = [
   ['first', 'First', 'Before all others of its queue, whatever their priority; one below 0 only before others below 0, under the policy fair.'],
   ['before', 'Before another job', 'Just before that one.'],
   ['last', 'Last', 'Behind all of them.'],
-  ['own', 'Its own place', 'Where it would be if nobody had moved it.'],
+  ['own', 'Its own place', 'Where it would be without a move.'],
 ] as const;
 type Place = (typeof PLACES)[number][0];
 

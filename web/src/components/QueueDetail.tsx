@@ -47,7 +47,7 @@ const COLUMNS = [
   ['guaranteed', 'Guaranteed'],
   ['deserved', 'Deserves'],
   ['limit', 'Limit'],
-  ['fair', 'Fair part'],
+  ['fair', 'Fair share'],
   ['used', 'Used'],
   ['borrowed', 'Borrowed'],
   ['lent', 'Lent'],
@@ -146,7 +146,7 @@ function Ledger({ lent, borrowed }: { lent: LedgerLine[]; borrowed: LedgerLine[]
           {lines.map((line) => (
             <tr key={`${line.way} ${line.queue}`}>
               <td>
-                <span className="text-muted">{line.way}</span> {line.queue || 'what nobody deserves'}
+                <span className="text-muted">{line.way}</span> {line.queue || 'devices of no queue'}
               </td>
               <td className="num">{deviceTime(line.deviceSeconds)}</td>
               <td className="num">{amount('devices', line.devices)}</td>

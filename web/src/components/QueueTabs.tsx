@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 
 const WAYS = [
   ['/queues', 'Shares'],
-  ['/line', 'Waiting line'],
+  ['/line', 'Waiting list'],
   ['/receipts', 'Receipts'],
 ] as const;
 

@@ -52,7 +52,7 @@ const KEYS = [
   ['borrows', <rect key="b" x={0.5} y={3} width={15} height={8} fill="url(#borrowed)" stroke="var(--wait)" />],
   ['its own, idle or lent', <rect key="c" x={0.5} y={3} width={15} height={8} fill="none" stroke="var(--line-strong)" strokeDasharray="3 2" />],
   ['never lent', <rect key="d" y={11} width={16} height={2} fill="var(--text)" />],
-  ['fair part now', <path key="e" d="M4.5 3h7L8 8z" fill="var(--muted)" />],
+  ['fair share now', <path key="e" d="M4.5 3h7L8 8z" fill="var(--muted)" />],
   ['limit', <path key="f" d="M8 0v14" stroke="var(--fail)" strokeWidth={2} />],
 ] as const;
 

@@ -19,10 +19,10 @@ const TITLES: Record<UserAction, (name: string) => string> = {
   link: (name) => `Make a sign-in link for ${name}?`,
 };
 const CONSEQUENCES: Record<UserAction, string> = {
-  disable: 'Nobody can sign in with it, its sessions and tokens stop working at once, and its open terminals and logs end. Its jobs go on.',
+  disable: 'Sign-ins are refused. Its sessions and tokens stop working at once, and its open terminals and logs end. Its jobs continue.',
   enable: 'It can be signed in with again.',
   delete: 'The account goes with its tokens and secrets. Jobs that are over stay, and belong to administrators. A disabled account can be enabled again; a deleted one cannot.',
-  link: 'Whoever opens it first is signed in as this user. Send it on a way that only this user reads.',
+  link: 'The first person to open it is signed in as this user. Send it where only this user can read it.',
 };
 const WORDS: Record<UserAction, string> = { disable: 'Disable', enable: 'Enable', delete: 'Delete', link: 'Make a link' };
 

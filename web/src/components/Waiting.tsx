@@ -19,7 +19,7 @@ export function Waiting({ job }: { job: JobDetail }) {
       </h2>
       <p className="pt-1 text-base">{message ?? 'The scheduler has not looked at it yet.'}</p>
       {reasons && <Facts reasons={reasons} />}
-      {reasons && !reasons.possible && !data?.estimate && <p className="pt-1 font-medium">It never starts as it is.</p>}
+      {reasons && !reasons.possible && !data?.estimate && <p className="pt-1 font-medium">It can never start as it is.</p>}
       {data && <Outlook estimate={data.estimate} changes={data.changes} />}
       {job.dependsOn.length > 0 && <DependsOn jobs={job.dependsOn} />}
       {data && data.ahead.length > 0 && (

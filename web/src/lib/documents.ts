@@ -9,7 +9,7 @@ export type Kind = (typeof KINDS)[number];
 export const TEMPLATES: Record<Kind, string> = {
   Queue: `kind: Queue
 name: my-queue
-weight: 1                 # its part, beside its siblings', of what nobody deserves
+weight: 1                 # its part, beside its siblings', of the unassigned rest
 deserved: {devices: 0}    # its own: lent while it is idle, reclaimed when it is wanted
 # limit: {devices: 8}     # the most that its jobs may hold
 # parent: research        # the queue it is part of

@@ -16,7 +16,7 @@ export const KEYS: readonly Key[] = [
   { keys: 'c', does: 'Submit a job' },
   { keys: 'g h', does: 'Go to the jobs' },
   { keys: 'g q', does: 'Go to the queues' },
-  { keys: 'g l', does: 'Go to the waiting line' },
+  { keys: 'g l', does: 'Go to the waiting list' },
   { keys: 'g n', does: 'Go to the nodes' },
   { keys: 'g c', does: 'Go to the configuration' },
   { keys: 'g s', does: 'Go to the storages' },

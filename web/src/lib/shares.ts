@@ -29,7 +29,7 @@ export interface Bar {
   own: number;
   borrowed: number;
   idle: number;
-  /** From 0: where the limit and the fair part are; null where there is none. */
+  /** From 0: where the limit and the fair share are; null where there is none. */
   limit: number | null;
   fair: number | null;
   /** From 0: how much of its own is never lent. */

@@ -43,7 +43,7 @@ export function Account() {
               <th>Name</th>
               <th className="max-sm:hidden">Kind</th>
               <th>Last used</th>
-              <th className="max-sm:hidden">Made</th>
+              <th className="max-sm:hidden">Created</th>
               <th className="max-sm:hidden">Expires</th>
               <th>
                 <span className="sr-only">Revoke</span>
@@ -206,7 +206,7 @@ function Revoke({ token, onClose }: { token: { id: string; name: string }; onClo
   });
   return (
     <Dialog title={`Revoke ${token.name || 'this token'}?`} onClose={onClose}>
-      <p className="text-sm text-muted">Whoever uses it is signed out at once.</p>
+      <p className="text-sm text-muted">Programs that use it are signed out at once.</p>
       {revoke.error && <Fault error={revoke.error} />}
       <div className="flex flex-wrap items-center gap-2 pt-5">
         <CommandLine line={`corral token revoke ${token.id}`} className="-ml-1.5" />

@@ -26,17 +26,17 @@ export function Line() {
   const { queue = '', job = '' } = route.useSearch();
   const navigate = route.useNavigate();
   const list = useInfiniteQuery(overview.line(queue));
-  useTitle('Waiting line');
+  useTitle('Waiting list');
   const set = (change: { queue?: string; job?: string }) => void navigate({ search: { queue: queue || undefined, job: undefined, ...change }, replace: true });
   const entries = list.data?.pages.flatMap((page) => page.items) ?? [];
   const total = list.data?.pages[0]?.total ?? 0;
   return (
     <section className="pt-3">
-      <h1 className="sr-only">Waiting line</h1>
+      <h1 className="sr-only">Waiting list</h1>
       <QueueTabs queue={queue} />
       <div className="flex flex-wrap items-center gap-3 py-2.5">
         <QueueChoice queue={queue} onChange={(next) => set({ queue: next })} />
-        {list.data && total > 0 && <span className="text-xs text-muted">{count(total, 'job')} in line</span>}
+        {list.data && total > 0 && <span className="text-xs text-muted">{count(total, 'job')} waiting</span>}
         <span className="grow" />
         <Link to="/" search={{ state: 'waiting' }} className="link text-xs">
           all that wait, also held ones
@@ -46,7 +46,7 @@ export function Line() {
       {list.isPending && !list.error && <Skeleton rows={8} />}
       {list.data && entries.length === 0 && (
         <Empty title={queue ? `Nothing waits in ${queue}` : 'Nothing waits'} line={`corral run --devices 1${queue ? ` --queue ${quote(queue)}` : ''} -- sleep 60`}>
-          What is submitted now starts at once, if it fits. Jobs that are suspended or wait for other jobs join the line when they are let go.
+          A new job starts at once if it fits. Suspended jobs and jobs that wait for other jobs join the list once they are released.
         </Empty>
       )}
       {entries.length > 0 && <Table entries={entries} scope={queue} selected={job} onSelect={(next) => set({ job: next })} />}
@@ -117,7 +117,7 @@ function Table({ entries, scope, selected, onSelect }: TableProps) {
               <th className="max-md:hidden">Queue</th>
               <th className="num max-lg:hidden">Priority</th>
               <th className="max-sm:hidden">Submitted</th>
-              <th className="max-lg:hidden">Wants</th>
+              <th className="max-lg:hidden">Requests</th>
               <th className="w-[40%] max-sm:w-[58%]">Why it waits</th>
               {managed && (
                 <th>

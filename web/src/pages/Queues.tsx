@@ -61,7 +61,7 @@ export function Queues() {
       {queues.length > 0 && <Tree queues={queues} chosen={queue} resource={resource} />}
       {scaleOf(standings, resource) > 0 && <ShareLegend />}
       {!chosen && standings.length > 0 && !standings.some((each) => own(each, 'devices')) && (
-        <Empty title="Nobody is owed anything yet" line="corral apply queues.yaml -m 'research owns two nodes'">
+        <Empty title="No queue has a share yet" line="corral apply queues.yaml -m 'research owns two nodes'">
           All queues share by weight. A queue document says what a team deserves, may borrow, or owns as whole cells.
         </Empty>
       )}
@@ -82,8 +82,8 @@ function Tree({ queues, chosen, resource }: { queues: Queue[]; chosen: string; r
           <th>Queue</th>
           <th className="w-[38%] min-w-28 max-sm:w-[45%]">Share</th>
           <th className="num">Used</th>
-          <th className="num max-sm:hidden">Its own</th>
-          <th className="num max-lg:hidden">Fair part</th>
+          <th className="num max-sm:hidden">Deserved</th>
+          <th className="num max-lg:hidden">Fair share</th>
           <th className="num max-lg:hidden">Limit</th>
           <th className="num max-md:hidden">Borrowed</th>
           <th className="num max-md:hidden">Lent</th>

@@ -53,7 +53,7 @@ export function Users() {
               New user
             </button>
           </div>
-          {shown.length === 0 ? <Empty title="Nobody is found" /> : <Table users={shown.slice(0, drawn)} onEdit={setEditing} onAsk={setAsking} />}
+          {shown.length === 0 ? <Empty title="No user is found" /> : <Table users={shown.slice(0, drawn)} onEdit={setEditing} onAsk={setAsking} />}
           {shown.length > drawn && (
             <p className="pt-3">
               <button type="button" className="btn" onClick={() => setDrawn(drawn + DRAWN)}>
@@ -88,7 +88,7 @@ function Table({ users, onEdit, onAsk }: TableProps) {
           <th className="max-md:hidden">Groups</th>
           <th className="max-lg:hidden">E-mail</th>
           <th className="num max-lg:hidden">Highest priority</th>
-          <th className="max-lg:hidden">Made</th>
+          <th className="max-lg:hidden">Created</th>
           <th>
             <span className="sr-only">Actions</span>
           </th>

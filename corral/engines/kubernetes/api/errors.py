@@ -138,7 +138,7 @@ _PLAIN: Final[dict[int, tuple[type[CorralError], str, str]]] = {
         "The cluster does not accept Corral's credentials to {call}; renew the token or certificate of its kubeconfig",
     ),
     404: (NotFound, "kubernetes-not-found", "The cluster could not {call}: it has no such thing"),
-    413: (TooLarge, "kubernetes-too-large", "What was sent to {call} is larger than the cluster takes"),
+    413: (TooLarge, "kubernetes-too-large", "The request to {call} is larger than the cluster accepts"),
     422: (InvalidInput, "kubernetes-refused", "The cluster refused to {call}"),
 }
 

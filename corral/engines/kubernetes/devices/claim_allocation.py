@@ -240,7 +240,7 @@ class ClaimAllocator:
         name = str(manifest["metadata"]["name"])  # type: ignore[index]
         claim = _CLAIM.decode(await self._calls.ask(Call("get", CLAIMS, self._namespace, name)))
         if claim.metadata.labels.get(SERVER_LABEL) != self._server:
-            message = f"There is a claim {name} in namespace {self._namespace} already, and it is somebody else's."
+            message = f"There is a claim {name} in namespace {self._namespace} already that is not Corral's."
             raise Conflict("claim-name-taken", message)
         if plan_of(claim) != plan or claim.metadata.deletion_timestamp:
             raise Unavailable("claim-leaving", f"An earlier claim {name} is not gone yet.")

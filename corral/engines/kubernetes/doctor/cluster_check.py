@@ -73,7 +73,7 @@ def _read(path: str) -> Call:
 def _versions(version: str) -> Iterator[Finding]:
     read = numbers(version)
     if read is None:
-        yield Finding("version", "bad", f"the server says {version!r}, which is no version")
+        yield Finding("version", "bad", f"the server reports {version!r}, which is not a version")
     elif read < OLDEST:
         yield Finding("version", "bad", f"Kubernetes {version} is too old; {'.'.join(map(str, OLDEST))} is needed")
     elif read < WITH_DRA:

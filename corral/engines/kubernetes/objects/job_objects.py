@@ -117,7 +117,7 @@ class KubernetesDocuments:
         try:
             return _DEFINITION.decode(body).metadata.annotations
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            message = f"The cluster answered with something that is no definition of {kind} ({error})."
+            message = f"The cluster answered with an invalid definition of {kind} ({error})."
             raise Unavailable("kubernetes-garbage", message) from None
 
     async def apply(

@@ -23,8 +23,8 @@ from corral.model.exits import EXTERNALLY_DELETED, STOP_REQUESTED
 from corral.model.launch import Exited, Started
 
 NEVER_STARTED: Final = "it was stopped before it started"
-VANISHED: Final = "the pod was deleted by somebody else, and its end was not seen"
-DELETED: Final = "the pod was deleted by somebody else while it ran"
+VANISHED: Final = "the pod was deleted outside Corral, and its end was not seen"
+DELETED: Final = "the pod was deleted outside Corral while it ran"
 
 
 class Action(Enum):

@@ -144,8 +144,8 @@ class PodCreator:
         pod = POD.decode(await self._calls.ask(Call("get", PODS, namespace, pod_name(attempt))))
         if attempt_of(pod, self._settings.server) != attempt:
             owner = pod.metadata.labels.get(SERVER_LABEL)
-            whose = f"another Corral server ({owner})" if owner else "somebody else"
-            message = f"There is a pod {pod_name(attempt)} in namespace {namespace} already, and it is {whose}'s."
+            whose = f"another Corral server ({owner})" if owner else "another program"
+            message = f"There is a pod {pod_name(attempt)} in namespace {namespace} already; it belongs to {whose}."
             raise Conflict("pod-name-taken", message)
         return pod
 

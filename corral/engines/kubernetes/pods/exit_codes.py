@@ -133,7 +133,7 @@ def pod_exit(pod: Pod, *, gone: bool = False) -> PodExit | None:
         return PodExit(
             NO_FAILED_CONTAINER, _sentence(status.reason or "no container failed", status.message), at=_ended(pod)
         )
-    return PodExit(EXTERNALLY_DELETED, "the pod was deleted by somebody else")
+    return PodExit(EXTERNALLY_DELETED, "the pod was deleted outside Corral")
 
 
 def start_failure(pod: Pod) -> StartFailure | None:

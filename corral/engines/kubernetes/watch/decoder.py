@@ -195,4 +195,4 @@ def _unreadable(line: memoryview, reason: str) -> Unreadable:
 
 
 def _garbage(what: str, error: Exception) -> Unavailable:
-    return Unavailable("kubernetes-garbage", f"The cluster answered with something that is no {what} ({error}).")
+    return Unavailable("kubernetes-garbage", f"The cluster's answer is not a valid {what} ({error}).")

@@ -273,7 +273,7 @@ class Cycle:
             self._maybe_head(request, known.reasons)
             return known.reasons
         if self.reservation is not None and not self.policy.backfill:
-            return self._behind("it waits its turn")
+            return self._behind("it waits for its turn")
         group.verdict = None
         if self.reservation is not None:
             return self._past(self.reservation, group, shape, run)
@@ -360,7 +360,7 @@ class Cycle:
             found = self._try(shape, [request])
         if found:
             return found
-        reasons = self._behind("there is room for it, but starting it would make that one wait longer")
+        reasons = self._behind("starting this job now would delay that one")
         group.verdict = self._verdict(reasons, reservation)
         return self._make_room(request, reasons) or reasons
 
@@ -404,7 +404,7 @@ class Cycle:
 
     def _yielding_reasons(self) -> Reasons:
         count = len(self.trial.cluster.gangs.leaving | {eviction.job for eviction in self.evictions})
-        message = f"{counted(count, 'job')} told to yield; this one starts in the room that they leave."
+        message = f"Starts when {counted(count, 'preempted job')} {'has' if count == 1 else 'have'} ended."
         return Reasons(Reason(YIELDING, message, {"jobs": count}))
 
     def _evictions(self, victims: Sequence[Victim], request: GangRequest) -> Iterator[Eviction]:
@@ -462,7 +462,7 @@ class Cycle:
 
     def _behind(self, why: str) -> Reasons:
         head = self.reservation.job if self.reservation else ""
-        return Reasons(Reason(BEHIND, f"Behind job {head}, the first that waits: {why}."))
+        return Reasons(Reason(BEHIND, f"Behind job {head}, the first in the queue order: {why}."))
 
     def _report(self, group: Group, first: int, reasons: Reasons) -> None:
         """Store the reasons with the gangs of a group that do not have them yet."""
@@ -517,16 +517,18 @@ def _message(victim: Victim, request: GangRequest) -> str:
     by = f"job {request.job} of {request.user or 'somebody'}"
     match victim.rule:
         case Rule.OPPORTUNISTIC:
-            return f"It ran with priority {victim.gang.priority}, while nobody else wanted its devices; now {by} does."
+            return f"It ran with priority {victim.gang.priority}, on devices that no other job wanted. Now {by} needs them."
         case Rule.GUARANTEE:
-            return f"It was a guest in cells that queue {request.queue} owns, and {by} needs them."
+            return f"It was a guest in cells of queue {request.queue}. Now {by} needs them."
         case Rule.SHRINK:
-            return f"It has more tasks than it needs, and {by} starts in the room of those that it gives up."
+            return f"Shrunk towards its minimum to make room for {by}."
         case Rule.CONSOLIDATION:
-            return f"It moves to where there is room for it too, so that {by} fits."
+            return f"Moved to other devices to make room for {by}."
         case Rule.GROW:
-            return "It starts anew from its checkpoint where it gets more tasks."
+            return "Restarts from its checkpoint with more tasks."
         case Rule.RECLAIM:
-            return f"Queue {request.queue} takes back its part for {by}: queue {victim.gang.queue} holds more than its own."
+            return (
+                f"Queue {request.queue} reclaims its share for {by}. Queue {victim.gang.queue} holds more than its own."
+            )
         case _:
-            return f"J{by[1:]} has priority {request.priority}, this one {victim.gang.priority}."
+            return f"J{by[1:]} has priority {request.priority}, this job has {victim.gang.priority}."

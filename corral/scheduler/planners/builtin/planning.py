@@ -104,7 +104,7 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
     if fits or yielding:
         found, reported = foresee(cluster, queue.fork(most=ALIKE, job=job), policy, job, now)
         if any(placed.job == job for placed in found.placements):
-            return Reasons(Reason("starts-now", "There is room: it starts with the next cycle."), ahead=ahead)
+            return Reasons(Reason("starts-now", "It fits and starts in the next cycle."), ahead=ahead)
         if reported is not None:
             return msgspec.structs.replace(reported, ahead=ahead)
     reasons = never_allowed(cluster, entry.request) or why_not(trial, entry.request, entry.shape)

@@ -27,7 +27,7 @@ DOORS = {
 }
 
 
-def rooms() -> set[str]:
+def top_packages() -> set[str]:
     """Every child of the package: folders that are packages, and modules."""
     found = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     return found | {path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__"}
@@ -60,14 +60,14 @@ def imports_of(path: Path) -> set[str]:
     return names
 
 
-def test_every_room_stands_on_a_floor() -> None:
+def test_every_package_stands_on_a_floor() -> None:
     layers = " ".join(contract("layers")["layers"]).replace("(", " ").replace(")", " ")
     floors = set(layers.replace("|", " ").replace(":", " ").split())
-    assert rooms() <= floors, f"place these rooms in .importlinter: {sorted(rooms() - floors)}"
+    assert top_packages() <= floors, f"place these packages in .importlinter: {sorted(top_packages() - floors)}"
 
 
 @pytest.mark.parametrize("door", sorted(DOORS))
-def test_a_library_with_one_door_is_closed_to_every_other_room(door: str) -> None:
+def test_a_library_with_one_door_is_closed_to_every_other_package(door: str) -> None:
     said = contract(door)
     assert said["source_modules"] == ["corral.*"]
     exceptions = {line.split()[0].removesuffix(".**").removeprefix("corral.") for line in said["ignore_imports"]}
@@ -91,8 +91,8 @@ def test_a_forbidden_import_is_found(tmp_path: Path) -> None:
     assert "corral.service.stray -> corral.scheduler" in found.stdout
 
 
-def test_the_contract_of_the_pure_rooms_names_them_all() -> None:
-    assert {line.removeprefix("corral.") for line in contract("pure-rooms")["source_modules"]} == PURE | {
+def test_the_contract_of_the_pure_packages_names_them_all() -> None:
+    assert {line.removeprefix("corral.") for line in contract("pure-packages")["source_modules"]} == PURE | {
         f"compat.*.{folder}" for folder in PURE_IN_TENANTS
     }
 
@@ -104,25 +104,25 @@ def test_contract_names_are_sentences(name: str) -> None:
 
 
 def pure_folders() -> list[str]:
-    """The pure rooms, and the pure folders of tenants."""
+    """The pure packages, and the pure folders of tenants."""
     tenants = [path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "compat").glob("*/*/")]
     return sorted(PURE) + sorted(path for path in tenants if path.rpartition("/")[2] in PURE_IN_TENANTS)
 
 
-@pytest.mark.parametrize("room", pure_folders())
-def test_a_pure_room_bans_clocks_and_randomness(room: str) -> None:
-    config = (PACKAGE / room / "ruff.toml").read_text()
+@pytest.mark.parametrize("package", pure_folders())
+def test_a_pure_package_bans_clocks_and_randomness(package: str) -> None:
+    config = (PACKAGE / package / "ruff.toml").read_text()
     for banned in ("datetime.datetime.now", "time", "random", "uuid.uuid4", "numpy.random"):
         assert f'"{banned}".msg' in config
     assert '"TID251"' in config and '"DTZ"' in config
 
 
-@pytest.mark.parametrize("room", sorted(STANDARD_LIBRARY_ONLY))
-def test_a_room_without_dependencies_imports_the_standard_library_only(room: str) -> None:
-    allowed = sys.stdlib_module_names | {f"corral.{room}"}
-    for path in (PACKAGE / room).rglob("*.py"):
+@pytest.mark.parametrize("package", sorted(STANDARD_LIBRARY_ONLY))
+def test_a_package_without_dependencies_imports_the_standard_library_only(package: str) -> None:
+    allowed = sys.stdlib_module_names | {f"corral.{package}"}
+    for path in (PACKAGE / package).rglob("*.py"):
         for name in imports_of(path):
-            own = name == f"corral.{room}" or name.startswith(f"corral.{room}.")
+            own = name == f"corral.{package}" or name.startswith(f"corral.{package}.")
             assert own or name.split(".")[0] in allowed, f"{path.relative_to(ROOT)} imports {name}"
 
 
