@@ -20,8 +20,6 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NoReturn
 
-from corral.kernel.plug_ins import plug_ins
-
 SHARED: Final = (
     "corral.app",
     "corral.frameworks",
@@ -65,8 +63,7 @@ def load_shared() -> None:
 
     Raises what a module raises that cannot be loaded.
     """
-    tenants = (point.module for group in ("corral.dialects", "corral.frameworks") for point in plug_ins(group).values())
-    for name in (*SHARED, *tenants):
+    for name in SHARED:
         with contextlib.suppress(ModuleNotFoundError) if name == "uvloop" else contextlib.nullcontext():
             importlib.import_module(name)
     gc.collect()
