@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.api.rate_limits import ApiCallLimits, CallLimit, CallLimits, Calls
+from corral.api.rate_limits import ApiCallLimits, CallLimit, Calls
+from corral.compat.openpai.routes.mounting import DEFAULT_CALLS
 from corral.kernel.errors import TooManyRequests
 from corral.model.store_writes import SubmitLimit
 from corral.settings import Settings
@@ -67,7 +68,7 @@ def test_no_limit_is_no_limit() -> None:
 )
 def test_openpais_calls_have_the_values_of_its_services(method: str, path: str, most: int, seconds: float) -> None:
     clock = Steady()
-    counting = ApiCallLimits(CallLimits().openpai, clock)
+    counting = ApiCallLimits(DEFAULT_CALLS, clock)
     assert [refused(counting, "ann", method, path) for _ in range(most + 1)] == [False] * most + [True]
     assert not refused(counting, "bob", method, path)
     clock.now += seconds

@@ -164,6 +164,15 @@ os.write(out, open("/proc/self/comm", "rb").read() + open("/proc/self/cmdline", 
     assert forks(script, tmp_path / "said") == "corral-control\ncorral\0control"
 
 
+_TENANTS = """
+from corral.kernel.plug_ins import plug_ins
+for group in ("corral.service", "corral.routes"):
+    for point in plug_ins(group).values():
+        point.load()
+"""
+"""The front composes the tenants, which it finds by entry point."""
+
+
 def loaded(code: str) -> set[str]:
     """The modules that a fresh interpreter has loaded after `code`."""
     code += "\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
@@ -181,7 +190,7 @@ def imports_of(function: str) -> str:
 
 def test_what_is_loaded_before_the_fork_is_what_front_and_control_share() -> None:
     """A module of one alone would cost the other its memory; a missing one is loaded twice."""
-    front = loaded(f"import corral.app\n{imports_of('_front')}{_SERVING}")
+    front = loaded(f"import corral.app\n{imports_of('_front')}{_SERVING}{_TENANTS}")
     control = loaded(f"import corral.app\n{imports_of('_control')}{_SERVING}")
     before = loaded("from corral import forking\nforking.load_shared()")
     shared = front & control

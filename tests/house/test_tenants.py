@@ -68,7 +68,7 @@ def test_the_core_works_without_the_package_of_openpai(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     for arguments in (
         ["-c", EVERY_MODULE],
-        ["-m", "corral.cli.main", "convert", "examples/hello.yaml"],
+        ["-m", "corral.cli.main", "convert", "examples/shell/job.yaml"],
         ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "not the_server_itself_knows", *CORE_TESTS],
     ):
         done = subprocess.run(

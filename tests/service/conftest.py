@@ -84,6 +84,7 @@ async def service(
 @pytest.fixture
 def openpai(service: Service) -> OpenPai:
     """OpenPAI's operations, registered with the service of the test."""
+    from corral.compat.openpai.service.tenant import OpenPai
 
     return OpenPai(service)
 

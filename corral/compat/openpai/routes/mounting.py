@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
@@ -16,6 +16,9 @@ from corral.compat.openpai.routes.cors import Cors
 from corral.compat.openpai.routes.gateway_paths import Pylon
 from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.errors import CorralError
+
+DEFAULT_CALLS: Final = Calls(600, 120, 3600)
+"""Calls that one user may make at OpenPAI's API by default."""
 
 
 class OpenPaiErrors:
@@ -56,7 +59,9 @@ class OpenPaiRoutes:
         said = self._options
         app.state.openpai = self._part
         limits = Calls(
-            said.get("calls_per_minute", 600), said.get("lists_per_minute", 120), said.get("submits_per_hour", 3600)
+            said.get("calls_per_minute", DEFAULT_CALLS.per_minute),
+            said.get("lists_per_minute", DEFAULT_CALLS.lists_per_minute),
+            said.get("submits_per_hour", DEFAULT_CALLS.submits_per_hour),
         )
         app.state.openpai_calls = ApiCallLimits(limits, api="openpai")
         app.state.openpai_anonymous_reads = said.get("anonymous_reads", False)
