@@ -36,12 +36,11 @@ from corral.supervisor import PARENT, end_with_parent, listen
 
 if TYPE_CHECKING:
     from corral.api.application import WebSettings
-    from corral.api.rate_limits import CallLimits
+    from corral.api.rate_limits import Calls
     from corral.api.stream_limits import StreamCaps
     from corral.control.bridge import Bridge
     from corral.control.control_api import ReplicaListener
     from corral.control.loop import Control
-    from corral.control.mail_notices import Notices
     from corral.control.system_accounts import Accounts
     from corral.engines.kind import BuiltEngine
     from corral.front import ControlSocket, LeaderClient
@@ -100,13 +99,14 @@ def _guarded(settings: Settings, what: str, serve: Callable[[Settings], Coroutin
 
 async def _front(settings: Settings) -> None:
     from corral.api import create_app
-    from corral.compat.openpai.service.tenant import OpenPai
+    from corral.api.tenants import routes_of
     from corral.front import ControlSocket, LeaderClient, Server, configuration, listener_of, portal_folder
     from corral.kernel.garbage import map_large_blocks
     from corral.service.context import Context
     from corral.service.health_events import HealthWatch
     from corral.service.mutual_tls import write_tls_files
     from corral.service.service import Service
+    from corral.service.tenants import compose_tenants
     from corral.store import open_store
     from corral.systemclock import SystemClock
     from corral.workers.pool import Workers
@@ -142,7 +142,7 @@ async def _front(settings: Settings) -> None:
     service = Service(context)
     application = create_app(
         service,
-        openpai=OpenPai(service, fs_uri=settings.openpai_fs_uri),
+        tenants=routes_of(compose_tenants(service, settings.of_tenant), settings.of_tenant),
         clock=clock,
         portal_folder=portal_folder(),
         connect=control_client.connect,
@@ -207,9 +207,6 @@ def _web(settings: Settings, service: Service) -> WebSettings:
         public_url=settings.public_url or settings.advertise,
         oidc=openid,
         oidc_redirect_url=settings.oidc_redirect_url,
-        openpai_anonymous_reads=settings.openpai_anonymous_reads,
-        openpai_return_urls=_listed(settings.openpai_return_urls),
-        openpai_origins=_listed(settings.openpai_origins),
     )
 
 
@@ -258,13 +255,10 @@ def _allowance(settings: Settings, chosen: Sequence[ChosenEngine]) -> Allowance:
     )
 
 
-def _call_limits(settings: Settings) -> CallLimits:
-    from corral.api.rate_limits import CallLimits, Calls
+def _call_limits(settings: Settings) -> Calls:
+    from corral.api.rate_limits import Calls
 
-    return CallLimits(
-        Calls(settings.calls_per_minute, settings.lists_per_minute, settings.submits_per_hour),
-        Calls(settings.openpai_calls_per_minute, settings.openpai_lists_per_minute, settings.openpai_submits_per_hour),
-    )
+    return Calls(settings.calls_per_minute, settings.lists_per_minute, settings.submits_per_hour)
 
 
 def _stream_caps(settings: Settings) -> StreamCaps:
@@ -366,8 +360,7 @@ async def _control(settings: Settings) -> None:
         beside = [each.run() for each in built if each.run]
         if archiver is not None:
             beside.append(once(control.ready, archiver.run()))
-        if (notices := _notices(settings, control)) is not None:
-            beside.append(notices.run())
+        beside += _notices(settings, control)
         if (bridge := await _bridge(built, control, key, code)) is not None:
             beside.append(bridge.run())
         await until_told(control.run(), control_api.serve(), keeping.run(), *beside, told)
@@ -376,14 +369,14 @@ async def _control(settings: Settings) -> None:
         await store.close()
 
 
-def _notices(settings: Settings, control: Control) -> Notices | None:
-    """Create the mailer of job notices; None without a mail server.
+def _notices(settings: Settings, control: Control) -> list[Coroutine[Any, Any, None]]:
+    """The mailers of job notices, which tenants have (`corral.notices`); none without a mail server.
 
     Raises InvalidInput for unusable mail settings.
     """
     if not settings.mail_server:
-        return None
-    from corral.control.mail_notices import Notices
+        return []
+    from corral.kernel.plug_ins import plug_ins
     from corral.monitor.mail import SmtpMailer
 
     secret = settings.mail_password_file
@@ -391,7 +384,8 @@ def _notices(settings: Settings, control: Control) -> Notices | None:
         password = secret.read_text().strip() if secret else ""
     except OSError as error:
         raise InvalidInput("invalid-setting", f"mail_password_file cannot be read: {error}.") from None
-    return Notices(control, SmtpMailer(settings.mail_server, settings.mail_from, password=password))
+    mailer = SmtpMailer(settings.mail_server, settings.mail_from, password=password)
+    return [point.load()(control, mailer).run() for point in plug_ins("corral.notices").values()]
 
 
 async def _blob_place(settings: Settings) -> RemoteFolder | None:
@@ -512,11 +506,11 @@ async def _bridge(built: Sequence[BuiltEngine], control: Control, key: bytes, co
     objects = next((each.objects for each in built if each.objects and each.objects.accounts), None)
     if objects is None:
         return None
-    from corral.compat.openpai.service.tenant import OpenPai
     from corral.control.bridge import AccountsOfNamespaces, Bridge
     from corral.model.kubernetes_objects import ObjectAddress
     from corral.service.context import Context
     from corral.service.service import Service
+    from corral.service.tenants import compose_tenants
     from corral.spec.object_kinds import chosen_kinds
 
     accounts = AccountsOfNamespaces(objects.accounts)
@@ -524,7 +518,7 @@ async def _bridge(built: Sequence[BuiltEngine], control: Control, key: bytes, co
         return None
     store, kinds = control.store, chosen_kinds(objects.kinds)
     service = Service(Context(store, key=key, clock=control.clock, blobs=code))
-    OpenPai(service)  # objects may hold its documents, too
+    compose_tenants(service)  # objects may hold their documents, too
     documents = objects.documents(map(ObjectAddress.of, kinds))
     server = await store.setting(SERVER_UID, "")
     return Bridge(control, service, documents, kinds, accounts, server=server)

@@ -23,6 +23,7 @@ from typing import Final, NoReturn
 SHARED: Final = (
     "corral.app",
     "corral.frameworks",
+    "corral.model.exits",
     "corral.model.job_edits",
     "corral.model.messages",
     "corral.model.queue_views",
@@ -35,10 +36,8 @@ SHARED: Final = (
     "corral.service.secret_box",
     "corral.service.tls_acceptor",
     "corral.spec.configuration_file",
-    "corral.spec.dialects.dispatch",
     "corral.spec.document_splitter",
     "corral.spec.job_reader",
-    "corral.spec.openpai.secret_masking",
     "corral.spec.short_form_writer",
     "corral.spec.templates",
     "corral.storage.code_archives",
@@ -46,8 +45,11 @@ SHARED: Final = (
     "corral.store",
     "corral.systemclock",
     "corral.workers.pool",
+    "encodings.idna",
     "starlette.applications",
     "uvicorn",
+    "uvicorn.protocols.http.httptools_impl",
+    "uvicorn.protocols.websockets.websockets_sansio_impl",
     "uvloop",
 )
 """Modules that both front and control load at their start; what they import comes along."""

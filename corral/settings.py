@@ -317,6 +317,11 @@ class Settings(BaseSettings):
     )
     log_level: str = Field(default="info", description="debug, info, warning or error.")
 
+    def of_tenant(self, name: str) -> dict[str, Any]:
+        """The settings of a tenant: those that begin with its name, without that beginning."""
+        begin = f"{name}_"
+        return {key.removeprefix(begin): value for key, value in iter(self) if key.startswith(begin)}
+
     @property
     def of_engines(self) -> dict[str, Any]:
         """The options given for engines, which their kinds declare."""

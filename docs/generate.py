@@ -92,11 +92,14 @@ def commands_page() -> dict[str, str]:
 def openapi() -> dict[str, Any]:
     """The document of `/openapi.json`; no server is needed for it."""
     from corral.api.application import create_app
+    from corral.api.tenants import routes_of
     from corral.kernel.clock import VirtualClock
+    from corral.service.tenants import no_options
 
     nowhere = Path("/nonexistent")
+    tenants = routes_of({}, no_options)
     app = create_app(
-        cast(Any, None), openpai=cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, connect=cast(Any, None)
+        cast(Any, None), tenants=tenants, clock=VirtualClock(), portal_folder=nowhere, connect=cast(Any, None)
     )
     return app.openapi()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,23 +34,17 @@ from corral.api.fast_path import FastPath
 from corral.api.json_responses import Json, answers, refused_with, schema_of
 from corral.api.openapi import describe
 from corral.api.portal import Portal
-from corral.api.rate_limits import MINUTE, REPORTS_A_MINUTE, ApiCallLimits, CallLimit, CallLimits, FailureLimit
+from corral.api.rate_limits import MINUTE, REPORTS_A_MINUTE, ApiCallLimits, CallLimit, Calls, FailureLimit
 from corral.api.request_guard import Guard
 from corral.api.slots import PREFIX, Agent, Relay, SlotCalls
 from corral.api.stream_limits import StreamCaps, Streams
-from corral.compat.hived import routes as hived
-from corral.compat.openpai import routes as openpai_routes
-from corral.compat.openpai.routes import cluster_import as openpai_import
-from corral.compat.openpai.routes import oidc as openpai_oidc
-from corral.compat.openpai.routes.cors import ANY, Cors
-from corral.compat.openpai.routes.gateway_paths import Pylon
+from corral.api.tenants import Routes
 from corral.kernel.errors import NotFound
 from corral.model.views import Readiness
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
-    from corral.compat.openpai.service.tenant import OpenPai
     from corral.kernel.clock import Clock
     from corral.service.openid import OpenId
     from corral.service.service import Service
@@ -67,10 +61,6 @@ class WebSettings(NamedTuple):
     oidc: OpenId | None = None
     oidc_redirect_url: str = ""
     """The redirect URI given to the provider; empty: the callback below the public URL."""
-    openpai_anonymous_reads: bool = False
-    openpai_return_urls: tuple[str, ...] = ()
-    openpai_origins: tuple[str, ...] = (ANY,)
-    """The origins whose pages may read answers of OpenPAI's API (CORS)."""
 
 
 health = APIRouter(tags=["health"])
@@ -79,22 +69,22 @@ health = APIRouter(tags=["health"])
 def create_app(
     service: Service,
     *,
-    openpai: OpenPai,
     clock: Clock,
     portal_folder: Path,
     connect: Connect,
+    tenants: Sequence[Routes] = (),
     folder: Path | None = None,
     code_limit: int = 512 * 1024**2,
     secure: bool = False,
     metrics: Callable[[], bytes] | None = None,
     lifespan: Lifespan | None = None,
     web: WebSettings | None = None,
-    limits: CallLimits | None = None,
+    limits: Calls | None = None,
     caps: StreamCaps | None = None,
     agents: Mapping[str, Agent] | None = None,
     relay: Relay | None = None,
 ) -> FastAPI:
-    """Return the whole HTTP application over `service`, and over `openpai` for OpenPAI's addresses.
+    """Return the whole HTTP application over `service`, with the routes of `tenants`.
 
     `portal_folder` holds the built portal and may be missing. `connect` opens a WebSocket to control for exec.
     `folder` is the data folder, whose full disk may be why a call failed. `code_limit` bounds a code archive in bytes.
@@ -124,7 +114,6 @@ def create_app(
         lifespan=whole_life,
     )
     app.state.service = service
-    app.state.openpai = openpai
     app.state.clock = clock
     app.state.connect = connect
     app.state.secure = secure
@@ -133,20 +122,17 @@ def create_app(
     app.state.streams = Streams(caps or StreamCaps())
     app.state.login_limit = FailureLimit()
     app.state.reports = CallLimit(REPORTS_A_MINUTE, MINUTE)
-    app.state.calls = ApiCallLimits((limits or CallLimits()).corral)
-    app.state.openpai_calls = ApiCallLimits((limits or CallLimits()).openpai, api="openpai")
+    app.state.calls = ApiCallLimits(limits or Calls())
     for name, value in (web or WebSettings())._asdict().items():
         setattr(app.state, name, value)
-    app.state.oidc_onward = {openpai_oidc.MODE: openpai_oidc.go_on}
+    app.state.oidc_onward = {}
+    app.state.error_shapes = tuple(each.errors for each in tenants if each.errors is not None)
     app.add_middleware(FastPath)
-    app.add_middleware(Guard, code_limit=code_limit, secure=secure, folder=folder)
-    app.add_middleware(Cors, origins=app.state.openpai_origins)
-    app.add_middleware(Pylon)
+    app.add_middleware(Guard, code_limit=code_limit, secure=secure, folder=folder, shapes=app.state.error_shapes)
     error_handlers.install(app)
     for module in (
         session,
         oidc,
-        openpai_import,
         jobs,
         logs,
         events,
@@ -162,8 +148,8 @@ def create_app(
         runtime,
     ):
         app.include_router(module.router, prefix="/api/v3", default_response_class=Json)
-    app.include_router(hived.router, prefix="/v1/inspect", default_response_class=Json)
-    openpai_routes.mount(app)
+    for tenant in tenants:
+        tenant.mount(app)
     if agents and relay is not None:
         app.router.routes.append(Route(f"{PREFIX}{{call:path}}", SlotCalls(agents, relay), include_in_schema=False))
     app.include_router(health, default_response_class=Json)

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from corral.api.json_responses import Json, refusal
-from corral.compat.openpai.routes import errors as openpai
+from corral.api.tenants import ErrorShape, shape_for
 from corral.kernel.errors import CorralError
 
 _CODES: Final = {404: "no-such-address", 405: "method-not-allowed", 415: "wrong-media-type"}
@@ -24,15 +24,20 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _on_invalid_parameter)
 
 
+def _shape(request: Request) -> ErrorShape | None:
+    return shape_for(request.app.state.error_shapes, request.url.path)
+
+
 async def _on_corral_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, CorralError)
-    return openpai.refusal(error) if openpai.is_openpai(request.url.path) else refusal(error)
+    shape = _shape(request)
+    return refusal(error) if shape is None else shape.refusal(error)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if openpai.is_openpai(request.url.path):
-        return openpai.on_http_exception(request, error)
+    if (shape := _shape(request)) is not None:
+        return shape.on_http_exception(request, error)
     code = _CODES.get(error.status_code, HTTPStatus(error.status_code).phrase.lower().replace(" ", "-"))
     message = {
         404: f"There is nothing at {request.url.path[:200]}; the API is described at /openapi.json.",
@@ -45,7 +50,7 @@ async def _on_invalid_parameter(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first.get("loc", ())[1:]) or "the call"
-    if openpai.is_openpai(request.url.path):
-        return openpai.invalid_parameter(where[:100], str(first.get("msg", "it is malformed")))
+    if (shape := _shape(request)) is not None:
+        return shape.invalid_parameter(where[:100], str(first.get("msg", "it is malformed")))
     message = f"The parameter {where[:100]} cannot be used: {first.get('msg', 'it is malformed')}."
     return Json({"code": "invalid-parameter", "message": message}, status_code=422)

@@ -118,13 +118,6 @@ class Calls(NamedTuple):
     submits_per_hour: int = 0
 
 
-class CallLimits(NamedTuple):
-    """Calls that one user may make at each of the two APIs, Corral's and OpenPAI's."""
-
-    corral: Calls = Calls()
-    openpai: Calls = Calls(600, 120, 3600)
-
-
 class CallLimit:
     """Allows `calls` calls per key in each `window` seconds, counted from the key's first call; memory is bounded."""
 
@@ -156,7 +149,7 @@ class CallLimit:
 
 
 class ApiCallLimits:
-    """The limits of one API (`corral` or `openpai`), per kind of call.
+    """The limits of one API (Corral's own or a tenant's), per kind of call.
 
     The store counts submissions, because all fronts share it. Calls and lists are counted in this process.
     """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from corral.api.json_responses import Json, refusal
-from corral.compat.openpai.routes import errors as openpai
+from corral.api.tenants import ErrorShape, shape_for
 from corral.kernel.errors import CorralError, InvalidInput, TooLarge
 from corral.service.health import refusal_of
 
@@ -47,9 +48,21 @@ _RAW_SECURITY: Final = [(name.encode(), value.encode()) for name, value in _SECU
 class Guard:
     """Bounds bodies while they stream, adds security headers, and answers exceptions with an error response."""
 
-    def __init__(self, app: ASGIApp, *, code_limit: int, secure: bool = False, folder: Path | None = None) -> None:
-        """`folder` is the data folder; its full disk may be the reason that a call failed."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        code_limit: int,
+        secure: bool = False,
+        folder: Path | None = None,
+        shapes: Sequence[ErrorShape] = (),
+    ) -> None:
+        """`folder` is the data folder; its full disk may be the reason that a call failed.
+
+        `shapes` are those of errors at the addresses of tenants.
+        """
         self._app = app
+        self._shapes = shapes
         self._folder = folder
         self._code_limit = code_limit
         self._headers = list(_RAW_SECURITY)
@@ -77,7 +90,7 @@ class Guard:
         except CorralError as error:
             if begun:
                 raise
-            answer = openpai.refusal(error) if openpai.is_openpai(scope["path"]) else refusal(error)
+            answer = self._refusal(scope["path"], error)
             await answer(scope, receive, guarded_send)
         except ClientDisconnect:
             _log.debug("the client left in %s %s", scope["method"], without_tokens(scope["path"]))
@@ -85,15 +98,20 @@ class Guard:
             lacking = refusal_of(error, self._folder) if isinstance(error, OSError) and not begun else None
             if lacking is not None:
                 _log.warning("%s in %s %s", error, scope["method"], without_tokens(scope["path"]))
-                answer = openpai.refusal(lacking) if openpai.is_openpai(scope["path"]) else refusal(lacking)
+                answer = self._refusal(scope["path"], lacking)
                 await answer(scope, receive, guarded_send)
                 return
             correlation = secrets.token_hex(6)
             _log.exception("fault %s in %s %s", correlation, scope["method"], without_tokens(scope["path"]))
             if begun:
                 raise
-            answer = openpai.fault(correlation) if openpai.is_openpai(scope["path"]) else fault(correlation)
+            shape = shape_for(self._shapes, scope["path"])
+            answer = fault(correlation) if shape is None else shape.fault(correlation)
             await answer(scope, receive, guarded_send)
+
+    def _refusal(self, path: str, error: CorralError) -> Json:
+        shape = shape_for(self._shapes, path)
+        return refusal(error) if shape is None else shape.refusal(error)
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         limit = self._code_limit if scope["path"] == CODE_PATH else DOCUMENT_LIMIT

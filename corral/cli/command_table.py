@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from corral.cli.main import load
+from corral.kernel.plug_ins import plug_ins
 
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "up": ("server", "Server", "Start Corral on this machine."),
@@ -62,11 +63,11 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "validate": ("job_files", "Documents", "Check a job file without a server."),
     "convert": ("job_files", "Documents", "Show a job file's canonical form."),
     "crd": ("job_files", "Documents", "Print the definition of UnifiedJob objects for Kubernetes."),
-    "openpai": ("openpai", "Other", "Bring over jobs and clusters of OpenPAI."),
+    **{name: point.load() for name, point in plug_ins("corral.commands").items()},
     "completion": ("version", "Other", "Print a shell's completion script."),
     "version": ("version", "Other", "Print the version."),
 }
-"""Every command: its module, its section of the help, and its line there."""
+"""Every command: its module below `corral.cli` or by its full name, its section of the help, and its line there."""
 
 
 class Root(click.Group):

@@ -85,8 +85,8 @@ def _sentence(error: Exception) -> str:
 
 
 def load(module: str, name: str) -> click.Command:
-    """Return the command `name` of `corral.cli.module`."""
-    command: click.Command = getattr(import_module(f"corral.cli.{module}"), name)
+    """Return the command `name` of a module of `corral.cli`, or of one with a full name."""
+    command: click.Command = getattr(import_module(module if "." in module else f"corral.cli.{module}"), name)
     return command
 
 

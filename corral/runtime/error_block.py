@@ -1,4 +1,4 @@
-"""Write and read OpenPAI's error block: YAML between two marks that tells its clients why a task failed.
+"""Write and read an error block: YAML between two marks that tells programs why a task failed.
 
 The block follows the sentence for people in the diagnostics of a task's end.
 """
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 START, END = "[PAI_RUNTIME_ERROR_START]", "[PAI_RUNTIME_ERROR_END]"
 UNKNOWN_FAILURE = 255
-"""The exit code with which OpenPAI's runtime ends a container whose command failed for an unknown reason."""
+"""The exit code of a task whose command failed for an unknown reason."""
 COMMAND_INVALID = 220
 KNOWN_CODES = frozenset(
     (128, 130, 131, 132, 134, 135, 136, 137, 139, 141, 143, 200, 201, 210, *range(220, 227), *range(228, 236))
 ) | frozenset(range(249, 257))
-"""The positive codes with a row in OpenPAI's table, and FrameworkController's three."""
+"""The positive codes with a row in the exit table, and FrameworkController's three."""
 _NOT_FOUND = 127
 _NO_COMMAND = re.compile(r"command (?:was )?not found", re.IGNORECASE)
 _CODE_IN_BLOCK = re.compile(r"\[PAI_RUNTIME_ERROR_START\]\nexitCode: (\d+)\n")
@@ -43,9 +43,9 @@ class RuntimeFault(NamedTuple):
 
 
 def container_code(code: int, log: str = "") -> int:
-    """The exit code that OpenPAI's runtime gives a container whose command ended with `code`; `log` is its output.
+    """The exit code in the block of a task whose command ended with `code`; `log` is its output.
 
-    A code with a row in OpenPAI's table, 0 and negative codes are unchanged. 127 of a shell that found no command
+    A code with a row in the exit table, 0 and negative codes are unchanged. 127 of a shell that found no command
     becomes 220 (the user's failure); any other code becomes 255 (unknown).
     """
     if code <= 0 or code in KNOWN_CODES:
@@ -54,7 +54,7 @@ def container_code(code: int, log: str = "") -> int:
 
 
 def told_code(code: int, diagnostics: str) -> int:
-    """The exit code that OpenPAI's clients see for an end stored as `code` with `diagnostics`.
+    """The exit code that programs are told for an end stored as `code` with `diagnostics`.
 
     A block in the diagnostics decides, because the runtime had the log's whole end.
     """

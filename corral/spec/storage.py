@@ -87,7 +87,7 @@ class StorageDocument(SpecModel):
     name: QueueName = Field(description="What groups grant and jobs name.")
     description: Text = Field("", max_length=1000, description="A line for people.")
     type: StorageType = Field(
-        description="nfs, samba, azureFile, azureBlob and dshuttle are shares; folder is one of each machine; uri is s3:, "
+        description="nfs, samba, azureFile, azureBlob and dshuttle are shares; folder is one of each machine; uri is s3:,"
         " hdfs: or webhdfs:, moved before and after the command; pvc is a claim of Kubernetes; other is whatever the "
         "machines have at hostPath, or a CSI driver mounts."
     )

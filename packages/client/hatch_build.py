@@ -13,7 +13,7 @@ PARTS = (
     "__init__.py", "py.typed", "cli", "client", "compat/__init__.py",
     "compat/alnair/__init__.py", "compat/alnair/language",
     "compat/frameworkcontroller/__init__.py", "compat/frameworkcontroller/language",
-    "compat/openpai/__init__.py", "compat/openpai/language",
+    "compat/openpai/__init__.py", "compat/openpai/commands", "compat/openpai/language",
     "kernel", "runtime/__init__.py", "runtime/tarheaders.py", "runtime/unpack.py", "spec",
 )  # fmt: skip
 

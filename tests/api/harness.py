@@ -9,26 +9,30 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import FastAPI
 
 from corral.api import create_app
 from corral.api.connection_limits import ConnectionCounter, ConnectionLimits
 from corral.api.slots import Agent
+from corral.api.tenants import routes_of
 from corral.client import Client
-from corral.compat.openpai.service.tenant import OpenPai
 from corral.front import ControlSocket, configuration
 from corral.front import Server as Front
 from corral.kernel.clock import VirtualClock
 from corral.service.context import Context
 from corral.service.service import Service
+from corral.service.tenants import compose_tenants, no_options
 from corral.settings import Settings
 from corral.storage.code_archives import BlobStore
 from corral.storage.log_files import LogStore
 from corral.storage.log_sources import LogSources
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
+
+if TYPE_CHECKING:
+    from corral.compat.openpai.service.tenant import OpenPai
 
 START = 1_800_000_000.0
 CODE_LIMIT = 4 * 1024 * 1024
@@ -96,10 +100,13 @@ class Server:
             code_limit=CODE_LIMIT,
         )
         self.service = Service(context)
-        self.openpai = OpenPai(self.service, fs_uri=self.openpai_fs_uri)
+        options = {"openpai": {"fs_uri": self.openpai_fs_uri}}
+        parts = compose_tenants(self.service, lambda name: options.get(name, {}))
+        if "openpai" in parts:
+            self.openpai = parts["openpai"]
         self.app = create_app(
             self.service,
-            openpai=self.openpai,
+            tenants=routes_of(parts, no_options),
             clock=self.clock,
             portal_folder=self.folder / "portal",
             connect=self.control.connect,

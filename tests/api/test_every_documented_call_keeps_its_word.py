@@ -23,7 +23,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from corral.api import create_app
+from corral.api.tenants import routes_of
 from corral.kernel.clock import VirtualClock
+from corral.service.tenants import no_options
 from tests.api.harness import Server, serving
 from tests.api.idle_scheduler import IdleScheduler
 
@@ -51,8 +53,9 @@ def operations(served: tuple[Server, str]) -> dict[str, Any]:
 
 def _labels() -> list[str]:
     nowhere = Path("/nonexistent")
+    tenants = routes_of({}, no_options)
     app = create_app(
-        cast(Any, None), openpai=cast(Any, None), clock=VirtualClock(), portal_folder=nowhere, connect=cast(Any, None)
+        cast(Any, None), tenants=tenants, clock=VirtualClock(), portal_folder=nowhere, connect=cast(Any, None)
     )
     paths = app.openapi()["paths"]
     return [f"{method.upper()} {path}" for path in paths if path != STREAMS for method in paths[path]]

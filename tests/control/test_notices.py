@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from corral.compat.openpai.language.names import PROTOCOL
-from corral.control.mail_notices import Notices
+from corral.compat.openpai.mail_notices import Notices
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.kernel.ids import JobId
 from corral.model.accounts import User

@@ -18,6 +18,10 @@ from corral import app, forking, supervisor
 from tests.faults.house import ROOT, House, until
 
 Build = Callable[..., House]
+_SERVING = """
+import encodings.idna, uvloop
+import uvicorn.protocols.http.httptools_impl, uvicorn.protocols.websockets.websockets_sansio_impl
+"""
 _CHILD = """
 import fcntl, json, os, random, signal, sys, time
 from corral.forking import *
@@ -175,8 +179,8 @@ def imports_of(function: str) -> str:
 
 def test_what_is_loaded_before_the_fork_is_what_front_and_control_share() -> None:
     """A module of one alone would cost the other its memory; a missing one is loaded twice."""
-    front = loaded(f"import corral.app, uvloop\n{imports_of('_front')}")
-    control = loaded(f"import corral.app, uvloop\n{imports_of('_control')}")
+    front = loaded(f"import corral.app\n{imports_of('_front')}{_SERVING}")
+    control = loaded(f"import corral.app\n{imports_of('_control')}{_SERVING}")
     before = loaded("from corral import forking\nforking.load_shared()")
     assert (front & control) - before == set()
     assert before - (front & control) == set()

@@ -150,7 +150,7 @@ def test_a_job_without_ssh_has_no_key_and_no_server(tmp_path: Path) -> None:
 def test_only_the_roles_that_a_plugin_names_have_it() -> None:
     extras = with_plugins(plugin("ssh", ["ps"], jobssh=True))
     members, _ = gang_of(protocol(["true"], roles={"worker": {}, "ps": {}}, extras=extras))
-    asked = {task.role: framework("openpai").render(members, task).openpai for task in members.tasks}
+    asked = {task.role: framework("openpai").render(members, task).plug_in_steps for task in members.tasks}
     assert asked["worker"]["ssh"] == {} and set(asked["worker"]["files"]) == {"task.sh", "user.sh"}
     assert asked["ps"]["ssh"] == {"roles": ["ps"], "jobssh": True, "keys": ""}
 

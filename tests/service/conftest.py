@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Unavailable
 from corral.model.accounts import User
@@ -22,6 +21,9 @@ from corral.storage.log_files import LogStore
 from corral.storage.log_sources import LogSources
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
+
+if TYPE_CHECKING:
+    from corral.compat.openpai.service.tenant import OpenPai
 
 START = 1_700_000_000.0
 ANN = Actor("ann", token_id="t-ann")
@@ -82,6 +84,7 @@ async def service(
 @pytest.fixture
 def openpai(service: Service) -> OpenPai:
     """OpenPAI's operations, registered with the service of the test."""
+
     return OpenPai(service)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from corral.compat.openpai.records.cluster_import import ImportGroup, ImportJob, ImportToken, ImportUser, OpenPaiImport
+from corral.compat.openpai.service.password_hash import PREFIX, imported_hash
 from corral.compat.openpai.service.tenant import OpenPai
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.model.accounts import Group, User
 from corral.service.jobs.submission import Submission
-from corral.service.people.credentials import IMPORTED_PREFIX, imported_hash
 from corral.service.service import Service
 from tests.service.conftest import ANN, ROOT
 
@@ -44,7 +44,7 @@ async def bring(openpai: OpenPai, **given: Any) -> dict[str, str]:
 async def test_a_hash_of_openpais_opens_once_and_is_then_argon2id(service: Service) -> None:
     told = imported_hash("Old.User", "secret")
     await service.context.store.add_user(User("Old.User"), told)
-    assert told.startswith(IMPORTED_PREFIX)
+    assert told.startswith(PREFIX)
     assert not await service.passwords.check("Old.User", "Secret")
     assert await service.context.store.password_hash("Old.User") == told, "a wrong password changes nothing"
     assert await service.passwords.check("Old.User", "secret"), "though it is shorter than ours must be"
@@ -64,7 +64,7 @@ async def test_a_password_that_was_changed_meanwhile_is_not_put_back(service: Se
 async def test_the_hash_is_not_itself_a_password(service: Service) -> None:
     told = imported_hash("old", "secret")
     await service.context.store.add_user(User("old"), told)
-    for guess in (told, told.removeprefix(IMPORTED_PREFIX), ""):
+    for guess in (told, told.removeprefix(PREFIX), ""):
         assert not await service.passwords.check("old", guess)
 
 

@@ -4,5 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-PLUG_INS: Final[dict[str, dict[str, str]]] = {}
+PLUG_INS: Final = {
+    "corral.routes": {"hived": "corral.compat.hived.routes:HivedRoutes"},
+}
 """By entry-point group, the plug-ins of this package (`corral.kernel.plug_ins`)."""

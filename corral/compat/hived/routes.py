@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, FastAPI, Path, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, refused_with
@@ -12,6 +13,19 @@ from corral.api.json_responses import Json, answers, refused_with
 router = APIRouter(tags=["hived"])
 
 _REFUSED: dict[Any, Any] = {status: refused_with(status) for status in (400, 401, 403, 404, 422, 429, 503)}
+
+
+class HivedRoutes:
+    """HiveD's part of the application; see `Routes`. It needs no service part of its own."""
+
+    errors = None
+
+    def __init__(self, part: None, options: Mapping[str, Any]) -> None:
+        """HiveD has no settings here."""
+
+    def mount(self, app: FastAPI) -> None:
+        """Add the inspection endpoints."""
+        app.include_router(router, prefix="/v1/inspect", default_response_class=Json)
 
 
 def _answers(schema: dict[str, Any]) -> dict[Any, Any]:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 PLUG_INS: Final = {
+    "corral.commands": {"openpai": "corral.compat.openpai.commands:OPENPAI"},
+    "corral.notices": {"openpai": "corral.compat.openpai.mail_notices:Notices"},
+    "corral.password_hashes": {"openpai-pbkdf2": "corral.compat.openpai.service.password_hash:fits"},
+    "corral.service": {"openpai": "corral.compat.openpai.service.tenant:compose"},
+    "corral.routes": {"openpai": "corral.compat.openpai.routes.mounting:OpenPaiRoutes"},
     "corral.frameworks": {
         "openpai": "corral.compat.openpai.frameworks.openpai:OpenPai",
         "frameworklauncher": "corral.compat.openpai.frameworks.frameworklauncher:FrameworkLauncher",

@@ -8,10 +8,7 @@ from corral.kernel.errors import Forbidden, InvalidInput
 from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.people.authentication import Authentication
-from corral.service.people.credentials import (
-    IMPORTED_PREFIX,
-    Passwords,
-)
+from corral.service.people.credentials import Passwords, imported_check
 
 _LONGEST: Final = 1024
 
@@ -27,13 +24,14 @@ class AccountPasswords:
         self.hasher = Passwords()
 
     async def check(self, user: str, password: str) -> bool:
-        """Whether it is the account's password; if it is, a hash made by OpenPAI is replaced by a new one."""
+        """Whether it is the account's password; if it is, a hash of another system is replaced by a new one."""
         stored = await self._store.password_hash(user) if "\0" not in user else ""
         if len(password) > 1024:
             return False
-        if not stored.startswith(IMPORTED_PREFIX):
+        imported = imported_check(stored)
+        if imported is None:
             return await self.hasher.fits(stored, password)
-        if not await self.hasher.fits_imported(stored, user, password):
+        if not await self.hasher.fits_imported(imported, stored, user, password):
             return False
         await self._store.replace_password_hash(user, stored, await self.hasher.hash(password))
         return True

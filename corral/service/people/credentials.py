@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
 import secrets
+from collections.abc import Callable
 from typing import Final
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
 
-IMPORTED_PREFIX: Final = "$openpai-pbkdf2$"
-"""Prefix of a password hash imported from OpenPAI: 64 bytes in hex, accepted once and then replaced by a new hash."""
-_ROUNDS: Final = 10_000
+from corral.kernel.plug_ins import plug_ins
+
+HASHES: Final = "corral.password_hashes"
+"""The entry-point group of other systems' password hashes.
+
+A stored hash begins with `$NAME$`. The object NAME tells by the hash, the account's name and a password whether they fit.
+"""
 
 TOKEN_PREFIX: Final = "crl_"
 LINK_SECONDS: Final = 15 * 60.0
@@ -64,10 +68,12 @@ class Passwords:
         async with self._turn:
             return await asyncio.to_thread(_fits, stored or _NOBODY, password)
 
-    async def fits_imported(self, stored: str, user: str, password: str) -> bool:
-        """Whether the password of `user` matches a hash made by OpenPAI; takes no less time than any other check."""
+    async def fits_imported(
+        self, check: Callable[[str, str, str], bool], stored: str, user: str, password: str
+    ) -> bool:
+        """Whether the password of `user` matches a hash of another system; takes no less time than any other check."""
         async with self._turn:
-            fits = await asyncio.to_thread(_fits_imported, stored, user, password)
+            fits = await asyncio.to_thread(check, stored, user, password)
             await asyncio.to_thread(_fits, _NOBODY, password)
         return fits
 
@@ -80,14 +86,8 @@ def _fits(stored: str, password: str) -> bool:
     return stored != _NOBODY
 
 
-def imported_hash(user: str, password: str) -> str:
-    """The hash that OpenPAI stores of a password, as kept here until the account signs in.
-
-    PBKDF2 with SHA-512, 10,000 rounds and the user name's MD5 as salt.
-    """
-    salt = hashlib.md5(user.encode(), usedforsecurity=False).hexdigest().encode()
-    return IMPORTED_PREFIX + hashlib.pbkdf2_hmac("sha512", password.encode(), salt, _ROUNDS, 64).hex()
-
-
-def _fits_imported(stored: str, user: str, password: str) -> bool:
-    return hmac.compare_digest(stored, imported_hash(user, password))
+def imported_check(stored: str) -> Callable[[str, str, str], bool] | None:
+    """The check of a stored hash that another system made; None for Corral's own."""
+    parts = stored.split("$", 2)
+    point = plug_ins(HASHES).get(parts[1]) if len(parts) == 3 else None
+    return None if point is None else point.load()

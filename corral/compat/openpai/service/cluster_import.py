@@ -28,6 +28,7 @@ from corral.compat.openpai.service.imported_tokens import (
     unverified,
     verified,
 )
+from corral.compat.openpai.service.password_hash import PREFIX
 from corral.compat.openpai.tables.job_lists import OpenPaiLists
 from corral.kernel.errors import CorralError, InvalidInput
 from corral.model.accounts import ADMIN_GROUP, Group, User
@@ -37,7 +38,7 @@ from corral.service.context import INLINE_BYTES, Context
 from corral.service.jobs.submission import Submission
 from corral.service.people.accounts import check_user_name
 from corral.service.people.authentication import Authentication
-from corral.service.people.credentials import IMPORTED_PREFIX, digest
+from corral.service.people.credentials import digest
 from corral.service.people.openid_sessions import OpenIdSessions
 from corral.service.people.token_kinds import APPLICATION
 from corral.spec.job_reader import read_job
@@ -124,7 +125,7 @@ class ClusterImport:
         user = User(
             given.name, role, groups, created_at=self._clock.now(), email=given.email, extension=given.extension
         )
-        stored = IMPORTED_PREFIX + given.password_hash if given.password_hash else ""
+        stored = PREFIX + given.password_hash if given.password_hash else ""
         known = await self._store.user(given.name)
         if known is None:
             if not self._context.several_users and await self._store.count_users() > 0:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from corral.compat.openpai.service.accounts import OpenPaiAccounts
 from corral.compat.openpai.service.background_removal import BackgroundRemoval
 from corral.compat.openpai.service.cluster_import import ClusterImport
@@ -57,3 +60,8 @@ class OpenPai:
         self.cluster_import = ClusterImport(
             context, service.authentication, self.imported_tokens, service.openid_sessions, service.submission
         )
+
+
+def compose(service: Service, options: Mapping[str, Any]) -> OpenPai:
+    """Compose OpenPAI's operations over `service`; `options` are the settings named `openpai_...`."""
+    return OpenPai(service, fs_uri=options.get("fs_uri", ""))

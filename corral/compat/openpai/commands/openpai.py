@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from corral.compat.openpai.language.report import Report
 
 _MARKS: Final = {"same": ("✔", "green"), "differs": ("≠", "yellow"), "ignored": ("·", "bright_black")}
-_MORE: Final = {"import": ("corral.cli.openpai_import", "import_command")}
+_MORE: Final = {"import": ("corral.compat.openpai.commands.cluster_import", "import_command")}
 """Commands in modules of their own, which checking a file does not import."""
 
 
