@@ -119,7 +119,7 @@ async def test_a_link_in_the_place_of_a_users_folder_is_not_followed(local: Harn
     (homes / "ada").symlink_to("/etc")
     end = await local.run("ls", PLACE, storages=(folder_mount(homes, folder="ada"),))
     assert end.code == -200
-    assert "is no folder" in end.reason
+    assert "is not a folder that this user owns" in end.reason
 
 
 @root_only

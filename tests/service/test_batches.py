@@ -87,7 +87,7 @@ async def test_what_is_no_list_is_refused(service: Service, text: bytes) -> None
 
 
 async def test_the_last_administrator_stays_one_and_others_send_no_lists(service: Service) -> None:
-    with pytest.raises(Conflict, match="No administrator would be left"):
+    with pytest.raises(Conflict, match="No enabled administrator would be left"):
         await service.account_batches.apply(ROOT, b"name,role\ncarla,\nroot,user\n")
     assert await service.context.store.user("carla") is None
     with pytest.raises(Forbidden):

@@ -105,7 +105,7 @@ def test_a_gang_inside_one_pcie_switch_is_there(server: OnKubernetes) -> None:
 def test_where_a_plugin_chooses_a_wish_for_certain_devices_is_refused_and_told_why(
     server: OnKubernetes, wish: dict[str, Any]
 ) -> None:
-    with pytest.raises(Conflict, match="their device plugins choose which devices a task gets"):
+    with pytest.raises(Conflict, match="on shared nodes the device plugin chooses the devices"):
         server.submit(asked("certain", model="h100", **wish))
 
 
