@@ -179,7 +179,7 @@ def sentences() -> str:
 
 def presets() -> str:
     """The rules of each built-in policy."""
-    from corral.scheduler.policy import BUILT_IN
+    from corral.scheduler.policy.policy import BUILT_IN
 
     said = {True: "yes", False: "no"}
     lines = [

@@ -51,6 +51,8 @@ class Rule(StrEnum):
     """The owner of the cells needs them: a borrower is preempted after its grace period."""
     PRIORITY = "priority"
     """A gang of higher priority in the same queue needs its devices."""
+    ORDER = "order"
+    """The policy's order puts the gang that needs its devices before it."""
     OPPORTUNISTIC = "opportunistic"
     """It ran with a priority below 0, which lasts only until another job needs its devices."""
     RECLAIM = "reclaim"
@@ -107,6 +109,19 @@ class CellsReserved(msgspec.Struct, frozen=True, tag=True):
     """Whether the gang has several affinity groups and this is one of them; then free cells are reserved too."""
 
 
+class PartFault(msgspec.Struct, frozen=True, tag=True):
+    """A part of the policy raised an error or gave an impossible answer; this plan was made without it."""
+
+    part: str
+    """`order`, `allot` or `preempt`."""
+    name: str
+    """The name that the policy gives the part."""
+    message: str
+    """What it did, as a clause: `raised ValueError: …`, `gave …`."""
+    last: bool = False
+    """Whether the part is switched off now, because it failed too often."""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """The placements, evictions and reasons that one scheduling cycle proposes."""
 
@@ -123,3 +138,5 @@ class Plan(msgspec.Struct, frozen=True):
     """When to plan again even without an event, because a protection ends then; None: never."""
     reserved: tuple[CellsReserved, ...] = ()
     """Reservations for gangs while others are preempted; apply them to the cluster after the placements."""
+    faults: tuple[PartFault, ...] = ()
+    """The parts of the policy that failed while this plan was made; default parts took their place."""

@@ -132,6 +132,19 @@ class RoleCount(msgspec.Struct, frozen=True, gc=False):
         return self.succeeded + self.failed
 
 
+class Served(msgspec.Struct, frozen=True, gc=False):
+    """What a job had received when its holdings last changed, in all its attempts."""
+
+    service_seconds: float
+    """Seconds during which it held devices or other resources."""
+    device_seconds: float
+    """Devices times seconds held; a job without devices counts as one device."""
+    starts: int
+    """How often it was placed while it held nothing."""
+    until: float
+    """When its holdings last changed, in seconds since 1970."""
+
+
 class JobRun(msgspec.Struct, frozen=True, gc=False):
     """The state of one job; its tasks are kept beside it, by key."""
 
@@ -181,6 +194,8 @@ class JobRun(msgspec.Struct, frozen=True, gc=False):
     """By node id, the replicas of the counted role that the scheduler wants there now, without preempted ones."""
     placements: dict[str, dict[str, int]] = {}
     """By role and node id, the tasks that hold placements now, including those that are ending."""
+    served: Served | None = None
+    """What scheduling policies may ask of its past; None: it was never placed."""
 
     @property
     def had_to_yield(self) -> bool:

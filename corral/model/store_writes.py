@@ -267,6 +267,8 @@ class ControlBatch(msgspec.Struct, frozen=True, gc=False):
     """Changed usage history of queue users."""
     user_usage_forgotten: tuple[tuple[str, str], ...] = ()
     """The queues and users whose usage history is deleted."""
+    server_events: tuple[ServerEvent, ...] = ()
+    """Events of the server, of no job."""
     removed_jobs: tuple[JobId, ...] = ()
     """Jobs to remove with all their data except a history line."""
 

@@ -10,6 +10,8 @@ from corral.scheduler.events import (
     GangQueued,
     GangWithdrawn,
     GuaranteeLost,
+    HistoryRecalled,
+    JobOver,
     NodesSeen,
     NominationLapsed,
     PlannerEvent,
@@ -18,6 +20,7 @@ from corral.scheduler.events import (
     TasksLeaving,
     TasksReleased,
     UsageRecalled,
+    WorkReported,
     gang_placed,
 )
 from corral.scheduler.explain.shortage import could_ever_fit
@@ -25,41 +28,61 @@ from corral.scheduler.plan_execution import PlanHooks, execute_plan
 from corral.scheduler.planners.builtin.planner import BuiltinPlanner
 from corral.scheduler.planners.planner import Planner, PlannerKind
 from corral.scheduler.planners.registry import find_planner
-from corral.scheduler.policy import Order, Policy, PriorityOrder, find_policy
+from corral.scheduler.policy.allot import Allot, ElasticGang, Target
+from corral.scheduler.policy.history import History, JobHistory
+from corral.scheduler.policy.order import Order, PriorityOrder
+from corral.scheduler.policy.policy import Policy
+from corral.scheduler.policy.preempt import Preempt
+from corral.scheduler.policy.registry import find_allot, find_policy, find_preempt
+from corral.scheduler.preemption.victim import Victim
+from corral.scheduler.preemption.view import PreemptionView
 from corral.scheduler.queues.waiting_queue import Queue
 from corral.scheduler.virtual_run import VirtualRun
 
 __all__ = [
+    "Allot",
     "BuiltinPlanner",
     "Checkpointed",
     "Cluster",
     "ClusterEvent",
+    "ElasticGang",
     "EngineUnknown",
     "GangNominated",
     "GangPlaced",
     "GangQueued",
     "GangWithdrawn",
     "GuaranteeLost",
+    "History",
+    "HistoryRecalled",
     "Hold",
+    "JobHistory",
+    "JobOver",
     "NodesSeen",
     "NominationLapsed",
     "Order",
-    "Policy",
-    "PriorityOrder",
-    "Queue",
-    "QueueEvent",
-    "QueuesConfigured",
     "PlanHooks",
     "Planner",
     "PlannerEvent",
     "PlannerKind",
-    "TasksReleased",
+    "Policy",
+    "Preempt",
+    "PreemptionView",
+    "PriorityOrder",
+    "Queue",
+    "QueueEvent",
+    "QueuesConfigured",
+    "Target",
     "TasksLeaving",
+    "TasksReleased",
     "UsageRecalled",
+    "Victim",
     "VirtualRun",
-    "execute_plan",
+    "WorkReported",
     "could_ever_fit",
+    "execute_plan",
+    "find_allot",
     "find_planner",
     "find_policy",
+    "find_preempt",
     "gang_placed",
 ]

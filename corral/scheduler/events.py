@@ -10,9 +10,10 @@ import msgspec
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.inventory import Inventory
 from corral.model.placement import Placement
-from corral.model.plan import CellsReserved
+from corral.model.plan import CellsReserved, PartFault
 from corral.model.queues import QueueSpec, QueueUsage, UserUsage
 from corral.model.requests import GangRequest
+from corral.model.runs import Served
 
 FOREVER = float("inf")
 """The end of a gang without a known end."""
@@ -70,6 +71,29 @@ class Checkpointed(msgspec.Struct, frozen=True, tag=True):
     job: JobId
     job_attempt: int
     at: float
+
+
+class WorkReported(msgspec.Struct, frozen=True, tag=True):
+    """A running job reports its work; policies read it in its history."""
+
+    job: JobId
+    progress: float | None = None
+    """The fraction of its work that is done, from 0 to 1; None: not said."""
+    throughput: float | None = None
+    """Work per second at its present size, in the job's own unit; None: not said."""
+
+
+class HistoryRecalled(msgspec.Struct, frozen=True, tag=True):
+    """What a job had received before a restart; it comes after the job's placement, if the job runs."""
+
+    job: JobId
+    served: Served
+
+
+class JobOver(msgspec.Struct, frozen=True, tag=True):
+    """A job is over; its history is dropped."""
+
+    job: JobId
 
 
 class GangNominated(msgspec.Struct, frozen=True, tag=True):
@@ -133,9 +157,12 @@ ClusterEvent = (
     | Checkpointed
     | QueuesConfigured
     | UsageRecalled
+    | WorkReported
+    | HistoryRecalled
+    | JobOver
 )
 QueueEvent = GangQueued | GangWithdrawn | GangPlaced | GangNominated | NominationLapsed | QueuesConfigured
-PlannerEvent = ClusterEvent | QueueEvent | CellsReserved | GuaranteeLost
+PlannerEvent = ClusterEvent | QueueEvent | CellsReserved | GuaranteeLost | PartFault
 """Every event that a planner folds; those of neither cluster nor queue are for planners that keep more state."""
 
 

@@ -38,9 +38,12 @@ def evicted_tasks(cluster: Cluster, eviction: Eviction) -> tuple[TaskKey, ...]:
 def execute_plan(planner: Planner, plan: Plan, now: float, hooks: PlanHooks | None = None) -> None:
     """Commit a plan to the planner that made it at `now` (seconds since 1970).
 
-    The order is: placements, reserved cells, evictions with their nominations, then lapsed nominations.
+    The order is: faults of the policy's parts, placements, reserved cells, evictions with their nominations, then lapsed
+    nominations.
     """
     hooks = hooks or PlanHooks()
+    for fault in plan.faults:
+        planner.fold(fault)
     for found in plan.placements:
         request = request_of(planner.queue, found)
         event = gang_placed(request, hooks.before_placing(request, found), now)

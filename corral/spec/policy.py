@@ -22,6 +22,9 @@ from pydantic import Field
 from corral.spec.abbreviations import Seconds
 from corral.spec.base import QueueName, SpecModel
 
+PartName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,63}$")]
+"""The name of a policy, or of a part of one, as its entry point gives it."""
+
 
 class Ageing(SpecModel):
     """How waiting raises the priority of a gang."""
@@ -49,7 +52,7 @@ class PolicyDocument(SpecModel):
     )
     kind: Literal["Policy"] = Field("Policy", description="Always Policy.")
     name: QueueName = Field("default", description="The policy's name; the one called default is in force.")
-    preset: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,63}$")] = Field(
+    preset: PartName = Field(
         "",
         description="hived takes HiveD's own order and tie-breaks, for clusters that come from HiveD; any other is the "
         "name of a policy that an installed package brings, in place of order.",
@@ -59,10 +62,24 @@ class PolicyDocument(SpecModel):
         description="Under the preset hived: whether a job that loses its owned cells to one of its queue with a higher "
         "priority may run on as a guest (HiveD's lazyPreemptionEnable), instead of being ended.",
     )
-    order: Literal["fair", "priority", "fifo", "deadline"] = Field(
+    order: PartName = Field(
         "fair",
+        min_length=1,
         description="The order of the queue. priority: the highest first, then the longest wait; fair: the queue furthest "
-        "below its share first, in it as priority; fifo: the longest wait first; deadline: the earliest deadline first.",
+        "below its share first, in it as priority; fifo: the longest wait first; deadline: the earliest deadline first; "
+        "srtf: the shortest remaining time first; srsf: the least remaining device-time first; las: the least attained "
+        "service first; or the name of an order from an installed package.",
+    )
+    allot: PartName = Field(
+        "",
+        description="The part that sets the sizes of elastic jobs. as-many-as-fit: as many tasks as room and bounds allow; "
+        "or the name of one from an installed package; empty: the preset's own.",
+    )
+    preempt: PartName = Field(
+        "",
+        description="The part that chooses which running jobs may be preempted for a waiting one. rules: by the rules of "
+        "their queues; order: those behind it in the order; or the name of one from an installed package; empty: the "
+        "preset's own.",
     )
     fair_users: bool = Field(
         True,

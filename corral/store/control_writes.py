@@ -36,7 +36,7 @@ from corral.store.database_errors import LeadershipLost
 from corral.store.job_removal import remove_jobs
 from corral.store.open_tasks import AS_CONTROL_SAYS
 from corral.store.preemption_records import write_ledger, write_receipts, write_usage, write_user_usage
-from corral.store.rows import add_events, clean, encode, fact_row, put
+from corral.store.rows import add_events, clean, encode, event_row, fact_row, put
 from corral.store.writer import Transaction
 
 _jobs, _runs, _tasks, _outbox = tables.jobs, tables.job_runs, tables.tasks, tables.outbox
@@ -213,6 +213,9 @@ def _commit(transaction: Transaction, batch: ControlBatch) -> CommitResult:
         put(transaction, tables.attempts, [_attempt_row(each) for each in _last_of_each(batch.attempts)])
     if batch.facts:
         add_events(transaction, [fact_row(each) for each in batch.facts])
+    if batch.server_events:
+        told = batch.server_events
+        add_events(transaction, [event_row("", each.at, each.kind, each.message, actor=each.actor) for each in told])
     if batch.receipts:
         write_receipts(transaction, batch.receipts)
     if batch.ledger:
@@ -226,7 +229,7 @@ def _commit(transaction: Transaction, batch: ControlBatch) -> CommitResult:
         remove_jobs(transaction, batch.removed_jobs)
     if batch.cursor is not None and batch.cursor != stored_cursor:
         transaction.write(_CURSOR, {"c": batch.cursor})
-    if batch.jobs or batch.tasks or batch.facts or batch.removed_jobs:
+    if batch.jobs or batch.tasks or batch.facts or batch.server_events or batch.removed_jobs:
         transaction.ring("front")
     return CommitResult(seqs, transaction.current("event"))
 

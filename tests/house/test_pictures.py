@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from corral.scheduler.policy import BUILT_IN
-from corral.scheduler.preemption.rules import _RULES
+from corral.scheduler.policy.policy import BUILT_IN
+from corral.scheduler.preemption.victim import EVICTION_ORDER
 from corral.spec.cluster import ClusterDocument
 from corral.spec.configuration_file import load_document
 from corral.spec.job_reader import load_job
@@ -69,7 +69,7 @@ def test_every_reason_of_the_scheduler_is_in_the_table() -> None:
 
 def test_the_rules_stand_in_the_order_in_which_they_are_asked() -> None:
     table = PAGE.partition("## Who yields")[2].partition("##")[0]
-    assert re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE) == [str(rule) for rule in _RULES]
+    assert re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE) == [str(rule) for rule in EVICTION_ORDER]
 
 
 def test_every_preset_is_listed() -> None:

@@ -29,7 +29,7 @@ class Life(VirtualRun):
 
     def __init__(self, nodes: Sequence[Node], queues: Sequence[QueueSpec] = (), policy: Policy | None = None) -> None:
         super().__init__(BuiltinPlanner(cluster(*nodes), policy=policy))
-        self.queue.arrange(self.policy.order)
+        self.queue.arrange(self.policy.order, self.cluster.history, 0.0)
         self.requests: dict[str, GangRequest] = {}
         self.running: dict[str, float] = {}
         """Start time by running job."""

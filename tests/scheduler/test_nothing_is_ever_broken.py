@@ -18,7 +18,7 @@ from corral.model.inventory import Device, Node
 from corral.model.plan import Plan
 from corral.model.queues import CellQuota, QueueSpec, Reclaim
 from corral.model.requests import DeviceRequest, FractionRequest, GangRequest
-from corral.scheduler import BuiltinPlanner, NodesSeen
+from corral.scheduler import BuiltinPlanner, NodesSeen, Policy
 from corral.scheduler.cluster.device_layout import indexes
 from tests.examples import examples
 from tests.scheduler.life import Life
@@ -129,9 +129,9 @@ def bounds_hold(life: Life) -> None:
             assert queue != name or held <= spec.user_limit.get("devices", 1000)
 
 
-def live(seed: int, *, restarts: bool = False) -> tuple[Life, str]:
+def live(seed: int, *, restarts: bool = False, policy: Policy | None = None) -> tuple[Life, str]:
     """A life of random events, and a hash of all its decisions."""
-    life, decided = Life(machines(seed), OWNERS if seed % 2 else QUEUES), blake2b(digest_size=16)
+    life, decided = Life(machines(seed), OWNERS if seed % 2 else QUEUES, policy), blake2b(digest_size=16)
     seen = {each.name: each for each in machines(seed)}
     for step in range(STEPS):
         kind = draw_integer(seed, step, "kind") % 10

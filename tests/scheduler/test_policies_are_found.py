@@ -1,43 +1,100 @@
-"""A policy is one small class, found by its entry point."""
+"""A policy, and each of its parts, is one small class, found by its entry point."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from corral.kernel.errors import InvalidInput
-from corral.scheduler import Policy, PriorityOrder, find_policy
+from corral.scheduler import Policy, PriorityOrder, find_allot, find_policy, find_preempt
 from corral.scheduler.planners.builtin.planning import plan
+from corral.scheduler.policy import registry
+from tests.entry_points import distribution
 from tests.scheduler.machines import cluster, gang, node, queue, role
 
 MODULE = """
 from dataclasses import dataclass
-from corral.scheduler import Policy
+from corral.model.plan import Rule
+from corral.scheduler import Policy, Target
 
 @dataclass(frozen=True)
 class SmallestFirst:
-    def key(self, request):
-        return (len(request.tasks), request.submitted_at)
+    changes_with_time = False
+
+    def key(self, gang, history, now):
+        return (len(gang.tasks), gang.submitted_at)
 
 def smallest():
     return Policy("smallest", SmallestFirst())
 
+class Pairs:
+    changes_with_time = False
+
+    def targets(self, cluster, gangs, now):
+        return {gang.request.job: Target(min(max(2, gang.least), gang.most)) for gang in gangs}
+
+class Newest:
+    changes_with_time = False
+
+    def may_have(self, gang, ask, view):
+        return bool(view.cluster.gangs.by_job)
+
+    def candidates(self, gang, ask, view):
+        running = sorted(view.cluster.gangs.by_job.values(), key=lambda each: -each.placed_at)
+        found = [view.evictable(each, Rule.PRIORITY) for each in running]
+        return [victim for victim in found if victim is not None]
+
+class OneArgument:
+    changes_with_time = False
+
+    def key(self, gang):
+        return (gang.submitted_at,)
+
+class Undecided:
+    def key(self, gang, history, now):
+        return (gang.submitted_at,)
+
+class Half:
+    changes_with_time = False
+
+    def candidates(self, gang, ask, view):
+        return []
+
+def hasty():
+    return Policy("hasty", SmallestFirst(), review_seconds=0.0)
+
 wrong = dict
+
+def broken():
+    raise RuntimeError("no licence")
 """
+POINTS = {
+    "smallest": "tiny_policy:smallest",
+    "smallest-first": "tiny_policy:SmallestFirst",
+    "fifo": "tiny_policy:SmallestFirst",
+    "pairs": "tiny_policy:Pairs",
+    "newest": "tiny_policy:Newest",
+    "one-argument": "tiny_policy:OneArgument",
+    "half": "tiny_policy:Half",
+    "hasty": "tiny_policy:hasty",
+    "undecided": "tiny_policy:Undecided",
+    "wrong": "tiny_policy:wrong",
+    "broken": "tiny_policy:broken",
+}
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package with two entry points, as an installer leaves it."""
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package with entry points on the path of this process, which forgets it afterwards."""
     (tmp_path / "tiny_policy.py").write_text(MODULE)
-    info = tmp_path / "tiny_policy-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny-policy\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[corral.policies]\nsmallest = tiny_policy:smallest\nwrong = tiny_policy:wrong\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(str(distribution(tmp_path, "tiny-policy", {registry.GROUP: POINTS})))
+    registry._installed.cache_clear()
+    yield
+    registry._installed.cache_clear()
+    sys.modules.pop("tiny_policy", None)
 
 
 def test_the_default_shares_fairly_and_goes_by_priority_within_a_queue() -> None:
@@ -46,21 +103,58 @@ def test_the_default_shares_fairly_and_goes_by_priority_within_a_queue() -> None
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_installed_policy_orders_the_queue() -> None:
+@pytest.mark.parametrize("name", ["smallest", "smallest-first"])
+def test_an_installed_policy_or_order_orders_the_queue(name: str) -> None:
     waiting = queue(gang("big", role(3), at=0.0), gang("small", role(2), at=1.0))
     target = cluster(node("n1"))
     assert [placed.job for placed in plan(target, waiting, Policy(), 0.0).placements] == ["big"]
-    assert [placed.job for placed in plan(target, waiting, find_policy("smallest"), 0.0).placements] == ["small"]
+    assert [placed.job for placed in plan(target, waiting, find_policy(name), 0.0).placements] == ["small"]
     assert [placed.job for placed in plan(target, waiting, Policy(), 0.0).placements] == ["big"]
 
 
 @pytest.mark.usefixtures("installed")
-def test_what_is_no_policy_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="does not give a Policy"):
-        find_policy("wrong")
+def test_the_same_name_gives_an_equal_policy_each_time() -> None:
+    assert find_policy("smallest-first") == find_policy("smallest-first")
+    assert find_allot("pairs") == find_allot("pairs") and find_preempt("newest") == find_preempt("newest")
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_unknown_name_is_answered_with_those_there_are() -> None:
-    with pytest.raises(InvalidInput, match="priority, smallest"):
+def test_no_package_replaces_a_built_in_policy() -> None:
+    assert type(find_policy("fifo").order).__module__ == "corral.scheduler.policy.order"
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("wrong", "is no Policy and no part of one"),
+        ("broken", "cannot be loaded: no licence"),
+        ("one-argument", "has no method key that takes three arguments"),
+        ("undecided", "must set changes_with_time to True or False"),
+        ("hasty", "has review_seconds 0.0; 1 is the least"),
+    ],
+)
+def test_what_is_no_policy_is_refused_with_the_reason(name: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said) as refused:
+        find_policy(name)
+    assert refused.value.code == "broken-plug-in"
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_unknown_name_is_answered_with_those_that_can_stand_there() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"one of: deadline, fair, .*, priority, smallest, smallest-first, srsf, srtf, undecided"
+    ) as refused:
         find_policy("fairest")
+    assert refused.value.code == "unknown-policy" and "pairs" not in refused.value.message
+    with pytest.raises(InvalidInput, match="no allot part 'pair'; choose one of: as-many-as-fit, pairs"):
+        find_allot("pair")
+    said = "pairs is installed, but is no preempt part; choose one of: half, newest, order, rules"
+    with pytest.raises(InvalidInput, match=said):
+        find_preempt("pairs")
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_preempt_part_has_both_methods() -> None:
+    with pytest.raises(InvalidInput, match="has no method may_have that takes three arguments"):
+        find_preempt("half")

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from corral.model.configuration import Configuration
-from corral.scheduler import Policy, PriorityOrder, QueuesConfigured, find_planner, find_policy
+from corral.scheduler import (
+    Policy,
+    PriorityOrder,
+    QueuesConfigured,
+    find_allot,
+    find_planner,
+    find_policy,
+    find_preempt,
+)
 from corral.spec.policy import PolicyDocument
 from corral.spec.storage import StorageDocument
 
@@ -61,7 +69,7 @@ def planner_settings(policy: Policy, configuration: Configuration) -> object:
 def scheduler_policy(document: PolicyDocument | None, default: Policy) -> Policy:
     """The scheduling policy of a document.
 
-    Raises InvalidInput for a preset that is not installed.
+    Raises InvalidInput for a preset, an order or another part that is not installed.
     """
     if document is None:
         return default
@@ -75,4 +83,6 @@ def scheduler_policy(document: PolicyDocument | None, default: Policy) -> Policy
         preemption=policy.preemption and document.preemption,
         consolidation=policy.consolidation and document.consolidation,
         move_seconds=float(document.elastic.move_seconds) if policy.move_seconds else 0.0,
+        allot=find_allot(document.allot) if document.allot else policy.allot,
+        preempt=find_preempt(document.preempt) if document.preempt else policy.preempt,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
+from typing import Final
 
 import msgspec
 
@@ -32,15 +33,16 @@ from corral.model.events import PlaceLost, Preempted, StartRefused, TimePassed
 from corral.model.launch import EngineLost, Exited, Noted, Started
 from corral.model.phases import phase
 from corral.model.placement import Placement
-from corral.model.plan import Eviction, GangPlacement, Reasons
+from corral.model.plan import Eviction, GangPlacement, PartFault, Reasons
 from corral.model.requests import GangRequest
-from corral.model.store_writes import ControlBatch, JobWrite
+from corral.model.store_writes import ControlBatch, JobWrite, ServerEvent
 from corral.model.summary import summarize
 from corral.scheduler import (
     BuiltinPlanner,
     EngineUnknown,
     GangNominated,
     GangPlaced,
+    JobOver,
     PlanHooks,
     Planner,
     Policy,
@@ -51,6 +53,9 @@ from corral.scheduler import (
 from corral.scheduler.preemption.over_quota import fragmenting, over_limit
 from corral.scheduler.queues.lending import lending, owned_devices
 from corral.scheduler.queues.queue_tree import QueueTree
+
+PART_FAILED: Final = "server.policy-part-failed"
+"""The kind of the event that tells of a failed part of the policy."""
 
 
 @dataclass(frozen=True)
@@ -239,6 +244,8 @@ class Core:
         self._plan_again = proposal.again_at
         for job_id, reasons in proposal.reasons.items():
             self._explain(JobId(job_id), reasons)
+        for fault in proposal.faults:
+            self.job_events.pending.server_events.append(ServerEvent(now, PART_FAILED, _fault_message(fault)))
 
     def evict(self, eviction: Eviction, now: float, *, by_user: str = "") -> None:
         """Preempt a gang. The scheduler assigns its devices to the preemptor once they are free."""
@@ -293,6 +300,7 @@ class Core:
             job = self.world.jobs.get(job_id)
             if job is not None and job.completed:
                 del self.world.jobs[job_id]
+                self.world.fold(JobOver(job_id))
         return Batch(writes, frozenset(pending.jobs), warnings)
 
     def _job_writes(self, pending: PendingWrites) -> tuple[JobWrite, ...]:
@@ -302,6 +310,9 @@ class Core:
             if job is None or job_id in pending.removed:
                 continue
             job.run = job.tasks_by_node.written(job.run)
+            served = self.world.cluster.history.served(job_id)
+            if served != job.run.served:
+                job.run = msgspec.structs.replace(job.run, served=served)
             state = phase(job.run)
             held, waiting = devices(job.tasks_by_node.millis), waiting_reason(job, state, self.world.jobs)
             asked = devices(job.asked_millis()) if job.run.roles else job.summary.devices
@@ -313,6 +324,11 @@ class Core:
             writes.append(write)
             job.revision += 1
         return tuple(writes)
+
+
+def _fault_message(fault: PartFault) -> str:
+    then = "It is switched off until another policy is configured." if fault.last else "A plan was made without it."
+    return f"The policy's {fault.part} {fault.name} {fault.message.rstrip('.')}. {then}"
 
 
 class _InJobs(PlanHooks):

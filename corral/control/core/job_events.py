@@ -35,7 +35,7 @@ from corral.model.runs import TaskRun
 from corral.model.states import TaskState
 from corral.model.store_writes import AttemptWrite, FactWrite
 from corral.scheduler import GangQueued, GangWithdrawn, NominationLapsed, TasksReleased, gang_placed
-from corral.scheduler.events import TasksLeaving
+from corral.scheduler.events import HistoryRecalled, TasksLeaving
 
 DEPENDENCY = "dependency"
 
@@ -78,6 +78,9 @@ class JobEvents:
             placements = tuple(task.placement for task in placed if task.placement is not None)
             self.world.fold(gang_placed(request, Placement(placements), job.run.placed_at or now))
             self._tell_saved(job)
+        if job.run.served is not None:
+            self.world.fold(HistoryRecalled(job.id, job.run.served))
+        if placed:
             self._leave(job, tuple(task.key for task in placed if task.state is TaskState.DELETION_PENDING))
         if unplaced := job.unplaced():
             self._queue(job, unplaced, grow=bool(placed))

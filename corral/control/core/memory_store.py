@@ -29,6 +29,7 @@ from corral.model.store_writes import (
     LiveJob,
     NewJob,
     OutboxRow,
+    ServerEvent,
 )
 
 
@@ -74,6 +75,8 @@ class MemoryStore:
         self.users = {user.name: user for user in users}
         self.facts: list[FactWrite] = []
         """What happened, in order."""
+        self.server_events: list[ServerEvent] = []
+        """What the server told of itself, in order."""
         self.nodes: dict[str, dict[str, Node]] = {}
         """By engine and name."""
         self.closed_nodes: dict[str, Cordon] = {}
@@ -133,6 +136,7 @@ class MemoryStore:
             else:
                 tasks[task.key] = task.run
         self.facts.extend(batch.facts)
+        self.server_events.extend(batch.server_events)
         for receipt in batch.receipts:
             self.receipts[receipt.id] = receipt
         for entry in batch.ledger:

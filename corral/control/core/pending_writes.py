@@ -12,7 +12,7 @@ from corral.model.facts import Fact
 from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.runs import TaskRun
-from corral.model.store_writes import AttemptWrite, ControlBatch, FactWrite, JobWrite, TaskWrite
+from corral.model.store_writes import AttemptWrite, ControlBatch, FactWrite, JobWrite, ServerEvent, TaskWrite
 
 Key = TypeVar("Key")
 Use = TypeVar("Use", QueueUsage, UserUsage)
@@ -43,13 +43,14 @@ class PendingWrites:
     """The past usage of queues; None deletes it."""
     user_usage: dict[tuple[str, str], UserUsage | None] = field(default_factory=dict)
     """The past usage of users, by queue and user; None deletes it."""
+    server_events: list[ServerEvent] = field(default_factory=list)
     removed: list[JobId] = field(default_factory=list)
     warnings: list[LogLine] = field(default_factory=list)
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to store."""
-        told = self.jobs or self.tasks or self.facts or self.outbox or self.receipts
+        told = self.jobs or self.tasks or self.facts or self.outbox or self.receipts or self.server_events
         return self.cursor is None and not (told or self.ledger or self.usage or self.user_usage or self.removed)
 
     def tell(self, job: JobId, at: float, fact: Fact, actor: str = "") -> None:
@@ -76,6 +77,7 @@ class PendingWrites:
             usage_forgotten=_forgotten(self.usage) if self.usage else (),
             user_usage=_known(self.user_usage) if self.user_usage else (),
             user_usage_forgotten=_forgotten(self.user_usage) if self.user_usage else (),
+            server_events=tuple(self.server_events),
             removed_jobs=tuple(self.removed),
         )
 

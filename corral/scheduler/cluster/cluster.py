@@ -28,12 +28,16 @@ from corral.scheduler.events import (
     ClusterEvent,
     EngineUnknown,
     GangPlaced,
+    HistoryRecalled,
+    JobOver,
     NodesSeen,
     QueuesConfigured,
     TasksLeaving,
     TasksReleased,
     UsageRecalled,
+    WorkReported,
 )
+from corral.scheduler.policy.history import History
 from corral.scheduler.queues.queue_tree import BASE, QueueTree
 
 _MOST_FREED_PLACES = 1024
@@ -78,6 +82,8 @@ class Cluster:
         """The running gangs."""
         self.ownership = Ownership({}, {}, self.gangs)
         """Which virtual cluster owns which cells."""
+        self.history = History()
+        """What each job has received so far."""
         self.ends: list[tuple[float, JobId]] = []
         """The jobs with a bounded end, soonest first."""
         self._holds: dict[JobId, dict[TaskKey, Hold]] = {}
@@ -113,7 +119,10 @@ class Cluster:
                 if not self._release(event.job, event.tasks, event.at):
                     return
                 self.freed_count += 1
-            case TasksLeaving() | Checkpointed() | UsageRecalled():
+            case JobOver(job=job):
+                self.history.forget(job)
+                return
+            case TasksLeaving() | Checkpointed() | UsageRecalled() | WorkReported() | HistoryRecalled():
                 if not self._hear(event):
                     return
             case QueuesConfigured(queues=queues):
@@ -124,8 +133,15 @@ class Cluster:
                 self.machine_revision += 1
         self.revision += 1
 
-    def _hear(self, event: TasksLeaving | Checkpointed | UsageRecalled) -> bool:
-        """Apply an event about running gangs or past usage; return whether it changed anything."""
+    def _hear(self, event: TasksLeaving | Checkpointed | UsageRecalled | WorkReported | HistoryRecalled) -> bool:
+        """Apply an event about running gangs, past usage or history; return whether it changed anything."""
+        if isinstance(event, HistoryRecalled):
+            self.history.recall(event.job, event.served)
+            return True
+        if isinstance(event, WorkReported):
+            held = self.holds(event.job)
+            size = (sum(hold.devices.bit_count() for hold in held.values()), len({hold.node for hold in held.values()}))
+            return bool(held) and self.history.report(event.job, event.progress, event.throughput, size)
         if isinstance(event, UsageRecalled):
             self.queues.recall(event.usages)
             self.queues.users.recall(event.of_users)
@@ -184,6 +200,7 @@ class Cluster:
         twin.freed_places, twin.release_count = self.freed_places[:], self.release_count
         twin.engines = {name: engine.copy() for name, engine in self.engines.items()}
         twin.queues, twin.gangs = self.queues.copy(), self.gangs.copy()
+        twin.history = self.history.copy()
         twin._own()
         twin.ends = self.ends[:]
         twin._holds = {job: dict(tasks) for job, tasks in self._holds.items()}
@@ -219,6 +236,7 @@ class Cluster:
             [self.queues.past_use(node) for node in self.queues.decaying],
             [*self.queues.users.usages()],
             self.gangs.columns(),
+            self.history.columns(),
             str(self.ownership.columns()),
         )
         return blake2b(msgspec.json.encode(state, order="deterministic", enc_hook=str), digest_size=16).hexdigest()
@@ -340,6 +358,7 @@ class Cluster:
         more = [now - was for now, was in zip(gang.amounts, before, strict=True)]
         self.queues.remember(gang.queue, gang.user, event.placed_at)
         self.queues.charge(gang.queue, gang.user, gang.groups, more)
+        self.history.holds(event.job, gang.amounts[0], event.placed_at)
         if event.ends_at < self._ends_at.get(event.job, FOREVER):
             self._forget_end(event.job)
             self._ends_at[event.job] = event.ends_at
@@ -362,6 +381,7 @@ class Cluster:
                 index[0].remove(_allocation(index[1], hold))
                 self._note_freed(index[0].tree.engine, index[1])
         self.gangs.released(gang)
+        self.history.released(job, gang.amounts[0], at, wholly=not tasks)
         if not tasks:
             del self._holds[job]
             self._forget_end(job)

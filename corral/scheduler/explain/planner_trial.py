@@ -19,7 +19,7 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.events import GangQueued
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.planning import ALIKE, Memory, plan
-from corral.scheduler.policy import Policy
+from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.gang_resources import asked
 from corral.scheduler.queues.waiting_queue import Entry, Queue
 

@@ -16,7 +16,7 @@ from corral.model.start_estimates import Outlook
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.events import PlannerEvent
 from corral.scheduler.explain.question import GracePeriods, Said, as_it_is, at_once
-from corral.scheduler.policy import Policy
+from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.waiting_queue import Queue
 from corral.scheduler.views.cell_owners import Owners
 

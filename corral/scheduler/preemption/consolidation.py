@@ -15,8 +15,8 @@ from corral.model.requests import GangRequest
 from corral.scheduler.cluster.running_gang import RunningGang, joined
 from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import TaskShape, covers, gang_shape, task_shape
-from corral.scheduler.policy import Policy
-from corral.scheduler.preemption.rules import Victim, in_order
+from corral.scheduler.policy.size_targets import SizeTargets
+from corral.scheduler.preemption.victim import Victim, in_order
 from corral.scheduler.preemption.victim_search import Preemption
 from corral.scheduler.queues.waiting_queue import Queue
 
@@ -31,9 +31,11 @@ _SINGLE = TaskShape(1, "", "", (), 0, 0, 0, ())
 class Migrations:
     """Looks for moves at the end of a cycle."""
 
-    def __init__(self, preemption: Preemption, policy: Policy, now: float) -> None:
+    def __init__(self, preemption: Preemption, move_seconds: float, targets: SizeTargets, now: float) -> None:
+        """An elastic gang moves at most once per `move_seconds`, and takes no more tasks than its target."""
         self._preemption = preemption
-        self._policy = policy
+        self._move_seconds = move_seconds
+        self._targets = targets
         self._now = now
         self._cluster = preemption.trial.cluster
         self._helpful: dict[Hashable, bool] = {}
@@ -50,7 +52,7 @@ class Migrations:
             for gang in self._cluster.gangs.by_job.values()
             if gang.request is not None and 2 * gang.amounts[0] <= ask[0]
             if gang.cost(self._now) < gain and self._may_help(gang, gang.request, head)
-            if (victim := self._preemption.rules.whole(gang, Rule.CONSOLIDATION)) is not None
+            if (victim := self._preemption.view.whole(gang, Rule.CONSOLIDATION)) is not None
         ]
         chosen = self._preemption.choose(request, in_order(movers)[:_MOST_MOVERS])
         if not chosen or sum(victim.cost for victim in chosen) >= gain:
@@ -97,13 +99,13 @@ class Migrations:
         for group in queue.groups.values():
             for entry in group.entries.values() if not group.starts else ():
                 gang = self._cluster.gangs.by_job.get(entry.request.job)
-                move = self._preemption.rules.whole(gang, Rule.GROW) if gang is not None else None
+                move = self._preemption.view.whole(gang, Rule.GROW) if gang is not None else None
                 if gang is None or gang.request is None or move is None:
                     continue
-                if self._now < gang.placed_at + self._policy.move_seconds:
-                    self._preemption.rules.look_again(gang.placed_at + self._policy.move_seconds)
+                if self._now < gang.placed_at + self._move_seconds:
+                    self._preemption.view.look_again(gang.placed_at + self._move_seconds)
                     continue
-                request = joined(gang.request, entry.request) or gang.request
+                request = self._targets.whole(joined(gang.request, entry.request) or gang.request)
                 held = len(gang.charges)
                 more = self._preemption.tasks_without(request, [move])
                 gain = (more - held) * gang.amounts[0] / DEVICE / held * HORIZON

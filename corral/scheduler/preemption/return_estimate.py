@@ -55,7 +55,7 @@ class ReturnEstimates:
     def _search(self, request: GangRequest) -> float | None:
         trial = self._preemption.trial
         with self._preemption.future():
-            ends = _ends(trial.cluster, self._preemption.rules.evicted)
+            ends = _ends(trial.cluster, self._preemption.view.evicted)
             return _soonest(trial, request, self._now, ends + trial.placed_endings() + self._preemption.endings())
 
 

@@ -1,85 +1,59 @@
-"""The rules of preemption: which running gangs may be asked to yield to a waiting one, and in which order."""
+"""The rules of preemption: which running gangs may be asked to yield to a waiting one, and in which order.
+
+`ByRules` is the default *preempt* part of a policy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from typing import ClassVar
 
-from corral.kernel.ids import JobId, TaskKey
 from corral.model.plan import Rule
 from corral.model.queues import Reclaim, WithinQueue
 from corral.model.requests import GangRequest
-from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.running_gang import RunningGang
-from corral.scheduler.queues.fair_share import Fairness
+from corral.scheduler.preemption.victim import Victim, in_order
+from corral.scheduler.preemption.view import PreemptionView
 from corral.scheduler.queues.queue_tree import QueueNode
 
-_RULES = (
-    Rule.GUARANTEE,
-    Rule.OPPORTUNISTIC,
-    Rule.SHRINK,
-    Rule.RECLAIM,
-    Rule.PRIORITY,
-    Rule.CONSOLIDATION,
-    Rule.GROW,
-)
 
+@dataclass(frozen=True)
+class ByRules:
+    """Gangs yield by their queues' rules: opportunistic ones, spare tasks, borrowers, then lower priority.
 
-@dataclass(frozen=True, slots=True)
-class Victim:
-    """A running gang, or some tasks of an elastic one, that may be evicted, with the rule that allows it."""
+    Within a rule the lowest priority goes first, then the least work lost, then the latest start. Time changes the
+    answer only where a minimum run time ends, and the view is told of that. O(running gangs of the queues asked), once
+    for each queue and priority in a cycle.
+    """
 
-    gang: RunningGang
-    rule: Rule
-    cost: float
-    """Device-seconds of work lost; for a spare task of an elastic gang a rank, lower the more the gang can spare."""
-    tasks: tuple[TaskKey, ...]
-    evict_before_reclaim: bool = False
-    """Whether it must be gone before its queue may reclaim anything from others."""
+    changes_with_time: ClassVar[bool] = False
 
-    def key(self) -> tuple[int, bool, int, float, float]:
-        """Return the eviction order: by rule, lowest priority, smallest loss, then latest start."""
-        gang, rule = self.gang, Rule.RECLAIM if self.evict_before_reclaim else self.rule
-        return (_RULES.index(rule), not self.evict_before_reclaim, gang.priority, self.cost, -gang.placed_at)
+    def may_have(self, gang: GangRequest, ask: Sequence[int] | None, view: PreemptionView) -> bool:
+        """Return whether some gang may yield; without `ask`, quickly and without a look at other queues' shares."""
+        rules = self._rules(view)
+        return not rules.nobody_preemptible(gang) if ask is None else rules.anyone(gang, ask)
 
-    @property
-    def amounts(self) -> list[int]:
-        """Return the holdings of its tasks, as a queue resource vector."""
-        return [sum(column) for column in zip(*(self.gang.charges[task] for task in self.tasks), strict=True)]
+    def candidates(self, gang: GangRequest, ask: Sequence[int], view: PreemptionView) -> Sequence[Victim]:
+        """Return the gangs that the rules allow to be evicted, in eviction order."""
+        return self._rules(view).ranked(gang, ask)
 
-
-def in_order(victims: Iterable[Victim]) -> list[Victim]:
-    """Return victims in eviction order; on ties the latest submitted job comes first."""
-    latest_first = sorted(victims, key=lambda victim: victim.gang.job, reverse=True)
-    return sorted(latest_first, key=Victim.key)
+    def _rules(self, view: PreemptionView) -> Rules:
+        found = view.memo.get(Rules)
+        if not isinstance(found, Rules):
+            found = view.memo[Rules] = Rules(view)
+        return found
 
 
 class Rules:
-    """The possible victims in one cycle, without those already told to yield in it."""
+    """The possible victims in one cycle by the queues' rules."""
 
-    def __init__(self, cluster: Cluster, fairness: Fairness, now: float) -> None:
-        self.cluster = cluster
-        self.fairness = fairness
-        self.now = now
-        self.next_look_at = inf
-        """When a gang that its minimum run time still protects may be asked again."""
-        self.evicted: dict[JobId, set[TaskKey]] = {}
-        """The tasks told to yield in this cycle."""
+    def __init__(self, view: PreemptionView) -> None:
+        self.view = view
+        self.cluster = view.cluster
+        self.fairness = view.fairness
         self._ranked: dict[tuple[str, int], list[Victim]] = {}
         self._nobody: dict[tuple[str, int], bool] = {}
-
-    def mark_evicted(self, victims: Iterable[Victim]) -> None:
-        """Record that these victims yield."""
-        for victim in victims:
-            evicted = self.evicted.setdefault(victim.gang.job, set())
-            for task in set(victim.tasks) - evicted:
-                self.fairness.move(victim.gang.holder, victim.gang.charges[task], -1)
-            evicted.update(victim.tasks)
-
-    def look_again(self, at: float) -> None:
-        """Note a time at which the answer may change without an event."""
-        self.next_look_at = min(self.next_look_at, at)
 
     def ranked(self, request: GangRequest, ask: Sequence[int]) -> list[Victim]:
         """Return the running gangs that the rules allow to be evicted for this one, in eviction order."""
@@ -87,7 +61,9 @@ class Rules:
         known = self._ranked.get(key)
         if known is None:
             known = self._ranked[key] = in_order(self._lasting(request))
-        left = [victim for victim in map(self._still, known) if victim is not None and victim.gang.job != request.job]
+        left = [
+            victim for victim in map(self.view.still, known) if victim is not None and victim.gang.job != request.job
+        ]
         own = self.fairness.queues.find(request.queue)
         alone = self.cluster.gangs.by_queue.keys() <= {own.name}
         if alone or own.spec.reclaim is Reclaim.NEVER or request.priority < 0:
@@ -112,17 +88,9 @@ class Rules:
     def anyone(self, request: GangRequest, ask: Sequence[int]) -> bool:
         """Return whether there is any victim."""
         known = self._ranked.get((request.queue, request.priority))
-        if known is not None and any(self._still(victim) is not None for victim in known):
+        if known is not None and any(self.view.still(victim) is not None for victim in known):
             return True
         return bool(self.ranked(request, ask))
-
-    def _still(self, victim: Victim) -> Victim | None:
-        """Return a victim found earlier in the cycle without tasks told to yield since; None if none are left."""
-        evicted = self.evicted.get(victim.gang.job)
-        if not evicted:
-            return victim
-        left = tuple(task for task in victim.tasks if task not in evicted)
-        return Victim(victim.gang, victim.rule, victim.cost, left) if left else None
 
     def _lasting(self, request: GangRequest) -> Iterator[Victim]:
         """Yield the victims that stay the same during the cycle."""
@@ -137,51 +105,11 @@ class Rules:
             below = (gang for gang in gangs.below(own.name, request.priority) if gang.priority >= 0)
             yield from self._whole(below, Rule.PRIORITY)
         elastic = gangs.elastic.get(own.name, {}).values()
-        yield from self._spare((gang for gang in elastic if gang.priority <= request.priority), own.name)
+        yield from self.view.spare((gang for gang in elastic if gang.priority <= request.priority), own.name)
 
     def _whole(self, gangs: Iterable[RunningGang], rule: Rule) -> Iterator[Victim]:
-        """Yield those of the gangs that may yield, each with its remaining tasks.
-
-        Gangs in their own cells are left out: `guests` handles those. Any other gang would be a guest there, and be
-        evicted in turn.
-        """
-        for gang in gangs:
-            if gang.preemptible and not gang.guaranteed:
-                left = gang.charges.keys() - gang.leaving
-                if left:
-                    yield Victim(gang, rule, gang.cost(self.now), tuple(left))
-
-    def _spare(self, gangs: Iterable[RunningGang], queue: str) -> Iterator[Victim]:
-        """Yield single spare tasks of elastic gangs; the cost makes the gang with most to spare give first."""
-        for gang in gangs:
-            if gang.preemptible and (gang.queue == queue or not gang.guaranteed):
-                spare = list(gang.spare())
-                for rank, task in enumerate(spare):
-                    yield Victim(gang, Rule.SHRINK, float(rank - len(spare)), (task,))
-
-    def guests(self, request: GangRequest, owner: str) -> Iterator[Victim]:
-        """Yield the victims of an owner in its cells: guests of others, and its own gangs of lower priority."""
-        ownership = self.cluster.ownership
-        for gang in self.cluster.gangs.by_job.values():
-            if gang.job == request.job or not (left := self._left(gang)):
-                continue
-            own = ownership.owner(gang.queue) == owner
-            if not own and not gang.guaranteed:
-                yield Victim(gang, Rule.GUARANTEE, gang.cost(self.now), tuple(left))
-            elif own and gang.priority < request.priority and (gang.preemptible or not gang.guaranteed):
-                rule = Rule.PRIORITY if gang.guaranteed else Rule.GUARANTEE
-                yield Victim(gang, rule, gang.cost(self.now), tuple(left))
-
-    def whole(self, gang: RunningGang, rule: Rule) -> Victim | None:
-        """Return all of a gang as a victim; None if it is not preemptible or a part of it is already leaving."""
-        left = self._left(gang)
-        if not gang.preemptible or len(left) < len(gang.charges):
-            return None
-        return Victim(gang, rule, gang.cost(self.now), tuple(left))
-
-    def _left(self, gang: RunningGang) -> set[TaskKey]:
-        left = gang.charges.keys() - gang.leaving
-        return left - self.evicted[gang.job] if gang.job in self.evicted else left
+        """Yield those of the gangs that may yield, each with its remaining tasks."""
+        return (victim for gang in gangs if (victim := self.view.evictable(gang, rule)) is not None)
 
     def _clearing(self, own: QueueNode, ask: Sequence[int], victims: Sequence[Victim]) -> Sequence[Victim]:
         """Return the fewest own gangs of lower priority that must go before the queue may reclaim from others.
@@ -222,8 +150,8 @@ class Rules:
     ) -> Iterator[Victim]:
         """Yield victims in a queue above its share: spare tasks of elastic gangs, then whole gangs, newest first."""
         elastic = self.cluster.gangs.elastic.get(theirs.name, {}).values()
-        for victim in self._spare(sorted(elastic, key=_newest_first), own.name):
-            if (still := self._still(victim)) is not None:
+        for victim in self.view.spare(sorted(elastic, key=_newest_first), own.name):
+            if (still := self.view.still(victim)) is not None:
                 yield still
         for gang in gangs:
             if gang.guaranteed or not gang.preemptible or gang.priority < 0 or gang.job == request.job:
@@ -231,10 +159,10 @@ class Rules:
             if own.spec.reclaim is Reclaim.LOWER_PRIORITY and gang.priority >= request.priority:
                 continue
             protected_until = gang.placed_at + theirs.spec.min_runtime_seconds
-            if self.now < protected_until:
-                self.look_again(protected_until)
-            elif left := self._left(gang):
-                yield Victim(gang, Rule.RECLAIM, gang.cost(self.now), tuple(left))
+            if self.view.now < protected_until:
+                self.view.look_again(protected_until)
+            elif left := self.view.left(gang):
+                yield Victim(gang, Rule.RECLAIM, gang.cost(self.view.now), tuple(left))
 
 
 def _less(ask: Sequence[int], victims: Iterable[Victim]) -> list[int]:

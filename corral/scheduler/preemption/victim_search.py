@@ -19,7 +19,9 @@ from corral.scheduler.cells.owned_placement import owner_of, place_best, place_o
 from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
-from corral.scheduler.preemption.rules import Rules, Victim, in_order
+from corral.scheduler.policy.policy import Policy
+from corral.scheduler.preemption.victim import Victim, in_order
+from corral.scheduler.preemption.view import PreemptionView
 from corral.scheduler.queues.fair_share import Fairness, Holder
 from corral.scheduler.queues.gang_resources import asked
 from corral.scheduler.queues.queue_tree import Refusal
@@ -33,11 +35,12 @@ _ALL_FIRST = 64
 class Preemption:
     """Finds victims in one cycle."""
 
-    def __init__(self, trial: Trial, hungry: frozenset[str], now: float) -> None:
+    def __init__(self, trial: Trial, hungry: frozenset[str], policy: Policy, now: float) -> None:
         self.trial = trial
         self.now = now
         self.fairness = Fairness(trial.cluster, hungry)
-        self.rules = Rules(trial.cluster, self.fairness, now)
+        self.view = PreemptionView(trial.cluster, self.fairness, policy.order, now)
+        self._part = policy.preempt
         self.places: list[Reservation] = []
         """The places kept for gangs once the evicted ones have ended; no other gang may count on them."""
         self.kept: set[JobId] = set()
@@ -60,7 +63,7 @@ class Preemption:
             for place in self.places:
                 place.lift_tentatively()
             self.trial.lift_leaving()
-            self.trial.lift(self.rules.evicted)
+            self.trial.lift(self.view.evicted)
             for place in self.places:
                 place.occupy(self.trial.cluster)
             self._ahead = True
@@ -78,7 +81,7 @@ class Preemption:
     @property
     def idle(self) -> bool:
         """Return whether no gang is terminating, so that the future equals the present."""
-        return not self.trial.cluster.gangs.leaving and not self.rules.evicted
+        return not self.trial.cluster.gangs.leaving and not self.view.evicted
 
     def fits_freed_place(self, request: GangRequest, place: Placer) -> bool:
         """Return whether the gang fits once all terminating gangs have ended."""
@@ -97,7 +100,7 @@ class Preemption:
     def nobody_preemptible(self, request: GangRequest) -> bool:
         """Return whether it is clear, without looking at queues, that this gang has no victims."""
         return (
-            self.rules.nobody_preemptible(request)
+            not self._part.may_have(request, None, self.view)
             and request.job not in self.kept
             and not self.trial.cluster.ownership.cells
         )
@@ -107,8 +110,8 @@ class Preemption:
         owner = owner_of(self.trial, request)
         return (
             request.job in self.kept
-            or (bool(owner) and next(self.rules.guests(request, owner), None) is not None)
-            or self.rules.anyone(request, ask)
+            or (bool(owner) and next(self.view.guests(request, owner), None) is not None)
+            or self._part.may_have(request, ask, self.view)
         )
 
     def find(self, request: GangRequest, ask: Sequence[int]) -> tuple[Victim, ...]:
@@ -118,11 +121,11 @@ class Preemption:
         """
         owner = owner_of(self.trial, request)
         if owner:
-            guests = in_order(self.rules.guests(request, owner))
+            guests = in_order(self.view.guests(request, owner))
             chosen = self.choose(request, guests, place_owned)
             if chosen:
                 return self.settle(request, ask, chosen, place_owned)
-        chosen = self.choose(request, self.rules.ranked(request, ask))
+        chosen = self.choose(request, self._part.candidates(request, ask, self.view))
         return self.settle(request, ask, chosen) if chosen else ()
 
     def choose(self, request: GangRequest, victims: Sequence[Victim], place: Placer = place_best) -> tuple[Victim, ...]:
@@ -137,7 +140,7 @@ class Preemption:
         """Record that these victims yield, and keep the freed place for the gang for the rest of the cycle."""
         with self.future():
             self.trial.lift(_tasks(chosen))
-            self.rules.mark_evicted(chosen)
+            self.view.mark_evicted(chosen)
             self._keep(request, ask, place)
         return tuple(chosen)
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from corral.scheduler.policy import OrderKey, Policy, rank
+from corral.scheduler.policy.order import QueueKey, rank
+from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.queue_tree import QueueNode, QueueTree
 from corral.scheduler.queues.waiting_queue import Group
 
-Item = tuple[OrderKey, float, OrderKey, int, int]
+Item = tuple[QueueKey, float, QueueKey, int, int]
 """Rank of a group's next gang, its user's usage, the gang's key, the group's number, the gang's index in the group."""
 
 
@@ -34,7 +35,7 @@ class QueueOrder:
         self._standings: dict[str, tuple[int, float]] = {}
         self._uses: dict[tuple[str, str], float] = {}
         """The usage of each user, by queue and user."""
-        self._rivals: dict[tuple[str, OrderKey], dict[str, int]] = {}
+        self._rivals: dict[tuple[str, QueueKey], dict[str, int]] = {}
         """For each queue and rank, the number of groups left of each user."""
         several = policy.fair and len(self.groups) > 1
         self._fair = several and len({group.queue for group in self.groups}) > 1
@@ -53,7 +54,7 @@ class QueueOrder:
         self._count(name, 1)
         self._meet(name, key, group.user, 1)
 
-    def pop(self) -> tuple[int, int, OrderKey | None] | None:
+    def pop(self) -> tuple[int, int, QueueKey | None] | None:
         """Return the next group, the index of its next gang, and the key of the next gang of any other group."""
         name = self._next() if self._fair else ""
         heap = self._heaps.get(name)
@@ -95,7 +96,7 @@ class QueueOrder:
             found = self._uses[key] = self._queues.user_standing(*key, self._now)
         return found
 
-    def _meet(self, name: str, key: OrderKey, user: str, more: int) -> None:
+    def _meet(self, name: str, key: QueueKey, user: str, more: int) -> None:
         """Add `more` to the count of a user's groups of that rank."""
         if not self._by_user:
             return

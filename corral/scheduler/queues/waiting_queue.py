@@ -22,7 +22,9 @@ from corral.scheduler.events import (
     QueuesConfigured,
 )
 from corral.scheduler.placement.shape import gang_shape
-from corral.scheduler.policy import Order, OrderKey, PriorityOrder, rank
+from corral.scheduler.policy.faults import PartFailed
+from corral.scheduler.policy.history import History
+from corral.scheduler.policy.order import Order, PriorityOrder, QueueKey, rank
 from corral.scheduler.queues.queue_tree import limiting
 
 
@@ -31,7 +33,7 @@ class Entry:
 
     __slots__ = ("alike", "group", "key", "reported", "request", "shape")
 
-    def __init__(self, request: GangRequest, key: OrderKey, *, limited: bool, by_user: bool) -> None:
+    def __init__(self, request: GangRequest, key: QueueKey, *, limited: bool, by_user: bool) -> None:
         self.request = request
         self.key = key
         self.shape = gang_shape(request)
@@ -68,7 +70,9 @@ class Finding:
 class Group:
     """The waiting gangs of one shape that every rule treats alike, in order."""
 
-    __slots__ = ("entries", "finding", "fresh", "keys", "priority", "queue", "reported", "shape", "starts", "user")
+    __slots__ = (
+        "elastic", "entries", "finding", "fresh", "keys", "priority", "queue", "reported", "shape", "starts", "user",
+    )  # fmt: skip
 
     def __init__(self, request: GangRequest, shape: Hashable, user: str, finding: Finding) -> None:
         self.shape = shape
@@ -78,9 +82,11 @@ class Group:
         self.priority = request.priority
         self.starts = any(role.minimum for role in request.roles)
         """Whether they have a minimum; growth of running gangs has none."""
-        self.keys: list[OrderKey] = []
-        self.entries: dict[OrderKey, Entry] = {}
-        self.fresh: set[OrderKey] = set()
+        self.elastic = any(role.minimum < len(role.indexes) for role in request.roles)
+        """Whether they can run with fewer than all their tasks."""
+        self.keys: list[QueueKey] = []
+        self.entries: dict[QueueKey, Entry] = {}
+        self.fresh: set[QueueKey] = set()
         """The gangs for which no reasons were reported yet."""
         self.reported: Reasons | None = None
         """The reasons last reported for them."""
@@ -96,11 +102,11 @@ class Group:
     def verdict(self, found: object) -> None:
         self.finding.verdict = found
 
-    def copy(self, keys: list[OrderKey], finding: Finding) -> Group:
+    def copy(self, keys: list[QueueKey], finding: Finding) -> Group:
         """Return an independent copy with copies of these entries."""
         twin = object.__new__(Group)
         twin.shape, twin.queue, twin.user = self.shape, self.queue, self.user
-        twin.priority, twin.starts = self.priority, self.starts
+        twin.priority, twin.starts, twin.elastic = self.priority, self.starts, self.elastic
         twin.keys, twin.reported, twin.finding = keys, self.reported, finding
         twin.entries = {key: self.entries[key].copy() for key in keys}
         twin.fresh = self.fresh & twin.entries.keys()
@@ -120,14 +126,18 @@ class Queue:
         """The jobs placed by the last plan for which no placement event has arrived yet."""
         self.nominated: set[JobId] = set()
         """The jobs for which other gangs are terminating."""
+        self.history = History()
+        """What the order may ask about jobs; the planner gives its cluster's."""
         self._order: Order = PriorityOrder()
+        self._now = 0.0
+        """When keys were computed last."""
         self._by_user = True
         self._findings: dict[Hashable, Finding] = {}
-        self._keys: list[OrderKey] = []
+        self._keys: list[QueueKey] = []
         self._jobs: dict[JobId, list[Entry]] = {}
-        self._turns: dict[OrderKey, dict[str, list[OrderKey]]] | None = None
+        self._turns: dict[QueueKey, dict[str, list[QueueKey]]] | None = None
         """The waiting keys in order, by rank and user; None until `ahead` or `ranks` needs them."""
-        self._ranks: dict[OrderKey, int] = {}
+        self._ranks: dict[QueueKey, int] = {}
         self._ranked = -1
         self._counted = 0
         """The cost so far of counting gangs ahead one by one; above the cost of a full table, the table is built."""
@@ -173,7 +183,7 @@ class Queue:
         """Return the gang of a job that is first in order."""
         return min(self._jobs.get(job, ()), key=lambda entry: entry.key, default=None)
 
-    def ahead(self, key: OrderKey, user: str = "") -> int:
+    def ahead(self, key: QueueKey, user: str = "") -> int:
         """Return how many gangs are ahead of this one.
 
         Users take turns among equal gangs, counted as if each user started from zero now.
@@ -188,10 +198,10 @@ class Queue:
         before = sum(min(turn, len(keys)) + (turn < len(keys) and keys[turn] < key) for keys in users.values())
         return bisect_left(self._keys, rank(key)) + before
 
-    def ranks(self) -> dict[OrderKey, int]:
+    def ranks(self) -> dict[QueueKey, int]:
         """Return for each waiting gang how many are ahead, as `ahead` counts them."""
         if self._ranked != self.revision:
-            ordered: Iterable[OrderKey] = self._keys
+            ordered: Iterable[QueueKey] = self._keys
             if self._by_user:
                 lists = [(level, keys) for level, users in self._by_turns().items() for keys in users.values()]
                 turns = ((level, turn, key) for level, keys in lists for turn, key in enumerate(keys))
@@ -200,11 +210,26 @@ class Queue:
             self._counted = 0
         return self._ranks
 
-    def arrange(self, order: Order, *, by_user: bool = True) -> None:
-        """Keep the queue in this order from now on; `by_user` makes separate groups for each user."""
-        if order != self._order or by_user != self._by_user:
-            self._order, self._by_user = order, by_user
-            self._rearrange()
+    def arrange(self, order: Order, history: History, now: float, *, by_user: bool = True) -> None:
+        """Keep the queue in this order from now on; `by_user` makes separate groups for each user.
+
+        Raises PartFailed, and changes nothing, where the order fails.
+        """
+        replaced = order != self._order or by_user != self._by_user
+        if replaced or (order.changes_with_time and now != self._now):
+            entries = [entry for entries in self._jobs.values() for entry in entries]
+            keys = [_key(order, entry.request, history, now) for entry in entries]
+            self.history, self._now = history, now
+            if replaced:
+                self._order, self._by_user = order, by_user
+                self._rearrange()
+            elif any(entry.key != key for entry, key in zip(entries, keys, strict=True)):
+                self._sort_anew(entries, keys)
+        self.history, self._now = history, now
+
+    def report_anew(self) -> None:
+        """Drop what planning remembers and has reported, after a plan that was given up."""
+        self._rearrange()
 
     def _rearrange(self) -> None:
         requests = [entry.request for entries in self._jobs.values() for entry in entries]
@@ -214,6 +239,22 @@ class Queue:
         for request in requests:
             self._insert(request)
 
+    def _sort_anew(self, entries: list[Entry], keys: list[QueueKey]) -> None:
+        """Give the entries new keys; groups, and what was found and reported, stay: O(n log n)."""
+        for group in self.groups.values():
+            group.keys, group.entries = [], {}
+        renamed = {}
+        for entry, key in zip(entries, keys, strict=True):
+            renamed[entry.key], entry.key = key, key
+            group = self.groups[entry.group]
+            group.keys.append(key)
+            group.entries[key] = entry
+        for group in self.groups.values():
+            group.keys.sort()
+            group.fresh = {renamed[key] for key in group.fresh}
+        self._keys = sorted(keys)
+        self._turns, self._ranked = None, -1
+
     def fork(self, *, most: int | None = None, job: JobId | None = None) -> Queue:
         """Return an independent copy, including the planning cache; events applied to one do not affect the other.
 
@@ -221,6 +262,7 @@ class Queue:
         """
         twin = Queue()
         twin._order, twin._limited, twin._by_user = self._order, self._limited, self._by_user
+        twin.history, twin._now = self.history, self._now
         named = {*self.nominated, *((job,) if job is not None else ())}
         kept = sorted(entry.key for each in named for entry in self._jobs.get(each, ()))
         for name, group in self.groups.items():
@@ -239,18 +281,23 @@ class Queue:
 
     def digest(self) -> str:
         """Return a hash of all waiting gangs, independent of their order of arrival."""
-        waiting = sorted((entry.key, entry.request) for entries in self._jobs.values() for entry in entries)
+        requests = [entry.request for entries in self._jobs.values() for entry in entries]
+        waiting = sorted(((request.job, request.tasks), request) for request in requests)
         state = (self.revision, waiting, sorted(self.nominated))
         return blake2b(msgspec.json.encode(state, order="deterministic"), digest_size=16).hexdigest()
 
     def _insert(self, request: GangRequest) -> None:
-        first = next(((role.role, role.indexes[0]) for role in request.roles if role.indexes), None)
-        if first is None:
+        if not any(role.indexes for role in request.roles):
             return
         for entry in [*self._jobs.get(request.job, ())]:
             if not set(entry.request.tasks).isdisjoint(request.tasks):
                 self._remove(entry)
-        key = (-request.turn, *self._order.key(request), request.job, first)
+        try:
+            key = _key(self._order, request, self.history, self._now)
+        except PartFailed:  # the next plan asks the order again, and reports it if it fails then too
+            self._order = PriorityOrder()
+            self._rearrange()
+            key = _key(self._order, request, self.history, self._now)
         entry = Entry(request, key, limited=request.queue in self._limited, by_user=self._by_user)
         self._jobs.setdefault(request.job, []).append(entry)
         group = self.groups.get(entry.group)
@@ -283,9 +330,9 @@ class Queue:
         if self._turns is not None:
             _end_turn(self._turns, entry)
 
-    def _by_turns(self) -> dict[OrderKey, dict[str, list[OrderKey]]]:
+    def _by_turns(self) -> dict[QueueKey, dict[str, list[QueueKey]]]:
         if self._turns is None:
-            turns: dict[OrderKey, dict[str, list[OrderKey]]] = {}
+            turns: dict[QueueKey, dict[str, list[QueueKey]]] = {}
             for group in self.groups.values():
                 first, last = rank(group.keys[0]), rank(group.keys[-1])
                 for level, keys in (
@@ -299,16 +346,22 @@ class Queue:
         return self._turns
 
     def _withdraw(self, job: JobId, tasks: frozenset[TaskKey]) -> None:
-        for entry in [*self._jobs.get(job, ())]:
-            if tasks.isdisjoint(entry.request.tasks):
-                continue
+        found = [entry for entry in self._jobs.get(job, ()) if not tasks.isdisjoint(entry.request.tasks)]
+        for entry in found:
             self._remove(entry)
+        for entry in found:
             rest = _without(entry.request, tasks)
             if rest.roles:
                 self._insert(rest)
 
 
-def _end_turn(turns: dict[OrderKey, dict[str, list[OrderKey]]], entry: Entry) -> None:
+def _key(order: Order, request: GangRequest, history: History, now: float) -> QueueKey:
+    """Return the key of a waiting gang, which has tasks; ties of the order go to the older job."""
+    first = next((role.role, role.indexes[0]) for role in request.roles if role.indexes)
+    return (-request.turn, *order.key(request, history, now), request.job, first)
+
+
+def _end_turn(turns: dict[QueueKey, dict[str, list[QueueKey]]], entry: Entry) -> None:
     users = turns[rank(entry.key)]
     keys = users[entry.request.user]
     del keys[bisect_left(keys, entry.key)]

@@ -14,7 +14,8 @@ from corral.model.queue_views import LineEntry, WaitingLine
 from corral.model.records import rfc3339
 from corral.model.views import ReasonView
 from corral.scheduler.planners.builtin.cycle import YIELDING
-from corral.scheduler.policy import OrderKey, Policy, rank
+from corral.scheduler.policy.order import QueueKey, rank
+from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.gang_resources import asked
 from corral.scheduler.queues.queue_tree import BASE, QueueNode, QueueTree
 from corral.scheduler.queues.waiting_queue import Entry, Group, Queue
@@ -99,7 +100,7 @@ def _taking_turns(
     keys = [[key for key in group.keys if wanted(key)] for group in groups]
     found: list[tuple[int, Entry]] = []
 
-    def item(at: int, place: int) -> tuple[OrderKey, float, OrderKey, int, int]:
+    def item(at: int, place: int) -> tuple[QueueKey, float, QueueKey, int, int]:
         key = keys[at][place]
         return rank(key), queues.user_standing(groups[at].queue, groups[at].user, now), key, at, place
 

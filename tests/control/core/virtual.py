@@ -23,7 +23,7 @@ from corral.model.inventory import Device, Inventory, Node
 from corral.model.receipts import Receipt
 from corral.model.records import JobSummary, rfc3339
 from corral.model.store_writes import IntentKind, LiveJob, NewJob
-from corral.scheduler import find_policy
+from corral.scheduler import Policy, find_policy
 from corral.spec.job_reader import load_job
 
 BEGIN: Final = 1_000_000_000.0
@@ -58,6 +58,7 @@ class Played:
         policy: LaunchPolicy = POLICY,
         usual: Work = _USUAL,
         not_ready_seconds: float = 60.0,
+        scheduling: Policy | None = None,
     ) -> None:
         self.machines = inventory(nodes, devices)
         self.not_ready_seconds = not_ready_seconds
@@ -65,7 +66,7 @@ class Played:
         self.usual = usual
         """What the attempts of jobs do that `works` does not name."""
         self.works: dict[str, Work] = {}
-        begun = Recovered(Configured(find_policy()), machines=(MachinesSeen(self.machines),))
+        begun = Recovered(Configured(scheduling or find_policy()), machines=(MachinesSeen(self.machines),))
         core = Core(begun, policy, Machines(not_ready_seconds), BEGIN)
         self.driver = Driver(core, MemoryStore(), self._work, BEGIN)
         self._number = 0

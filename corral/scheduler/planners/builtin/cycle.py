@@ -20,10 +20,12 @@ from corral.scheduler.placement.bulk import place_alike
 from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
-from corral.scheduler.policy import OrderKey, Policy
+from corral.scheduler.policy.order import QueueKey
+from corral.scheduler.policy.policy import Policy
+from corral.scheduler.policy.size_targets import SizeTargets
 from corral.scheduler.preemption.consolidation import Migrations
 from corral.scheduler.preemption.return_estimate import ReturnEstimates
-from corral.scheduler.preemption.rules import Victim
+from corral.scheduler.preemption.victim import Victim
 from corral.scheduler.preemption.victim_search import Preemption
 from corral.scheduler.queues.gang_resources import asked, placed_amounts, with_extra
 from corral.scheduler.queues.queue_order import QueueOrder
@@ -32,6 +34,8 @@ from corral.scheduler.queues.waiting_queue import Entry, Group, Queue
 
 BEHIND = "behind-head"
 """The reason code of a gang that would fit, but would delay the head of the queue."""
+ALLOTTED = "allotted"
+"""The reason code of an elastic gang that has as many tasks as the policy allots it."""
 YIELDING = "others-yield"
 """The reason code of a gang that starts as soon as the evicted gangs have ended."""
 _RANKS_PER_KEY = 8
@@ -106,23 +110,36 @@ class Cycle:
         """The head and the cluster's revision, where `reservation` follows from these two alone."""
         self.lapsed: set[JobId] = set()
         """The nominated gangs that lost their nomination because others came first."""
+        self._targets = SizeTargets(trial.cluster, queue, policy.allot, now)
         self._queues = trial.cluster.queues
         self._last = last
         self._last_reserved_at = last_reserved_at
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
-        self._done: set[OrderKey] = set()
+        self._done: set[QueueKey] = set()
         self._order: QueueOrder | None = None
         hungry = frozenset(group.queue for group in queue.groups.values())
-        self._preemption = Preemption(trial, hungry, now)
+        self._preemption = Preemption(trial, hungry, policy, now)
         self._estimates = ReturnEstimates(self._preemption, now)
 
     @property
     def next_look_at(self) -> float:
-        """When a victim protected by its minimum run time becomes available; infinite if there is none."""
-        return self._preemption.rules.next_look_at if self.policy.preemption else inf
+        """When the plan may differ without an event; infinite if never.
+
+        Then a victim protected by its minimum run time becomes available, or a part that changes with time is due.
+        """
+        review = inf
+        if self.policy.changes_with_time and (self.queue.groups or self.trial.cluster.gangs.elastic):
+            review = self.now + self.policy.review_seconds
+        return min(review, self._preemption.view.next_look_at if self.policy.preemption else inf)
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether a running gang has more tasks than its target."""
+        return bool(self._targets.surplus)
 
     def run(self) -> None:
         """Run the cycle and fill `placed`, `evictions` and `reasons`."""
+        self._shrink()
         self._nominees()
         groups = list(self.queue.groups.values())
         starting = [group for group in groups if group.starts]
@@ -141,6 +158,23 @@ class Cycle:
         for reservation in (self.reservation, *self._preemption.places):
             if reservation is not None:
                 reservation.forget()
+
+    def _shrink(self) -> None:
+        """Have running gangs give up the tasks beyond their targets."""
+        for victims in self._targets.surplus:
+            gang, tasks = victims[0].gang, tuple(sorted(task for each in victims for task in each.tasks))
+            self._preemption.view.mark_evicted(victims)
+            count = self._targets.by_job[gang.job].tasks
+            self.evictions.append(
+                Eviction(
+                    job=gang.job,
+                    job_attempt=gang.attempt,
+                    rule=Rule.SHRINK,
+                    message=f"The policy {self.policy.name} now allots it {counted(count, 'task')}.",
+                    tasks=tasks,
+                    cost_device_seconds=gang.cost_of(tasks, self.now),
+                )
+            )
 
     def _nominees(self) -> None:
         """Give the nominated gangs their places before all others, owners in their own cells first.
@@ -217,10 +251,10 @@ class Cycle:
             if step and first + step < len(group.keys):
                 order.push(at, first + step)
 
-    def _end(self, order: QueueOrder, at: int, first: int, other: OrderKey | None) -> int:
+    def _end(self, order: QueueOrder, at: int, first: int, other: QueueKey | None) -> int:
         """Return the index up to which gangs of a group may be placed before another group is next."""
         group = order.groups[at]
-        if order.crowded(at, first) or not self._queues.plain:
+        if order.crowded(at, first) or self._targets.by_job or not self._queues.plain:
             return first + 1
         end = len(group.keys) if other is None else bisect_left(group.keys, other, first)
         for key in self._done:
@@ -239,6 +273,9 @@ class Cycle:
             if found.binding.code == YIELDING:
                 self._report_one(group.entries[group.keys[first]], found)
                 return 1 + self._more_room(group, first, run[1:])
+            if run[0].job in self._targets.by_job:
+                self._report_one(group.entries[group.keys[first]], found)
+                return 1
             self._report(group, first, found)
             return 0
         self._take(run[: len(found)], found)
@@ -260,8 +297,8 @@ class Cycle:
 
     def _place(self, group: Group, run: Sequence[GangRequest]) -> Sequence[Placement] | Reasons:
         """Place some gangs of a run, at least the first, or return why the first one waits."""
-        known, first = group.verdict, run[0]
-        request = self._allowed(first)
+        first = run[0]
+        known, request = self._known(group, first), self._allowed(first)
         if isinstance(request, Reasons):
             return self._make_room(_least(first), request) or request
         shape = _shape(group, first, request)
@@ -274,21 +311,26 @@ class Cycle:
             return known.reasons
         if self.reservation is not None and not self.policy.backfill:
             return self._behind("it waits for its turn")
-        group.verdict = None
+        self._remember(group, run[0], None)
         if self.reservation is not None:
             return self._past(self.reservation, group, shape, run)
         found = self._try(shape, run)
         if found:
             return found
         reasons = why_not(self.trial, request, group.shape)
-        group.verdict = self._verdict(reasons, None)
+        self._remember(group, run[0], self._verdict(reasons, None))
         if made := self._make_room(request, reasons):
             return made
         self._maybe_head(request, reasons)
         return reasons
 
     def _allowed(self, request: GangRequest) -> GangRequest | Reasons:
-        """Return the gang with as many tasks as the queue and user bounds allow, or why they allow none."""
+        """Return the gang with as many tasks as target, queue and user bounds allow, or why they allow none."""
+        wanted = self._targets.limited(request)
+        if wanted is None:
+            count = self._targets.by_job[request.job].tasks
+            return Reasons(Reason(ALLOTTED, f"The policy {self.policy.name} allots it {counted(count, 'task')}."))
+        request = wanted
         if self._queues.plain or (owner_of(self.trial, request) and self._fits_in_cells(request)):
             return request
         never = self._queues.never(request.queue, asked(request, self._queues), request.groups)
@@ -338,6 +380,14 @@ class Cycle:
         self.trial.started(request, marks, self.now)
         return (placement,)
 
+    def _known(self, group: Group, request: GangRequest) -> object:
+        """Return what was found for a gang's group; nothing holds for a gang with a target but the gang itself."""
+        return None if request.job in self._targets.by_job else group.verdict
+
+    def _remember(self, group: Group, request: GangRequest, verdict: Verdict | None) -> None:
+        if request.job not in self._targets.by_job:
+            group.verdict = verdict
+
     def _verdict(self, reasons: Reasons, against: Reservation | None) -> Verdict:
         return Verdict(reasons, against, self.trial.cluster.freed_count, valid_for_cycle=bool(self._preemption.places))
 
@@ -349,7 +399,7 @@ class Cycle:
         reservation.lift()
         if not self._fits(request, shape):
             reasons = why_not(self.trial, request, group.shape)
-            group.verdict = self._verdict(reasons, None)
+            self._remember(group, request, self._verdict(reasons, None))
             reservation.hold(self.trial.cluster)
             return self._make_room(request, reasons) or reasons
         reservation.hold(self.trial.cluster)
@@ -361,7 +411,7 @@ class Cycle:
         if found:
             return found
         reasons = self._behind("starting this job now would delay that one")
-        group.verdict = self._verdict(reasons, reservation)
+        self._remember(group, request, self._verdict(reasons, reservation))
         return self._make_room(request, reasons) or reasons
 
     def _fits(self, request: GangRequest, shape: Hashable) -> bool:
@@ -430,11 +480,12 @@ class Cycle:
 
     def _move(self) -> None:
         """Move running gangs where the gain exceeds the cost: for the head, and for the growth of elastic gangs."""
-        migrations = Migrations(self._preemption, self.policy, self.now)
+        migrations = Migrations(self._preemption, self.policy.move_seconds, self._targets, self.now)
         head = self.queue.first(self.reservation.job) if self.reservation is not None else None
         if head is not None and self.reservation is not None and self.policy.consolidation:
             self.reservation.lift()
-            victims = migrations.for_head(head.request, self.reservation.start, asked(head.request, self._queues))
+            request = self._targets.limited(head.request) or head.request
+            victims = migrations.for_head(request, self.reservation.start, asked(request, self._queues))
             if victims:
                 self.evictions += self._evictions(victims, head.request)
                 self._report_one(head, self._yielding_reasons())
@@ -481,7 +532,7 @@ class Cycle:
         group.reported = reasons
         group.fresh.difference_update(keys)
 
-    def _report_one(self, entry: Entry, reasons: Reasons, ahead: Mapping[OrderKey, int] | None = None) -> None:
+    def _report_one(self, entry: Entry, reasons: Reasons, ahead: Mapping[QueueKey, int] | None = None) -> None:
         reported = entry.reported
         if reported is None or reported.binding != reasons.binding or reported.possible != reasons.possible:
             place = ahead[entry.key] if ahead else self.queue.ahead(entry.key, entry.request.user)
@@ -522,6 +573,8 @@ def _message(victim: Victim, request: GangRequest) -> str:
             return f"It was a guest in cells of queue {request.queue}. Now {by} needs them."
         case Rule.SHRINK:
             return f"Shrunk towards its minimum to make room for {by}."
+        case Rule.ORDER:
+            return f"The policy's order puts {by} first."
         case Rule.CONSOLIDATION:
             return f"Moved to other devices to make room for {by}."
         case Rule.GROW:

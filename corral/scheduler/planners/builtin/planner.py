@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from hashlib import blake2b
 
+import msgspec
+
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import Configuration
-from corral.model.plan import Plan, Reasons
+from corral.model.plan import PartFault, Plan, Reasons
 from corral.model.requests import GangRequest
 from corral.model.start_estimates import Outlook
 from corral.scheduler.cluster.cluster import Cluster
@@ -17,21 +19,33 @@ from corral.scheduler.explain.question import GracePeriods, Said, as_it_is, at_o
 from corral.scheduler.explain.shortage import could_ever_fit
 from corral.scheduler.planners.builtin.planning import Memory, explain, plan
 from corral.scheduler.planners.planner import Planner
-from corral.scheduler.policy import Policy, find_policy
+from corral.scheduler.policy.faults import PolicyInForce
+from corral.scheduler.policy.policy import Policy
+from corral.scheduler.policy.registry import find_policy
 from corral.scheduler.preemption.return_estimate import likely_back
 from corral.scheduler.queues.waiting_queue import Queue
 from corral.scheduler.views.cell_owners import Owners, quota_owners
 
 
 class BuiltinPlanner:
-    """Plans by a policy; its whole state is the cluster and the queue."""
+    """Plans by a policy; its whole state is the cluster, the queue, and how often parts of the policy failed."""
 
     def __init__(
         self, cluster: Cluster | None = None, queue: Queue | None = None, policy: Policy | None = None
     ) -> None:
         self.cluster = cluster if cluster is not None else Cluster()
         self.queue = queue if queue is not None else Queue()
-        self.policy = policy if policy is not None else find_policy()
+        self.queue.history = self.cluster.history
+        self._in_force = PolicyInForce(policy if policy is not None else find_policy())
+
+    @property
+    def policy(self) -> Policy:
+        """Return the policy in force, without the parts that were switched off."""
+        return self._in_force.policy
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        self._in_force.configure(policy)
 
     @classmethod
     def settings(cls, configuration: Configuration) -> object:
@@ -57,10 +71,15 @@ class BuiltinPlanner:
             self.cluster.apply(event)
         if isinstance(event, QueueEvent):
             self.queue.apply(event)
+        if isinstance(event, PartFault):
+            self._in_force.fold(event)
 
     def plan(self, now: float) -> Plan:
         """Return the next plan."""
-        return plan(self.cluster, self.queue, self.policy, now)
+        found = plan(self.cluster, self.queue, self.policy, now)
+        if found.faults:
+            return msgspec.structs.replace(found, faults=self._in_force.counted(found.faults))
+        return found
 
     def explain(self, job: JobId, now: float) -> Reasons | None:
         """Return why a job waits; None if it does not wait."""
@@ -106,13 +125,15 @@ class BuiltinPlanner:
     def fork(self) -> BuiltinPlanner:
         """Return an independent copy, with what planning remembers."""
         twin = BuiltinPlanner(self.cluster.fork(), self.queue.fork(), self.policy)
+        twin._in_force = self._in_force.copy()
         if isinstance(twin.queue.memory, Memory):
             twin.queue.memory.cluster = twin.cluster
         return twin
 
     def digest(self) -> str:
-        """Return a hash of cluster and queue."""
-        return blake2b((self.cluster.digest() + self.queue.digest()).encode(), digest_size=16).hexdigest()
+        """Return a hash of cluster and queue, and of how often parts of the policy failed."""
+        state = f"{self.cluster.digest()}{self.queue.digest()}{self._in_force.columns()}"
+        return blake2b(state.encode(), digest_size=16).hexdigest()
 
     def consistent(self) -> bool:
         """Return whether all indexes equal a rebuild."""

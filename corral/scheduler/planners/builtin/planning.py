@@ -8,14 +8,15 @@ from math import inf
 import msgspec
 
 from corral.kernel.ids import JobId
-from corral.model.plan import Plan, Reason, Reasons
+from corral.model.plan import PartFault, Plan, Reason, Reasons
 from corral.model.requests import GangRequest
 from corral.scheduler.backfill import Reservation
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.explain.shortage import never_allowed, why_not
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.cycle import BEHIND, Cycle, Verdict
-from corral.scheduler.policy import Policy
+from corral.scheduler.policy.faults import PartFailed, with_default
+from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.waiting_queue import Group, Queue
 
 ALIKE = 64
@@ -48,23 +49,38 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     """Return the gangs to start now, the gangs to evict, and the reasons why others wait.
 
     `cluster` and `queue` are left bit for bit as they are. Gangs are handled in the policy's order. Only new reasons
-    are returned; they hold whether or not the placements are committed. `now` is in seconds since 1970.
+    are returned; they hold whether or not the placements are committed. Default parts take the place of those that
+    fail, and the plan says which. `now` is in seconds since 1970.
     """
-    queue.arrange(policy.order, by_user=policy.fair and policy.fair_users)
+    faults: list[PartFault] = []
+    while True:
+        try:
+            found = _plan(cluster, queue, policy, now)
+        except PartFailed as failed:
+            faults.append(failed.fault)
+            policy = with_default(policy, failed.fault.part)
+            queue.report_anew()
+        else:
+            return msgspec.structs.replace(found, faults=tuple(faults)) if faults else found
+
+
+def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
+    """Return the plan; raises PartFailed, without a change, if a part of the policy fails."""
+    queue.arrange(policy.order, cluster.history, now, by_user=policy.fair and policy.fair_users)
     memory = _recall(cluster, queue, policy)
     if memory.seen == (cluster.revision, queue.revision) and now < memory.next_look_at:
         return Plan(cluster.revision, again_at=_known(memory.next_look_at))
-    if not queue.groups:
-        queue.expected, memory.reservation, memory.next_look_at = set(), None, inf
+    trial = Trial(cluster)
+    cycle = Cycle(trial, queue, policy, memory.reservation, now, memory.reserved_at)
+    if not queue.groups and not cycle.shrinks:
+        queue.expected, memory.reservation, memory.next_look_at = set(), None, cycle.next_look_at
         memory.freed_count, memory.release_count, memory.seen = (
             cluster.freed_count,
             cluster.release_count,
             (cluster.revision, queue.revision),
         )
-        return Plan(cluster.revision)
-    trial = Trial(cluster)
+        return Plan(cluster.revision, again_at=_known(memory.next_look_at))
     _reconsider(trial, queue, memory)
-    cycle = Cycle(trial, queue, policy, memory.reservation, now, memory.reserved_at)
     try:
         cycle.run()
     finally:

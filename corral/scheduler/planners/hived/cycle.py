@@ -23,7 +23,9 @@ from corral.scheduler.planners.hived.eviction import evictions
 from corral.scheduler.planners.hived.gang_placement import YIELDING, GangPlacer, kept_for_it
 from corral.scheduler.planners.hived.group_search import Found, PreemptionNeeded
 from corral.scheduler.planners.hived.state_fold import Hived
-from corral.scheduler.policy import OrderKey, Policy
+from corral.scheduler.policy.faults import PartFailed
+from corral.scheduler.policy.order import PriorityOrder, QueueKey
+from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.gang_resources import asked, placed_amounts
 from corral.scheduler.queues.waiting_queue import Entry, Queue
 from corral.scheduler.queues.waiting_queue import Group as Alike
@@ -55,7 +57,16 @@ class HivedMemory:
 def plan_hived(world: HivedWorld, now: float) -> Plan:
     """Return HiveD's plan: gangs to start now, evictions, and the reasons of the others. Nothing is changed."""
     cluster, queue, policy, state = world.cluster, world.queue, world.policy, world.revision
-    queue.arrange(policy.order, by_user=False)
+    try:
+        queue.arrange(policy.order, cluster.history, now, by_user=False)
+    except PartFailed as failed:
+        queue.arrange(PriorityOrder(), cluster.history, now, by_user=False)
+        return msgspec.structs.replace(_plan(world, queue, policy, state, now), faults=(failed.fault,))
+    return _plan(world, queue, policy, state, now)
+
+
+def _plan(world: HivedWorld, queue: Queue, policy: Policy, state: tuple[int, ...], now: float) -> Plan:
+    cluster = world.cluster
     memory = queue.memory
     if isinstance(memory, HivedMemory) and memory == HivedMemory(cluster, policy, state) and not queue.expected:
         return Plan(cluster.revision)
@@ -142,13 +153,13 @@ class _Turn:
         for request, amounts in self._charged:
             self._queues.charge(request.queue, request.user, request.groups, amounts, -1)
 
-    def reasons_of(self, group: Alike, key: OrderKey) -> Reasons:
+    def reasons_of(self, group: Alike, key: QueueKey) -> Reasons:
         """Return the reasons just found for a gang."""
         reported = group.entries[key].reported
         assert reported is not None
         return reported
 
-    def _look(self, group: Alike, key: OrderKey) -> bool:
+    def _look(self, group: Alike, key: QueueKey) -> bool:
         """Decide about one gang; return whether equal gangs may get another result."""
         entry = group.entries[key]
         found = self._limited(entry.request) or self._placer.about(entry.request)

@@ -22,7 +22,7 @@ from corral.scheduler.planners.hived.group_search import Found, GroupSearch, Pre
 from corral.scheduler.planners.hived.node_check import NodeChecker, not_in_hived
 from corral.scheduler.planners.hived.pod_mapping import job_in, parts_of
 from corral.scheduler.planners.hived.state_fold import Hived
-from corral.scheduler.policy import Policy
+from corral.scheduler.policy.policy import Policy
 
 YIELDING = "others-yield"
 """The reason code of a gang that starts as soon as the evicted gangs have ended."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from hashlib import blake2b
 
+import msgspec
+
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import Configuration
-from corral.model.plan import CellsReserved, Plan, Reasons
+from corral.model.plan import CellsReserved, PartFault, Plan, Reasons
 from corral.model.requests import GangRequest
 from corral.model.start_estimates import Basis, Estimate, Outlook
 from corral.scheduler.cluster.cluster import Cluster, placed_again
@@ -30,7 +32,9 @@ from corral.scheduler.planners.hived.cycle import explain_hived, plan_hived
 from corral.scheduler.planners.hived.settings import HivedSettings, read_settings
 from corral.scheduler.planners.hived.state_fold import Hived
 from corral.scheduler.planners.planner import Planner
-from corral.scheduler.policy import Policy, find_policy
+from corral.scheduler.policy.faults import PolicyInForce
+from corral.scheduler.policy.policy import Policy
+from corral.scheduler.policy.registry import find_policy
 from corral.scheduler.queues.waiting_queue import Queue
 from corral.scheduler.views.cell_owners import Owners, quota_owners
 
@@ -42,15 +46,24 @@ class HivedPlanner:
         """Let HiveD decide from now on, about running gangs too; gangs it did not place are opportunistic to it."""
         self.cluster = cluster
         self.queue = queue
-        self.policy = policy
+        self._in_force = PolicyInForce(policy)
         self.configured = settings
         self.hived = Hived(settings)
         """HiveD's own account of the engine."""
         self._changes = 0
-        queue.memory = None
+        queue.memory, queue.history = None, cluster.history
         for gang in sorted(cluster.gangs.by_job.values(), key=lambda gang: (gang.placed_at, gang.job)):
             self.hived.apply(placed_again(gang, cluster.holds(gang.job)))
         self._see_all()
+
+    @property
+    def policy(self) -> Policy:
+        """Return the policy in force, without an order that was switched off."""
+        return self._in_force.policy
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        self._in_force.configure(policy)
 
     @classmethod
     def begun(cls, settings: HivedSettings, policy: Policy | None = None) -> HivedPlanner:
@@ -85,7 +98,9 @@ class HivedPlanner:
 
     def _with(self, cluster: Cluster, queue: Queue, hived: Hived) -> HivedPlanner:
         twin = object.__new__(HivedPlanner)
-        twin.cluster, twin.queue, twin.hived, twin.policy = cluster, queue, hived, self.policy
+        twin.cluster, twin.queue, twin.hived = cluster, queue, hived
+        twin._in_force = self._in_force.copy()
+        twin.queue.history = twin.cluster.history
         twin.configured, twin._changes = self.configured, self._changes
         return twin
 
@@ -107,10 +122,15 @@ class HivedPlanner:
             self._changes += self.hived.apply(event)
         if isinstance(event, QueueEvent):
             self.queue.apply(event)
+        if isinstance(event, PartFault):
+            self._in_force.fold(event)
 
     def plan(self, now: float) -> Plan:
         """Return the next plan."""
-        return plan_hived(self, now)
+        found = plan_hived(self, now)
+        if found.faults:
+            return msgspec.structs.replace(found, faults=self._in_force.counted(found.faults))
+        return found
 
     def explain(self, job: JobId, now: float) -> Reasons | None:
         """Return why a job waits, by asking HiveD again; None if it does not wait."""
@@ -168,8 +188,8 @@ class HivedPlanner:
         return self._with(self.cluster.fork(), self.queue.fork(), self.hived.copy())
 
     def digest(self) -> str:
-        """Return a hash of cluster, queue and HiveD's account."""
-        parts = self.cluster.digest() + self.queue.digest() + self.hived.digest()
+        """Return a hash of cluster, queue and HiveD's account, and of how often the order failed."""
+        parts = f"{self.cluster.digest()}{self.queue.digest()}{self.hived.digest()}{self._in_force.columns()}"
         return blake2b(parts.encode(), digest_size=16).hexdigest()
 
     def consistent(self) -> bool:

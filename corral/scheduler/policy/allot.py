@@ -1,0 +1,68 @@
+"""The sizes of elastic gangs: the protocol of a policy's *allot* part, and the built-in one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Protocol
+
+from corral.kernel.ids import JobId
+from corral.model.requests import GangRequest
+from corral.scheduler.cluster.cluster import Cluster
+
+
+class ElasticGang(NamedTuple):
+    """A gang that can run with fewer than all its tasks, waiting or running."""
+
+    request: GangRequest
+    """All tasks that it may have."""
+    held: int
+    """The number of tasks that run and are not told to end; 0: it waits to start."""
+
+    @property
+    def least(self) -> int:
+        """Return the fewest tasks that it can run with."""
+        return max(1, sum(role.minimum for role in self.request.roles))
+
+    @property
+    def most(self) -> int:
+        """Return the most tasks that it can use."""
+        return sum(len(role.indexes) for role in self.request.roles)
+
+
+class Target(NamedTuple):
+    """The size that an elastic gang should have, and the devices that it should use."""
+
+    tasks: int
+    """The number of tasks in all its roles, from its `least` to its `most`."""
+    model: str = ""
+    """The model of the devices that its next tasks get; "" leaves what the gang asks for."""
+
+
+class Allot(Protocol):
+    """The sizes of elastic gangs. It sees values only, and its answer depends on nothing else."""
+
+    @property
+    def changes_with_time(self) -> bool:
+        """Whether its answer may change without an event; plans are then made every `Policy.review_seconds`."""
+        ...
+
+    def targets(self, cluster: Cluster, gangs: Iterable[ElasticGang], now: float) -> Mapping[JobId, Target]:
+        """Return the targets of elastic gangs at `now` (seconds since 1970), by job.
+
+        A gang without a target gets as many tasks as room and bounds allow. A gang below its target gets no more tasks
+        than the target, as far as there is room. A running gang above it gives up its highest tasks at once.
+        `gangs` is computed only as far as it is read. Change nothing in `cluster`; `cluster.history` has the past.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class AsManyAsFit:
+    """Every elastic gang gets as many tasks as room and bounds allow, and keeps them until others need them."""
+
+    changes_with_time: ClassVar[bool] = False
+
+    def targets(self, cluster: Cluster, gangs: Iterable[ElasticGang], now: float) -> Mapping[JobId, Target]:
+        """Return no target."""
+        return {}

@@ -1,0 +1,226 @@
+"""Errors in the parts of a policy that installed packages bring: found, counted, and replaced by the default parts.
+
+A plan is made without a part that fails in it. After `MOST_FAULTS` such plans the part is switched off until another
+policy is configured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from typing import Final
+
+import msgspec
+
+from corral.kernel.ids import JobId, TaskKey
+from corral.model.plan import PartFault, Rule
+from corral.model.requests import GangRequest
+from corral.scheduler.cluster.cluster import Cluster
+from corral.scheduler.policy.allot import Allot, AsManyAsFit, ElasticGang, Target
+from corral.scheduler.policy.history import History
+from corral.scheduler.policy.order import Order, OrderKey, PriorityOrder
+from corral.scheduler.policy.policy import Policy
+from corral.scheduler.policy.preempt import Preempt
+from corral.scheduler.preemption.rules import ByRules
+from corral.scheduler.preemption.victim import Victim
+from corral.scheduler.preemption.view import PreemptionView
+
+MOST_FAULTS: Final = 3
+"""The plans in which a part may fail before it is switched off."""
+_MOST_NUMBERS: Final = 8
+"""The most numbers in a key."""
+_MOST_TEXT: Final = 200
+"""Characters of an error that are reported."""
+_MODEL: Final = 63
+"""Characters of a device model's name."""
+_RULES: Final = frozenset({Rule.OPPORTUNISTIC, Rule.SHRINK, Rule.RECLAIM, Rule.PRIORITY, Rule.ORDER})
+"""The rules by which a part may name victims; the planner itself applies the others."""
+
+
+class PartFailed(Exception):
+    """A part of the policy raised an error or gave an impossible answer; the plan must be made without it."""
+
+    def __init__(self, part: str, name: str, message: str) -> None:
+        super().__init__(f"The {part} {name!r} {message}.")
+        self.fault = PartFault(part, name, message)
+
+
+def _raised(part: str, name: str, error: Exception) -> PartFailed:
+    return PartFailed(part, name, f"raised {type(error).__name__}: {' '.join(str(error).split())[:_MOST_TEXT]}")
+
+
+def _gave(part: str, name: str, what: str) -> PartFailed:
+    return PartFailed(part, name, f"gave {' '.join(what.split())[:_MOST_TEXT]}")
+
+
+@dataclass(frozen=True)
+class CheckedOrder:
+    """An order of an installed package; `key` raises PartFailed where that fails."""
+
+    name: str
+    order: Order
+    changes_with_time: bool
+    _widths: list[int] = field(default_factory=list, compare=False)
+    """How many numbers its keys have; empty before the first key."""
+
+    def key(self, gang: GangRequest, history: History, now: float) -> OrderKey:
+        """Return the key; raises PartFailed if it is not as `Order.key` says."""
+        try:
+            key = self.order.key(gang, history, now)
+        except Exception as error:
+            raise _raised("order", self.name, error) from error
+        if type(key) is not tuple or not 0 < len(key) <= _MOST_NUMBERS or not all(map(_is_number, key)):
+            raise _gave("order", self.name, f"the key {key!r} to job {gang.job}, which is no tuple of 1 to 8 numbers")
+        if not self._widths:
+            self._widths.append(len(key))
+        if len(key) != self._widths[0]:
+            what = f"a key of {len(key)} numbers to job {gang.job} and keys of {self._widths[0]} to other jobs"
+            raise _gave("order", self.name, what)
+        return key
+
+
+@dataclass(frozen=True)
+class CheckedAllot:
+    """An *allot* part of an installed package; `targets` raises PartFailed where that fails."""
+
+    name: str
+    allot: Allot
+    changes_with_time: bool
+
+    def targets(self, cluster: Cluster, gangs: Iterable[ElasticGang], now: float) -> Mapping[JobId, Target]:
+        """Return the targets; raises PartFailed if one is impossible."""
+        elastic = tuple(gangs)
+        try:
+            found = {job: Target(*target) for job, target in self.allot.targets(cluster, elastic, now).items()}
+        except Exception as error:
+            raise _raised("allot", self.name, error) from error
+        known = {gang.request.job: gang for gang in elastic}
+        for job, target in found.items():
+            gang = known.get(job)
+            if gang is None:
+                raise _gave("allot", self.name, f"a target to {job!r}, which is no elastic job")
+            tasks, model = target
+            if type(tasks) is not int or not gang.least <= tasks <= gang.most:
+                raise _gave(
+                    "allot", self.name, f"{tasks!r} tasks to job {job}, which can have {gang.least} to {gang.most}"
+                )
+            if type(model) is not str or len(model) > _MODEL:
+                raise _gave("allot", self.name, f"job {job} devices of the model {model!r}, which is no model's name")
+        return found
+
+
+@dataclass(frozen=True)
+class CheckedPreempt:
+    """A *preempt* part of an installed package; its methods raise PartFailed where that fails."""
+
+    name: str
+    preempt: Preempt
+    changes_with_time: bool
+
+    def may_have(self, gang: GangRequest, ask: Sequence[int] | None, view: PreemptionView) -> bool:
+        """Return whether there may be candidates; raises PartFailed."""
+        try:
+            return bool(self.preempt.may_have(gang, ask, view))
+        except Exception as error:
+            raise _raised("preempt", self.name, error) from error
+
+    def candidates(self, gang: GangRequest, ask: Sequence[int], view: PreemptionView) -> Sequence[Victim]:
+        """Return the candidates; raises PartFailed if one must not be evicted for this gang."""
+        try:
+            found = list(self.preempt.candidates(gang, ask, view))
+        except Exception as error:
+            raise _raised("preempt", self.name, error) from error
+        seen: set[tuple[JobId, TaskKey, bool]] = set()
+        for victim in found:
+            wrong = _why_not(victim, gang, view, seen)
+            if wrong:
+                raise _gave("preempt", self.name, f"a victim for job {gang.job} that {wrong}")
+        return found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and value == value  # a NaN differs from itself
+
+
+def _why_not(victim: object, gang: GangRequest, view: PreemptionView, seen: set[tuple[JobId, TaskKey, bool]]) -> str:
+    """Return why a victim must not be evicted for a gang; "" if it may.
+
+    `seen` gets its tasks; a gang may be a victim for spare tasks and also as a whole.
+    """
+    if not isinstance(victim, Victim):
+        return f"is no Victim but {type(victim).__name__}"
+    running = victim.gang
+    if view.cluster.gangs.by_job.get(running.job) is not running:
+        return "does not run"
+    if running.job == gang.job:
+        return "is the job itself"
+    if not running.preemptible:
+        return f"is not preemptible: job {running.job}"
+    if victim.rule not in _RULES:
+        return f"goes by the rule {victim.rule!r}, which is the planner's own"
+    if not isfinite(victim.cost):
+        return f"costs {victim.cost}"
+    tasks = set(victim.tasks)
+    if not tasks or len(tasks) != len(victim.tasks):
+        return f"names no task, or one twice: job {running.job}"
+    named = {(running.job, task, victim.rule is Rule.SHRINK) for task in tasks}
+    if named & seen:
+        return f"is named before: job {running.job}"
+    seen |= named
+    if victim.rule is Rule.SHRINK:
+        if running.guaranteed and running.queue != gang.queue:
+            return f"runs in cells of its own queue: job {running.job}"
+        return "" if tasks <= set(running.spare()) & view.left(running) else f"is no spare task: job {running.job}"
+    if running.guaranteed:
+        return f"runs in cells of its own queue: job {running.job}"
+    return "" if tasks == view.left(running) else f"is not all that is left of job {running.job}"
+
+
+def with_default(policy: Policy, part: str) -> Policy:
+    """Return the policy with the default part in place of its own; `part` is `order`, `allot` or `preempt`."""
+    match part:
+        case "order":
+            return replace(policy, order=PriorityOrder())
+        case "allot":
+            return replace(policy, allot=AsManyAsFit())
+        case _:
+            return replace(policy, preempt=ByRules())
+
+
+class PolicyInForce:
+    """A configured policy, without the parts that were switched off because they failed too often."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.configured = policy
+        self.policy = policy
+        """The policy to plan by."""
+        self._faults: dict[str, int] = {}
+        """For each part, the plans in which it failed."""
+
+    def configure(self, policy: Policy) -> None:
+        """Plan by a policy from now on; another one than before begins without faults."""
+        if policy != self.configured:
+            self.configured, self.policy, self._faults = policy, policy, {}
+
+    def counted(self, faults: Sequence[PartFault]) -> tuple[PartFault, ...]:
+        """Return the faults of a plan, each with whether it switches its part off."""
+        return tuple(
+            msgspec.structs.replace(fault, last=self._faults.get(fault.part, 0) + 1 >= MOST_FAULTS) for fault in faults
+        )
+
+    def fold(self, fault: PartFault) -> None:
+        """Count a fault of a plan that is carried out."""
+        self._faults[fault.part] = self._faults.get(fault.part, 0) + 1
+        if fault.last:
+            self.policy = with_default(self.policy, fault.part)
+
+    def copy(self) -> PolicyInForce:
+        """Return an independent copy."""
+        twin = PolicyInForce(self.configured)
+        twin.policy, twin._faults = self.policy, dict(self._faults)
+        return twin
+
+    def columns(self) -> list[tuple[str, int]]:
+        """Return the counts, for hashing."""
+        return sorted(self._faults.items())

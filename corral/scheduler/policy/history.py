@@ -1,0 +1,133 @@
+"""What each job has received so far, as the parts of a policy may ask.
+
+It is folded from the same events as the cluster, and recalled after a restart from what is stored with the jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from corral.kernel.ids import JobId
+from corral.kernel.units import DEVICE
+from corral.model.runs import Served
+
+_NOTHING: Final[Mapping[tuple[int, int], float]] = MappingProxyType({})
+_MOST_SIZES: Final = 64
+"""The most sizes of one job whose throughput is remembered; the oldest are dropped first."""
+
+
+class JobHistory(NamedTuple):
+    """What one job has received and reported, until the time that was asked about."""
+
+    service_seconds: float = 0.0
+    """Seconds during which the job held devices or other resources, in all its runs."""
+    device_seconds: float = 0.0
+    """Devices times seconds held, in all its runs (attained service). A job without devices counts as one device."""
+    starts: int = 0
+    """How often it was placed while it held nothing."""
+    progress: float | None = None
+    """The fraction of its work that is done, from 0 to 1, as last reported; None: never reported."""
+    throughput: Mapping[tuple[int, int], float] = _NOTHING
+    """Work per second as last reported, by the numbers of devices and nodes that the job held then."""
+
+
+class _Account(NamedTuple):
+    """The stored state of one job; it holds `devices` since `since` (0 devices: it holds nothing)."""
+
+    service: float = 0.0
+    attained: float = 0.0
+    starts: int = 0
+    since: float = 0.0
+    devices: float = 0.0
+    progress: float | None = None
+    throughput: Mapping[tuple[int, int], float] = _NOTHING
+
+    def until(self, at: float) -> _Account:
+        """Return the account with everything received until a time; an earlier time than `since` adds nothing."""
+        passed = max(0.0, at - self.since) if self.devices else 0.0
+        if not passed:
+            return self
+        return self._replace(
+            service=self.service + passed, attained=self.attained + passed * self.devices, since=self.since + passed
+        )
+
+
+_NEW: Final = _Account()
+
+
+class History:
+    """The history of every job that is not over. Times are in seconds since 1970."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[JobId, _Account] = {}
+
+    def of(self, job: JobId, now: float) -> JobHistory:
+        """Return what a job has received until `now`; everything is 0 for a job that was never placed."""
+        found = self._accounts.get(job)
+        if found is None:
+            return JobHistory()
+        found = found.until(now)
+        return JobHistory(found.service, found.attained, found.starts, found.progress, found.throughput)
+
+    def holds(self, job: JobId, millis: int, at: float) -> None:
+        """Record that a job holds these thousandths of devices from `at` on."""
+        before = self._accounts.get(job, _NEW)
+        account = before.until(at)
+        starts = account.starts + (not before.devices)
+        since = account.since if before.devices else at
+        self._accounts[job] = account._replace(starts=starts, since=since, devices=millis / DEVICE or 1.0)
+
+    def released(self, job: JobId, millis: int, at: float, *, wholly: bool) -> None:
+        """Record that a job holds only these thousandths of devices from `at` on (0: unknown), or nothing at all."""
+        account = self._accounts.get(job)
+        if account is not None:
+            devices = 0.0 if wholly else millis / DEVICE or 1.0
+            self._accounts[job] = account.until(at)._replace(devices=devices)
+
+    def report(self, job: JobId, progress: float | None, throughput: float | None, size: tuple[int, int]) -> bool:
+        """Record what a job reports of its work while it holds `size` (devices, nodes); return whether it is new."""
+        account = self._accounts.get(job)
+        if account is None:
+            return False
+        known = dict(account.throughput)
+        if throughput is not None:
+            known.pop(size, None)
+            known[size] = throughput
+            while len(known) > _MOST_SIZES:
+                del known[next(iter(known))]
+        after = account._replace(
+            progress=account.progress if progress is None else progress, throughput=MappingProxyType(known)
+        )
+        self._accounts[job] = after
+        return after != account
+
+    def recall(self, job: JobId, served: Served) -> None:
+        """Restore what is stored of a job that was placed before a restart; what it holds now counts from there."""
+        account = self._accounts.get(job, _NEW)
+        since = served.until if account.devices else account.since
+        self._accounts[job] = account._replace(
+            service=served.service_seconds, attained=served.device_seconds, starts=served.starts, since=since
+        )
+
+    def served(self, job: JobId) -> Served | None:
+        """Return the stored form of what a job received until its holdings last changed; None if it had nothing."""
+        found = self._accounts.get(job)
+        return None if found is None else Served(found.service, found.attained, found.starts, found.since)
+
+    def forget(self, job: JobId) -> None:
+        """Drop a job that is over."""
+        self._accounts.pop(job, None)
+
+    def copy(self) -> History:
+        """Return an independent copy."""
+        twin = History()
+        twin._accounts = dict(self._accounts)
+        return twin
+
+    def columns(self) -> list[tuple[object, ...]]:
+        """Return the state of all jobs in the order of their ids, for hashing and comparing."""
+        return [
+            (job, *account[:-1], sorted(account.throughput.items())) for job, account in sorted(self._accounts.items())
+        ]

@@ -1,0 +1,172 @@
+"""Find policies and their parts by name: built-in ones, and those of installed packages.
+
+An installed package has `NAME = "MODULE:OBJECT"` under `[project.entry-points."corral.policies"]`. OBJECT is a `Policy`,
+an *order*, *allot* or *preempt* part, or a class or function that returns one without arguments. A built-in name cannot
+be replaced.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from corral.kernel.errors import InvalidInput
+from corral.scheduler.policy.allot import Allot, AsManyAsFit
+from corral.scheduler.policy.faults import CheckedAllot, CheckedOrder, CheckedPreempt
+from corral.scheduler.policy.order import ArrivalOrder, DeadlineOrder, Order, PriorityOrder
+from corral.scheduler.policy.policy import BUILT_IN, Policy
+from corral.scheduler.policy.preempt import Preempt
+from corral.scheduler.policy.service_orders import (
+    LeastAttainedService,
+    ShortestRemainingService,
+    ShortestRemainingTime,
+)
+from corral.scheduler.preemption.order_rules import ByOrder
+from corral.scheduler.preemption.rules import ByRules
+from corral.spec.errors import shorten
+
+GROUP: Final = "corral.policies"
+"""The entry-point group of policies and their parts."""
+ORDERS: Final[dict[str, Order]] = {
+    "priority": PriorityOrder(),
+    "fifo": ArrivalOrder(),
+    "deadline": DeadlineOrder(),
+    "srtf": ShortestRemainingTime(),
+    "srsf": ShortestRemainingService(),
+    "las": LeastAttainedService(),
+}
+"""The built-in orders by name."""
+ALLOTS: Final[dict[str, Allot]] = {"as-many-as-fit": AsManyAsFit()}
+"""The built-in *allot* parts by name."""
+PREEMPTS: Final[dict[str, Preempt]] = {"rules": ByRules(), "order": ByOrder()}
+"""The built-in *preempt* parts by name."""
+_METHODS: Final = {"order": "key", "allot": "targets", "preempt": "candidates"}
+"""The method by which a part is told."""
+
+
+def find_policy(name: str = "fair") -> Policy:
+    """Return the policy of this name, built in or installed; the name of an order gives `priority` with that order.
+
+    Raises InvalidInput if there is none, or if it cannot be loaded.
+    """
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    if name in ORDERS:
+        return replace(BUILT_IN["priority"], name=name, order=ORDERS[name])
+    found = _installed(name)
+    if isinstance(found, Policy):
+        return found
+    if not _is_part("order", found):
+        raise _unknown("policy", name, [*BUILT_IN, *ORDERS], found)
+    order = CheckedOrder(name, found, _changes_with_time(name, found))
+    return replace(BUILT_IN["priority"], name=name, order=order)
+
+
+def find_allot(name: str) -> Allot:
+    """Return the *allot* part of this name, built in or installed.
+
+    Raises InvalidInput if there is none, or if it cannot be loaded.
+    """
+    if name in ALLOTS:
+        return ALLOTS[name]
+    found = _installed(name)
+    if not _is_part("allot", found):
+        raise _unknown("allot", name, ALLOTS, found)
+    return CheckedAllot(name, found, _changes_with_time(name, found))
+
+
+def find_preempt(name: str) -> Preempt:
+    """Return the *preempt* part of this name, built in or installed.
+
+    Raises InvalidInput if there is none, or if it cannot be loaded.
+    """
+    if name in PREEMPTS:
+        return PREEMPTS[name]
+    found = _installed(name)
+    if not _is_part("preempt", found):
+        raise _unknown("preempt", name, PREEMPTS, found)
+    return CheckedPreempt(name, found, _changes_with_time(name, found))
+
+
+@cache
+def _installed(name: str) -> Any:
+    """Return the policy or part that a package brings under a name; None if there is none.
+
+    The same object is returned each time, so that an unchanged configuration gives an equal policy.
+    """
+    point = next(iter(entry_points(group=GROUP, name=name)), None)
+    if point is None:
+        return None
+    try:
+        loaded = point.load()
+        made = loaded() if inspect.isclass(loaded) or inspect.isroutine(loaded) else loaded
+    except Exception as error:
+        message = f'The plug-in for the policy "{name}" ({point.value}) cannot be loaded: {error}.'
+        raise InvalidInput("broken-plug-in", message) from error
+    if isinstance(made, Policy):
+        return _checked(made)
+    if not any(_is_part(kind, made) for kind in _METHODS):
+        message = f'The plug-in for the policy "{name}" ({point.value}) is no Policy and no part of one.'
+        raise InvalidInput("broken-plug-in", message)
+    return made
+
+
+def _checked(policy: Policy) -> Policy:
+    """Return an installed policy with checks around the parts that are not built in."""
+    name, order, allot, preempt = policy.name, policy.order, policy.allot, policy.preempt
+    if not policy.review_seconds >= 1:
+        message = f'The plug-in for the policy "{name}" has review_seconds {policy.review_seconds!r}; 1 is the least.'
+        raise InvalidInput("broken-plug-in", message)
+    if not any(type(order) is type(known) for known in ORDERS.values()):
+        order = CheckedOrder(name, order, _changes_with_time(name, order))
+    if not any(type(allot) is type(known) for known in ALLOTS.values()):
+        allot = CheckedAllot(name, allot, _changes_with_time(name, allot))
+    if not any(type(preempt) is type(known) for known in PREEMPTS.values()):
+        preempt = CheckedPreempt(name, preempt, _changes_with_time(name, preempt))
+    return replace(policy, order=order, allot=allot, preempt=preempt)
+
+
+def _is_part(kind: str, found: object) -> bool:
+    return callable(getattr(found, _METHODS[kind], None))
+
+
+def _changes_with_time(name: str, part: object) -> bool:
+    """Return the part's own answer.
+
+    Raises InvalidInput if it has none, or if a method of the part takes other arguments than its protocol says.
+    """
+    methods = [method for method in _METHODS.values() if hasattr(part, method)]
+    for method in (*methods, *(["may_have"] if "candidates" in methods else [])):
+        try:
+            inspect.signature(getattr(part, method)).bind(None, None, None)
+        except (AttributeError, TypeError, ValueError):
+            message = f'The plug-in for the policy "{name}" has no method {method} that takes three arguments.'
+            raise InvalidInput("broken-plug-in", message) from None
+    changes = getattr(part, "changes_with_time", None)
+    if not isinstance(changes, bool):
+        message = f'The plug-in for the policy "{name}" must set changes_with_time to True or False.'
+        raise InvalidInput("broken-plug-in", message)
+    return changes
+
+
+def _unknown(kind: str, name: str, built_in: Iterable[str], found: object) -> InvalidInput:
+    """Return the refusal of a name, with the names that can be chosen in its place."""
+    known = sorted({*built_in, *(point.name for point in entry_points(group=GROUP) if _can_be(kind, point.name))})
+    what = "policy" if kind == "policy" else f"{kind} part"
+    message = f"There is no {what} {shorten(name)!r}; choose one of: {', '.join(known)}."
+    if found is not None:
+        message = f"{shorten(name)} is installed, but is no {what}; choose one of: {', '.join(known)}."
+    return InvalidInput(f"unknown-{kind}", message)
+
+
+def _can_be(kind: str, name: str) -> bool:
+    """Return whether an installed policy or part can be chosen as a policy, or as a part of this kind."""
+    try:
+        found = _installed(name)
+    except InvalidInput:
+        return False
+    return _is_part("order", found) or isinstance(found, Policy) if kind == "policy" else _is_part(kind, found)

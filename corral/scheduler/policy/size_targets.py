@@ -1,0 +1,88 @@
+"""Apply the targets of a policy's *allot* part to the gangs of one cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from msgspec import structs
+
+from corral.kernel.ids import JobId
+from corral.model.plan import Rule
+from corral.model.requests import GangRequest
+from corral.scheduler.cluster.cluster import Cluster
+from corral.scheduler.cluster.running_gang import RunningGang
+from corral.scheduler.policy.allot import Allot, ElasticGang
+from corral.scheduler.preemption.victim import Victim
+from corral.scheduler.queues.gang_resources import with_extra
+from corral.scheduler.queues.waiting_queue import Queue
+
+
+class SizeTargets:
+    """The targets of the elastic gangs in one cycle."""
+
+    def __init__(self, cluster: Cluster, queue: Queue, allot: Allot, now: float) -> None:
+        self._cluster = cluster
+        self.by_job = allot.targets(cluster, _elastic(cluster, queue), now)
+        """The targets by job; a gang without one gets as many tasks as room and bounds allow."""
+        self.surplus = [victims for job in sorted(self.by_job) if (victims := self._beyond(job))]
+        """For each running gang with more tasks than its target, the tasks that it gives up."""
+
+    def limited(self, request: GangRequest) -> GangRequest | None:
+        """Return a waiting gang, or growth, with no more tasks than its target; None if it should not grow."""
+        target = self.by_job.get(request.job)
+        if target is None:
+            return request
+        gang = self._cluster.gangs.by_job.get(request.job)
+        least = sum(role.minimum for role in request.roles)
+        more = target.tasks - (_staying(gang) if gang is not None else 0) - least
+        if more < 0 or not least + more:
+            return None
+        return _of_model(with_extra(request, more), target.model)
+
+    def whole(self, request: GangRequest) -> GangRequest:
+        """Return all of an elastic gang, with no more tasks than its target, for a start elsewhere."""
+        target = self.by_job.get(request.job)
+        if target is None:
+            return request
+        least = sum(role.minimum for role in request.roles)
+        return _of_model(with_extra(request, target.tasks - least), target.model)
+
+    def _beyond(self, job: JobId) -> list[Victim]:
+        gang = self._cluster.gangs.by_job.get(job)
+        if gang is None:
+            return []
+        spare = islice(gang.spare(), max(0, _staying(gang) - self.by_job[job].tasks))
+        return [Victim(gang, Rule.SHRINK, 0.0, (task,)) for task in spare]
+
+
+def _elastic(cluster: Cluster, queue: Queue) -> Iterator[ElasticGang]:
+    """Yield every elastic gang, running ones by queue, then waiting ones in no particular order."""
+    for gangs in cluster.gangs.elastic.values():
+        for gang in gangs.values():
+            if gang.request is not None and gang.stays:
+                yield ElasticGang(gang.request, _staying(gang))
+    for group in queue.groups.values():
+        if group.starts and group.elastic:
+            for entry in group.entries.values():
+                if entry.request.job not in cluster.gangs.by_job:
+                    yield ElasticGang(entry.request, 0)
+
+
+def _staying(gang: RunningGang) -> int:
+    return len(gang.charges) - len(gang.leaving)
+
+
+def _of_model(request: GangRequest, model: str) -> GangRequest:
+    """Return the gang with devices of a model in each role that uses devices and names no other."""
+    if not model:
+        return request
+    return structs.replace(
+        request,
+        roles=tuple(
+            structs.replace(role, devices=structs.replace(role.devices, model=model))
+            if role.devices.count and not role.devices.model
+            else role
+            for role in request.roles
+        ),
+    )
