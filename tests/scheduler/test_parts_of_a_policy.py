@@ -213,10 +213,10 @@ def test_the_preempt_part_says_who_may_go_and_the_planner_takes_the_fewest() -> 
     [
         (lambda gang: 1 / 0, "raised ZeroDivisionError: division by zero"),
         ([1.0], r"gave the key \[1.0\] to job "),
-        ((), "no tuple of 1 to 8 numbers"),
-        ((1.0,) * 9, "no tuple of 1 to 8 numbers"),
-        ((nan,), "no tuple of 1 to 8 numbers"),
-        (("a",), "no tuple of 1 to 8 numbers"),
+        ((), "not a tuple of 1 to 8 numbers"),
+        ((1.0,) * 9, "not a tuple of 1 to 8 numbers"),
+        ((nan,), "not a tuple of 1 to 8 numbers"),
+        (("a",), "not a tuple of 1 to 8 numbers"),
         (lambda gang: (0.0,) * (1 + (gang.job == "second")), "a key of [12] numbers to job"),
     ],
 )
