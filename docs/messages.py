@@ -77,6 +77,8 @@ _UNSEEN: Final = {
     "warning",
 }
 """Callees whose texts are documentation, log lines, SQL or faults of the program itself."""
+_KEYS: Final = {"content-security-policy", "description", "permissions-policy"}
+"""Keys of mappings that look like codes."""
 _WRAPPERS: Final = {
     "join",
     "sorted",
@@ -142,7 +144,7 @@ class _Module:
         if not _is_text(node) or self._is_part(node) or self._is_documentation(node):
             return
         carrier, code = self._context(node)
-        if carrier in _UNSEEN:
+        if carrier in _UNSEEN or code in _KEYS:
             return
         text = " ".join(self._shown(node).split())
         if len(_WORD.findall(re.sub(r"\{[^{}]*\}", "", text))) < 2 or not re.search(r"[ {]", text):

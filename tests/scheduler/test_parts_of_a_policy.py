@@ -213,10 +213,10 @@ def test_the_preempt_part_says_who_may_go_and_the_planner_takes_the_fewest() -> 
     [
         (lambda gang: 1 / 0, "raised ZeroDivisionError: division by zero"),
         ([1.0], r"gave the key \[1.0\] to job "),
-        ((), "no tuple of 1 to 8 numbers"),
-        ((1.0,) * 9, "no tuple of 1 to 8 numbers"),
-        ((nan,), "no tuple of 1 to 8 numbers"),
-        (("a",), "no tuple of 1 to 8 numbers"),
+        ((), "not a tuple of 1 to 8 numbers"),
+        ((1.0,) * 9, "not a tuple of 1 to 8 numbers"),
+        ((nan,), "not a tuple of 1 to 8 numbers"),
+        (("a",), "not a tuple of 1 to 8 numbers"),
         (lambda gang: (0.0,) * (1 + (gang.job == "second")), "a key of [12] numbers to job"),
     ],
 )
@@ -234,11 +234,11 @@ def test_a_plan_is_made_without_an_order_that_fails_and_says_so(answer: object, 
     ("answer", "said"),
     [
         (lambda gangs: [], "raised AttributeError"),
-        ({JobId("nobody"): Target(1)}, "a target to 'nobody', which is no elastic job"),
+        ({JobId("nobody"): Target(1)}, "a target to 'nobody', not an elastic job"),
         ({JobId("el"): Target(5)}, "gave 5 tasks to job el, which can have 1 to 4"),
         ({JobId("el"): Target(0)}, "gave 0 tasks to job el"),
         ({JobId("el"): Target(2.0)}, "gave 2.0 tasks"),
-        ({JobId("el"): Target(2, "m" * 64)}, "which is no model's name"),
+        ({JobId("el"): Target(2, "m" * 64)}, "not the name of a model"),
     ],
 )
 def test_a_plan_is_made_without_sizes_that_cannot_be(answer: object, said: str) -> None:

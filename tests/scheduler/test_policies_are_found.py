@@ -127,7 +127,7 @@ def test_no_package_replaces_a_built_in_policy() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("wrong", "is no Policy and no part of one"),
+        ("wrong", "gives neither a Policy nor a part of one"),
         ("broken", "cannot be loaded: no licence"),
         ("one-argument", "has no method key that takes three arguments"),
         ("undecided", "must set changes_with_time to True or False"),

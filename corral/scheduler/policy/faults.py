@@ -71,7 +71,7 @@ class CheckedOrder:
         except Exception as error:
             raise _raised("order", self.name, error) from error
         if type(key) is not tuple or not 0 < len(key) <= _MOST_NUMBERS or not all(map(_is_number, key)):
-            raise _gave("order", self.name, f"the key {key!r} to job {gang.job}, which is no tuple of 1 to 8 numbers")
+            raise _gave("order", self.name, f"the key {key!r} to job {gang.job}, not a tuple of 1 to 8 numbers")
         if not self._widths:
             self._widths.append(len(key))
         if len(key) != self._widths[0]:
@@ -99,14 +99,14 @@ class CheckedAllot:
         for job, target in found.items():
             gang = known.get(job)
             if gang is None:
-                raise _gave("allot", self.name, f"a target to {job!r}, which is no elastic job")
+                raise _gave("allot", self.name, f"a target to {job!r}, not an elastic job")
             tasks, model = target
             if type(tasks) is not int or not gang.least <= tasks <= gang.most:
                 raise _gave(
                     "allot", self.name, f"{tasks!r} tasks to job {job}, which can have {gang.least} to {gang.most}"
                 )
             if type(model) is not str or len(model) > _MODEL:
-                raise _gave("allot", self.name, f"job {job} devices of the model {model!r}, which is no model's name")
+                raise _gave("allot", self.name, f"job {job} devices of the model {model!r}, not the name of a model")
         return found
 
 

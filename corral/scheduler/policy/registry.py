@@ -110,7 +110,7 @@ def _installed(name: str) -> Any:
     if isinstance(made, Policy):
         return _checked(made)
     if not any(_is_part(kind, made) for kind in _METHODS):
-        message = f'The plug-in for the policy "{name}" ({point.value}) is no Policy and no part of one.'
+        message = f'The plug-in for the policy "{name}" ({point.value}) gives neither a Policy nor a part of one.'
         raise InvalidInput("broken-plug-in", message)
     return made
 
