@@ -57,7 +57,7 @@ def test_a_storage_reads_back_as_it_was_written(fields: dict[str, Any]) -> None:
         ({"type": "nfs", "path": "/x"}, "server: missing"),
         ({"type": "nfs", "server": "filer", "path": "x"}, "not an absolute path"),
         ({"type": "nfs", "server": "filer", "path": "/x/../etc"}, "not an absolute path"),
-        ({"type": "nfs", "server": "-o", "path": "/x"}, "no host"),
+        ({"type": "nfs", "server": "-o", "path": "/x"}, "not a host"),
         ({"type": "nfs", "server": "filer", "path": "/x", "uri": "s3://b/x"}, "uri: a storage of type nfs has none"),
         ({"type": "nfs", "server": "filer", "path": "/x", "mountOptions": ["a,b"]}, "one mount option"),
         ({"type": "samba", "address": "srv/share"}, "expected //SERVER/SHARE"),

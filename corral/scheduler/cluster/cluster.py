@@ -136,8 +136,7 @@ class Cluster:
     def _hear(self, event: TasksLeaving | Checkpointed | UsageRecalled | WorkReported | HistoryRecalled) -> bool:
         """Apply an event about running gangs, past usage or history; return whether it changed anything."""
         if isinstance(event, HistoryRecalled):
-            self.history.recall(event.job, event.served)
-            return True
+            return self.history.recall(event.job, event.served)
         if isinstance(event, WorkReported):
             held = self.holds(event.job)
             size = (sum(hold.devices.bit_count() for hold in held.values()), len({hold.node for hold in held.values()}))

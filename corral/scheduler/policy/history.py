@@ -103,13 +103,18 @@ class History:
         self._accounts[job] = after
         return after != account
 
-    def recall(self, job: JobId, served: Served) -> None:
-        """Restore what is stored of a job that was placed before a restart; what it holds now counts from there."""
+    def recall(self, job: JobId, served: Served) -> bool:
+        """Restore what is stored of a job that was placed before a restart; return whether it differs from what is known.
+
+        What the job holds now counts from the time up to which its service is stored.
+        """
         account = self._accounts.get(job, _NEW)
         since = served.until if account.devices else account.since
-        self._accounts[job] = account._replace(
+        after = account._replace(
             service=served.service_seconds, attained=served.device_seconds, starts=served.starts, since=since
         )
+        self._accounts[job] = after
+        return after != account
 
     def served(self, job: JobId) -> Served | None:
         """Return the stored form of what a job received until its holdings last changed; None if it had nothing."""
