@@ -12,8 +12,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 
@@ -22,6 +23,7 @@ from tests.frameworks.environments import ROOT
 from tests.reserved import task_ports
 
 BIN = Path(sys.executable).parent
+T = TypeVar("T")
 
 
 class Platform:
@@ -80,12 +82,16 @@ class Platform:
 
     def wait_for(self, job: str, pattern: str, seconds: float = 400) -> re.Match[str]:
         """Wait until the job's log matches; returns the match."""
+        return self.wait_until(job, lambda log: re.search(pattern, log), f"{pattern!r}", seconds)
+
+    def wait_until(self, job: str, holds: Callable[[str], T | None], told: str, seconds: float = 400) -> T:
+        """Wait until `holds` gives something for the job's log; returns that. `told` names it in a failure."""
         deadline = time.monotonic() + seconds
         while True:
             log = self.log(job)
-            if found := re.search(pattern, log):
+            if (found := holds(log)) is not None:
                 return found
             state = self.client.job(job)["state"]
-            assert state not in ("failed", "succeeded", "stopped"), f"{state} before {pattern!r}:\n{log[-4000:]}"
-            assert time.monotonic() < deadline, f"no {pattern!r} in:\n{log[-4000:]}"
+            assert state not in ("failed", "succeeded", "stopped"), f"{state} before {told}:\n{log[-4000:]}"
+            assert time.monotonic() < deadline, f"no {told} in:\n{log[-4000:]}"
             time.sleep(0.2)

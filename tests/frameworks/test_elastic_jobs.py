@@ -104,11 +104,12 @@ def goes_from_four_to_two_and_back(platform: Platform, job: str, learned: str) -
 
 def reached(platform: Platform, job: str, learned: str, *, after: int) -> list[tuple[int, float]]:
     """Wait until a step after `after` was taken by `size` processes; returns the steps known so far."""
-    known: list[tuple[int, float]] = []
-    while max(known, default=(0, 0.0))[0] <= after:
-        platform.wait_for(job, learned)
-        known = steps(platform.log(job), learned)
-    return known
+
+    def known(log: str) -> list[tuple[int, float]] | None:
+        found = steps(log, learned)
+        return found if max(found, default=(0, 0.0))[0] > after else None
+
+    return platform.wait_until(job, known, f"step after {after} ({learned})")
 
 
 def steps(log: str, learned: str) -> list[tuple[int, float]]:
