@@ -24,6 +24,8 @@ NODES, DEVICES, RACK = 500, 8, 20
 SINGLES, GANGS, SEAS, SEA = 60, 5, 4, 113
 PATIENCE = 240.0
 """Seconds for a step that takes a few seconds on an idle machine."""
+_PAUSE = 0.3
+"""Seconds between two looks: each lists hundreds of pods at the API server."""
 
 
 class Patient(OnKubernetes):
@@ -93,7 +95,7 @@ class Cluster:
             phases = [pod["status"]["phase"] for pod in self._of(job)]
             return phases == ["Running"] * tasks or None
 
-        until(all_run, f"{tasks} running pods of {job['name']}", seconds=PATIENCE)
+        until(all_run, f"{tasks} running pods of {job['name']}", seconds=PATIENCE, pause=_PAUSE)
 
     def places(self, job: Job) -> list[str]:
         """The nodes of a job's pods that have not ended."""
@@ -101,7 +103,8 @@ class Cluster:
 
     def empty(self, node: str) -> None:
         """Wait until all pods on a node have ended."""
-        until(lambda: not self.pods(f"fieldSelector=spec.nodeName={node}") or None, f"empty {node}", seconds=PATIENCE)
+        where = f"fieldSelector=spec.nodeName={node}"
+        until(lambda: not self.pods(where) or None, f"empty {node}", seconds=PATIENCE, pause=_PAUSE)
 
     def _of(self, job: Job) -> list[dict[str, Any]]:
         return self.pods(f"labelSelector=corral.dev/job={job['id']}")
@@ -132,7 +135,9 @@ def test_no_device_is_ever_in_two_pods(
         cluster.running(urgent, 8)
         assert len(cluster.racks(urgent)) == 1
         yielded = Counter(running=SEAS - 1, waiting=1)
-        until(lambda: states(server, seas) == yielded or None, "one guest that made room, and waits", seconds=PATIENCE)
+        until(
+            lambda: states(server, seas) == yielded or None, "one guest that made room", seconds=PATIENCE, pause=_PAUSE
+        )
 
         drained = cluster.places(singles[0])[0]
         server.client.drain(f"kubernetes/{drained}", why="new cables")

@@ -25,12 +25,12 @@ ROOT = Path(__file__).resolve().parents[3]
 ZONE = "topology.kubernetes.io/zone"
 
 
-def until(look: Callable[[], T | None], what: str, *, seconds: float = 120) -> T:
-    """Poll `look` until it returns a value; returns that."""
+def until(look: Callable[[], T | None], what: str, *, seconds: float = 120, pause: float = 0.05) -> T:
+    """Poll `look` until it returns a value, with `pause` seconds between; returns that."""
     deadline = time.monotonic() + seconds
     while (found := look()) is None:
         assert time.monotonic() < deadline, f"no {what} after {seconds:.0f} s"
-        time.sleep(0.05)
+        time.sleep(pause)
     return found
 
 
