@@ -1,6 +1,7 @@
 """Environments with the frameworks' real libraries, in the test cache, built once from hash-locked requirements.
 
-Run as a program it builds the named ones (or all) and prints the time of each.
+Run as a program it builds the named ones (or all) that are missing and prints the time of each. `make test` does so before
+the tests: beside them Horovod's compilation takes longer than a test may.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 NAMES: Final = ("pytorch", "tensorflow", "jax", "mpi", "notebook", "horovod", "tensorboard")
 _PLACES: Final = {"pytorch": "examples/pytorch"}
 """PyTorch is tested in the demo's own environment, because it is large."""
+_STAMP: Final = ".requirements.sha256"
 
 
 def cache_folder() -> Path:
@@ -27,19 +29,34 @@ def cache_folder() -> Path:
 
 def environment(name: str) -> Path:
     """The `bin` folder of the environment `name`; built if it is missing or its requirements have changed."""
-    requirements = ROOT / "requirements" / "frameworks" / f"{name}.txt"
-    wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
-    folder = cache_folder() / _PLACES.get(name, f"frameworks/{name}")
+    folder = _folder(name)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with open(folder.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        stamp = folder / ".requirements.sha256"
-        if not stamp.exists() or stamp.read_text() != wanted:
-            _build(folder, requirements)
+        if not is_built(name):
+            _build(folder, _requirements(name))
             if name == "horovod":
                 _install_horovod(folder)
-            stamp.write_text(wanted)
+            (folder / _STAMP).write_text(_wanted(name))
     return folder / "bin"
+
+
+def is_built(name: str) -> bool:
+    """Whether the environment `name` is there, with today's requirements."""
+    stamp = _folder(name) / _STAMP
+    return stamp.exists() and stamp.read_text() == _wanted(name)
+
+
+def _folder(name: str) -> Path:
+    return cache_folder() / _PLACES.get(name, f"frameworks/{name}")
+
+
+def _requirements(name: str) -> Path:
+    return ROOT / "requirements" / "frameworks" / f"{name}.txt"
+
+
+def _wanted(name: str) -> str:
+    return hashlib.sha256(_requirements(name).read_bytes()).hexdigest()
 
 
 def _build(folder: Path, requirements: Path) -> None:
@@ -74,6 +91,8 @@ def _run(command: list[str | Path], env: dict[str, str]) -> None:
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or NAMES:
-        begun = time.monotonic()
-        environment(chosen)
-        print(f"{chosen}: {time.monotonic() - begun:.1f} s")
+        if not is_built(chosen):
+            print(f"installing {chosen} for its tests", "(some minutes)" if chosen == "horovod" else "", flush=True)
+            begun = time.monotonic()
+            environment(chosen)
+            print(f"installed {chosen} in {time.monotonic() - begun:.0f} s", flush=True)
