@@ -30,16 +30,19 @@ CACHED = """async () => {
   return found;
 }"""
 
-ACTIVE = """name => new Promise((resolve) => {
-  const look = async () => {
-    const names = await caches.keys();
-    const { installing, waiting } = await navigator.serviceWorker.getRegistration();
-    if (names.includes(name) && !installing && !waiting && names.length < 3) resolve(names);
-    else setTimeout(look, 50);
-  };
-  look();
-})"""
-"""The caches, once the service worker of a build is active."""
+ACTIVE = """async name => {
+  await (await navigator.serviceWorker.getRegistration()).update();
+  return new Promise((resolve) => {
+    const look = async () => {
+      const names = await caches.keys();
+      const { installing, waiting } = await navigator.serviceWorker.getRegistration();
+      if (names.includes(name) && !installing && !waiting && names.length < 3) resolve(names);
+      else setTimeout(look, 50);
+    };
+    look();
+  });
+}"""
+"""The caches, once the service worker of a build is active; the update is asked for, as browsers look when they like."""
 
 
 class Server:
