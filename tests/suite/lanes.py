@@ -1,9 +1,9 @@
 """Assign test files to lanes (pytest-xdist workers), and order them.
 
 A file is never split: its module fixtures are made once. Files that share an expensive set-up (a Kubernetes control
-plane, the portal's server) belong to a *pool* and stay in one lane. Of the pools and files that a lane may take, the
-one with the most work left comes first, by the seconds of an earlier run: that keeps the end of a run short (LPT;
-Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
+plane, a Hadoop cluster, the portal's server) belong to a *pool* and stay in one lane. Of the pools and files that a lane
+may take, the one with the most work left comes first, by the seconds of an earlier run: that keeps the end of a run short
+(LPT; Graham, "Bounds on Multiprocessing Timing Anomalies", 1969).
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ def pool_of(file: str) -> str:
     """The name of the pool that a file belongs to; "" for a file of its own."""
     if file.startswith("tests/portal/"):
         return "portal"
+    if file.startswith("tests/engines/yarn/"):
+        return "yarn"
     if file.startswith("tests/engines/kubernetes/"):
         text = (ROOT / file).read_text()
         # Two control planes, in two lanes: one for the files that need a kubelet.
