@@ -27,7 +27,8 @@ def examined(yarn: Yarn, options: DoctorOptions = READ, **settings: Any) -> dict
     }
     found: dict[str, Finding] = {}
     for finding in asyncio.run(YarnKind().doctor(YarnOptions(**given), options)):
-        if found.get(finding.name, finding).state != "bad":
+        known = found.get(finding.name)
+        if known is None or known.state != "bad":
             found[finding.name] = finding
     return found
 

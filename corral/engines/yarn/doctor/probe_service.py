@@ -1,4 +1,4 @@
-"""Run one small service: whether YARN starts containers, whether they have Python, and whether they reach the server."""
+"""Run small services: whether YARN starts containers, whether they have Python, and whether they reach the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from corral.kernel.errors import CorralError, NotFound
 _SECONDS: Final = 90.0
 """Seconds for which the service may take to end."""
 _LOOK_SECONDS: Final = 0.5
-_FOUND: Final = ("python", "server")
 _SCRIPT: Final = """\
 for python in python3 python; do
   command -v "$python" >/dev/null && break
@@ -34,45 +33,52 @@ esac
 async def probe(
     yarn: HadoopRest, files: HadoopRest, settings: YarnSettings, options: DoctorOptions
 ) -> AsyncIterator[Finding]:
-    """Run the service on `options.node`, or where YARN likes, and yield findings."""
+    """Run the services on `options.node`, or where YARN likes, and yield the finding.
+
+    Each question is a service of its own, because YARN tells no exit code of a service's containers.
+    """
+    for part in ("python", "server") if options.url else ("python",):
+        try:
+            state, diagnostics = await _run(part, yarn, files, settings, options)
+        except CorralError as error:
+            yield Finding("container", "bad", error.message)
+            return
+        if state != "SUCCEEDED":
+            yield Finding("container", "bad", _failed(part, state, diagnostics, options))
+            return
+    reached = f", and reaches {options.url}" if options.url else ""
+    yield Finding("container", "good", f"YARN starts one, which has Python{reached}")
+
+
+async def _run(
+    part: str, yarn: HadoopRest, files: HadoopRest, settings: YarnSettings, options: DoctorOptions
+) -> tuple[str, str]:
+    """Run one service to its end; its final state and diagnostics, as `_ended`."""
     name = f"corral-doctor-{secrets.token_hex(4)}"
     folder = f"/webhdfs/v1{quote(settings.folder)}/{name}"
+    script = _SCRIPT.replace("URL", shlex.quote(options.url.rstrip("/")))
+    await files.put_file(f"{folder}/probe.sh", script.encode(), permission="644", overwrite="true")
+    await yarn.ask("POST", "/app/v1/services", body=_service(name, part, settings, options))
     try:
-        script = _SCRIPT.replace("URL", shlex.quote(options.url.rstrip("/")))
-        await files.put_file(f"{folder}/probe.sh", script.encode(), permission="644", overwrite="true")
-        await yarn.ask("POST", "/app/v1/services", body=_service(name, settings, options))
-        try:
-            state, diagnostics = await _ended(yarn, name)
-        finally:
-            with contextlib.suppress(NotFound):
-                await yarn.ask("DELETE", f"/app/v1/services/{name}")
-            await files.ask("DELETE", folder, op="DELETE", recursive="true")
-    except CorralError as error:
-        yield Finding("container", "bad", error.message)
-        return
-    yield _judged(state, diagnostics, options)
+        return await _ended(yarn, name)
+    finally:
+        with contextlib.suppress(NotFound):
+            await yarn.ask("DELETE", f"/app/v1/services/{name}")
+        await files.ask("DELETE", folder, op="DELETE", recursive="true")
 
 
-def _judged(state: str, diagnostics: str, options: DoctorOptions) -> Finding:
-    """The finding for the service's end; `state` is "" when it did not end in time."""
-    if state == "SUCCEEDED":
-        reached = f", and reaches {options.url}" if options.url else ""
-        return Finding("container", "good", f"YARN starts one, which has Python{reached}")
+def _failed(part: str, state: str, diagnostics: str, options: DoctorOptions) -> str:
+    """The message for a service that did not succeed; `state` is "" when it did not end in time."""
     if not state:
         message = f"YARN gave none in {_SECONDS:.0f} s: is the queue full, or a node attribute wrong?"
-        return Finding("container", "bad", f"{message} {diagnostics[:200]}".strip())
-    failed = [each for each in _FOUND if f"{each}-0" in diagnostics]
-    if failed == ["server"]:
-        return Finding(
-            "container", "bad", f"a container does not reach {options.url}; --advertise must name a URL it can"
-        )
-    if "python" in failed:
-        return Finding("container", "bad", "a container has no Python 3.8 or later, which Corral needs on the nodes")
-    return Finding("container", "bad", f"the service ended as {state}: {diagnostics[:300]}")
+    elif part == "server":
+        message = f"a container does not reach {options.url}; --advertise must name a URL it can"
+    else:
+        message = "a container does not start, or has no Python 3.8 or later, which Corral needs on the nodes"
+    return f"{message} {diagnostics[:200]}".strip()
 
 
-def _service(name: str, settings: YarnSettings, options: DoctorOptions) -> dict[str, Any]:
-    wanted = ("python", "server") if options.url else ("python",)
+def _service(name: str, part: str, settings: YarnSettings, options: DoctorOptions) -> dict[str, Any]:
     place = {
         "constraints": [
             {
@@ -84,23 +90,21 @@ def _service(name: str, settings: YarnSettings, options: DoctorOptions) -> dict[
         ]
     }
     given = {"type": "STATIC", "src_file": f"{settings.folder}/{name}/probe.sh", "dest_file": "probe.sh"}
+    component = {
+        "name": part,
+        "number_of_containers": 1,
+        "restart_policy": "NEVER",
+        "launch_command": f"exec sh probe.sh {part}",
+        "resource": {"cpus": 1, "memory": "64"},
+        **({"placement_policy": place} if options.node else {}),
+    }
     return {
         "name": name,
         "version": "1",
         "queue": settings.queue,
         "lifetime": 600,
         "configuration": {"files": [given]},
-        "components": [
-            {
-                "name": each,
-                "number_of_containers": 1,
-                "restart_policy": "NEVER",
-                "launch_command": f"exec sh probe.sh {each}",
-                "resource": {"cpus": 1, "memory": "64"},
-                **({"placement_policy": place} if options.node else {}),
-            }
-            for each in wanted
-        ],
+        "components": [component],
     }
 
 
