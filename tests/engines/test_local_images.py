@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.compat.openpai.language.names import REGISTRIES_FILE
 from corral.engines.local import command_line, processes, reaper
 from corral.engines.local.containers import (
     Container,
@@ -24,7 +25,7 @@ from corral.engines.local.containers import (
 from corral.engines.local.live_attempt import FOLDER_GONE
 from corral.kernel.errors import Unavailable
 from corral.model.inventory import Device
-from corral.model.launch import REGISTRIES, RuntimePlan, SecretDelivery, Started
+from corral.model.launch import RuntimePlan, SecretDelivery, Started
 from corral.model.storages import Mount
 from tests.engines.local_harness import Harness, attempt, collect, launch, until
 from tests.testbeds import docker, registry
@@ -161,7 +162,7 @@ async def test_an_image_is_pulled_with_what_the_job_has_for_its_registry(
             subprocess.run(["docker", "--host", daemon.host, *words], check=True, capture_output=True)
         refused = await docked.run("true", image=named)
         assert refused.code == 125, docked.log()
-        opened = (SecretDelivery(logins, file=REGISTRIES),)
+        opened = (SecretDelivery(logins, file=REGISTRIES_FILE),)
         end = await docked.run("sh", "-c", "ls -a .openpai || echo pulled", image=named, secrets=opened, task=1)
         assert end.code == 0, docked.log(attempt(1))
         assert "pulled" in docked.log(attempt(1)) and "registries" not in docked.log(attempt(1))

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from corral.compat.openpai.language.names import REGISTRIES_FILE
 from corral.engines.kubernetes.pods.owned_objects import registries_name
 from corral.kernel.ids import parse_attempt_id
-from corral.model.launch import REGISTRIES, SecretDelivery
+from corral.model.launch import SecretDelivery
 from tests.engines.kubernetes.engine_harness import Harness, launch
 from tests.testbeds import registry
 from tests.testbeds.kubernetes import images
@@ -71,7 +72,7 @@ async def test_the_logins_of_a_job_are_a_secret_of_its_own_that_goes_with_it(
         "echo",
         "own",
         image=f"{private.address}/private/one:1",
-        secrets=(SecretDelivery(logins, file=REGISTRIES),),
+        secrets=(SecretDelivery(logins, file=REGISTRIES_FILE),),
     )
     async with Harness(control_plane, namespace, tmp_path) as at:
         assert (await at.run(task)).code == 0
