@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from corral.engines.kind import EngineKind, EngineSettings
 from corral.kernel.errors import InvalidInput
+from corral.kernel.plug_ins import broken, load
 from corral.spec.errors import did_you_mean, shorten
 
 GROUP: Final = "corral.engines"
@@ -67,12 +68,7 @@ def _own() -> Mapping[str, EntryPoint]:
 
 
 def _loaded(point: EntryPoint) -> EngineKind[Any]:
-    try:
-        made = point.load()()
-    except Exception as error:
-        message = f'The plug-in for the engine "{point.name}" ({point.value}) cannot be loaded: {error}.'
-        raise InvalidInput("broken-plug-in", message) from error
+    made = load(point, "engine")
     if not isinstance(made, EngineKind) or made.name != point.name:
-        message = f'The plug-in for the engine "{point.name}" ({point.value}) does not give an EngineKind of that name.'
-        raise InvalidInput("broken-plug-in", message)
+        raise broken(point, "engine", "does not give an EngineKind of that name")
     return made

@@ -19,7 +19,7 @@ from corral.frameworks.pytorch import PyTorch
 from corral.frameworks.shell import External, Shell
 from corral.frameworks.tensorflow import TensorFlow
 from corral.kernel.errors import InvalidInput
-from corral.kernel.plug_ins import plug_ins
+from corral.kernel.plug_ins import broken, load, plug_ins
 from corral.spec.errors import did_you_mean, shorten
 
 if TYPE_CHECKING:
@@ -106,14 +106,7 @@ def splits_logs(job_type: str) -> bool:
 
 
 def _loaded(point: EntryPoint) -> Framework:
-    try:
-        made = point.load()()
-    except Exception as error:
-        raise InvalidInput(
-            "broken-plug-in", f'the plug-in for "{point.name}" ({point.value}) cannot be loaded: {error}'
-        ) from error
+    made = load(point, "framework")
     if not isinstance(made, Framework):
-        raise InvalidInput(
-            "broken-plug-in", f'the plug-in for "{point.name}" ({point.value}) is not a corral.frameworks.Framework'
-        )
+        raise broken(point, "framework", "does not give a corral.frameworks.Framework")
     return made

@@ -10,10 +10,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import Any, Final
+
+from corral.kernel.errors import InvalidInput
 
 RUNTIME: Final = "corral.runtime"
 """The group of modules that prepare tasks; they become part of the runtime's zipapp (`corral.runtime.plug_in`)."""
@@ -34,6 +36,23 @@ def plug_ins(group: str) -> Mapping[str, EntryPoint]:
     """All plug-ins of a group by name, those of this tree first."""
     others = {point.name: point for point in entry_points(group=group)}
     return {**own_plug_ins(group), **{name: each for name, each in others.items() if name not in own_plug_ins(group)}}
+
+
+def load(point: EntryPoint, kind: str, make: Callable[[Any], Any] = lambda found: found()) -> Any:
+    """Return what `make` makes of the object that an entry point names, which calls it unless told otherwise.
+
+    Raises InvalidInput `broken-plug-in` with the `kind` of plug-in if it cannot be loaded or made.
+    """
+    try:
+        return make(point.load())
+    except Exception as error:
+        raise broken(point, kind, f"cannot be loaded: {error}") from error
+
+
+def broken(point: EntryPoint, kind: str, fault: str) -> InvalidInput:
+    """Return the refusal of a plug-in; `fault` is the end of the sentence."""
+    message = f'The plug-in for the {kind} "{point.name}" ({point.value}) {fault}.'
+    return InvalidInput("broken-plug-in", message)
 
 
 def runtime_modules() -> tuple[str, ...]:

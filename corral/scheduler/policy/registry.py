@@ -15,6 +15,7 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 
 from corral.kernel.errors import InvalidInput
+from corral.kernel.plug_ins import broken, load
 from corral.scheduler.policy.allot import Allot, AsManyAsFit
 from corral.scheduler.policy.faults import CheckedAllot, CheckedOrder, CheckedPreempt
 from corral.scheduler.policy.order import ArrivalOrder, DeadlineOrder, Order, PriorityOrder
@@ -101,17 +102,11 @@ def _installed(name: str) -> Any:
     point = next(iter(entry_points(group=GROUP, name=name)), None)
     if point is None:
         return None
-    try:
-        loaded = point.load()
-        made = loaded() if inspect.isclass(loaded) or inspect.isroutine(loaded) else loaded
-    except Exception as error:
-        message = f'The plug-in for the policy "{name}" ({point.value}) cannot be loaded: {error}.'
-        raise InvalidInput("broken-plug-in", message) from error
+    made = load(point, "policy", lambda found: found() if inspect.isclass(found) or inspect.isroutine(found) else found)
     if isinstance(made, Policy):
         return _checked(made)
     if not any(_is_part(kind, made) for kind in _METHODS):
-        message = f'The plug-in for the policy "{name}" ({point.value}) gives neither a Policy nor a part of one.'
-        raise InvalidInput("broken-plug-in", message)
+        raise broken(point, "policy", "gives neither a Policy nor a part of one")
     return made
 
 

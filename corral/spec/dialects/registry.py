@@ -7,8 +7,7 @@ from importlib.metadata import EntryPoint
 from typing import Any, Final
 from urllib.parse import unquote
 
-from corral.kernel.errors import InvalidInput
-from corral.kernel.plug_ins import plug_ins
+from corral.kernel.plug_ins import broken, load, plug_ins
 from corral.spec.dialects.dialect import Dialect
 
 GROUP: Final = "corral.dialects"
@@ -63,14 +62,7 @@ def is_for_registries(file: str) -> bool:
 
 
 def _loaded(point: EntryPoint) -> Dialect:
-    try:
-        made = point.load()()
-    except Exception as error:
-        message = f'The plug-in for the dialect "{point.name}" ({point.value}) cannot be loaded: {error}.'
-        raise InvalidInput("broken-plug-in", message) from error
+    made = load(point, "dialect")
     if not isinstance(made, Dialect):
-        message = (
-            f'The plug-in for the dialect "{point.name}" ({point.value}) does not give a corral.spec.dialects Dialect.'
-        )
-        raise InvalidInput("broken-plug-in", message)
+        raise broken(point, "dialect", "does not give a corral.spec.dialects Dialect")
     return made
