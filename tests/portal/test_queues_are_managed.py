@@ -50,7 +50,7 @@ def test_a_manager_puts_waiting_jobs_in_another_order(page_of: Callable[[str], P
     expect(dialog).to_be_hidden()
     expect(rows.nth(0)).to_contain_text("three")
     page.get_by_role("link", name="two").click()
-    page.get_by_role("button", name="Move").click()
+    page.get_by_role("button", name="Move", exact=True).click()
     dialog.get_by_label("Before another job").check()
     dialog.get_by_role("combobox", name="Before").select_option(label="one (root)")
     dialog.get_by_role("button", name="Move", exact=True).click()

@@ -95,7 +95,11 @@ async def test_what_was_long_not_needed_here_is_fetched_again(
 
 @pytest.mark.parametrize(
     ("uri", "said"),
-    [("/srv/blobs", "no storage URI"), ("ftp://x/y", "ftp: cannot be"), ("file:///", "no folder or bucket of its own")],
+    [
+        ("/srv/blobs", "is not a storage URI"),
+        ("ftp://x/y", "ftp: cannot be"),
+        ("file:///", "no folder or bucket of its own"),
+    ],
 )
 async def test_a_uri_that_cannot_be_one_is_refused_in_a_sentence(uri: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):

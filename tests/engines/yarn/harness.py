@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import time
+import urllib.error
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -135,11 +137,21 @@ class YarnPlace:
         return tuple(Device(index, f"yarn/nm1:{index}", "gpu") for index in range(count))
 
     def clear(self) -> None:
-        """Delete the services that a test left."""
+        """Delete the services that a test left, and wait until YARN counts their applications as ended."""
+        deadline = time.monotonic() + PATIENCE
+        while left := self._left():
+            assert time.monotonic() < deadline, f"still there after {PATIENCE:.0f} s: {left}"
+            for name in left:
+                # refused with 400 or 404 for a service that is ending already
+                with contextlib.suppress(urllib.error.HTTPError):
+                    self.yarn.ask(f"/app/v1/services/{name}", method="DELETE")
+            time.sleep(0.2)
+
+    def _left(self) -> list[str]:
+        """The names of this server's applications that have not ended."""
         apps = (self.yarn.ask("/ws/v1/cluster/apps")["apps"] or {}).get("app", [])
-        for app in apps:
-            if app["name"].startswith(f"corral-{self.settings.server[:8]}-") and app["finalStatus"] == "UNDEFINED":
-                self.yarn.ask(f"/app/v1/services/{app['name']}", method="DELETE")
+        prefix = f"corral-{self.settings.server[:8]}-"
+        return [app["name"] for app in apps if app["name"].startswith(prefix) and app["finalStatus"] == "UNDEFINED"]
 
 
 class _no_signals:
