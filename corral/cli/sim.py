@@ -1,0 +1,15 @@
+"""`corral sim`: the simulator's commands."""
+
+from __future__ import annotations
+
+import click
+
+from corral.cli.sim_tables import tables_command
+
+
+@click.group("sim")
+def sim_command() -> None:
+    """Simulate policies on traces, without a server."""
+
+
+sim_command.add_command(tables_command)

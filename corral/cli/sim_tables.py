@@ -1,0 +1,78 @@
+"""`corral sim tables`: measure the published tables and show ours beside the anchor's."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from corral.cli.exit_codes import JOB_FAILED, OK
+from corral.cli.output import show, table
+
+if TYPE_CHECKING:
+    from corral.sim.tables import Outcome
+
+_CHECKOUT: Final = Path(__file__).resolve().parents[2]
+_file = click.Path(dir_okay=False, path_type=Path)
+_folder = click.Path(file_okay=False, path_type=Path)
+INTERRUPTED: Final = 130
+
+
+@click.command("tables")
+@click.option("--table", "name", metavar="NAME", help="Only this table: A, B, C, D or E.")
+@click.option("--row", metavar="NAME", help="Only this row, such as SRTF.")
+@click.option(
+    "--tables-file", type=_file, default=None, help="Anchors and bounds; default: bench/tables.toml of the checkout."
+)
+@click.option("--data", type=_folder, default=None, help="The folder of traces [CORRAL_DATA].")
+@click.option("-o", "--output", type=click.Choice(("table", "json", "yaml")), default="table", show_default=True,
+              help="How to print it.")  # fmt: skip
+def tables_command(name: str | None, row: str | None, tables_file: Path | None, data: Path | None, output: str) -> int:
+    """Measure the published tables: ours, the anchor's, the bound, and whether it holds.
+
+    Exit code 1 when a bound does not hold. An interrupt prints the rows that are finished.
+    """
+    from corral.kernel.errors import NotFound
+    from corral.sim.tables import chosen, measured, parse_tables
+
+    source = tables_file or _CHECKOUT / "bench" / "tables.toml"
+    if not source.is_file():
+        raise NotFound("no-tables", f"{source} is not there; name it with --tables-file.")
+    cells = chosen(parse_tables(source.read_text()), name, row)
+    folder = data or Path(os.environ.get("CORRAL_DATA") or _CHECKOUT.parent / "shared" / "data")
+    outcomes: list[Outcome] = []
+    code = OK
+    try:
+        with click.progressbar(length=len(cells), label="Measuring", file=sys.stderr) as bar:
+            for found in measured(cells, folder):
+                outcomes += found
+                bar.update(len(found))
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    if not show([outcome.record() for outcome in outcomes], output):
+        click.echo(_table(outcomes))
+    return code or (JOB_FAILED if any(outcome.holds is False for outcome in outcomes) else OK)
+
+
+def _table(outcomes: Sequence[Outcome]) -> str:
+    headings = ("TABLE", "MODE", "ROW", "COLUMN", "OURS", "ANCHOR", "UNIT", "BOUND", "HOLDS")
+    words = {True: "yes", False: "no", None: "-"}
+    rows = [
+        (
+            outcome.cell.table,
+            outcome.cell.mode,
+            outcome.cell.row,
+            outcome.cell.column,
+            f"{outcome.ours:,.2f}",
+            f"{outcome.cell.anchor:,.10g}",
+            outcome.cell.unit,
+            outcome.cell.bound.words() if outcome.cell.bound else "",
+            words[outcome.holds],
+        )
+        for outcome in outcomes
+    ]
+    return table(headings, rows, right=frozenset({4, 5}))

@@ -1,0 +1,145 @@
+"""The published tables: their cells, bounds and what we measure for each, driven by `bench/tables.toml`.
+
+A *cell* is one figure of a paper. In mode *compat* our number, under the anchor's own semantics, must equal the anchor's
+within the cell's bound.
+"""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from corral.kernel.errors import InvalidInput, NotFound
+
+Lines = Callable[[str], Iterable[str]]
+"""Opens a file of the data folder by its relative name and returns its lines."""
+
+Measure = Callable[[str, Sequence[str], Lines], dict[str, float]]
+"""Measures the columns of one row of a table."""
+
+_MODULES: Final = {
+    "A": "corral.sim.compat.muri_table",
+    "E": "corral.sim.compat.openb_table",
+}
+"""The module of each table whose function `measure` is a Measure."""
+
+_BOUNDS: Final = ("digits", "percent", "points")
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How far our number may be from the anchor's: `amount` decimal digits that must agree, percents, or points."""
+
+    kind: str
+    amount: float
+
+    def holds(self, ours: float, anchor: float) -> bool:
+        """Return whether `ours` is within the bound."""
+        if self.kind == "digits":
+            return round(ours, int(self.amount)) == anchor
+        if self.kind == "percent":
+            return abs(ours - anchor) <= abs(anchor) * self.amount / 100
+        return abs(ours - anchor) <= self.amount
+
+    def words(self) -> str:
+        """Return the bound for a person."""
+        if self.kind == "digits":
+            return "printed digit"
+        return f"{self.amount:g} %" if self.kind == "percent" else f"{self.amount:g} points"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure of a table; without a bound it is only reported."""
+
+    table: str
+    mode: str
+    row: str
+    column: str
+    unit: str
+    anchor: float
+    bound: Bound | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What we measured for a cell. `seconds` is the processor time of the whole row of which the cell is part."""
+
+    cell: Cell
+    ours: float
+    seconds: float
+
+    @property
+    def holds(self) -> bool | None:
+        """Return whether the bound is held; None without a bound."""
+        return None if self.cell.bound is None else self.cell.bound.holds(self.ours, self.cell.anchor)
+
+    def record(self) -> dict[str, object]:
+        """Return the row that `-o json` prints."""
+        cell = self.cell
+        return {
+            "table": cell.table,
+            "mode": cell.mode,
+            "row": cell.row,
+            "column": cell.column,
+            "unit": cell.unit,
+            "ours": self.ours,
+            "anchor": cell.anchor,
+            "bound": cell.bound.words() if cell.bound else None,
+            "holds": self.holds,
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def parse_tables(text: str) -> list[Cell]:
+    """Read the cells of `tables.toml`. Raises InvalidInput when the file is not as its header says."""
+    try:
+        document = tomllib.loads(text)
+        return [cell for table in document["table"] for row in table["row"] for cell in _cells(table, row)]
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput("tables-file", f"The file of tables is no TOML: {error}.") from None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput("tables-file", f"The file of tables lacks or misspells {error}.") from None
+
+
+def _cells(table: dict[str, Any], row: dict[str, Any]) -> Iterator[Cell]:
+    bounds = [Bound(kind, float(row[kind])) for kind in _BOUNDS if kind in row]
+    if len(bounds) > 1:
+        raise ValueError(f"the bound of {row['name']}")
+    for column, anchor in row["anchor"].items():
+        bound = bounds[0] if bounds and column not in row.get("reported", ()) else None
+        unit = table["units"][column] if "units" in table else table["unit"]
+        yield Cell(table["name"], table["mode"], row["name"], column, unit, float(anchor), bound)
+
+
+def chosen(cells: Sequence[Cell], table: str | None, row: str | None) -> list[Cell]:
+    """Return the cells of one table or row. Raises NotFound when there is none."""
+    found = [cell for cell in cells if table in (None, cell.table) and row in (None, cell.row)]
+    if not found:
+        names = ", ".join(sorted({cell.table for cell in cells}))
+        raise NotFound("no-such-table", f"There is no such table or row; the tables are {names}.")
+    return found
+
+
+def measured(cells: Sequence[Cell], data: Path) -> Iterator[list[Outcome]]:
+    """Measure the cells, row by row. Raises NotFound when a file of the data folder is not there."""
+
+    def lines(name: str) -> Iterable[str]:
+        try:
+            return (data / name).read_text().splitlines()
+        except FileNotFoundError:
+            raise NotFound("no-data", f"{data / name} is not there; set CORRAL_DATA to the folder of traces.") from None
+
+    for (table, _mode, row), group in groupby(cells, key=lambda cell: (cell.table, cell.mode, cell.row)):
+        asked = list(group)
+        measure: Measure = import_module(_MODULES[table]).measure
+        begun = time.process_time()
+        found = measure(row, [cell.column for cell in asked], lines)
+        seconds = time.process_time() - begun
+        yield [Outcome(cell, found[cell.column], seconds) for cell in asked]
