@@ -25,6 +25,7 @@ Measure = Callable[[str, Sequence[str], Lines], dict[str, float]]
 
 _MODULES: Final = {
     "A": "corral.sim.compat.muri_table",
+    "B": "corral.sim.compat.shockwave_table",
     "E": "corral.sim.compat.openb_table",
 }
 """The module of each table whose function `measure` is a Measure."""
@@ -109,11 +110,14 @@ def parse_tables(text: str) -> list[Cell]:
 
 
 def _cells(table: dict[str, Any], row: dict[str, Any]) -> Iterator[Cell]:
-    bounds = [Bound(kind, float(row[kind])) for kind in _BOUNDS if kind in row]
-    if len(bounds) > 1:
+    kinds = [kind for kind in _BOUNDS if kind in row]
+    if len(kinds) > 1:
         raise ValueError(f"the bound of {row['name']}")
     for column, anchor in row["anchor"].items():
-        bound = bounds[0] if bounds and column not in row.get("reported", ()) else None
+        bound = None
+        if kinds and column not in row.get("reported", ()):
+            amount = row[kinds[0]]
+            bound = Bound(kinds[0], float(amount[column] if isinstance(amount, dict) else amount))
         unit = table["units"][column] if "units" in table else table["unit"]
         yield Cell(table["name"], table["mode"], row["name"], column, unit, float(anchor), bound)
 
