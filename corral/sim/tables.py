@@ -6,6 +6,7 @@ within the cell's bound.
 
 from __future__ import annotations
 
+import gzip
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,6 +27,7 @@ Measure = Callable[[str, Sequence[str], Lines], dict[str, float]]
 _MODULES: Final = {
     "A": "corral.sim.compat.muri_table",
     "B": "corral.sim.compat.shockwave_table",
+    "C": "corral.sim.compat.gavel_table",
     "E": "corral.sim.compat.openb_table",
 }
 """The module of each table whose function `measure` is a Measure."""
@@ -136,9 +138,10 @@ def measured(cells: Sequence[Cell], data: Path) -> Iterator[list[Outcome]]:
 
     def lines(name: str) -> Iterable[str]:
         try:
-            return (data / name).read_text().splitlines()
+            raw = (data / name).read_bytes()
         except FileNotFoundError:
             raise NotFound("no-data", f"{data / name} is not there; set CORRAL_DATA to the folder of traces.") from None
+        return (gzip.decompress(raw) if name.endswith(".gz") else raw).decode().splitlines()
 
     for (table, _mode, row), group in groupby(cells, key=lambda cell: (cell.table, cell.mode, cell.row)):
         asked = list(group)

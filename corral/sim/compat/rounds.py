@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import floor, inf
 from random import Random
 from typing import Protocol
@@ -58,13 +59,19 @@ class RoundRules:
     empty_needs_both: bool = False
     """Whether a round is empty only without steps *and* without time (Shockwave), else without either (Gavel)."""
     idle_forces_reset: bool = False
+    """Whether an idle cluster allocates at once when no further job will arrive (Gavel)."""
 
 
 class Policy(Protocol):
     """Gives fractions of time; a policy may keep state between two calls."""
 
-    shuffles_types: bool
-    skips_zero: bool
+    @property
+    def shuffles_types(self) -> bool:
+        """Return whether rounds fill the types of GPU in random order."""
+
+    @property
+    def skips_zero(self) -> bool:
+        """Return whether jobs without a fraction stay off GPUs that are left over."""
 
     def fractions(self, jobs: Sequence[RoundJob], now: float) -> Mapping[int, Sequence[float]]:
         """Return, by number of the job, its fraction of time on each type of GPU."""
@@ -120,6 +127,9 @@ class Rounds:
         self.round_start = 0.0
         self.round_end: float | None = None
         self.ran_last: set[int] = set()
+        self.entitled: list[list[RoundJob]] = []
+        self.leftover: list[list[RoundJob]] = []
+        self.stale = True
 
     def run(self, arrivals: Sequence[RoundJob], watched: frozenset[int] | None = None) -> Result:
         """Play the jobs, in order of arrival, until all `watched` ones (all, if None) have left."""
@@ -145,17 +155,18 @@ class Rounds:
             self.round_start = 0.0 if self.round_end is None else self.round_end
             self.round_end = self.now
             return
-        if next_arrival == inf:
-            raise ValueError("No job runs and none arrives: a job fits nowhere.")
-        self.now = max(self.now, next_arrival)
-        if self.rules.idle_forces_reset and not self.live:
+        if next_arrival < inf:
+            self.now = max(self.now, next_arrival)
+        elif self.rules.idle_forces_reset and self.last_reset != 0:
             self.last_reset = 0.0
+        else:
+            raise ValueError("No job runs and none arrives: a job fits nowhere.")
 
     def _add(self, job: RoundJob) -> None:
         job.received = [self.rules.round_seconds / 2] * len(self.types)
         job.deficit = [0.0] * len(self.types)
         self.live[job.number] = job
-        self.changed = True
+        self.changed = self.stale = True
 
     def _account(self) -> set[int]:
         """Credit the slices of the round, latest finish first; return the jobs that left."""
@@ -210,7 +221,7 @@ class Rounds:
                 job.deficit[kind] += due - (job.received[kind] - half)
                 job.received[kind] = half
         self.last_reset = self.now
-        self.changed = False
+        self.changed, self.stale = False, True
         found = self.policy.fractions(list(self.live.values()), self.now) if self.live else {}
         for job in self.live.values():
             given = found.get(job.number)
@@ -218,31 +229,26 @@ class Rounds:
 
     def _start_round(self) -> None:
         self.result.rounds += 1
+        if self.stale:
+            self._sort_out()
         kinds = list(range(len(self.types)))
         if self.policy.shuffles_types:
             self.shuffler.shuffle(kinds)
         taken: set[int] = set()
         for kind in kinds:
             self._fill(kind, taken)
-        for job in self.live.values():
-            job.ran_before = False
         for each in self.running:
             each.job.ran_before = each.job.number in self.ran_last
 
     def _fill(self, kind: int, taken: set[int]) -> None:
-        entries = []
-        for job in self.live.values():
-            given = job.fraction[kind] if job.fraction is not None else 0.0
-            priority = given / job.received[kind] if job.throughput[kind] > 0 else 0.0
-            entries.append((priority, job.deficit[kind], given, job))
-        entries.sort(key=lambda entry: entry[:3], reverse=True)
         room = self.types[kind]
-        for priority, _, _, job in entries:
+        served = [job for job in self.entitled[kind] if job.number in self.live and job.number not in taken]
+        # Priority, deficit and fraction, largest first; equal ones in order of arrival.
+        served.sort(key=lambda job: _key(job, kind), reverse=True)
+        for job in chain(served, () if self.policy.skips_zero else self.leftover[kind]):
             if not room:
                 break
-            if job.number in taken or job.gpus > room or job.throughput[kind] <= 0:
-                continue
-            if priority == 0 and self.policy.skips_zero:
+            if job.gpus > room or job.number in taken or job.number not in self.live:
                 continue
             taken.add(job.number)
             gpus = list(range(self.types[kind] - room, self.types[kind] - room + job.gpus))
@@ -251,3 +257,20 @@ class Rounds:
                 speed = job.throughput[kind]
                 steps = min(floor(speed * self.rules.round_seconds), job.remaining)
                 self.running.append(_Slice(job, kind, gpus, steps, self.now + max(steps, 0) / speed))
+
+    def _sort_out(self) -> None:
+        """Divide the jobs by type into those with a fraction and the others, which get what is left over."""
+        self.entitled, self.leftover = [], []
+        for kind in range(len(self.types)):
+            able = [job for job in self.live.values() if job.throughput[kind] > 0]
+            given = [job.fraction is not None and job.fraction[kind] > 0 for job in able]
+            self.entitled.append([job for job, some in zip(able, given, strict=True) if some])
+            rest = [job for job, some in zip(able, given, strict=True) if not some]
+            self.leftover.append(sorted(rest, key=lambda job: job.deficit[kind], reverse=True))
+        self.stale = False
+
+
+def _key(job: RoundJob, kind: int) -> tuple[float, float, float]:
+    assert job.fraction is not None
+    given = job.fraction[kind]
+    return (given / job.received[kind], job.deficit[kind], given)

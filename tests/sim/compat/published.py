@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ def lines_of(data_folder: Path) -> Callable[[str], Iterable[str]]:
         file = data_folder / name
         if not file.is_file():
             pytest.skip(f"a published trace is not here: set CORRAL_DATA to the folder that has {name}")
-        return file.read_text().splitlines()
+        raw = file.read_bytes()
+        return (gzip.decompress(raw) if name.endswith(".gz") else raw).decode().splitlines()
 
     return lines
