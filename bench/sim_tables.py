@@ -1,0 +1,26 @@
+"""Measure the published tables in mode compat: cells whose bound holds, and processor time by table.
+
+The traces come from CORRAL_DATA, else from `shared/data` beside the checkout.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from pathlib import Path
+
+from corral.sim.tables import measured, parse_tables
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def measure() -> dict[str, float]:
+    """Return the figures of the benchmark `sim-tables`."""
+    data = Path(os.environ.get("CORRAL_DATA") or _ROOT.parent / "shared" / "data")
+    seconds: dict[str, float] = defaultdict(float)
+    holding = bounded = 0
+    for outcomes in measured(parse_tables((_ROOT / "bench" / "tables.toml").read_text()), data):
+        seconds[f"table {outcomes[0].cell.table}"] += outcomes[0].seconds
+        holding += sum(outcome.holds is True for outcome in outcomes)
+        bounded += sum(outcome.holds is not None for outcome in outcomes)
+    return {"holding": holding, "bounded": bounded, "total": sum(seconds.values()), **seconds}
