@@ -28,6 +28,7 @@ _MODULES: Final = {
     "A": "corral.sim.compat.muri_table",
     "B": "corral.sim.compat.shockwave_table",
     "C": "corral.sim.compat.gavel_table",
+    "D": "corral.sim.compat.pollux_table",
     "E": "corral.sim.compat.openb_table",
 }
 """The module of each table whose function `measure` is a Measure."""
