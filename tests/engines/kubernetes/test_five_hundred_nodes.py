@@ -18,11 +18,11 @@ from tests.testbeds.kubernetes.controlplane import ControlPlane
 from tests.testbeds.kubernetes.kwok import Kwok
 from tests.testbeds.kubernetes.slices import TAINT, device, managed, publish, withdraw
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(1800)]
 NAMESPACE = "five"
 NODES, DEVICES, RACK = 500, 8, 20
 SINGLES, GANGS, SEAS, SEA = 60, 5, 4, 113
-PATIENCE = 240.0
+PATIENCE = 600.0
 """Seconds for a step that takes a few seconds on an idle machine."""
 _PAUSE = 0.3
 """Seconds between two looks: each lists hundreds of pods at the API server."""
