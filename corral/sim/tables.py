@@ -107,7 +107,7 @@ def parse_tables(text: str) -> list[Cell]:
         document = tomllib.loads(text)
         return [cell for table in document["table"] for row in table["row"] for cell in _cells(table, row)]
     except tomllib.TOMLDecodeError as error:
-        raise InvalidInput("tables-file", f"The file of tables is no TOML: {error}.") from None
+        raise InvalidInput("tables-file", f"The file of tables does not parse as TOML: {error}.") from None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput("tables-file", f"The file of tables lacks or misspells {error}.") from None
 
