@@ -1,0 +1,153 @@
+"""`corral sim run` and `corral sim compare`: play a trace under policies, without a server."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from corral.cli.exit_codes import OK
+from corral.cli.output import show, table
+
+if TYPE_CHECKING:
+    from corral.sim.comparison import Question
+
+INTERRUPTED: Final = 130
+_file = click.Path(dir_okay=False, path_type=Path)
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _shared(command: Command) -> Command:
+    """Add the options that both commands have."""
+    options = (
+        click.option("--trace", type=_file, required=True, help="The file of jobs (CSV)."),
+        click.option("--format", "layout", metavar="NAME", default="",
+                     help="The trace's format: plain, muri, philly or an installed one; default: by its columns."),
+        click.option("--cluster", "machines", required=True, metavar="NxD|FILE",
+                     help="Nodes x devices (8x8), with nodes per rack (64x8x16), or a file of documents."),
+        click.option("--jobs", "most", type=click.IntRange(1), default=1_000_000, help="Only the first N jobs."),
+        click.option("--skip-broken", is_flag=True, help="Leave out broken lines instead of stopping at the first."),
+        click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The seed of random draws."),
+        click.option("--untold", is_flag=True, help="Jobs declare no longest duration."),
+        click.option("--overestimate", type=click.FloatRange(0, 100), default=0.0, show_default=True,
+                     help="Jobs declare up to this much more than they need: 0.5 is half again."),
+        click.option("--restart-cost", type=click.FloatRange(0, 1e6), default=0.0, show_default=True,
+                     help="Seconds that a start after an interruption costs."),
+        click.option("--checkpoint", type=click.FloatRange(0, 1e9), default=0.0, show_default=True,
+                     help="Seconds between checkpoints; 0: an interruption loses no work."),
+        click.option("--scatter", type=click.FloatRange(0, 100), default=0.1, show_default=True,
+                     help="By what part work takes longer for each level that a gang is spread over."),
+        click.option("--stragglers", type=click.FloatRange(0, 1), default=0.0, show_default=True,
+                     help="The part of jobs that run at half their speed."),
+        click.option("--node-failures", type=click.FloatRange(0, 1000), default=0.0, show_default=True,
+                     help="Failures of each node a day; it is back after an hour."),
+        click.option("--review", type=click.FloatRange(1, 1e9), default=60.0, show_default=True,
+                     help="Seconds between plans without an event, where time alone changes the order."),
+        click.option("-o", "--output", type=click.Choice(("table", "json", "yaml")), default="table", show_default=True,
+                     help="How to print it."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command("run")
+@click.option("--policy", default="", metavar="NAME", help="A policy, or NAME+order for preemption by its order.")
+@click.option("--results", type=_file, help="Write each job's times to this file (JSON).")
+@_shared
+def run_command(policy: str, results: Path | None, output: str, **options: Any) -> int:
+    """Play a trace under one policy and print how it went.
+
+    The scheduler, the launcher and control are those of a server; only time is virtual. The same options give the same
+    result, which the digest shows. An interrupt prints what has ended so far, with exit code 130.
+    """
+    simulation = _question(policy, options).simulation()
+    code = OK
+    try:
+        with click.progressbar(length=simulation.size, label="Playing", file=sys.stderr) as bar:
+            result = simulation.run(lambda ended: bar.update(ended - bar.pos))
+    except KeyboardInterrupt:
+        result, code = simulation.result(), INTERRUPTED
+    if results is not None:
+        results.write_text(json.dumps([job._asdict() for job in result.jobs]))
+    _print([result.figures()], output)
+    return code
+
+
+@click.command("compare")
+@click.option("--policy", "policies", multiple=True, required=True, metavar="NAME", help="Repeat it for each policy.")
+@click.option("--processes", type=click.IntRange(1, 256), default=os.cpu_count() or 1, show_default="processors",
+              help="How many run at once.")  # fmt: skip
+@_shared
+def compare_command(policies: Sequence[str], processes: int, output: str, **options: Any) -> int:
+    """Play a trace under several policies, side by side.
+
+    An interrupt ends the processes and prints the policies that are finished, with exit code 130.
+    """
+    from corral.sim.comparison import answers
+
+    questions = [_question(name, options) for name in dict.fromkeys(policies)]
+    for question in questions:
+        question.rules(question.site())  # a wrong name is refused before anything is played
+    found: dict[str, Mapping[str, Any]] = {}
+    code = OK
+    try:
+        with click.progressbar(length=len(questions), label="Playing", file=sys.stderr) as bar:
+            for question, result in answers(questions, processes):
+                found[question.policy] = result.figures()
+                bar.update(1)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    _print([found[each.policy] for each in questions if each.policy in found], output)
+    return code
+
+
+def _question(policy: str, options: Mapping[str, Any]) -> Question:
+    from corral.sim.comparison import Question
+    from corral.sim.progress import Costs
+    from corral.sim.simulation import Knobs
+
+    knobs = Knobs(
+        costs=Costs(options["restart_cost"], options["checkpoint"], options["scatter"]),
+        told=not options["untold"],
+        overestimate=options["overestimate"],
+        stragglers=options["stragglers"],
+        node_failures_per_day=options["node_failures"],
+        seed=options["seed"],
+    )
+    return Question(
+        trace=options["trace"],
+        machines=options["machines"],
+        policy=policy,
+        knobs=knobs,
+        format=options["layout"],
+        skip_broken=options["skip_broken"],
+        most=options["most"],
+        review_seconds=options["review"],
+    )
+
+
+_HOURS: Final = {"mean_jct": "MEAN JCT", "p99_jct": "P99 JCT", "mean_queueing": "MEAN QUEUEING", "makespan": "MAKESPAN"}
+
+
+def _print(rows: Sequence[Mapping[str, Any]], output: str) -> None:
+    if show(rows[0] if len(rows) == 1 else list(rows), output):
+        return
+    headings = ("POLICY", "JOBS", *_HOURS.values(), "UTILISATION", "INTERRUPTIONS", "DIGEST")
+    lines = [
+        (
+            row["policy"],
+            f"{row['ended']}/{row['jobs']}",
+            *(f"{row[name] / 3600:,.2f} h" for name in _HOURS),
+            f"{row['utilisation']:.1%}",
+            row["interruptions"],
+            row["digest"][:12],
+        )
+        for row in rows
+    ]
+    click.echo(table(headings, lines, right=frozenset(range(1, 8))))

@@ -1,0 +1,62 @@
+"""Job documents of trace jobs, made from one parsed document for each kind of job."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from corral.kernel.ids import JobId
+from corral.model.records import JobSummary, rfc3339
+from corral.model.store_writes import NewJob
+from corral.sim.trace import TraceJob
+from corral.spec.job_reader import load_job
+
+
+def gang_of(devices: int, per_node: int) -> tuple[int, int]:
+    """Return the fewest equal tasks that each fit a node, and the devices of one."""
+    tasks = next(count for count in range(1, devices + 1) if devices % count == 0 and devices // count <= per_node)
+    return tasks, devices // tasks
+
+
+def new_job(job: TraceJob, identity: JobId, at: float, per_node: int, longest: int) -> NewJob:
+    """Return the job as a server stores it; `longest` is its `maxDuration` in seconds (0: it declares none).
+
+    Raises SpecError if a job file could not say so.
+    """
+    tasks, each = gang_of(job.devices, per_node)
+    parts = _document(tasks, each, job.queue, job.priority)
+    document = {"metadata": {**parts["metadata"], "name": job.name}, "spec": dict(parts["spec"])}
+    if longest:
+        document["spec"]["maxDurationSeconds"] = longest
+    text = msgspec.json.encode({**parts, **document}).decode()
+    summary = JobSummary(
+        id=identity,
+        name=job.name,
+        user=job.user,
+        queue=job.queue,
+        priority=job.priority,
+        job_type="shell",
+        state="waiting",
+        created_at=rfc3339(at),
+    )
+    return NewJob(
+        id=identity,
+        user=job.user,
+        name=job.name,
+        queue=job.queue,
+        priority=job.priority,
+        doc=text,
+        summary=summary,
+        created_at=at,
+    )
+
+
+@lru_cache(4096)
+def _document(tasks: int, each: int, queue: str, priority: int) -> dict[str, Any]:
+    role = {"replicas": tasks, "resources": {"cpu": 1, "devices": each}, "command": ["true"]}
+    short = {"name": "job", "framework": "shell", "queue": queue, "priority": priority, "roles": {"worker": role}}
+    parts: dict[str, Any] = json.loads(load_job(json.dumps(short)).to_json())
+    return parts

@@ -1,0 +1,102 @@
+"""What a simulation found: each job's times, and the figures of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from hashlib import blake2b
+from math import ceil
+from typing import Any, NamedTuple
+
+import msgspec
+
+
+class JobResult(NamedTuple):
+    """One job that has ended; times in seconds after the beginning of the trace."""
+
+    name: str
+    user: str
+    devices: int
+    seconds: float
+    """Its work."""
+    submitted: float
+    started: float
+    """When it started first; when it ended, if it never did."""
+    ended: float
+    interruptions: int
+    lost: float
+    """Seconds of work that interruptions cost."""
+    finished: bool
+    """Whether its work was done; else it was ended before."""
+
+    @property
+    def completion_seconds(self) -> float:
+        """Return the job completion time (JCT): from its submission to its end."""
+        return self.ended - self.submitted
+
+    @property
+    def queueing_seconds(self) -> float:
+        """Return the time from its submission to its first start."""
+        return self.started - self.submitted
+
+
+class Result(msgspec.Struct, frozen=True, dict=True):
+    """A simulation that was played to its end, or as far as it came."""
+
+    policy: str
+    devices: int
+    """The devices of all machines."""
+    jobs: tuple[JobResult, ...]
+    """Those that have ended, by submission."""
+    submitted: int
+    """All jobs of the trace."""
+    held: tuple[tuple[float, float, int], ...]
+    """Begin, end and devices of each run, by time."""
+
+    @cached_property
+    def makespan(self) -> float:
+        """Return the seconds from the beginning to the last end."""
+        return max((job.ended for job in self.jobs), default=0.0)
+
+    @cached_property
+    def utilisation(self) -> float:
+        """Return the part of all device-seconds until the makespan that jobs held, from 0 to 1."""
+        used = sum((end - begin) * devices for begin, end, devices in self.held)
+        return used / (self.makespan * self.devices) if self.makespan else 0.0
+
+    @property
+    def digest(self) -> str:
+        """Return a hash of all times: two equal simulations have the same."""
+        return blake2b(msgspec.json.encode([self.policy, self.jobs, self.held]), digest_size=16).hexdigest()
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures of the whole; times in seconds."""
+        completion = sorted(job.completion_seconds for job in self.jobs)
+        queueing = sorted(job.queueing_seconds for job in self.jobs)
+        return {
+            "policy": self.policy,
+            "jobs": self.submitted,
+            "ended": len(self.jobs),
+            "unfinished": sum(1 for job in self.jobs if not job.finished),
+            "mean_jct": _mean(completion),
+            "median_jct": percentile(completion, 0.5),
+            "p99_jct": percentile(completion, 0.99),
+            "mean_queueing": _mean(queueing),
+            "p99_queueing": percentile(queueing, 0.99),
+            "makespan": self.makespan,
+            "utilisation": self.utilisation,
+            "interruptions": sum(job.interruptions for job in self.jobs),
+            "lost_device_seconds": sum(job.lost * job.devices for job in self.jobs),
+            "digest": self.digest,
+        }
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """Return the value of sorted `values` that this part of them does not exceed (nearest rank); 0 of none."""
+    if not values:
+        return 0.0
+    return values[min(len(values) - 1, max(0, ceil(part * len(values)) - 1))]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

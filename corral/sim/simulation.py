@@ -1,0 +1,192 @@
+"""Play a trace: the control core that production runs, in virtual time, with tasks that take the trace's time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Final
+
+from corral.control.core.configuration import Configured, planner_settings
+from corral.control.core.core import Core
+from corral.control.core.driver import Driver, Work
+from corral.control.core.inputs import Recovered
+from corral.control.core.machines import Machines, MachinesSeen
+from corral.control.core.memory_store import MemoryStore
+from corral.control.core.world import Job
+from corral.kernel.errors import InvalidInput
+from corral.kernel.ids import AttemptId, JobId, job_id
+from corral.launcher import LaunchPolicy
+from corral.scheduler import Policy
+from corral.sim.job_documents import new_job
+from corral.sim.machines import Site
+from corral.sim.node_failures import NodeFailures
+from corral.sim.progress import Costs, Progress, slowdown
+from corral.sim.results import JobResult, Result
+from corral.sim.trace import LONGEST_SECONDS, TraceJob, largest
+
+BEGIN: Final = 1_000_000_000.0
+"""When the virtual clock begins, in seconds since 1970."""
+_SLICES: Final = 200
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """What a simulation assumes beside trace, machines and policy."""
+
+    costs: Costs = field(default_factory=Costs)
+    told: bool = True
+    """Whether jobs declare a longest duration (`maxDuration`), which some policies and backfill use."""
+    overestimate: float = 0.0
+    """How much more than needed jobs declare at most: 0.5 draws from 1 to 1.5 times."""
+    stragglers: float = 0.0
+    """The part of jobs that run at half their speed."""
+    node_failures_per_day: float = 0.0
+    """Failures of each node a day, at random times; a failed node is back after an hour."""
+    seed: int = 0
+
+
+class Simulation:
+    """One trace under one policy; `run` plays it."""
+
+    def __init__(self, jobs: Sequence[TraceJob], site: Site, policy: Policy, knobs: Knobs | None = None) -> None:
+        """Raises InvalidInput for a job that is larger than the machines, or a queue that the documents lack."""
+        self.knobs = knobs or Knobs()
+        self.site = site
+        self.policy = policy
+        self._jobs: dict[JobId, TraceJob] = {}
+        self._progress: dict[JobId, Progress] = {}
+        self._runs: dict[JobId, tuple[int, float]] = {}
+        """The attempt of each job that runs, and when it ends by itself."""
+        self._started: dict[JobId, float] = {}
+        """When each job that is not over started first, in seconds after the beginning."""
+        self._ended: dict[JobId, JobResult] = {}
+        self._held: list[tuple[float, float, int]] = []
+        """Begin, end and devices of each run that is over."""
+        _check(jobs, site)
+        self._rack = {node.name: node.cells for node in site.inventory.nodes}
+        settings = planner_settings(policy, site.configuration)
+        configured = Configured(policy, site.configuration, settings)
+        recovered = Recovered(configured, machines=(MachinesSeen(site.inventory),))
+        core = Core(recovered, LaunchPolicy(), Machines(), BEGIN)
+        self._driver = Driver(core, MemoryStore(), self._work, BEGIN)
+        self._submit(jobs)
+
+    @property
+    def size(self) -> int:
+        """Return the number of jobs."""
+        return len(self._jobs)
+
+    def run(self, told: Callable[[int], None] = lambda ended: None) -> Result:
+        """Play until nothing is to come; `told` hears now and then how many jobs have ended."""
+        for until in self._slices():
+            self._driver.run(until)
+            self._collect()
+            told(len(self._ended))
+        return self.result()
+
+    def result(self) -> Result:
+        """Return what is known so far: the jobs that have ended."""
+        jobs = sorted(self._ended.values(), key=lambda each: (each.submitted, each.name))
+        return Result(self.policy.name, self.site.devices, tuple(jobs), len(self._jobs), tuple(sorted(self._held)))
+
+    # ---- jobs
+
+    def _submit(self, jobs: Sequence[TraceJob]) -> None:
+        draw, costs = random.Random(self.knobs.seed), self.knobs.costs
+        for number, job in enumerate(jobs):
+            at = BEGIN + job.submitted
+            identity = job_id(int(at * 1000), number + 1)
+            seconds = job.seconds * (2.0 if draw.random() < self.knobs.stragglers else 1.0)
+            longest = costs.longest(job.seconds) * (1 + draw.random() * self.knobs.overestimate)
+            declared = max(1, ceil(longest)) if self.knobs.told else 0
+            if declared > LONGEST_SECONDS:
+                declared = 0
+            self._jobs[identity] = job
+            self._progress[identity] = Progress(seconds)
+            self._driver.at(at, new_job(job, identity, at, self.site.devices_per_node, declared))
+        failures = NodeFailures(self.site.inventory, self.knobs.node_failures_per_day, self.knobs.seed)
+        end = BEGIN + jobs[-1].submitted
+        for at, seen in failures.until(BEGIN, end):
+            self._driver.at(at, MachinesSeen(seen))
+
+    def _slices(self) -> Iterator[float]:
+        last = max(job.submitted for job in self._jobs.values())
+        for number in range(1, _SLICES + 1):
+            yield BEGIN + last * number / _SLICES
+        yield float("inf")
+
+    # ---- work
+
+    def _work(self, job: Job, attempt: AttemptId) -> Work:
+        """Answer the driver's question: at a start how long the attempt runs, at a stop that it ends at once."""
+        now = self._driver.now
+        if attempt in self._driver.running:
+            self._interrupt(job.id, now)
+            return Work(0.0)
+        known = self._runs.get(job.id)
+        if known is None or known[0] != job.run.attempt:
+            self._interrupt(job.id, now)
+            known = self._runs[job.id] = (job.run.attempt, self._begin(job, now))
+        return Work(known[1] - now)
+
+    def _begin(self, job: Job, now: float) -> float:
+        nodes = {placement.node for placement in job.placements()}
+        racks = {self._rack[node] for node in nodes}
+        devices, progress = self._jobs[job.id].devices, self._progress[job.id]
+        fewest = ceil(devices / self.site.devices_per_node)
+        slow = slowdown(len(nodes), fewest, len(racks), self.knobs.costs)
+        return progress.begin(now, slow, len(nodes), self.knobs.costs)
+
+    def _interrupt(self, job: JobId, now: float) -> None:
+        if self._runs.pop(job, None) is not None:
+            self._release(job, now)
+            self._progress[job].interrupt(now, self.knobs.costs)
+
+    def _release(self, job: JobId, now: float) -> None:
+        """Note that a run held its devices until now."""
+        running = self._progress[job].running
+        if running is not None:
+            self._held.append((running.begun - BEGIN, now - BEGIN, self._jobs[job].devices))
+
+    # ---- results
+
+    def _collect(self) -> None:
+        """Take over the ends since the last look, and drop what else was stored as events."""
+        facts = self._driver.store.facts
+        for each in facts:
+            if each.fact.kind == "job.started":
+                self._started.setdefault(each.job, each.at - BEGIN)
+            elif each.fact.kind == "job.completed":
+                self._end(each.job, each.at)
+        facts.clear()
+
+    def _end(self, job: JobId, at: float) -> None:
+        trace, progress, ended = self._jobs[job], self._progress[job], at - BEGIN
+        if self._runs.pop(job, None) is not None:
+            self._release(job, at)
+            progress.finish(at)
+        self._ended[job] = JobResult(
+            name=trace.name,
+            user=trace.user,
+            devices=trace.devices,
+            seconds=trace.seconds,
+            submitted=trace.submitted,
+            started=self._started.pop(job, ended),
+            ended=ended,
+            interruptions=max(0, progress.runs - 1),
+            lost=progress.lost,
+            finished=progress.complete,
+        )
+
+
+def _check(jobs: Sequence[TraceJob], site: Site) -> None:
+    if largest(jobs) > site.devices:
+        big = next(job for job in jobs if job.devices > site.devices)
+        raise InvalidInput(
+            "larger-than-the-cluster", f"{big.name} needs {big.devices} devices, and the machines have {site.devices}."
+        )
+    unknown = sorted({job.queue for job in jobs} - set(site.configuration.queues))
+    if unknown:
+        raise InvalidInput("unknown-queue", f"The trace names the queue {unknown[0]}, which no document describes.")

@@ -1,0 +1,148 @@
+"""The simulator plays traces through the core of control: ends, interruptions, costs, and equal hashes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corral.kernel.errors import InvalidInput
+from corral.scheduler import Policy, find_policy, find_preempt
+from corral.sim.machines import read_site
+from corral.sim.progress import Costs
+from corral.sim.results import Result
+from corral.sim.simulation import Knobs, Simulation
+from corral.sim.trace import TraceJob
+
+SHORTEST = replace(
+    find_policy("srtf"), name="srtf+order", preempt=find_preempt("order"), consolidation=False, review_seconds=600.0
+)
+
+
+def play(*jobs: TraceJob, machines: str = "1x4", policy: Policy | None = None, knobs: Knobs | None = None) -> Result:
+    return Simulation(jobs, read_site(machines), policy or find_policy("fifo"), knobs).run()
+
+
+def test_jobs_run_in_turn_on_the_devices_that_there_are() -> None:
+    result = play(TraceJob("a", 0.0, 100.0, 4), TraceJob("b", 10.0, 50.0, 2), TraceJob("c", 20.0, 60.0, 2))
+    assert [(job.name, job.started, job.ended) for job in result.jobs] == [
+        ("a", 0.0, 100.0), ("b", 100.0, 150.0), ("c", 100.0, 160.0),
+    ]  # fmt: skip
+    assert result.makespan == 160.0
+    assert result.utilisation == (400 + 100 + 120) / 640
+    assert result.figures()["mean_jct"] == (100 + 140 + 140) / 3
+
+
+def test_an_interrupted_job_goes_on_from_its_checkpoint_after_the_cost_of_a_restart() -> None:
+    knobs = Knobs(Costs(restart=5.0, checkpoint=60.0))
+    jobs = (TraceJob("long", 0.0, 1000.0, 4), TraceJob("short", 100.0, 50.0, 4))
+    long, short = play(*jobs, policy=SHORTEST, knobs=knobs).jobs
+    assert (short.started, short.ended) == (100.0, 150.0)
+    assert (long.interruptions, long.lost) == (1, 40.0)
+    assert long.ended == 150.0 + 5.0 + (1000.0 - 60.0)
+    assert long.finished
+
+
+def test_a_gang_that_is_spread_wider_than_needed_is_slower() -> None:
+    filling = [TraceJob(f"half-{number}", 0.0, 1000.0, 2) for number in range(2)]
+    ending = [TraceJob(f"end-{number}", 0.0, 10.0, 2) for number in range(2)]
+    jobs = (*(job for pair in zip(filling, ending, strict=True) for job in pair), TraceJob("gang", 5.0, 100.0, 4))
+    costs = Knobs(Costs(scatter=0.5))
+    gang = next(job for job in play(*jobs, machines="2x4", knobs=costs).jobs if job.name == "gang")
+    close = next(job for job in play(jobs[-1], machines="2x4", knobs=costs).jobs if job.name == "gang")
+    assert close.ended - close.started == 100.0
+    assert gang.ended - gang.started == pytest.approx(100.0), "the job that needs one node gets one"
+    wide = TraceJob("wide", 0.0, 100.0, 6)
+    (across,) = play(wide, machines="2x4x1", knobs=costs).jobs
+    assert across.ended - across.started == pytest.approx(150.0), "two racks, as few nodes as can be"
+
+
+def test_a_failed_node_interrupts_jobs_that_all_come_to_their_ends() -> None:
+    jobs = [TraceJob(f"job-{number}", number * 3600.0, 20_000.0, 2) for number in range(20)]
+    result = play(*jobs, machines="3x4", knobs=Knobs(node_failures_per_day=6.0, seed=3))
+    assert len(result.jobs) == 20 and all(job.finished for job in result.jobs)
+    assert sum(job.interruptions for job in result.jobs) > 0
+
+
+@pytest.mark.parametrize(
+    ("machines", "said"),
+    [("0x8", "from 1 to"), ("99999x99", "from 1 to"), ("kind: Queue\nname: a", "needs one Cluster document")],
+)
+def test_machines_that_cannot_be_are_refused(machines: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        read_site(machines)
+
+
+def test_a_job_larger_than_the_machines_and_an_unknown_queue_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="big needs 9 devices, and the machines have 8"):
+        play(TraceJob("big", 0.0, 1.0, 9), machines="2x4")
+    with pytest.raises(InvalidInput, match="the queue nowhere, which no document describes"):
+        play(TraceJob("lost", 0.0, 1.0, 1, queue="nowhere"))
+
+
+JOBS = st.lists(
+    st.builds(
+        TraceJob,
+        name=st.just("job"),
+        submitted=st.integers(0, 500).map(float),
+        seconds=st.integers(0, 400).map(float),
+        devices=st.integers(1, 8),
+        user=st.sampled_from(["ada", "bob"]),
+        queue=st.just("default"),
+        priority=st.just(0),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(JOBS, st.sampled_from(["fair", "fifo", "srtf", "las"]), st.booleans())
+def test_every_job_ends_once_and_no_more_devices_are_held_than_there_are(
+    drawn: list[TraceJob], name: str, preempting: bool
+) -> None:
+    jobs = [job._replace(name=f"job-{number}") for number, job in enumerate(drawn)]
+    jobs.sort(key=lambda job: job.submitted)
+    policy = replace(find_policy(name), review_seconds=30.0)
+    if preempting:
+        policy = replace(policy, preempt=find_preempt("order"), preemption=True)
+    result = play(*jobs, machines="2x4", policy=policy)
+    assert sorted(job.name for job in result.jobs) == sorted(job.name for job in jobs)
+    assert all(job.finished and job.ended - job.started >= job.seconds - 1e-3 for job in result.jobs)
+    changes = sorted(
+        change for begin, end, devices in result.held for change in ((begin, 1, devices), (end, 0, -devices))
+    )
+    held = 0
+    for _, _, devices in changes:
+        held += devices
+        assert held <= 8
+
+
+def test_the_same_simulation_has_the_same_digest_whatever_the_hash_seed(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    rows = [f"{number * 7},{100 + number * 13 % 90},{1 + number % 4},user-{number % 5}" for number in range(40)]
+    trace.write_text("\n".join(["submitted,seconds,devices,user", *rows]))
+    words = ["sim", "run", "--trace", str(trace), "--cluster", "2x4", "--policy", "fair", "--stragglers", "0.2"]
+    digests = set()
+    for seed in ("1", "2"):
+        command = [sys.executable, "-m", "corral.cli.main", *words, "--seed", "7", "-o", "json"]
+        done = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True)
+        digests.add(json.loads(done.stdout)["digest"])
+    assert len(digests) == 1
+
+
+def test_policies_are_compared_side_by_side(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("submitted,seconds,devices\n0,1000,4\n1,10,4\n2,20,4\n")
+    words = ["sim", "compare", "--trace", str(trace), "--cluster", "1x4", "--policy", "fifo", "--policy", "srtf+order"]
+    command = [sys.executable, "-m", "corral.cli.main", *words, "--processes", "2", "-o", "json"]
+    first, second = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert (first["policy"], second["policy"]) == ("fifo", "srtf+order")
+    assert second["mean_jct"] < first["mean_jct"]
