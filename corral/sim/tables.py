@@ -152,7 +152,7 @@ def measured(cells: Sequence[Cell], data: Path) -> Iterator[list[Outcome]]:
         except FileNotFoundError:
             raise NotFound("no-data", f"{data / name} is not there; set CORRAL_DATA to the folder of traces.") from None
         except (gzip.BadGzipFile, EOFError, UnicodeDecodeError):
-            raise InvalidInput("trace-file", f"{data / name} is no text, or its compression is broken.") from None
+            raise InvalidInput("trace-file", f"{data / name} cannot be decoded: download it again.") from None
 
     for (table, _mode, row), group in groupby(cells, key=lambda cell: (cell.table, cell.mode, cell.row)):
         asked = list(group)

@@ -95,7 +95,7 @@ def refused(tmp_path: Path, table: str, row: str, column: str, *, name: str, tex
     ("table", "row", "name", "text", "words"),
     [
         ("A", "SRTF", "muri/JCT.csv", b"num_gpu,submit_time\n1,0\n", "line 2: the column iterations is missing"),
-        ("A", "SRTF", "muri/JCT.csv", b"\xff\xfe", "is no text"),
+        ("A", "SRTF", "muri/JCT.csv", b"\xff\xfe", "cannot be decoded"),
         ("A", "lottery", "muri/JCT.csv", b"", "Nothing measures the row lottery of table A"),
         ("Q", "SRTF", "muri/JCT.csv", b"", "Nothing measures the row SRTF of table Q"),
         ("B", "OSSP", "shockwave/tacc_throughputs.json", b"{}", "lacks 'v100'"),
