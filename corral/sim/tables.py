@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from corral.kernel.errors import InvalidInput, NotFound
+from corral.sim.compat.problems import TraceProblem
 
 Lines = Callable[[str], Iterable[str]]
 """Opens a file of the data folder by its relative name and returns its lines."""
@@ -135,19 +136,36 @@ def chosen(cells: Sequence[Cell], table: str | None, row: str | None) -> list[Ce
 
 
 def measured(cells: Sequence[Cell], data: Path) -> Iterator[list[Outcome]]:
-    """Measure the cells, row by row. Raises NotFound when a file of the data folder is not there."""
+    """Measure the cells, row by row.
+
+    Raises NotFound when a file of the data folder is not there, and InvalidInput when it is not what its name says or when
+    nothing measures a row.
+    """
+    opened = ""
 
     def lines(name: str) -> Iterable[str]:
+        nonlocal opened
+        opened = name
         try:
             raw = (data / name).read_bytes()
+            return (gzip.decompress(raw) if name.endswith(".gz") else raw).decode().splitlines()
         except FileNotFoundError:
             raise NotFound("no-data", f"{data / name} is not there; set CORRAL_DATA to the folder of traces.") from None
-        return (gzip.decompress(raw) if name.endswith(".gz") else raw).decode().splitlines()
+        except (gzip.BadGzipFile, EOFError, UnicodeDecodeError):
+            raise InvalidInput("trace-file", f"{data / name} cannot be decoded: download it again.") from None
 
     for (table, _mode, row), group in groupby(cells, key=lambda cell: (cell.table, cell.mode, cell.row)):
         asked = list(group)
-        measure: Measure = import_module(_MODULES[table]).measure
+        module = import_module(_MODULES[table]) if table in _MODULES else None
+        if module is None or row not in module.ROWS:
+            raise InvalidInput("no-such-row", f"Nothing measures the row {row} of table {table}.")
         begun = time.process_time()
-        found = measure(row, [cell.column for cell in asked], lines)
+        try:
+            measure: Measure = module.measure
+            found = measure(row, [cell.column for cell in asked], lines)
+        except TraceProblem as problem:
+            raise InvalidInput("trace-line", f"{data / opened}, line {problem.line}: {problem.reason}.") from None
+        except ValueError as problem:
+            raise InvalidInput("no-measurement", f"Row {row} of table {table} cannot be measured: {problem}") from None
         seconds = time.process_time() - begun
         yield [Outcome(cell, found[cell.column], seconds) for cell in asked]

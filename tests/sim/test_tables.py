@@ -78,3 +78,33 @@ def test_what_is_not_there_is_named_in_one_sentence(tmp_path: Path, capsys: pyte
     assert "set CORRAL_DATA" in capsys.readouterr().err
     assert run(["sim", "tables", "--tables-file", str(tmp_path / "none.toml")]) == 3
     assert "--tables-file" in capsys.readouterr().err
+
+
+def refused(tmp_path: Path, table: str, row: str, column: str, *, name: str, text: bytes) -> int:
+    """The exit code for a data folder with one broken file."""
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(text)
+    tables = tmp_path / "tables.toml"
+    tables.write_text(f"[[table]]\nname='{table}'\nmode='compat'\nunit='s'\n[[table.row]]\nname='{row}'\n"
+                      f"anchor={{{column}=5}}\n")  # fmt: skip
+    return run(["sim", "tables", "--tables-file", str(tables), "--data", str(tmp_path)])
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "name", "text", "words"),
+    [
+        ("A", "SRTF", "muri/JCT.csv", b"num_gpu,submit_time\n1,0\n", "line 2: the column iterations is missing"),
+        ("A", "SRTF", "muri/JCT.csv", b"\xff\xfe", "cannot be decoded"),
+        ("A", "lottery", "muri/JCT.csv", b"", "Nothing measures the row lottery of table A"),
+        ("Q", "SRTF", "muri/JCT.csv", b"", "Nothing measures the row SRTF of table Q"),
+        ("B", "OSSP", "shockwave/tacc_throughputs.json", b"{}", "lacks 'v100'"),
+        ("C", "LAS", "gavel/physical_cluster_throughputs.json", b"[", "cannot be measured"),
+    ],
+)
+def test_a_broken_file_or_row_is_named_in_one_sentence(
+    table: str, row: str, name: str, text: bytes, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refused(tmp_path, table, row, "JCT", name=name, text=text) == 2
+    told = capsys.readouterr().err.strip().splitlines()[-1]
+    assert words in told

@@ -22,12 +22,15 @@ _ENTRY: Final = re.compile(r"\('(.+)', (\d+)\)")
 
 
 def read_speeds(text: str) -> dict[tuple[str, int], tuple[float, ...]]:
-    """Read a table of throughputs (JSON): those of jobs that have their GPUs alone."""
-    table: Mapping[str, Mapping[str, Mapping[str, float]]] = json.loads(text)
+    """Read a table of throughputs (JSON): those of jobs that have their GPUs alone. Raises ValueError if it is none."""
     found = {}
-    for name in table[TYPES[0]]:
-        if match := _ENTRY.fullmatch(name):
-            found[match[1], int(match[2])] = tuple(float(table[kind][name]["null"]) for kind in TYPES)
+    try:
+        table: Mapping[str, Mapping[str, Mapping[str, float]]] = json.loads(text)
+        for name in table[TYPES[0]]:
+            if match := _ENTRY.fullmatch(name):
+                found[match[1], int(match[2])] = tuple(float(table[kind][name]["null"]) for kind in TYPES)
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise ValueError(f"the table of throughputs lacks {problem}.") from None
     return found
 
 

@@ -28,6 +28,10 @@ POLICIES: Final[dict[str, Callable[[Sequence[int]], Policy]]] = {
 }
 
 
+ROWS: Final = frozenset(POLICIES)
+"""The policies that `measure` knows."""
+
+
 def mean_hours(jobs: Sequence[RoundJob], rounds: Rounds, watched: frozenset[int] | None) -> float:
     """Return the mean completion time of the watched jobs that did not fail, in hours."""
     result = rounds.run(jobs, watched)
@@ -41,6 +45,8 @@ def measure(row: str, columns: Sequence[str], lines: Callable[[str], Iterable[st
 
 
 def _cell(row: str, column: str, lines: Callable[[str], Iterable[str]]) -> float:
+    if column not in ("JCT", "makespan") and not column.endswith("/h"):
+        raise ValueError(f"there is no column {column}.")
     if column.endswith("/h"):
         speeds = read_speeds("\n".join(lines("gavel/simulation_throughputs.json")))
         rate = column.removesuffix("/h")

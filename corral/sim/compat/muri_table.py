@@ -19,6 +19,10 @@ ORDERS: Final[dict[str, Callable[[], Order]]] = {
 }
 
 
+ROWS: Final = frozenset(ORDERS)
+"""The policies that `measure` knows."""
+
+
 def mean_completion(jobs: Sequence[MuriJob], ends: Sequence[float]) -> float:
     """Return the mean time from submission to end, in seconds."""
     return sum(end - job.submitted for end, job in zip(ends, jobs, strict=True)) / len(jobs)

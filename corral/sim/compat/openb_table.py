@@ -30,6 +30,10 @@ SCORES: Final[dict[str, Callable[[Sequence[Shape]], Score | None]]] = {
 }
 
 
+ROWS: Final = frozenset(SCORES)
+"""The policies that `measure` knows."""
+
+
 def measure(row: str, columns: Sequence[str], lines: Callable[[str], Iterable[str]]) -> dict[str, float]:
     """Return the percentage allocated under the policy `row`; the columns are levels of demand, such as `130 %`."""
     machines = read_machines(lines("openb/openb_node_list_gpu_node.csv"))

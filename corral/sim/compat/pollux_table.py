@@ -14,6 +14,10 @@ POLICIES: Final[dict[str, Callable[[], Scheduler]]] = {
 }
 
 
+ROWS: Final = frozenset(POLICIES)
+"""The policies that `measure` knows."""
+
+
 def measure(row: str, columns: Sequence[str], lines: Callable[[str], Iterable[str]]) -> dict[str, float]:
     """Return the mean completion time under the policy `row`; the columns are numbers of workloads."""
     applications = {name: read_application(name, lines) for name in KINDS}

@@ -123,12 +123,15 @@ _ENTRY: Final = re.compile(r"\('(.+) \(batch size (\d+)\)', (\d+)\)")
 
 
 def read_speeds(text: str, kind: str) -> dict[tuple[str, int, int], float]:
-    """Read the steps a second of one type of GPU from a table of throughputs (JSON)."""
-    table: Mapping[str, Mapping[str, float]] = json.loads(text)[kind]
+    """Read the steps a second of one type of GPU from a table of throughputs (JSON). Raises ValueError if it is none."""
     found = {}
-    for name, row in table.items():
-        if match := _ENTRY.fullmatch(name):
-            found[match[1], int(match[2]), int(match[3])] = float(row["null"])
+    try:
+        table: Mapping[str, Mapping[str, float]] = json.loads(text)[kind]
+        for name, row in table.items():
+            if match := _ENTRY.fullmatch(name):
+                found[match[1], int(match[2]), int(match[3])] = float(row["null"])
+    except (KeyError, TypeError, AttributeError) as problem:
+        raise ValueError(f"the table of throughputs lacks {problem}.") from None
     return found
 
 

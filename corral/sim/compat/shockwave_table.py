@@ -86,6 +86,10 @@ POLICIES: Final[dict[str, Callable[[], Policy]]] = {
 }
 
 
+ROWS: Final = frozenset(POLICIES)
+"""The policies that `measure` knows."""
+
+
 def figures(jobs: Sequence[RoundJob], result: Result, alone: Mapping[int, float]) -> dict[str, float]:
     """Return the columns of the table: seconds, the ratio of time to fair time, percents and the share of busy time."""
     times = np.array([result.ends[job.number] - job.arrival for job in jobs])
@@ -108,5 +112,10 @@ def measure(row: str, columns: Sequence[str], lines: Callable[[str], Iterable[st
     jobs = read_shockwave(lines("shockwave/120_multigpu_dynamic.trace"), speeds)
     adaptation = Adaptation(speeds, read_schedule(lines("shockwave/gns_batch_sizes.csv")))
     rounds = Rounds([GPUS], RULES, POLICIES[row](), after_slice=adaptation.apply, after_round=adaptation.decide)
-    found = figures(jobs, rounds.run(jobs), read_alone(lines("shockwave/job_profiles_120.csv")))
+    alone = read_alone(lines("shockwave/job_profiles_120.csv"))
+    if unknown := {job.number for job in jobs} - alone.keys():
+        raise ValueError(f"job {min(unknown)} has no profile.")
+    found = figures(jobs, rounds.run(jobs), alone)
+    if strange := set(columns) - found.keys():
+        raise ValueError(f"there is no column {min(strange)}.")
     return {column: found[column] for column in columns}
