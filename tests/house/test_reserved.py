@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import subprocess
@@ -54,7 +55,7 @@ def test_a_port_on_which_somebody_listens_is_not_given(monkeypatch: pytest.Monke
 
 
 def test_a_name_is_taken_once() -> None:
-    names = [f"test-name-{number}" for number in range(3)]
+    names = [f"{os.getpid()}-{number}" for number in range(3)]  # another run of the tests has names of its own
     assert reserved.one_of("test", names) == names[0]
     assert reserved.one_of("test", names) == names[1]
     assert elsewhere(f"reserved.one_of('test', {names})") == names[2]
