@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 
 import pytest
@@ -11,6 +11,7 @@ from corral.kernel.ids import JobId
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
 from corral.scheduler import History, Policy, WorkReported, find_policy, find_preempt
+from corral.scheduler.policy.order import OrderKey
 from corral.scheduler.policy.service_orders import LeastAttainedService, device_count, remaining_seconds
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
@@ -124,12 +125,45 @@ def test_a_job_that_received_much_yields_to_new_ones_without_an_event_and_nobody
     life.submit(gang("first", role(4)))
     life.cycle(0.0)
     life.submit(gang("second", role(4), at=1.0))
-    assert life.cycle(70.0).again_at == 130.0 and not life.receipts
-    life.settle(130.0)
-    assert life.rules() == [("first", Rule.ORDER)] and set(life.running) == {"second"}, "first had 520 device-seconds"
+    assert life.cycle(70.0).again_at == 100.001 and not life.receipts, "four devices for 100 s"
+    life.settle(100.001)
+    assert life.rules() == [("first", Rule.ORDER)] and set(life.running) == {"second"}
     for minute in range(5, 20):
         life.settle(60.0 * minute)
     assert len(life.receipts) == 1, "both are in the lower level now"
+
+
+@dataclass(frozen=True)
+class LeastServed:
+    """Least device-seconds first; it does not say when a running gang moves back."""
+
+    changes_with_time = False
+
+    def key(self, gang: GangRequest, history: History, now: float) -> OrderKey:
+        return (history.of(gang.job, now).device_seconds, gang.submitted_at)
+
+
+def test_an_order_that_does_not_foresee_its_changes_is_asked_every_minute_while_gangs_wait() -> None:
+    policy = Policy("least", LeastServed(), preemption=True, preempt=find_preempt("order"))
+    life = Life([node("n1")], policy=policy)
+    life.submit(gang("first", role(4), preemptible=False))
+    life.cycle(0.0)
+    life.submit(gang("second", role(4), at=1.0))
+    assert [life.cycle(at).again_at for at in (70.0, 130.0, 190.0)] == [130.0, 190.0, 250.0]
+    life.end("first")
+    life.settle(200.0)
+    assert life.cycle(201.0).again_at is None, "nothing waits"
+
+
+def test_a_running_job_whose_reported_progress_stands_still_is_asked_about_every_minute() -> None:
+    life = Life([node("n1")], policy=replace(find_policy("srtf"), preempt=find_preempt("order")))
+    life.submit(job("reports", 4, 1000))
+    life.cycle(0.0)
+    life.planner.fold(WorkReported(JobId("reports"), 0.5))
+    life.submit(job("waits", 4, 300, 1.0))
+    assert life.cycle(100.0).again_at == 160.0, "100 s are left, and more with each second without progress"
+    life.settle(310.0)
+    assert set(life.running) == {"waits"}
 
 
 def test_nobody_yields_by_order_who_is_protected_or_only_younger() -> None:

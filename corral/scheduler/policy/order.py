@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from corral.model.requests import GangRequest
 from corral.scheduler.policy.history import History
@@ -14,6 +14,8 @@ OrderKey = tuple[float, ...]
 QueueKey = tuple[Any, ...]
 """The key of a waiting gang: the turn that a manager gave it, its order's key, its job and its first task."""
 
+REVIEW_SECONDS = 60.0
+"""How often something is looked at again that changes steadily and without an event."""
 _AFTER_RANK = 3
 """The trailing parts of a waiting gang's key that do not rank it: the order's tie-break, job and first task."""
 
@@ -47,6 +49,15 @@ class Order(Protocol):
         ...
 
 
+@runtime_checkable
+class Foreseen(Protocol):
+    """An order that knows when it will move a running gang back; preemption then need not ask it again and again."""
+
+    def moves_back_at(self, gang: GangRequest, history: History, now: float) -> float:
+        """Return when the key of a running gang becomes higher than now, if no event comes; infinite if never."""
+        ...
+
+
 @dataclass(frozen=True)
 class PriorityOrder:
     """Higher priority first, then earlier submission.
@@ -64,6 +75,10 @@ class PriorityOrder:
             return (gang.submitted_at - gang.priority * self.ageing_seconds, gang.submitted_at)
         return (-gang.priority, gang.submitted_at)
 
+    def moves_back_at(self, gang: GangRequest, history: History, now: float) -> float:
+        """Return infinity: keys never change."""
+        return inf
+
 
 @dataclass(frozen=True)
 class ArrivalOrder:
@@ -74,6 +89,10 @@ class ArrivalOrder:
     def key(self, gang: GangRequest, history: History, now: float) -> OrderKey:
         """Return the submission time."""
         return (gang.submitted_at,)
+
+    def moves_back_at(self, gang: GangRequest, history: History, now: float) -> float:
+        """Return infinity: keys never change."""
+        return inf
 
 
 @dataclass(frozen=True)
@@ -86,3 +105,7 @@ class DeadlineOrder:
         """Return the latest start that meets the deadline, then priority descending, then submission time."""
         latest = gang.deadline - gang.max_duration_seconds if gang.deadline else inf
         return (latest, -gang.priority, gang.submitted_at)
+
+    def moves_back_at(self, gang: GangRequest, history: History, now: float) -> float:
+        """Return infinity: keys never change."""
+        return inf

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from corral.scheduler.policy.allot import Allot, AsManyAsFit
-from corral.scheduler.policy.order import ArrivalOrder, DeadlineOrder, Order, PriorityOrder
+from corral.scheduler.policy.order import REVIEW_SECONDS, ArrivalOrder, DeadlineOrder, Order, PriorityOrder
 from corral.scheduler.policy.preempt import Preempt
 from corral.scheduler.preemption.rules import ByRules
 
@@ -36,7 +36,7 @@ class Policy:
     """The sizes of elastic gangs."""
     preempt: Preempt = field(default_factory=ByRules)
     """Who may be preempted for a waiting gang, where `preemption` allows any."""
-    review_seconds: float = 60.0
+    review_seconds: float = REVIEW_SECONDS
     """How often a plan is made without an event, while a part's answer may change with time."""
 
     @property

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from corral.model.requests import GangRequest
 from corral.scheduler.policy.history import History
-from corral.scheduler.policy.order import OrderKey
+from corral.scheduler.policy.order import REVIEW_SECONDS, OrderKey
 
 
 def remaining_seconds(gang: GangRequest, history: History, now: float) -> float:
@@ -29,6 +29,14 @@ def remaining_seconds(gang: GangRequest, history: History, now: float) -> float:
     if not gang.max_duration_seconds:
         return inf
     return max(0.0, gang.max_duration_seconds - known.service_seconds)
+
+
+def estimate_grows_at(gang: GangRequest, history: History, now: float) -> float:
+    """Return when the estimate of a running job's remaining service is larger than now, if no event comes.
+
+    From a declared duration it only falls. From a reported progress it grows until the next report: look in a minute.
+    """
+    return now + REVIEW_SECONDS if history.of(gang.job, now).progress else inf
 
 
 def device_count(gang: GangRequest) -> float:
@@ -50,6 +58,10 @@ class ShortestRemainingTime:
         """Return the remaining seconds, then the submission time."""
         return (remaining_seconds(gang, history, now), gang.submitted_at)
 
+    def moves_back_at(self, gang: GangRequest, history: History, now: float) -> float:
+        """Return infinity, or a minute from now where the estimate grows."""
+        return estimate_grows_at(gang, history, now)
+
 
 @dataclass(frozen=True)
 class ShortestRemainingService:
@@ -64,6 +76,10 @@ class ShortestRemainingService:
     def key(self, gang: GangRequest, history: History, now: float) -> OrderKey:
         """Return the remaining device-seconds, then the submission time."""
         return (remaining_seconds(gang, history, now) * device_count(gang), gang.submitted_at)
+
+    def moves_back_at(self, gang: GangRequest, history: History, now: float) -> float:
+        """Return infinity, or a minute from now where the estimate grows."""
+        return estimate_grows_at(gang, history, now)
 
 
 @dataclass(frozen=True)
@@ -82,3 +98,12 @@ class LeastAttainedService:
     def key(self, gang: GangRequest, history: History, now: float) -> OrderKey:
         """Return the level, from 0, then the submission time."""
         return (bisect_right(self.bounds, history.of(gang.job, now).device_seconds), gang.submitted_at)
+
+    def moves_back_at(self, gang: GangRequest, history: History, now: float) -> float:
+        """Return when the attained service of a running job reaches the next bound, a millisecond late for rounding."""
+        attained = history.of(gang.job, now).device_seconds
+        each_second = history.of(gang.job, now + 1).device_seconds - attained
+        level = bisect_right(self.bounds, attained)
+        if level == len(self.bounds) or not each_second:
+            return inf
+        return now + (self.bounds[level] - attained) / each_second + 0.001

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
-from corral.scheduler.policy.order import OrderKey
+from corral.scheduler.cluster.running_gang import RunningGang
+from corral.scheduler.policy.order import REVIEW_SECONDS, Foreseen, OrderKey
 from corral.scheduler.preemption.victim import Victim
 from corral.scheduler.preemption.view import PreemptionView
 
@@ -18,32 +19,56 @@ class ByOrder:
     """Gangs yield to those that the policy's order puts before them, in whichever queue; the last in order goes first.
 
     This makes an order preemptive, as SRTF, SRSF and 2D-LAS are in their papers. A gang that the order moves back while
-    it runs yields at the next look. A gang runs for `least_seconds` before it yields, so that two gangs do not
-    take turns faster than that. Opportunistic gangs (priority below 0) yield only where the order says so.
-    O(n log n) in the running gangs, for each waiting shape that does not fit.
+    it runs yields when that happens, or within a minute if the order cannot foresee it. A gang runs for `least_seconds`
+    before it yields, so that two gangs do not take turns faster than that. Opportunistic gangs (priority below 0) yield
+    only where the order says so.
+    O(n log n) in the running gangs once a cycle, then O(victims) for each waiting shape that does not fit.
     """
 
     least_seconds: float = 60.0
-    changes_with_time: ClassVar[bool] = True
+    changes_with_time: ClassVar[bool] = False
+    """It notes in the view when its answer may change."""
 
     def may_have(self, gang: GangRequest, ask: Sequence[int] | None, view: PreemptionView) -> bool:
-        """Return whether some other gang runs."""
-        return bool(view.cluster.gangs.by_job.keys() - {gang.job})
+        """Return whether the order puts some running gang behind this one."""
+        last = self._last_first(view)
+        return bool(last) and _ranked(last[0][0]) > _ranked(view.order.key(gang, view.history, view.now))
 
     def candidates(self, gang: GangRequest, ask: Sequence[int], view: PreemptionView) -> Sequence[Victim]:
         """Return the running gangs that come after this one, the last one first; on ties the latest job."""
-        own = view.order.key(gang, view.history, view.now)
-        found: list[tuple[OrderKey, str, Victim]] = []
+        own = _ranked(view.order.key(gang, view.history, view.now))
+        found: list[Victim] = []
+        for key, running in self._last_first(view):
+            if not _ranked(key) > own:
+                break
+            if running.job != gang.job and (victim := view.evictable(running, Rule.ORDER)) is not None:
+                found.append(victim)
+        return found
+
+    def _last_first(self, view: PreemptionView) -> list[tuple[OrderKey, RunningGang]]:
+        """Return the gangs that have run for long enough with their keys, the last in order first; kept for the cycle."""
+        known = view.memo.get(self)
+        if isinstance(known, list):
+            return known
+        found: list[tuple[OrderKey, RunningGang]] = []
         for running in view.cluster.gangs.by_job.values():
-            if running.request is None or running.job == gang.job:
+            if running.request is None:
                 continue
             if view.now < running.placed_at + self.least_seconds:
                 view.look_again(running.placed_at + self.least_seconds)
                 continue
-            key = view.order.key(running.request, view.history, view.now)
-            if (_ranked(key) > _ranked(own)) and (victim := view.evictable(running, Rule.ORDER)) is not None:
-                found.append((key, running.job, victim))
-        return [victim for _, _, victim in sorted(found, key=lambda each: each[:2], reverse=True)]
+            view.look_again(_moves_back_at(running.request, view))
+            found.append((view.order.key(running.request, view.history, view.now), running))
+        found.sort(key=lambda each: (each[0], each[1].job), reverse=True)
+        view.memo[self] = found
+        return found
+
+
+def _moves_back_at(running: GangRequest, view: PreemptionView) -> float:
+    """Return when the order may put a running gang further back, if no event comes."""
+    if isinstance(view.order, Foreseen):
+        return view.order.moves_back_at(running, view.history, view.now)
+    return view.now + REVIEW_SECONDS
 
 
 def _ranked(key: OrderKey) -> OrderKey:
