@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +57,7 @@ def _shared(command: Command) -> Command:
 
 @click.command("run")
 @click.option("--policy", default="", metavar="NAME", help="A policy, or NAME+order for preemption by its order.")
-@click.option("--results", type=_file, help="Write each job's times to this file (JSON).")
+@click.option("--results", type=_file, help="Write all times to this file (JSON), for `corral sim report`.")
 @_shared
 def run_command(policy: str, results: Path | None, output: str, **options: Any) -> int:
     """Play a trace under one policy and print how it went.
@@ -66,6 +65,8 @@ def run_command(policy: str, results: Path | None, output: str, **options: Any) 
     The scheduler, the launcher and control are those of a server; only time is virtual. The same options give the same
     result, which the digest shows. An interrupt prints what has ended so far, with exit code 130.
     """
+    from corral.sim.results import write_result
+
     simulation = _question(policy, options).simulation()
     code = OK
     try:
@@ -74,23 +75,28 @@ def run_command(policy: str, results: Path | None, output: str, **options: Any) 
     except KeyboardInterrupt:
         result, code = simulation.result(), INTERRUPTED
     if results is not None:
-        results.write_text(json.dumps([job._asdict() for job in result.jobs]))
+        write_result(result, results)
     _print([result.figures()], output)
     return code
 
 
 @click.command("compare")
 @click.option("--policy", "policies", multiple=True, required=True, metavar="NAME", help="Repeat it for each policy.")
+@click.option("--results", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
+              help="Write a file of all times for each policy; `corral sim report FOLDER/*` draws them.")  # fmt: skip
 @click.option("--processes", type=click.IntRange(1, 256), default=os.cpu_count() or 1, show_default="processors",
               help="How many run at once.")  # fmt: skip
 @_shared
-def compare_command(policies: Sequence[str], processes: int, output: str, **options: Any) -> int:
+def compare_command(policies: Sequence[str], results: Path | None, processes: int, output: str, **options: Any) -> int:
     """Play a trace under several policies, side by side.
 
     An interrupt ends the processes and prints the policies that are finished, with exit code 130.
     """
     from corral.sim.comparison import answers
+    from corral.sim.results import write_result
 
+    if results is not None:
+        results.mkdir(parents=True, exist_ok=True)
     questions = [_question(name, options) for name in dict.fromkeys(policies)]
     for question in questions:
         question.rules(question.site())  # a wrong name is refused before anything is played
@@ -100,11 +106,29 @@ def compare_command(policies: Sequence[str], processes: int, output: str, **opti
         with click.progressbar(length=len(questions), label="Playing", file=sys.stderr) as bar:
             for question, result in answers(questions, processes):
                 found[question.policy] = result.figures()
+                if results is not None:
+                    write_result(result, results / f"{question.policy.replace('/', '-')}.json")
                 bar.update(1)
     except KeyboardInterrupt:
         code = INTERRUPTED
     _print([found[each.policy] for each in questions if each.policy in found], output)
     return code
+
+
+@click.command("report")
+@click.argument("results", nargs=-1, required=True, type=_file, metavar="RESULT...")
+@click.option("--html", "page", type=_file, required=True, help="The page to write.")
+def report_command(results: Sequence[Path], page: Path) -> int:
+    """Draw the results of simulations as a page: figures, and charts of completion, queueing, devices and waiting jobs.
+
+    A RESULT is a file that `sim run --results` or `sim compare --results` wrote. The page needs no other file.
+    """
+    from corral.sim.report_page import report_page
+    from corral.sim.results import read_result
+
+    page.write_text(report_page([read_result(file) for file in results]))
+    click.echo(page)
+    return OK
 
 
 def _question(policy: str, options: Mapping[str, Any]) -> Question:

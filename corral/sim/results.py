@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from functools import cached_property
 from hashlib import blake2b
 from math import ceil
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
+from corral.kernel.errors import InvalidInput, NotFound
+from corral.sim.trace import LONGEST_SECONDS
 
-class JobResult(NamedTuple):
+_MOST_BYTES: Final = 1 << 30
+
+
+class JobResult(msgspec.Struct, frozen=True, gc=False):
     """One job that has ended; times in seconds after the beginning of the trace."""
 
     name: str
@@ -89,6 +95,27 @@ class Result(msgspec.Struct, frozen=True, dict=True):
             "lost_device_seconds": sum(job.lost * job.devices for job in self.jobs),
             "digest": self.digest,
         }
+
+
+def write_result(result: Result, file: Path) -> None:
+    """Write a result as JSON, for `read_result`."""
+    file.write_bytes(msgspec.json.encode(result))
+
+
+def read_result(file: Path) -> Result:
+    """Read a written result; raises NotFound, or InvalidInput if the file has none."""
+    if not file.is_file():
+        raise NotFound("no-result", f"{file} is not there.")
+    if file.stat().st_size > _MOST_BYTES:
+        raise InvalidInput("result-too-large", f"{file} is larger than {_MOST_BYTES >> 20} MiB.")
+    try:
+        result = msgspec.json.decode(file.read_bytes(), type=Result)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput("no-result", f"{file} is no result of a simulation: {error}.") from error
+    times = [time for job in result.jobs for time in (job.submitted, job.started, job.ended)]
+    if result.devices < 1 or not all(0 <= time <= LONGEST_SECONDS * 2 for time in times):
+        raise InvalidInput("no-result", f"{file} is no result of a simulation: a figure is out of range.")
+    return result
 
 
 def percentile(values: Sequence[float], part: float) -> float:
