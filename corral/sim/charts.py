@@ -15,6 +15,8 @@ _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4
 """Colours that colour-blind people can tell apart (Okabe and Ito, 2008); beyond them lines are dashed."""
 _DASHES: Final = ("", "6 3", "2 3", "8 3 2 3")
 _TICKS: Final = 5
+_LEAST: Final = 1e-9
+"""Smaller figures are as good as 0."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class Chart:
 
 def _ticks(most: float) -> list[float]:
     """Return round numbers from 0 to the first that is not below `most`, which is above 0; about five of them."""
+    most = max(most, _LEAST)
     unit = 10.0 ** floor(log10(most / _TICKS))
     step = next(unit * times for times in (1, 2, 2.5, 5, 10) if unit * times * _TICKS >= most * 0.999999)
     return [number * step for number in range(ceil(most / step - 1e-9) + 1)]
