@@ -41,6 +41,8 @@ class ClusterWatch:
         self._settings, self._yarn, self._services, self._table = settings, yarn, services, table
         self._changed, self._lose = changed, lose
         self.inventory: Inventory | None = None
+        self.resource_types: frozenset[str] = frozenset()
+        """The names of the resources that any node counts; empty while no node is known."""
         self._missing: dict[str, int] = {}
         """By slot, how many looks in a row have not found its container."""
         self._asked: dict[str, dict[str, list[tuple[float, int]]]] = {}
@@ -61,6 +63,7 @@ class ClusterWatch:
         Raises a CorralError.
         """
         nodes = nodes_of(await self._yarn.ask("GET", "/ws/v1/cluster/nodes"))
+        self.resource_types = frozenset(name for node in nodes for name in node.total_resource.amounts())
         inventory = inventory_of(nodes, self._settings, self._taken(), self._table.held_devices())
         if inventory != self.inventory:
             first, self.inventory = self.inventory is None, inventory

@@ -20,7 +20,7 @@ from corral.engines.yarn.attempt_events import AttemptEvents
 from corral.engines.yarn.cluster_watch import ClusterWatch
 from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.job_loops import JobLoops
-from corral.engines.yarn.orders import check_launch, order_of
+from corral.engines.yarn.orders import check_launch, check_resources, order_of
 from corral.engines.yarn.records import BURIED, AttemptRecords
 from corral.engines.yarn.service_spec import shape_of
 from corral.engines.yarn.services import Services
@@ -93,8 +93,8 @@ class YarnEngine:
         """
         self._logs.open()
         try:
-            await self._records.open()
             await self._services.stage_programs()
+            await self._records.open()
             found = await self._services.all()
             for attempt, container in (await self._records.all()).items():
                 known = Attempt(attempt, Phase.ASSIGNED, container, since=_now())
@@ -140,6 +140,7 @@ class YarnEngine:
         if attempt is None:
             check_launch(launch, self._settings)
             shape = shape_of(launch, self.name)
+            check_resources(shape, self._watch.resource_types, self._settings)
             devices = tuple(each.index for each in launch.devices)
             attempt = Attempt(launch.attempt, Phase.PENDING, launch=launch, shape=shape, since=_now(), devices=devices)
             self._table.attempts[launch.attempt] = attempt

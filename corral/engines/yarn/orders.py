@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from corral.engines.yarn.service_spec import SlotShape
 from corral.engines.yarn.settings import YarnSettings
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import parse_attempt_id
@@ -26,6 +27,10 @@ def order_of(launch: TaskLaunch, settings: YarnSettings) -> dict[str, Any]:
     return order
 
 
+_ALWAYS: Final = frozenset({"memory-mb", "vcores"})
+"""What every node of YARN counts."""
+
+
 def check_launch(launch: TaskLaunch, settings: YarnSettings) -> None:
     """Raise InvalidInput for a task that slots cannot run."""
     plan = launch.runtime
@@ -34,6 +39,17 @@ def check_launch(launch: TaskLaunch, settings: YarnSettings) -> None:
     if plan is not None and (plan.inputs or plan.outputs) and not settings.stage_command:
         message = "Inputs and outputs are moved by Corral's own program on the nodes; set yarn_stage_command to it."
         raise InvalidInput("stage-command-missing", message)
+
+
+def check_resources(shape: SlotShape, counted: frozenset[str], settings: YarnSettings) -> None:
+    """Raise InvalidInput for a resource that no node counts.
+
+    YARN's service master only logs such a request, and asks for no container. `counted` is empty while no node is known.
+    """
+    missing = sorted(shape.amounts(settings).keys() - counted - _ALWAYS) if counted else []
+    if missing:
+        message = f"No node of YARN counts {missing[0]}: declare it in resource-types.xml and for the NodeManagers."
+        raise InvalidInput("hadoop-no-resource", message)
 
 
 def _environment(launch: TaskLaunch, settings: YarnSettings) -> dict[str, str]:

@@ -100,18 +100,30 @@ class Services:
         """The home folders in HDFS by user."""
 
     async def stage_programs(self) -> None:
-        """Put the programs of slots into HDFS under their hashes. Raises a CorralError."""
+        """Put the programs of slots into HDFS under their hashes, where every user can read them. Raises a CorralError."""
+        home = f"{self._settings.folder}/{self._settings.server}"
+        await self._open_to_readers(f"/webhdfs/v1{quote(home)}")
         with tempfile.TemporaryDirectory() as folder:
             zipapp = Path(folder) / "runtime.pyz"
             runtime = await asyncio.to_thread(lambda: build_runtime(zipapp, runtime_modules()).read_bytes())
         for name, content in ((RUNTIME, runtime), (WRAPPER, SCRIPT.encode())):
             digest = hashlib.sha256(content).hexdigest()[:16]
-            path = f"{self._settings.folder}/{self._settings.server}/{digest}-{name}"
+            path = f"{home}/{digest}-{name}"
             try:
                 await self._files.ask("GET", f"/webhdfs/v1{quote(path)}", op="GETFILESTATUS")
             except NotFound:
                 await self._files.put_file(f"/webhdfs/v1{quote(path)}", content, permission="644", overwrite="true")
             self._programs[name] = path
+
+    async def _open_to_readers(self, folder: str) -> None:
+        """Have a folder that every user may read: containers run as the users of their jobs.
+
+        It is made before any folder in it, because HDFS gives a missing folder above another the mode of that one.
+        """
+        await self._files.ask("PUT", folder, op="MKDIRS", permission="755")
+        status = (await self._files.ask("GET", folder, op="GETFILESTATUS"))["FileStatus"]
+        if int(str(status["permission"]), 8) & 0o5 != 0o5:
+            await self._files.ask("PUT", folder, op="SETPERMISSION", permission="755")
 
     async def all(self) -> list[Service]:
         """Every service of this server that has not ended. Raises a CorralError."""

@@ -14,6 +14,8 @@ import pytest
 from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.inventory import inventory_of, nodes_of
 from corral.engines.yarn.kind import YarnKind, YarnOptions, settings_of
+from corral.engines.yarn.orders import check_resources
+from corral.engines.yarn.service_spec import SlotShape
 from corral.engines.yarn.settings import parse_names
 from corral.engines.yarn.slot_tokens import SlotTokens
 from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, NotFound, Unauthenticated, Unavailable
@@ -51,6 +53,16 @@ def test_the_addresses_of_the_cluster_are_asked_for(given: dict[str, str], said:
     with pytest.raises(InvalidInput) as error:
         YarnKind().check(YarnOptions(**{**WHERE, **given}))
     assert said in error.value.message
+
+
+def test_a_resource_that_no_node_counts_is_refused_by_its_name_once_nodes_are_known() -> None:
+    settings = settings_of(YarnOptions(**WHERE, yarn_device_resource="nothing.com/gpu"), server="s", url="http://here")
+    shape = SlotShape("main", "nm1", 1000, 2**27, 2)
+    check_resources(shape, frozenset(), settings)
+    check_resources(shape, frozenset({"memory-mb", "vcores", "nothing.com/gpu"}), settings)
+    check_resources(SlotShape("main", "nm1", 1000, 2**27, 0), frozenset({"vcores"}), settings)
+    with pytest.raises(InvalidInput, match="No node of YARN counts nothing.com/gpu: declare it"):
+        check_resources(shape, frozenset({"memory-mb", "vcores", "yarn.io/gpu"}), settings)
 
 
 def test_a_token_is_of_one_kind_name_and_server() -> None:

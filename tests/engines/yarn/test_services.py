@@ -88,7 +88,10 @@ async def test_containers_that_yarn_does_not_give_are_given_back_and_their_attem
         await until(lambda: not apps(place))
 
 
-@pytest.mark.parametrize(("settings", "words"), [({"queue": "nowhere"}, "nowhere")])
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"queue": "nowhere"}, "nowhere"), ({"device_resource": "nothing.com/gpu"}, "nothing.com/gpu")],
+)
 async def test_what_yarn_will_never_give_is_refused_with_its_own_words(
     yarn: Yarn, tmp_path: Path, settings: dict[str, str], words: str
 ) -> None:

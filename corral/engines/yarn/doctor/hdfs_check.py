@@ -25,7 +25,7 @@ async def folders(files: HadoopRest, settings: YarnSettings) -> AsyncIterator[Fi
         return
     path = f"/webhdfs/v1{quote(settings.folder)}/doctor-{secrets.token_hex(4)}"
     try:
-        await files.ask("PUT", path, op="MKDIRS", permission="700")
+        await files.ask("PUT", path, op="MKDIRS", permission="755")
         await files.put_file(f"{path}/file", b"corral", permission="600", overwrite="false")
         await files.ask("DELETE", path, op="DELETE", recursive="true")
     except CorralError as error:
@@ -53,5 +53,20 @@ async def users(yarn: HadoopRest, files: HadoopRest, settings: YarnSettings) -> 
             continue
         if owner != user:
             yield Finding("user", "bad", f"{home} belongs to {owner}: hdfs dfs -chown {user} {home}")
+        elif not await _can_read(files, settings.folder, user):
+            command = f"hdfs dfs -chmod 755 {settings.folder}"
+            yield Finding(
+                "user", "bad", f"{user} cannot read {settings.folder}, where its containers' programs are: {command}"
+            )
         else:
             yield Finding("user", "good", f"{user} has {home}")
+
+
+async def _can_read(files: HadoopRest, folder: str, user: str) -> bool:
+    try:
+        await files.ask("GET", f"/webhdfs/v1{quote(folder)}", user=user, op="LISTSTATUS")
+    except NotFound:
+        return True  # a server makes it
+    except CorralError:
+        return False
+    return True
