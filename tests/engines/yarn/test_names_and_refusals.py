@@ -61,7 +61,7 @@ def test_a_resource_that_no_node_counts_is_refused_by_its_name_once_nodes_are_kn
     check_resources(shape, frozenset(), settings)
     check_resources(shape, frozenset({"memory-mb", "vcores", "nothing.com/gpu"}), settings)
     check_resources(SlotShape("main", "nm1", 1000, 2**27, 0), frozenset({"vcores"}), settings)
-    with pytest.raises(InvalidInput, match="No node of YARN counts nothing.com/gpu: declare it"):
+    with pytest.raises(InvalidInput, match=r"No node of YARN counts nothing\.com/gpu: declare it"):
         check_resources(shape, frozenset({"memory-mb", "vcores", "yarn.io/gpu"}), settings)
 
 
