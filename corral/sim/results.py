@@ -111,10 +111,10 @@ def read_result(file: Path) -> Result:
     try:
         result = msgspec.json.decode(file.read_bytes(), type=Result)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput("no-result", f"{file} is no result of a simulation: {error}.") from error
+        raise InvalidInput("no-result", f"{file} does not hold a result of a simulation: {error}.") from error
     times = [time for job in result.jobs for time in (job.submitted, job.started, job.ended)]
     if result.devices < 1 or not all(0 <= time <= LONGEST_SECONDS * 2 for time in times):
-        raise InvalidInput("no-result", f"{file} is no result of a simulation: a figure is out of range.")
+        raise InvalidInput("no-result", f"{file} does not hold a result of a simulation: a figure is out of range.")
     return result
 
 

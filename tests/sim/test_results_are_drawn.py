@@ -40,7 +40,7 @@ NO_DEVICES = '{"policy": "a", "devices": 0, "jobs": [], "submitted": 0, "held": 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"policy": 1}', "\x00", NO_DEVICES])
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "file").write_text(text)
-    with pytest.raises(InvalidInput, match="is no result of a simulation"):
+    with pytest.raises(InvalidInput, match="does not hold a result of a simulation"):
         read_result(tmp_path / "file")
     with pytest.raises(NotFound):
         read_result(tmp_path / "nothing")
