@@ -16,9 +16,9 @@ from corral.control.core.memory_store import MemoryStore
 from corral.kernel.ids import JobId, job_id
 from corral.launcher import LaunchPolicy
 from corral.model.inventory import Device, Inventory, Node
-from corral.model.records import JobSummary, rfc3339
 from corral.model.store_writes import NewJob
 from corral.scheduler import find_policy
+from corral.sim.job_documents import stored_job
 from corral.spec.job_reader import load_job
 
 _SECONDS: Final = 10 * 86_400.0
@@ -92,23 +92,5 @@ _TEXT: Final = _DOCUMENT.to_json()
 
 def _job(number: int, at: float) -> NewJob:
     identity, name, user = job_id(int(at * 1000), number), f"job-{number}", f"user{number % _USERS}"
-    summary = JobSummary(
-        id=identity,
-        name=name,
-        user=user,
-        queue="default",
-        priority=_DOCUMENT.priority,
-        job_type="shell",
-        state="waiting",
-        created_at=rfc3339(at),
-    )
-    return NewJob(
-        id=identity,
-        user=user,
-        name=name,
-        queue="default",
-        priority=_DOCUMENT.priority,
-        doc=_TEXT.replace("job-x", name),
-        summary=summary,
-        created_at=at,
-    )
+    text = _TEXT.replace("job-x", name)
+    return stored_job(identity, at, text, name=name, user=user, queue="default", priority=_DOCUMENT.priority)

@@ -5,18 +5,17 @@ The traces come from CORRAL_DATA, else from `shared/data` beside the checkout.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from pathlib import Path
 
-from corral.sim.tables import measured, parse_tables
+from corral.sim.tables import measured, parse_tables, traces_folder
 
 _ROOT = Path(__file__).resolve().parents[1]
 
 
 def measure() -> dict[str, float]:
     """Return the figures of the benchmark `sim-tables`."""
-    data = Path(os.environ.get("CORRAL_DATA") or _ROOT.parent / "shared" / "data")
+    data = traces_folder(_ROOT)
     seconds: dict[str, float] = defaultdict(float)
     holding = bounded = 0
     for outcomes in measured(parse_tables((_ROOT / "bench" / "tables.toml").read_text()), data):

@@ -6,7 +6,6 @@ beside the checkout.
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Final
@@ -15,6 +14,7 @@ from corral.sim.comparison import Question
 from corral.sim.progress import Costs
 from corral.sim.results import Result
 from corral.sim.simulation import Knobs
+from corral.sim.tables import traces_folder
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _KNOBS: Final = Knobs(Costs(scatter=0.0))
@@ -39,9 +39,10 @@ def measure() -> dict[str, float]:
 
 def played(trace: str, machines: str, policy: str, most: int = 1_000_000) -> tuple[Result, float]:
     """Play a trace to its end; return the result with the processor seconds, without the reading of the file."""
-    data = Path(os.environ.get("CORRAL_DATA") or _ROOT.parent / "shared" / "data")
-    question = Question(data / trace, machines, policy, _KNOBS, skip_broken=True, most=most, review_seconds=_REVIEW)
-    simulation = question.simulation()
+    question = Question(
+        traces_folder(_ROOT) / trace, machines, policy, _KNOBS, skip_broken=True, most=most, review_seconds=_REVIEW
+    )
+    simulation = question.simulation(question.read())
     begun = time.process_time()
     result = simulation.run()
     return result, time.process_time() - begun

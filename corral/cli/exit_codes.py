@@ -28,6 +28,8 @@ REFUSED: Final = 4
 """Not signed in, not allowed, or not possible in this state."""
 UNREACHABLE: Final = 5
 """The server is unreachable."""
+INTERRUPTED: Final = 130
+"""Ctrl-C ended it: 128 and the signal's number, as shells have it."""
 
 _CODES: Final[tuple[tuple[type[CorralError], int], ...]] = (
     (InvalidInput, USAGE),

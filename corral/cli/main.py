@@ -41,7 +41,7 @@ def _run(arguments: list[str]) -> int:
     import click
 
     from corral.cli.command_table import corral
-    from corral.cli.exit_codes import USAGE, exit_code
+    from corral.cli.exit_codes import INTERRUPTED, USAGE, exit_code
     from corral.kernel.errors import CorralError
 
     try:
@@ -52,7 +52,7 @@ def _run(arguments: list[str]) -> int:
         return end.exit_code
     except click.Abort:
         print("Interrupted.", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except click.ClickException as error:
         error.show()
         return USAGE

@@ -5,20 +5,32 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from corral.cli.exit_codes import OK
+from corral.cli.exit_codes import INTERRUPTED, OK
 from corral.cli.output import show, table
+from corral.kernel.units import counted
 
 if TYPE_CHECKING:
     from corral.sim.comparison import Question
+    from corral.sim.trace import Trace
 
-INTERRUPTED: Final = 130
 _file = click.Path(dir_okay=False, path_type=Path)
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class _Number(click.FloatRange):
+    """A number in a range; click's own range lets NaN pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if isnan(found):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return found
 
 
 def _shared(command: Command) -> Command:
@@ -33,19 +45,19 @@ def _shared(command: Command) -> Command:
         click.option("--skip-broken", is_flag=True, help="Leave out broken lines instead of stopping at the first."),
         click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The seed of random draws."),
         click.option("--untold", is_flag=True, help="Jobs declare no longest duration."),
-        click.option("--overestimate", type=click.FloatRange(0, 100), default=0.0, show_default=True,
+        click.option("--overestimate", type=_Number(0, 100), default=0.0, show_default=True,
                      help="Jobs declare up to this much more than they need: 0.5 is half again."),
-        click.option("--restart-cost", type=click.FloatRange(0, 1e6), default=0.0, show_default=True,
+        click.option("--restart-cost", type=_Number(0, 1e6), default=0.0, show_default=True,
                      help="Seconds that a start after an interruption costs."),
-        click.option("--checkpoint", type=click.FloatRange(0, 1e9), default=0.0, show_default=True,
+        click.option("--checkpoint", type=_Number(0, 1e9), default=0.0, show_default=True,
                      help="Seconds between checkpoints; 0: an interruption loses no work."),
-        click.option("--scatter", type=click.FloatRange(0, 100), default=0.1, show_default=True,
+        click.option("--scatter", type=_Number(0, 100), default=0.1, show_default=True,
                      help="By what part work takes longer for each level that a gang is spread over."),
-        click.option("--stragglers", type=click.FloatRange(0, 1), default=0.0, show_default=True,
+        click.option("--stragglers", type=_Number(0, 1), default=0.0, show_default=True,
                      help="The part of jobs that run at half their speed."),
-        click.option("--node-failures", type=click.FloatRange(0, 1000), default=0.0, show_default=True,
+        click.option("--node-failures", type=_Number(0, 1000), default=0.0, show_default=True,
                      help="Failures of each node a day; it is back after an hour."),
-        click.option("--review", type=click.FloatRange(1, 1e9), default=60.0, show_default=True,
+        click.option("--review", type=_Number(1, 1e9), default=60.0, show_default=True,
                      help="Seconds between plans without an event, where time alone changes the order."),
         click.option("-o", "--output", type=click.Choice(("table", "json", "yaml")), default="table", show_default=True,
                      help="How to print it."),
@@ -67,16 +79,19 @@ def run_command(policy: str, results: Path | None, output: str, **options: Any) 
     """
     from corral.sim.results import write_result
 
-    simulation = _question(policy, options).simulation()
-    code = OK
+    question = _question(policy, options)
+    trace = question.read()
+    _tell_of_skipped(trace)
+    simulation, code = question.simulation(trace), OK
     try:
         with click.progressbar(length=simulation.size, label="Playing", file=sys.stderr) as bar:
             result = simulation.run(lambda ended: bar.update(ended - bar.pos))
     except KeyboardInterrupt:
         result, code = simulation.result(), INTERRUPTED
+    if not show(result.figures(), output):
+        _print([result.figures()])
     if results is not None:
         write_result(result, results)
-    _print([result.figures()], output)
     return code
 
 
@@ -98,8 +113,10 @@ def compare_command(policies: Sequence[str], results: Path | None, processes: in
     if results is not None:
         results.mkdir(parents=True, exist_ok=True)
     questions = [_question(name, options) for name in dict.fromkeys(policies)]
+    trace = questions[0].read()
+    _tell_of_skipped(trace)
     for question in questions:
-        question.rules(question.site())  # a wrong name is refused before anything is played
+        question.simulation(trace)  # what cannot be played is refused before anything is
     found: dict[str, Mapping[str, Any]] = {}
     code = OK
     try:
@@ -111,7 +128,9 @@ def compare_command(policies: Sequence[str], results: Path | None, processes: in
                 bar.update(1)
     except KeyboardInterrupt:
         code = INTERRUPTED
-    _print([found[each.policy] for each in questions if each.policy in found], output)
+    rows = [found[each.policy] for each in questions if each.policy in found]
+    if not show(rows, output):
+        _print(rows)
     return code
 
 
@@ -126,7 +145,7 @@ def report_command(results: Sequence[Path], page: Path) -> int:
     from corral.sim.report_page import report_page
     from corral.sim.results import read_result
 
-    page.write_text(report_page([read_result(file) for file in results]))
+    page.write_text(report_page([read_result(file) for file in results]), encoding="utf-8")
     click.echo(page)
     return OK
 
@@ -159,9 +178,14 @@ def _question(policy: str, options: Mapping[str, Any]) -> Question:
 _HOURS: Final = {"mean_jct": "MEAN JCT", "p99_jct": "P99 JCT", "mean_queueing": "MEAN QUEUEING", "makespan": "MAKESPAN"}
 
 
-def _print(rows: Sequence[Mapping[str, Any]], output: str) -> None:
-    if show(rows[0] if len(rows) == 1 else list(rows), output):
-        return
+def _tell_of_skipped(trace: Trace) -> None:
+    if trace.skipped:
+        line, problem = trace.skipped[0]
+        said = f"Left out {counted(len(trace.skipped), 'broken line')}; the first is line {line}: {problem}."
+        click.echo(said, err=True)
+
+
+def _print(rows: Sequence[Mapping[str, Any]]) -> None:
     headings = ("POLICY", "JOBS", *_HOURS.values(), "UTILISATION", "INTERRUPTIONS", "DIGEST")
     lines = [
         (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from corral.cli.exit_codes import JOB_FAILED, OK
+from corral.cli.exit_codes import INTERRUPTED, JOB_FAILED, OK
 from corral.cli.output import show, table
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 _CHECKOUT: Final = Path(__file__).resolve().parents[2]
 _file = click.Path(dir_okay=False, path_type=Path)
 _folder = click.Path(file_okay=False, path_type=Path)
-INTERRUPTED: Final = 130
 
 
 @click.command("tables")
@@ -37,13 +35,13 @@ def tables_command(name: str | None, row: str | None, tables_file: Path | None, 
     Exit code 1 when a bound does not hold. An interrupt prints the rows that are finished.
     """
     from corral.kernel.errors import NotFound
-    from corral.sim.tables import chosen, measured, parse_tables
+    from corral.sim.tables import chosen, measured, parse_tables, traces_folder
 
     source = tables_file or _CHECKOUT / "bench" / "tables.toml"
     if not source.is_file():
         raise NotFound("no-tables", f"{source} is not there; name it with --tables-file.")
     cells = chosen(parse_tables(source.read_text()), name, row)
-    folder = data or Path(os.environ.get("CORRAL_DATA") or _CHECKOUT.parent / "shared" / "data")
+    folder = data or traces_folder(_CHECKOUT)
     outcomes: list[Outcome] = []
     code = OK
     try:

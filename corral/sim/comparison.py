@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import Final
 
-from corral.kernel.errors import InvalidInput, NotFound
+from corral.kernel.errors import InvalidInput
 from corral.scheduler import Policy, find_policy, find_preempt
-from corral.sim.machines import Site, read_site
+from corral.sim.files import check_file, read_bounded
+from corral.sim.machines import Site, described_site, plain_site
 from corral.sim.results import Result
 from corral.sim.simulation import Knobs, Simulation
 from corral.sim.trace import MOST_JOBS, Trace, read_trace
 from corral.sim.trace_readers import find_reader, format_of
-
-_MOST_BYTES: Final = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,7 @@ class Question:
 
     def read(self) -> Trace:
         """Read the trace; raises InvalidInput or NotFound."""
-        if not self.trace.is_file():
-            raise NotFound("no-trace", f"{self.trace} is not there.")
-        if self.trace.stat().st_size > _MOST_BYTES:
-            raise InvalidInput("trace-too-large", f"{self.trace} is larger than {_MOST_BYTES >> 20} MiB.")
+        check_file(self.trace)
         with self.trace.open(encoding="utf-8", errors="replace", newline="") as file:
             name = self.format or format_of(file.readline(4096))
             if name is None:
@@ -52,12 +48,10 @@ class Question:
 
     def site(self) -> Site:
         """Read the machines; raises InvalidInput, or SpecError with every problem."""
+        if (plain := plain_site(self.machines)) is not None:
+            return plain
         file = Path(self.machines)
-        if file.suffix in (".yaml", ".yml", ".json"):
-            if not file.is_file():
-                raise NotFound("no-cluster-file", f"{file} is not there.")
-            return read_site(file.read_text(), file.name)
-        return read_site(self.machines, self.machines)
+        return described_site(read_bounded(file), file.name)
 
     def rules(self, site: Site) -> Policy:
         """Return the policy; raises InvalidInput if there is none of the name."""
@@ -66,26 +60,29 @@ class Question:
         policy = replace(policy, name=self.policy or policy.name, review_seconds=self.review_seconds)
         return replace(policy, preempt=find_preempt(preempt), preemption=True) if preempt else policy
 
-    def simulation(self) -> Simulation:
-        """Return the simulation, ready to be played."""
+    def simulation(self, trace: Trace) -> Simulation:
+        """Return the simulation of what `read` returned, ready to be played."""
         site = self.site()
-        return Simulation(self.read().jobs, site, self.rules(site), self.knobs)
+        return Simulation(trace.jobs, site, self.rules(site), self.knobs)
 
 
 def answer(question: Question) -> Result:
     """Play a simulation to its end."""
-    return question.simulation().run()
+    return question.simulation(question.read()).run()
 
 
 def answers(questions: Sequence[Question], processes: int) -> Iterator[tuple[Question, Result]]:
     """Yield each result as soon as it is there; the processes end with the iteration."""
-    pool = ProcessPoolExecutor(max(1, processes), mp_context=get_context("spawn"))
+    # A terminal's Ctrl-C reaches the workers too: they end by it at once and in silence.
+    pool = ProcessPoolExecutor(
+        processes, mp_context=get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL)
+    )
     try:
         asked = {pool.submit(answer, question): question for question in questions}
         for done in as_completed(asked):
             yield asked[done], done.result()
     except BaseException:
-        for process in list((pool._processes or {}).values()):
+        for process in active_children():
             process.terminate()
         raise
     finally:

@@ -32,25 +32,34 @@ def new_job(job: TraceJob, identity: JobId, at: float, per_node: int, longest: i
     if longest:
         document["spec"]["maxDurationSeconds"] = longest
     text = msgspec.json.encode({**parts, **document}).decode()
+    return stored_job(identity, at, text, name=job.name, user=job.user, queue=job.queue, priority=job.priority)
+
+
+def stored_job(
+    identity: JobId, at: float, text: str, *, name: str, user: str, queue: str, priority: int, job_type: str = "shell",
+    hold: str = "",
+) -> NewJob:  # fmt: skip
+    """Return a job as the service stores it, from its canonical document `text` and what that says."""
     summary = JobSummary(
         id=identity,
-        name=job.name,
-        user=job.user,
-        queue=job.queue,
-        priority=job.priority,
-        job_type="shell",
+        name=name,
+        user=user,
+        queue=queue,
+        priority=priority,
+        job_type=job_type,
         state="waiting",
         created_at=rfc3339(at),
     )
     return NewJob(
         id=identity,
-        user=job.user,
-        name=job.name,
-        queue=job.queue,
-        priority=job.priority,
+        user=user,
+        name=name,
+        queue=queue,
+        priority=priority,
         doc=text,
         summary=summary,
         created_at=at,
+        hold=hold,
     )
 
 

@@ -43,14 +43,20 @@ class Site:
         return scheduler_policy(self.configuration.policy, default)
 
 
-def read_site(text: str, filename: str = "cluster.yaml") -> Site:
-    """Read `NODESxDEVICES`, `NODESxDEVICESxNODES_PER_RACK`, or a file of documents with one described Cluster.
+def plain_site(text: str) -> Site | None:
+    """Read `NODESxDEVICES` or `NODESxDEVICESxNODES_PER_RACK`; None for other text. Raises InvalidInput for other sizes."""
+    short = _SHORT.fullmatch(text.strip())
+    if short is None:
+        return None
+    nodes, devices, rack = (int(each or 0) for each in short.groups())
+    return Site(_plain(nodes, devices, rack or nodes), Configuration())
+
+
+def described_site(text: str | bytes, filename: str = "cluster.yaml") -> Site:
+    """Read documents of which one is a Cluster that describes its nodes.
 
     Raises InvalidInput, or SpecError with every problem of the documents.
     """
-    if short := _SHORT.fullmatch(text.strip()):
-        nodes, devices, rack = (int(each or 0) for each in short.groups())
-        return Site(_plain(nodes, devices, rack or nodes), Configuration())
     configuration = configuration_of(load_site(text, filename=filename))
     described = [cluster for cluster in configuration.clusters.values() if cluster.nodes]
     if len(described) != 1:

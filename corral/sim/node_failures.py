@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import random
 from collections.abc import Iterator
 from typing import Final
@@ -13,32 +14,30 @@ from corral.model.inventory import Inventory
 _DAY: Final = 86_400.0
 _AWAY: Final = 3600.0
 """Seconds until a failed node is back."""
+Seen = tuple[float, Inventory]
+"""A time, and the machines from then on."""
 
 
-class NodeFailures:
-    """Each node fails independently, `per_day` times a day on average (exponential times between failures)."""
+def node_failures(inventory: Inventory, per_day: float, seed: int, begin: float, end: float) -> Iterator[Seen]:
+    """Yield what the engine reports at each failure and return of a node, in order of time, as far as it is read.
 
-    def __init__(self, inventory: Inventory, per_day: float, seed: int) -> None:
-        self._inventory = inventory
-        self._per_day = per_day
-        self._draw = random.Random(f"nodes {seed}")
+    Each node fails independently, `per_day` times a day on average (exponential times between failures), from `begin` to
+    `end`.
+    """
+    if not per_day:
+        return
+    lives = (_life(random.Random(f"{seed} {node}"), node, per_day, begin, end) for node in range(len(inventory.nodes)))
+    nodes = list(inventory.nodes)
+    for at, node, fails in heapq.merge(*lives):
+        nodes[node] = structs.replace(inventory.nodes[node], ready=not fails and inventory.nodes[node].ready)
+        yield at, structs.replace(inventory, nodes=tuple(nodes))
 
-    def until(self, begin: float, end: float) -> Iterator[tuple[float, Inventory]]:
-        """Yield what the engine reports at each failure and return, in order of time."""
-        changes = sorted(self._changes(begin, end)) if self._per_day else []
-        down: set[int] = set()
-        for at, node, fails in changes:
-            down = down | {node} if fails else down - {node}
-            nodes = (
-                structs.replace(each, ready=False) if number in down else each
-                for number, each in enumerate(self._inventory.nodes)
-            )
-            yield at, structs.replace(self._inventory, nodes=tuple(nodes))
 
-    def _changes(self, begin: float, end: float) -> Iterator[tuple[float, int, bool]]:
-        for number in range(len(self._inventory.nodes)):
-            at = begin
-            while (at := at + self._draw.expovariate(self._per_day / _DAY)) < end:
-                yield at, number, True
-                at += _AWAY
-                yield at, number, False
+def _life(
+    draw: random.Random, node: int, per_day: float, begin: float, end: float
+) -> Iterator[tuple[float, int, bool]]:
+    at = begin
+    while (at := at + draw.expovariate(per_day / _DAY)) < end:
+        yield at, node, True
+        at += _AWAY
+        yield at, node, False

@@ -34,7 +34,6 @@ class Run(NamedTuple):
     work_begins: float
     slowdown: float
     """Seconds that a second of work takes."""
-    nodes: int
 
 
 @dataclass(slots=True)
@@ -49,11 +48,11 @@ class Progress:
     """Seconds of work that were done and have to be done again."""
     running: Run | None = None
 
-    def begin(self, now: float, slowdown: float, nodes: int, costs: Costs) -> float:
+    def begin(self, now: float, slowdown: float, costs: Costs) -> float:
         """Begin a run; return when it ends if nothing interrupts it."""
         waits = costs.restart if self.runs else 0.0
         self.runs += 1
-        self.running = Run(now, now + waits, slowdown, nodes)
+        self.running = Run(now, now + waits, slowdown)
         return now + waits + (self.seconds - self.done) * slowdown
 
     def interrupt(self, now: float, costs: Costs) -> None:

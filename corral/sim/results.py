@@ -7,14 +7,13 @@ from functools import cached_property
 from hashlib import blake2b
 from math import ceil
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from corral.kernel.errors import InvalidInput, NotFound
+from corral.kernel.errors import InvalidInput
+from corral.sim.files import read_bounded
 from corral.sim.trace import LONGEST_SECONDS
-
-_MOST_BYTES: Final = 1 << 30
 
 
 class JobResult(msgspec.Struct, frozen=True, gc=False):
@@ -104,12 +103,9 @@ def write_result(result: Result, file: Path) -> None:
 
 def read_result(file: Path) -> Result:
     """Read a written result; raises NotFound, or InvalidInput if the file has none."""
-    if not file.is_file():
-        raise NotFound("no-result", f"{file} is not there.")
-    if file.stat().st_size > _MOST_BYTES:
-        raise InvalidInput("result-too-large", f"{file} is larger than {_MOST_BYTES >> 20} MiB.")
+    content = read_bounded(file)
     try:
-        result = msgspec.json.decode(file.read_bytes(), type=Result)
+        result = msgspec.json.decode(content, type=Result)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInput("no-result", f"{file} does not hold a result of a simulation: {error}.") from error
     times = [time for job in result.jobs for time in (job.submitted, job.started, job.ended)]

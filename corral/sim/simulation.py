@@ -21,10 +21,10 @@ from corral.launcher import LaunchPolicy
 from corral.scheduler import Policy
 from corral.sim.job_documents import new_job
 from corral.sim.machines import Site
-from corral.sim.node_failures import NodeFailures
+from corral.sim.node_failures import Seen, node_failures
 from corral.sim.progress import Costs, Progress, slowdown
 from corral.sim.results import JobResult, Result
-from corral.sim.trace import LONGEST_SECONDS, TraceJob, largest
+from corral.sim.trace import LONGEST_SECONDS, TraceJob
 
 BEGIN: Final = 1_000_000_000.0
 """When the virtual clock begins, in seconds since 1970."""
@@ -65,6 +65,8 @@ class Simulation:
         self._held: list[tuple[float, float, int]] = []
         """Begin, end and devices of each run that is over."""
         _check(jobs, site)
+        self._last = max((job.submitted for job in jobs), default=0.0)
+        """When the last job is submitted."""
         self._rack = {node.name: node.cells for node in site.inventory.nodes}
         settings = planner_settings(policy, site.configuration)
         configured = Configured(policy, site.configuration, settings)
@@ -80,7 +82,12 @@ class Simulation:
 
     def run(self, told: Callable[[int], None] = lambda ended: None) -> Result:
         """Play until nothing is to come; `told` hears now and then how many jobs have ended."""
+        failures = self._failures()
+        due = next(failures, None)
         for until in self._slices():
+            while due is not None and due[0] <= until:
+                self._driver.at(due[0], MachinesSeen(due[1]))
+                due = next(failures, None)
             self._driver.run(until)
             self._collect()
             told(len(self._ended))
@@ -99,22 +106,23 @@ class Simulation:
             at = BEGIN + job.submitted
             identity = job_id(int(at * 1000), number + 1)
             seconds = job.seconds * (2.0 if draw.random() < self.knobs.stragglers else 1.0)
-            longest = costs.longest(job.seconds) * (1 + draw.random() * self.knobs.overestimate)
+            longest = costs.longest(seconds) * (1 + draw.random() * self.knobs.overestimate)
             declared = max(1, ceil(longest)) if self.knobs.told else 0
             if declared > LONGEST_SECONDS:
                 declared = 0
             self._jobs[identity] = job
             self._progress[identity] = Progress(seconds)
             self._driver.at(at, new_job(job, identity, at, self.site.devices_per_node, declared))
-        failures = NodeFailures(self.site.inventory, self.knobs.node_failures_per_day, self.knobs.seed)
-        end = BEGIN + jobs[-1].submitted
-        for at, seen in failures.until(BEGIN, end):
-            self._driver.at(at, MachinesSeen(seen))
+
+    def _failures(self) -> Iterator[Seen]:
+        """Yield the failures of nodes until the last submission; later ones could go on for ever."""
+        return node_failures(
+            self.site.inventory, self.knobs.node_failures_per_day, self.knobs.seed, BEGIN, BEGIN + self._last
+        )
 
     def _slices(self) -> Iterator[float]:
-        last = max(job.submitted for job in self._jobs.values())
         for number in range(1, _SLICES + 1):
-            yield BEGIN + last * number / _SLICES
+            yield BEGIN + self._last * number / _SLICES
         yield float("inf")
 
     # ---- work
@@ -137,7 +145,7 @@ class Simulation:
         devices, progress = self._jobs[job.id].devices, self._progress[job.id]
         fewest = ceil(devices / self.site.devices_per_node)
         slow = slowdown(len(nodes), fewest, len(racks), self.knobs.costs)
-        return progress.begin(now, slow, len(nodes), self.knobs.costs)
+        return progress.begin(now, slow, self.knobs.costs)
 
     def _interrupt(self, job: JobId, now: float) -> None:
         if self._runs.pop(job, None) is not None:
@@ -182,8 +190,8 @@ class Simulation:
 
 
 def _check(jobs: Sequence[TraceJob], site: Site) -> None:
-    if largest(jobs) > site.devices:
-        big = next(job for job in jobs if job.devices > site.devices)
+    big = next((job for job in jobs if job.devices > site.devices), None)
+    if big is not None:
         raise InvalidInput(
             "larger-than-the-cluster", f"{big.name} needs {big.devices} devices, and the machines have {site.devices}."
         )

@@ -7,6 +7,7 @@ within the cell's bound.
 from __future__ import annotations
 
 import gzip
+import os
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -124,6 +125,11 @@ def _cells(table: dict[str, Any], row: dict[str, Any]) -> Iterator[Cell]:
             bound = Bound(kinds[0], float(amount[column] if isinstance(amount, dict) else amount))
         unit = table["units"][column] if "units" in table else table["unit"]
         yield Cell(table["name"], table["mode"], row["name"], column, unit, float(anchor), bound)
+
+
+def traces_folder(checkout: Path) -> Path:
+    """Return the folder of published traces: CORRAL_DATA, else `shared/data` beside a checkout."""
+    return Path(os.environ.get("CORRAL_DATA") or checkout.parent / "shared" / "data")
 
 
 def chosen(cells: Sequence[Cell], table: str | None, row: str | None) -> list[Cell]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from math import isfinite
 from typing import Final, NamedTuple
 
@@ -16,6 +16,9 @@ LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
 """The longest time of a trace; also the longest `maxDuration` of a job file."""
 MOST_DEVICES: Final = 65_536
 """The most devices of one job."""
+_LATEST: Final = 1e10
+"""Seconds from 1970 to the latest submission: some three centuries."""
+_HIGHEST_PRIORITY: Final = 1_000_000
 
 
 class TraceJob(NamedTuple):
@@ -40,8 +43,11 @@ class BrokenLine(NamedTuple):
     problem: str
 
 
-Reader = Callable[[Iterable[str]], Iterator[TraceJob | BrokenLine]]
-"""Reads the lines of one format; `submitted` may count from any time. Raises InvalidInput if the format does not fit."""
+Reader = Callable[[Iterable[str]], Iterator[tuple[int, TraceJob | str]]]
+"""Reads the lines of one format: yields the number of a line with its job, or with what is wrong with it.
+
+`submitted` may count from any time. Raises InvalidInput if the format does not fit.
+"""
 
 
 class Trace(NamedTuple):
@@ -58,26 +64,21 @@ def read_trace(reader: Reader, lines: Iterable[str], *, skip_broken: bool = Fals
     """
     jobs: list[TraceJob] = []
     skipped: list[BrokenLine] = []
-    for found in reader(_bounded(lines)):
-        broken = found if isinstance(found, BrokenLine) else _fault(found, len(jobs))
-        if broken is None and isinstance(found, TraceJob):
+    for line, found in reader(_bounded(lines)):
+        problem = found if isinstance(found, str) else problem_of(found)
+        if not problem and not isinstance(found, str):
             jobs.append(found)
             if len(jobs) >= min(most, MOST_JOBS):
                 break
-        elif broken is not None:
-            if not skip_broken:
-                raise InvalidInput("broken-trace", f"Line {broken.line} of the trace: {broken.problem}.")
-            skipped.append(broken)
+        elif skip_broken:
+            skipped.append(BrokenLine(line, problem))
+        else:
+            raise InvalidInput("broken-trace", f"Line {line} of the trace: {problem}.")
     if not jobs:
         raise InvalidInput("empty-trace", "The trace has no job that can be played.")
     jobs.sort(key=lambda job: job.submitted)
     first = jobs[0].submitted
     return Trace(tuple(job._replace(submitted=job.submitted - first) for job in jobs), tuple(skipped))
-
-
-def largest(jobs: Sequence[TraceJob]) -> int:
-    """Return the devices of the largest job."""
-    return max((job.devices for job in jobs), default=0)
 
 
 def _bounded(lines: Iterable[str]) -> Iterator[str]:
@@ -89,20 +90,16 @@ def _bounded(lines: Iterable[str]) -> Iterator[str]:
         yield line
 
 
-def _fault(job: TraceJob | BrokenLine, before: int) -> BrokenLine | None:
-    """Return what is wrong with a job that a reader let pass; the line is its place among the jobs."""
-    if isinstance(job, BrokenLine):
-        return job
-    problem = problem_of(job)
-    return BrokenLine(before + 1, problem) if problem else None
-
-
 def problem_of(job: TraceJob) -> str:
     """Return why a job cannot be played; "" if it can."""
     if not (isfinite(job.submitted) and isfinite(job.seconds)):
         return "a time is no finite number"
+    if abs(job.submitted) > _LATEST:
+        return f"the time of submission {job.submitted:g} s is not within {_LATEST:g} s of 1970"
     if not 0 <= job.seconds <= LONGEST_SECONDS:
         return f"the duration {job.seconds:g} s is not from 0 to {LONGEST_SECONDS:g} s"
     if not 1 <= job.devices <= MOST_DEVICES:
         return f"{job.devices} devices are not from 1 to {MOST_DEVICES}"
+    if abs(job.priority) > _HIGHEST_PRIORITY:
+        return f"the priority {job.priority} is not within {_HIGHEST_PRIORITY} of 0"
     return ""

@@ -9,7 +9,7 @@ from typing import Final
 
 from corral.kernel.errors import InvalidInput
 from corral.kernel.plug_ins import load, plug_ins
-from corral.sim.trace import BrokenLine, Reader, TraceJob, problem_of
+from corral.sim.trace import Reader, TraceJob
 
 GROUP: Final = "corral.trace_readers"
 """The entry-point group of readers."""
@@ -51,18 +51,17 @@ def _rows(lines: Iterable[str], name: str) -> Iterator[tuple[int, Row]]:
         raise InvalidInput("broken-trace", f"Line {rows.line_num} of the trace: {error}.") from error
 
 
-def _read(lines: Iterable[str], name: str, convert: Callable[[int, Row], TraceJob]) -> Iterator[TraceJob | BrokenLine]:
+def _read(
+    lines: Iterable[str], name: str, convert: Callable[[int, Row], TraceJob]
+) -> Iterator[tuple[int, TraceJob | str]]:
     for line, row in _rows(lines, name):
         try:
-            job = convert(line, row)
+            yield line, convert(line, row)
         except (ValueError, OverflowError) as error:
-            yield BrokenLine(line, f"a value cannot be read: {error}")
-            continue
-        problem = problem_of(job)
-        yield BrokenLine(line, problem) if problem else job
+            yield line, f"a value cannot be read: {error}"
 
 
-def read_plain(lines: Iterable[str]) -> Iterator[TraceJob | BrokenLine]:
+def read_plain(lines: Iterable[str]) -> Iterator[tuple[int, TraceJob | str]]:
     """Read Corral's own CSV: `submitted,seconds,devices`, and optionally `name,user,queue,priority`."""
 
     def convert(line: int, row: Row) -> TraceJob:
@@ -79,7 +78,7 @@ def read_plain(lines: Iterable[str]) -> Iterator[TraceJob | BrokenLine]:
     return _read(lines, "plain", convert)
 
 
-def read_muri(lines: Iterable[str]) -> Iterator[TraceJob | BrokenLine]:
+def read_muri(lines: Iterable[str]) -> Iterator[tuple[int, TraceJob | str]]:
     """Read a trace of Muri's artifact (Zhao et al., SIGCOMM 2022); its times are in milliseconds."""
 
     def convert(line: int, row: Row) -> TraceJob:
@@ -89,7 +88,7 @@ def read_muri(lines: Iterable[str]) -> Iterator[TraceJob | BrokenLine]:
     return _read(lines, "muri", convert)
 
 
-def read_philly(lines: Iterable[str]) -> Iterator[TraceJob | BrokenLine]:
+def read_philly(lines: Iterable[str]) -> Iterator[tuple[int, TraceJob | str]]:
     """Read the Philly trace as adaptdl's artifact has it (Jeon et al., USENIX ATC 2019); a virtual cluster is a user."""
 
     def convert(line: int, row: Row) -> TraceJob:

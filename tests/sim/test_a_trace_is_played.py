@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 
 from corral.kernel.errors import InvalidInput
 from corral.scheduler import Policy, find_policy, find_preempt
-from corral.sim.machines import read_site
+from corral.sim.machines import Site, described_site, plain_site
 from corral.sim.progress import Costs
 from corral.sim.results import Result
 from corral.sim.simulation import Knobs, Simulation
@@ -26,8 +28,12 @@ SHORTEST = replace(
 )
 
 
+def site_of(machines: str) -> Site:
+    return plain_site(machines) or described_site(machines)
+
+
 def play(*jobs: TraceJob, machines: str = "1x4", policy: Policy | None = None, knobs: Knobs | None = None) -> Result:
-    return Simulation(jobs, read_site(machines), policy or find_policy("fifo"), knobs).run()
+    return Simulation(jobs, site_of(machines), policy or find_policy("fifo"), knobs).run()
 
 
 def test_jobs_run_in_turn_on_the_devices_that_there_are() -> None:
@@ -64,6 +70,11 @@ def test_a_gang_that_is_spread_wider_than_needed_is_slower() -> None:
     assert across.ended - across.started == pytest.approx(150.0), "two racks, as few nodes as can be"
 
 
+def test_a_straggler_takes_twice_its_time_and_is_not_ended_before() -> None:
+    (slow,) = play(TraceJob("slow", 0.0, 100.0, 4), knobs=Knobs(stragglers=1.0)).jobs
+    assert (slow.ended, slow.finished) == (200.0, True)
+
+
 def test_a_failed_node_interrupts_jobs_that_all_come_to_their_ends() -> None:
     jobs = [TraceJob(f"job-{number}", number * 3600.0, 20_000.0, 2) for number in range(20)]
     result = play(*jobs, machines="3x4", knobs=Knobs(node_failures_per_day=6.0, seed=3))
@@ -77,7 +88,7 @@ def test_a_failed_node_interrupts_jobs_that_all_come_to_their_ends() -> None:
 )
 def test_machines_that_cannot_be_are_refused(machines: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
-        read_site(machines)
+        site_of(machines)
 
 
 def test_a_job_larger_than_the_machines_and_an_unknown_queue_are_refused() -> None:
@@ -138,6 +149,34 @@ def test_the_same_simulation_has_the_same_digest_whatever_the_hash_seed(tmp_path
     assert len(digests) == 1
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--restart-cost", "nan"], "is not a number"),
+        (["--node-failures", "-1"], "not in the range"),
+        (["--cluster", "nowhere.yaml"], "nowhere.yaml is not there"),
+        (["--cluster", "BINARY"], "BINARY"),
+        (["--policy", "best"], "There is no policy 'best'"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(tmp_path: Path, more: list[str], said: str) -> None:
+    (tmp_path / "trace.csv").write_text("submitted,seconds,devices\n0,10,1\n")
+    (tmp_path / "BINARY").write_bytes(bytes(range(128, 256)))
+    words = ["sim", "run", "--trace", "trace.csv", "--cluster", "1x4", *more]
+    command = [sys.executable, "-m", "corral.cli.main", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode in (2, 3), done.stderr
+    assert said in done.stderr and "CORRAL_DEBUG" not in done.stderr
+
+
+def test_lines_that_were_left_out_are_counted(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("submitted,seconds,devices\n0,10,1\nx\n0,-1,1\n")
+    words = ["sim", "run", "--trace", str(trace), "--cluster", "1x4", "--skip-broken"]
+    done = subprocess.run([sys.executable, "-m", "corral.cli.main", *words], capture_output=True, text=True, check=True)
+    assert "Left out 2 broken lines; the first is line 3: a value cannot be read" in done.stderr
+
+
 def test_policies_are_compared_side_by_side(tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("submitted,seconds,devices\n0,1000,4\n1,10,4\n2,20,4\n")
@@ -146,3 +185,18 @@ def test_policies_are_compared_side_by_side(tmp_path: Path) -> None:
     first, second = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     assert (first["policy"], second["policy"]) == ("fifo", "srtf+order")
     assert second["mean_jct"] < first["mean_jct"]
+
+
+def test_an_interrupted_comparison_ends_its_processes_and_prints_what_is_finished(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    rows = [f"{number},{50_000 + number * 37 % 900},{1 + number % 8}" for number in range(200)]
+    trace.write_text("\n".join(["submitted,seconds,devices", *rows]))
+    words = ["sim", "compare", "--trace", str(trace), "--cluster", "8x8", "--policy", "fifo", "--policy", "las+order"]
+    command = [sys.executable, "-m", "corral.cli.main", *words, "--results", str(tmp_path / "runs"), "-o", "json"]
+    running = subprocess.Popen([*command, "--processes", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while running.poll() is None and not (tmp_path / "runs" / "fifo.json").exists():
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    printed, _ = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert [row["policy"] for row in json.loads(printed)] == ["fifo"]

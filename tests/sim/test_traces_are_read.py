@@ -33,6 +33,7 @@ def test_a_virtual_cluster_of_philly_is_a_user_and_times_count_from_the_first_jo
         ("0,-5,1", "Line 3 of the trace: the duration -5 s is not from 0 to 3.16224e+08 s."),
         ("0,5,0", "Line 3 of the trace: 0 devices are not from 1 to 65536."),
         ("0,5,1e400", "Line 3 of the trace: a value cannot be read"),
+        ("1e300,5,1", "Line 3 of the trace: the time of submission 1e+300 s is not within 1e+10 s of 1970."),
         ("0,5,many", "Line 3 of the trace: a value cannot be read"),
     ],
 )

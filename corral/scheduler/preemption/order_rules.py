@@ -50,25 +50,22 @@ class ByOrder:
         known = view.memo.get(self)
         if isinstance(known, list):
             return known
-        found: list[tuple[OrderKey, RunningGang]] = []
+        order, found = view.order, list[tuple[OrderKey, RunningGang]]()
+        foreseen = order if isinstance(order, Foreseen) else None
         for running in view.cluster.gangs.by_job.values():
             if running.request is None:
                 continue
             if view.now < running.placed_at + self.least_seconds:
                 view.look_again(running.placed_at + self.least_seconds)
                 continue
-            view.look_again(_moves_back_at(running.request, view))
-            found.append((view.order.key(running.request, view.history, view.now), running))
+            moves_back_at = view.now + REVIEW_SECONDS
+            if foreseen is not None:
+                moves_back_at = foreseen.moves_back_at(running.request, view.history, view.now)
+            view.look_again(moves_back_at)
+            found.append((order.key(running.request, view.history, view.now), running))
         found.sort(key=lambda each: (each[0], each[1].job), reverse=True)
         view.memo[self] = found
         return found
-
-
-def _moves_back_at(running: GangRequest, view: PreemptionView) -> float:
-    """Return when the order may put a running gang further back, if no event comes."""
-    if isinstance(view.order, Foreseen):
-        return view.order.moves_back_at(running, view.history, view.now)
-    return view.now + REVIEW_SECONDS
 
 
 def _ranked(key: OrderKey) -> OrderKey:

@@ -21,9 +21,9 @@ from corral.launcher import LaunchPolicy
 from corral.model.cordons import Cordon
 from corral.model.inventory import Device, Inventory, Node
 from corral.model.receipts import Receipt
-from corral.model.records import JobSummary, rfc3339
 from corral.model.store_writes import IntentKind, LiveJob, NewJob
 from corral.scheduler import Policy, find_policy
+from corral.sim.job_documents import stored_job
 from corral.spec.job_reader import load_job
 
 BEGIN: Final = 1_000_000_000.0
@@ -169,24 +169,14 @@ class Played:
 
 def new_job(identity: JobId, document: Any, at: float) -> NewJob:
     """A submitted job of the user ada."""
-    summary = JobSummary(
-        id=identity,
+    return stored_job(
+        identity,
+        at,
+        document.to_json(),
         name=document.name,
         user="ada",
         queue=document.spec.queue,
         priority=document.priority,
         job_type=document.spec.job_type,
-        state="waiting",
-        created_at=rfc3339(at),
-    )
-    return NewJob(
-        id=identity,
-        user="ada",
-        name=document.name,
-        queue=document.spec.queue,
-        priority=document.priority,
-        doc=document.to_json(),
-        summary=summary,
-        created_at=at,
         hold="dependency" if document.spec.depends_on else "",
     )
