@@ -180,9 +180,8 @@ def check(target: Cluster, request: GangRequest, placement: Placement) -> None:
         assert len(cells_used(target, mine, ask.topology.required)) <= 1
         size = ask.topology.group_size
         if size:
-            ordered = sorted(mine, key=lambda task: task.index)
-            for first in range(0, len(ordered), size):
-                block = ordered[first : first + size]
+            for number in {task.index // size for task in mine}:
+                block = [task for task in mine if task.index // size == number]
                 assert len(cells_used(target, block, ask.topology.group_required)) == 1
     assert len(cells_used(target, placement.tasks, request.topology.required)) <= 1
 
