@@ -35,10 +35,16 @@ def report_page(results: Sequence[Result]) -> str:
     """Return an HTML page that needs no other file; results of one name are numbered."""
     named = _named(results)
     charts = (
-        Chart("Job completion time", "seconds", "part of jobs", _each(named, _completion), logarithmic=True),
-        Chart("Queueing until the first start", "seconds", "part of jobs", _each(named, _queueing), logarithmic=True),
-        Chart("Devices in use", "hours", "part of all devices", _each(named, utilisation_over_time)),
-        Chart("Jobs that wait", "hours", "jobs", _each(named, waiting_over_time)),
+        Chart("Job completion time", x="seconds", y="part of jobs", lines=_each(named, _completion), logarithmic=True),
+        Chart(
+            "Queueing until the first start",
+            x="seconds",
+            y="part of jobs",
+            lines=_each(named, _queueing),
+            logarithmic=True,
+        ),
+        Chart("Devices in use", x="hours", y="part of all devices", lines=_each(named, utilisation_over_time)),
+        Chart("Jobs that wait", x="hours", y="jobs", lines=_each(named, waiting_over_time)),
     )
     rows = "".join(_row(name, result) for name, result in named.items())
     heads = "".join(f"<th>{title}</th>" for _, title, _ in _COLUMNS)

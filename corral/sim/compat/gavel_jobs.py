@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Final
 
-from corral.sim.compat.problems import TraceProblem
+from corral.sim.compat.problems import TraceProblem, tabbed
 from corral.sim.compat.rounds import RoundJob
 
 TYPES: Final = ("v100", "p100", "k80")
@@ -37,10 +37,7 @@ def read_speeds(text: str) -> dict[tuple[str, int], tuple[float, ...]]:
 def read_trace(lines: Iterable[str], speeds: Speeds) -> list[RoundJob]:
     """Read a trace of ten tab-separated fields, in order of arrival. Raises TraceProblem, which names the line."""
     jobs = []
-    for number, line in enumerate(lines, 1):
-        fields = line.rstrip("\n").split("\t")
-        if len(fields) != 10:
-            raise TraceProblem(number, f"it has {len(fields)} fields instead of 10")
+    for number, fields in tabbed(lines, 10):
         jobs.append(_job(number, number - 1, fields[0], (fields[6], fields[5], fields[9]), speeds))
     return sorted(jobs, key=lambda job: job.arrival)
 

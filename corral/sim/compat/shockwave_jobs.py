@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from corral.sim.compat.problems import TraceProblem
+from corral.sim.compat.problems import TraceProblem, tabbed
 from corral.sim.compat.rounds import RoundJob
 
 SAMPLES: Final = {
@@ -150,10 +150,7 @@ def read_schedule(lines: Iterable[str]) -> dict[tuple[str, int, int], tuple[tupl
 def read_shockwave(lines: Iterable[str], speeds: Speeds) -> list[RoundJob]:
     """Read the trace of tab-separated fields, in order of arrival. Raises TraceProblem, which names the line."""
     jobs = []
-    for number, line in enumerate(lines, 1):
-        fields = line.rstrip("\n").split("\t")
-        if len(fields) != 12:
-            raise TraceProblem(number, f"it has {len(fields)} fields instead of 12")
+    for number, fields in tabbed(lines, 12):
         named = _TYPE.fullmatch(fields[0])
         try:
             total, gpus, arrival = int(fields[5]), int(fields[6]), float(fields[11])
