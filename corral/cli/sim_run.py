@@ -99,32 +99,41 @@ def run_command(policy: str, results: Path | None, output: str, **options: Any) 
 @click.option("--policy", "policies", multiple=True, required=True, metavar="NAME", help="Repeat it for each policy.")
 @click.option("--results", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
               help="Write a file of all times for each policy; `corral sim report FOLDER/*` draws them.")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Use the results in --results that were made from the same options.")
 @click.option("--processes", type=click.IntRange(1, 256), default=os.cpu_count() or 1, show_default="processors",
               help="How many run at once.")  # fmt: skip
 @_shared
-def compare_command(policies: Sequence[str], results: Path | None, processes: int, output: str, **options: Any) -> int:
+def compare_command(
+    policies: Sequence[str], results: Path | None, resume: bool, processes: int, output: str, **options: Any
+) -> int:
     """Play a trace under several policies, side by side.
 
-    An interrupt ends the processes and prints the policies that are finished, with exit code 130.
+    An interrupt ends the processes and prints the policies that are finished, with exit code 130. With --results and
+    --resume the same command then plays only the others.
     """
     from corral.sim.comparison import answers
-    from corral.sim.results import write_result
+    from corral.sim.stored_results import StoredResults
 
-    if results is not None:
-        results.mkdir(parents=True, exist_ok=True)
+    if resume and results is None:
+        raise click.UsageError("--resume needs --results FOLDER.")
     questions = [_question(name, options) for name in dict.fromkeys(policies)]
     trace = questions[0].read()
     _tell_of_skipped(trace)
     for question in questions:
         question.simulation(trace)  # what cannot be played is refused before anything is
+    stored = None if results is None else StoredResults(results, questions)
     found: dict[str, Mapping[str, Any]] = {}
+    if resume and stored is not None:
+        found = {question.policy: result.figures() for question, result in stored.found()}
+        click.echo(f"Used {counted(len(found), 'result')} of {results}.", err=True)
+    missing = [question for question in questions if question.policy not in found]
     code = OK
     try:
-        with click.progressbar(length=len(questions), label="Playing", file=sys.stderr) as bar:
-            for question, result in answers(questions, processes):
+        with click.progressbar(length=len(missing), label="Playing", file=sys.stderr) as bar:
+            for question, result in answers(missing, processes) if missing else ():
                 found[question.policy] = result.figures()
-                if results is not None:
-                    write_result(result, results / f"{question.policy.replace('/', '-')}.json")
+                if stored is not None:
+                    stored.keep(question, result)
                 bar.update(1)
     except KeyboardInterrupt:
         code = INTERRUPTED

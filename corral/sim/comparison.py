@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -9,9 +10,12 @@ from dataclasses import dataclass, replace
 from multiprocessing import active_children, get_context
 from pathlib import Path
 
+import msgspec
+
+from corral import __version__
 from corral.kernel.errors import InvalidInput
 from corral.scheduler import Policy, find_policy, find_preempt
-from corral.sim.files import check_file, read_bounded
+from corral.sim.files import check_file, hash_of, read_bounded
 from corral.sim.machines import Site, described_site, plain_site
 from corral.sim.results import Result
 from corral.sim.simulation import Knobs, Simulation
@@ -64,6 +68,15 @@ class Question:
         """Return the simulation of what `read` returned, ready to be played."""
         site = self.site()
         return Simulation(trace.jobs, site, self.rules(site), self.knobs)
+
+    def digest(self) -> str:
+        """Return a hash of everything that the result depends on: files by their content, and Corral's version.
+
+        Of an installed policy or reader it sees the name only. Raises NotFound, or InvalidInput, for a file.
+        """
+        cluster = "" if plain_site(self.machines) else hash_of(Path(self.machines))
+        asked = (__version__, hash_of(self.trace), cluster, replace(self, trace=Path()))
+        return hashlib.blake2b(msgspec.json.encode(asked, enc_hook=str), digest_size=16).hexdigest()
 
 
 def answer(question: Question) -> Result:

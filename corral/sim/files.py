@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Final
 
@@ -22,3 +23,10 @@ def read_bounded(file: Path) -> bytes:
     """Return what is in the file; raises as `check_file` does."""
     check_file(file)
     return file.read_bytes()
+
+
+def hash_of(file: Path) -> str:
+    """Return a hash of what is in the file, read in parts; raises as `check_file` does."""
+    check_file(file)
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "blake2b").hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from hashlib import blake2b
@@ -57,6 +58,8 @@ class Result(msgspec.Struct, frozen=True, dict=True):
     """All jobs of the trace."""
     held: tuple[tuple[float, float, int], ...]
     """Begin, end and devices of each run, by time."""
+    question: str = ""
+    """The hash of everything that was asked, where the result may be used again; the digest does not depend on it."""
 
     @cached_property
     def makespan(self) -> float:
@@ -97,8 +100,13 @@ class Result(msgspec.Struct, frozen=True, dict=True):
 
 
 def write_result(result: Result, file: Path) -> None:
-    """Write a result as JSON, for `read_result`."""
-    file.write_bytes(msgspec.json.encode(result))
+    """Write a result as JSON, for `read_result`; an interrupt leaves the whole file or none."""
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(msgspec.json.encode(result))
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def read_result(file: Path) -> Result:
