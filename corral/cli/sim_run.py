@@ -38,7 +38,7 @@ def _shared(command: Command) -> Command:
     options = (
         click.option("--trace", type=_file, required=True, help="The file of jobs (CSV)."),
         click.option("--format", "layout", metavar="NAME", default="",
-                     help="The trace's format: plain, muri, philly or an installed one; default: by its columns."),
+                     help="The trace's format: plain, muri, philly, slurm or an installed one; default: by its columns."),
         click.option("--cluster", "machines", required=True, metavar="NxD|FILE",
                      help="Nodes x devices (8x8), with nodes per rack (64x8x16), or a file of documents."),
         click.option("--jobs", "most", type=click.IntRange(1), default=1_000_000, help="Only the first N jobs."),

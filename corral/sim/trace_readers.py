@@ -33,13 +33,18 @@ def find_reader(name: str) -> Reader:
 
 def format_of(header: str) -> str | None:
     """Return the format whose columns a header line has; None if none fits."""
-    columns = {name.strip() for name in header.split(",")}
-    return next((name for name, wanted in _COLUMNS.items() if wanted <= columns), None)
+    for name, wanted in _COLUMNS.items():
+        if wanted <= {column.strip() for column in header.split(_SEPARATORS.get(name, ","))}:
+            return name
+    return None
 
 
 def _rows(lines: Iterable[str], name: str) -> Iterator[tuple[int, Row]]:
     """Yield the rows with their line numbers; raises InvalidInput if a column is missing."""
-    rows = csv.DictReader(lines, restval="")
+    if separator := _SEPARATORS.get(name):
+        rows = csv.DictReader(lines, restval="", delimiter=separator, quoting=csv.QUOTE_NONE)
+    else:
+        rows = csv.DictReader(lines, restval="")
     try:
         columns = set(rows.fieldnames or ())
         if missing := sorted(_COLUMNS[name] - columns):
@@ -52,11 +57,13 @@ def _rows(lines: Iterable[str], name: str) -> Iterator[tuple[int, Row]]:
 
 
 def _read(
-    lines: Iterable[str], name: str, convert: Callable[[int, Row], TraceJob]
+    lines: Iterable[str], name: str, convert: Callable[[int, Row], TraceJob | str | None]
 ) -> Iterator[tuple[int, TraceJob | str]]:
+    """Yield what `convert` makes of each row; None leaves out a row that describes no job of its own."""
     for line, row in _rows(lines, name):
         try:
-            yield line, convert(line, row)
+            if (found := convert(line, row)) is not None:
+                yield line, found
         except (ValueError, OverflowError) as error:
             yield line, f"a value cannot be read: {error}"
 
@@ -100,11 +107,49 @@ def read_philly(lines: Iterable[str]) -> Iterator[tuple[int, TraceJob | str]]:
     return _read(lines, "philly", convert)
 
 
-READERS: Final[dict[str, Reader]] = {"plain": read_plain, "muri": read_muri, "philly": read_philly}
+def read_slurm(lines: Iterable[str]) -> Iterator[tuple[int, TraceJob | str]]:
+    """Read what Slurm's accounting prints: `sacct --parsable2 -o JobID,User,Submit,ElapsedRaw,AllocTRES`.
+
+    Steps of jobs are left out. Times of submission have no zone and are taken as UTC, so they are right but for a change
+    to or from summer time.
+    """
+
+    def convert(line: int, row: Row) -> TraceJob | str | None:
+        if "." in row["JobID"]:
+            return None
+        if not row["AllocTRES"]:
+            return "the job never started"
+        devices = _gpus(row["AllocTRES"])
+        if not devices:
+            return "the job held no GPU"
+        at = datetime.fromisoformat(row["Submit"]).replace(tzinfo=UTC).timestamp()
+        return TraceJob(f"job-{row['JobID']}", at, float(row["ElapsedRaw"]), devices, row.get("User") or "trace")
+
+    return _read(lines, "slurm", convert)
+
+
+def _gpus(resources: str) -> int:
+    """Return the GPUs of a list such as `cpu=8,gres/gpu=2,gres/gpu:a100=2`: the total, else the sum over models."""
+    named = [each.partition("=") for each in resources.split(",")]
+    counts = {name: count for name, _, count in named if name.startswith("gres/gpu")}
+    if "gres/gpu" in counts:
+        return int(counts["gres/gpu"])
+    return sum(int(count) for name, count in counts.items() if name.startswith("gres/gpu:"))
+
+
+READERS: Final[dict[str, Reader]] = {
+    "plain": read_plain,
+    "muri": read_muri,
+    "philly": read_philly,
+    "slurm": read_slurm,
+}
 """The built-in readers by name."""
 _COLUMNS: Final[dict[str, frozenset[str]]] = {
     "plain": frozenset({"submitted", "seconds", "devices"}),
     "muri": frozenset({"job_id", "num_gpu", "submit_time", "iterations", "iteration_time"}),
     "philly": frozenset({"timestamp", "duration", "num_gpus"}),
+    "slurm": frozenset({"JobID", "Submit", "ElapsedRaw", "AllocTRES"}),
 }
 """The columns that a format needs."""
+_SEPARATORS: Final[dict[str, str]] = {"slurm": "|"}
+"""What separates the columns of a format that has no commas; it knows no quotes either."""

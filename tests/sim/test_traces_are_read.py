@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from corral.kernel.errors import InvalidInput
 from corral.sim.trace import MOST_CHARACTERS, TraceJob, read_trace
-from corral.sim.trace_readers import find_reader, format_of, read_muri, read_philly, read_plain
+from corral.sim.trace_readers import find_reader, format_of, read_muri, read_philly, read_plain, read_slurm
 
 MURI = "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time"
+SLURM = "JobID|User|Submit|ElapsedRaw|AllocTRES"
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster"
 
 
@@ -23,6 +24,36 @@ def test_a_virtual_cluster_of_philly_is_a_user_and_times_count_from_the_first_jo
     lines = [PHILLY, "2017-10-09 07:01:55,66.0,1,66.0,11cb48", "2017-10-09 07:00:55,10.0,8,80.0,6214e9"]
     trace = read_trace(read_philly, lines)
     assert [(job.submitted, job.user, job.devices) for job in trace.jobs] == [(0.0, "6214e9", 8), (60.0, "11cb48", 1)]
+
+
+def test_jobs_of_slurm_have_the_gpus_that_they_held_and_their_steps_are_left_out() -> None:
+    lines = [
+        SLURM,
+        "17|ada|2026-11-20T08:00:00|3600|billing=8,cpu=8,gres/gpu:a100=4,gres/gpu=4,mem=64G,node=1",
+        "17.batch||2026-11-20T08:00:05|3600|cpu=8,gres/gpu=4,mem=64G,node=1",
+        "18_3|bo|2026-11-20T08:01:00|60|cpu=2,gres/gpu:a100=1,gres/gpu:v100=2,node=1",
+    ]
+    assert read_trace(read_slurm, lines).jobs == (
+        TraceJob("job-17", 0.0, 3600.0, 4, "ada"),
+        TraceJob("job-18_3", 60.0, 60.0, 3, "bo"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("19|ada|2026-11-20T08:00:00|0|", "the job never started"),
+        ("19|ada|2026-11-20T08:00:00|60|cpu=2,node=1", "the job held no GPU"),
+        ("19|ada|Unknown|60|gres/gpu=1", "a value cannot be read: Invalid isoformat string: 'Unknown'"),
+        ("19|ada|2026-11-20T08:00:00|60|gres/gpu=-1", "-1 devices are not from 1 to 65536"),
+        ("19|ada|2026-11-20T08:00:00|60|gres/gpu", "a value cannot be read: invalid literal for int()"),
+        ("19|ada|2026-11-20T08:00:00|nan|gres/gpu=1", "a time is no finite number"),
+    ],
+)
+def test_a_line_of_slurm_that_is_no_job_on_gpus_is_named(line: str, problem: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        read_trace(read_slurm, [SLURM, "1|bo|2026-11-20T08:00:00|60|gres/gpu=1", line])
+    assert error.value.message.startswith(f"Line 3 of the trace: {problem}")
 
 
 @pytest.mark.parametrize(
@@ -53,13 +84,13 @@ def test_a_missing_column_an_endless_line_and_a_trace_without_jobs_are_refused()
         read_trace(read_plain, ["submitted,seconds,devices", "0" * (MOST_CHARACTERS + 1)], skip_broken=True)
     with pytest.raises(InvalidInput, match="no job that can be played"):
         read_trace(read_plain, ["submitted,seconds,devices", "x"], skip_broken=True)
-    with pytest.raises(InvalidInput, match="choose one of muri, philly, plain"):
+    with pytest.raises(InvalidInput, match="choose one of muri, philly, plain, slurm"):
         find_reader("parquet")
 
 
 def test_the_format_is_found_by_its_columns() -> None:
-    assert [format_of(each) for each in (MURI, PHILLY, "devices,seconds,submitted", "a,b")] == [
-        "muri", "philly", "plain", None,
+    assert [format_of(each) for each in (MURI, PHILLY, "devices,seconds,submitted", SLURM + "\n", "a,b")] == [
+        "muri", "philly", "plain", "slurm", None,
     ]  # fmt: skip
 
 
