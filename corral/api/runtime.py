@@ -1,4 +1,4 @@
-"""Routes for the runtime in a task: peers, code, reports and checkpoints, with a token of that job."""
+"""Routes for the runtime in a task: peers, code, reports, checkpoints and progress, with a token of that job."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fastapi.responses import FileResponse
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers, json_body, no_content, read_json
 from corral.api.rate_limits import CallLimit
+from corral.model.runs import WorkReport
 from corral.model.views import PeersView
 
 router = APIRouter(prefix="/runtime", tags=["runtime"])
@@ -26,6 +27,42 @@ class CheckpointBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 
     attempt: Annotated[str, msgspec.Meta(max_length=200)]
     age_seconds: Annotated[float, msgspec.Meta(ge=0, le=_DAY)] = 0.0
+
+
+Count = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+
+
+class ProgressBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """What a program says of its work: the task attempt that it is, how long ago it said it, and the values.
+
+    Every value may be left out. `progress` is the fraction of the work that is done; without it, it is step / steps.
+    """
+
+    attempt: Annotated[str, msgspec.Meta(max_length=200)]
+    age_seconds: Annotated[float, msgspec.Meta(ge=0, le=_DAY)] = 0.0
+    step: Count | None = None
+    steps: Annotated[float, msgspec.Meta(gt=0, le=1e15)] | None = None
+    progress: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    throughput: Count | None = None
+    loss: Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)] | None = None
+    gradient_noise: Count | None = None
+    batch_size: Count | None = None
+
+    def report(self, now: float) -> WorkReport:
+        """The report as it is stored."""
+        progress = self.progress
+        if progress is None and self.step is not None and self.steps is not None:
+            progress = min(1.0, self.step / self.steps)
+        return WorkReport(
+            now - self.age_seconds,
+            progress,
+            self.step,
+            self.steps,
+            self.throughput,
+            self.loss,
+            self.gradient_noise,
+            self.batch_size,
+        )
 
 
 @router.get("/peers", responses=answers(PeersView))
@@ -66,4 +103,15 @@ async def checkpoint(request: Request, actor: Caller) -> Json:
     """Record that the job saved its work, which is then not lost when the job has to yield."""
     body: CheckpointBody = read_json(await request.body(), CheckpointBody)
     await service_of(request).runtime_calls.checkpointed(actor, attempt=body.attempt, age_seconds=body.age_seconds)
+    return no_content()
+
+
+@router.post(
+    "/progress", status_code=204, responses=answers(None, 204, also=(409,)), openapi_extra=json_body(ProgressBody)
+)
+async def progress(request: Request, actor: Caller) -> Json:
+    """Record what the program of a task says of its work: progress, throughput, loss and gradient noise."""
+    body: ProgressBody = read_json(await request.body(), ProgressBody)
+    report = body.report(request.app.state.clock.now())
+    await service_of(request).runtime_calls.work_reported(actor, attempt=body.attempt, report=report)
     return no_content()

@@ -37,6 +37,7 @@ def _head(job: JobDetail) -> str:
         "Waited": _waited(job),
         "Ran": age(job["startedAt"], job["endedAt"]),
         "Checkpoint": _checkpoint(job),
+        "Progress": _progress(job),
         "Attempt": f"{job['attempt']}, counted from 0 (corral attempts {job['id']})" if job["attempt"] else "",
         "Retries": _retries(job),
         "Depends on": ", ".join(job.get("dependsOn", ())),
@@ -71,6 +72,21 @@ def _checkpoint(job: JobDetail) -> str:
     """Return the time of the latest checkpoint, after which work would be lost."""
     saved = job.get("checkpointedAt")
     return f"{saved} ({age(saved)} ago)" if saved and job["state"] in ("running", "stopping") else ""
+
+
+def _progress(job: JobDetail) -> str:
+    """Return what the job's program last said of its work, such as `42 % (step 420 of 1000), loss 0.31, 5 s ago`."""
+    work = job.get("work")
+    if work is None:
+        return ""
+    step = f"step {work['step']:g}" if work["step"] is not None else ""
+    of = f"{step} of {work['steps']:g}" if step and work["steps"] is not None else step
+    done = f"{work['progress']:.0%}".replace("%", " %") if work["progress"] is not None else ""
+    parts = [f"{done} ({of})" if done and of else done or of]
+    parts += [f"loss {work['loss']:.4g}" if work["loss"] is not None else ""]
+    parts += [f"{work['throughput']:.4g}/s" if work["throughput"] is not None else ""]
+    parts += [f"gradient noise {work['gradientNoise']:.4g}" if work["gradientNoise"] is not None else ""]
+    return ", ".join(part for part in [*parts, f"{age(work['at'])} ago"] if part)
 
 
 def _retries(job: JobDetail) -> str:

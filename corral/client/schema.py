@@ -424,6 +424,19 @@ class JobReplicaSpec(TypedDict):
     """Replicas by node id; only the scheduler writes it."""
 
 
+class JobReport(TypedDict):
+    """How the program tells how far it is: by `corral.report`, by a file, or by lines of its log."""
+
+    enabled: NotRequired[bool]
+    """Whether tasks can `import corral` and call `corral.report(step=…, throughput=…, loss=…)`."""
+    file: NotRequired[str]
+    """A JSON file that the program writes instead, with the values by their names, within the working directory unless absolute. "" is none."""
+    pattern: NotRequired[str]
+    """A regular expression that finds the values in a line of the log of the first task of each role; its groups bear their names, such as `step (?P<step>[0-9]+)`. "" is none."""
+    steps: NotRequired[int]
+    """How many steps the work has, unless the program says so; 0: not known."""
+
+
 class JobRetryPolicy(TypedDict):
     """When a failed or ended attempt is retried (FrameworkController's rules)."""
 
@@ -892,6 +905,25 @@ class WaitingView(TypedDict):
     """Whether the machines known at that time could hold the job if they were empty."""
 
 
+class WorkView(TypedDict):
+    """What a job's program last said of its work; null: not said."""
+
+    at: str
+    """When it said it."""
+    progress: float | None
+    """The fraction of its work that is done, from 0 to 1."""
+    step: float | None
+    steps: float | None
+    """The steps of the whole work."""
+    throughput: float | None
+    """Work per second, in the job's own unit."""
+    loss: float | None
+    gradientNoise: float | None
+    """The gradient noise scale, in examples."""
+    batchSize: float | None
+    """Examples of one step, of all tasks together."""
+
+
 class AccountUse(TypedDict):
     """An account's use of its quotas."""
 
@@ -1318,6 +1350,8 @@ class JobSpec(TypedDict):
     """When the whole job is tried again."""
     checkpoint: NotRequired[JobCheckpoint]
     """How tasks are asked to end."""
+    report: NotRequired[JobReport]
+    """How the program tells how far it is."""
     badHardware: NotRequired[Literal["auto", "replace", "keep"]]
     """When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets it run on; auto moves it off a lost node and keeps it on an unhealthy device."""
     exitTable: NotRequired[Literal["openpai", "frameworkcontroller", "frameworklauncher"]]
@@ -1460,6 +1494,8 @@ class JobDetail(TypedDict):
     suspended: bool
     checkpointedAt: str | None
     """When the current attempt last reported a checkpoint."""
+    work: WorkView | None
+    """What its program last said of its work; null: it reported nothing."""
     waitedSeconds: float
     """Seconds of all finished waits for placement, other jobs and next attempts, without running and suspended time."""
     waitingSince: str | None

@@ -14,11 +14,12 @@ from corral.frameworks.base import TaskCommand
 from corral.kernel.errors import NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.inventory import Device, Node
-from corral.model.launch import PortRequest, RuntimePlan, SecretDelivery, TaskLaunch
+from corral.model.launch import PortRequest, ReportSource, RuntimePlan, SecretDelivery, TaskLaunch
 from corral.model.runs import TaskRun
 from corral.model.storages import Mount, mount_of
 from corral.spec.amount_fields import counted_amounts
 from corral.spec.job import UnifiedJob
+from corral.spec.job_parts import Report
 from corral.spec.role import Role
 from corral.spec.storage import StorageDocument
 from corral.storage.code_archives import BLOB_SCHEME
@@ -78,7 +79,7 @@ def _launch(
     assert task.placement is not None
     role = gang.role(task.placement)
     mounts = _mounts(gang.job, job.account or job.user, context)
-    runtime = _runtime(gang.job, role, command, moved=any(mount.is_moved for mount in mounts))
+    runtime = _runtime(gang.job, role, command, first=task.index == 0, moved=any(mount.is_moved for mount in mounts))
     secrets = tuple(
         SecretDelivery(values[secret.name], secret.env, secret.file) for secret in role.secrets if secret.name in values
     )
@@ -133,12 +134,13 @@ def _mounts(document: UnifiedJob, account: str, context: LaunchContext) -> tuple
     return tuple(found)
 
 
-def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, moved: bool) -> RuntimePlan | None:
-    """The runtime's plan; None when the task needs only the bare shim."""
+def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, first: bool, moved: bool) -> RuntimePlan | None:
+    """The runtime's plan; None when the task needs only the bare shim. `first` is whether it is its role's first task."""
     spec = document.spec
     digest = spec.code.uri.removeprefix(BLOB_SCHEME) if spec.code.uri.startswith(BLOB_SCHEME) else ""
     barrier = spec.barrier.enabled or command.barrier
-    around = (digest, spec.inputs, spec.outputs, barrier, spec.checkpoint.path, moved)
+    source = _report_source(spec.report, first=first)
+    around = (digest, spec.inputs, spec.outputs, barrier, spec.checkpoint.path, source, moved)
     if not (any(around) or command.runtime or command.resolve or command.plug_in or role.secrets):
         return None
     return RuntimePlan(
@@ -150,10 +152,18 @@ def _runtime(document: UnifiedJob, role: Role, command: TaskCommand, *, moved: b
         barrier_timeout_seconds=spec.barrier.timeout_seconds,
         resolve=command.resolve,
         checkpoint=spec.checkpoint.path,
+        report=source,
         plug_in=command.plug_in,
         plug_in_steps=command.plug_in_steps,
         error_block=command.error_block,
     )
+
+
+def _report_source(report: Report, *, first: bool) -> ReportSource | None:
+    """Where reports are found; a pattern is searched in the log of the first task of each role alone."""
+    pattern = report.pattern if first else ""
+    watched = report.enabled or report.file or pattern
+    return ReportSource(report.file, pattern, report.steps) if watched else None
 
 
 def _devices(name: str, node: Node | None, indexes: tuple[int, ...]) -> tuple[Device, ...]:

@@ -32,6 +32,7 @@ from corral.model.events import (
     SuspendRequested,
     TimePassed,
     Unplaceable,
+    WorkReported,
 )
 from corral.model.exits import ATTEMPT_COMPLETED, DEADLINE_EXCEEDED, PREEMPTED, STOP_REQUESTED, classify, preempted
 from corral.model.launch import Exited, Started
@@ -333,6 +334,12 @@ def _checkpointed(change: Change, run: JobRun, event: Checkpointed) -> None:
         change.set_job(checkpointed_at=event.at)
 
 
+def _work_reported(change: Change, run: JobRun, event: WorkReported) -> None:
+    """Record what the program says of its work; the latest report counts."""
+    if event.job_attempt == run.attempt and (run.report is None or event.report.at > run.report.at):
+        change.set_job(report=event.report)
+
+
 # -- requests and timers ---------------------------------------------------------------------------------------------------
 
 
@@ -440,7 +447,7 @@ _DECIDED = "how the attempt ends is decided"
 _NO_TIMER = "the job waits for no time"
 _OVER = "the job is over"
 _LATE: tuple[type, ...] = (
-    Preempted, Checkpointed, SuspendRequested, ResumeRequested, MigrateRequested, StopRequested, TimePassed,
+    Preempted, Checkpointed, WorkReported, SuspendRequested, ResumeRequested, MigrateRequested, StopRequested, TimePassed,
 )  # fmt: skip
 _NOT_SUSPENDED = "the job is not suspended"
 _NOTHING_HELD = "nothing of the job runs"
@@ -448,6 +455,7 @@ _NOTHING_HELD = "nothing of the job runs"
 _TO_YIELD: dict[type, Row] = {
     Preempted: go(_preempted, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
     Checkpointed: go(_checkpointed),
+    WorkReported: go(_work_reported),
     SuspendRequested: go(_suspend, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),
     ResumeRequested: ignore(_NOT_SUSPENDED),
     MigrateRequested: go(_migrate),
@@ -455,6 +463,7 @@ _TO_YIELD: dict[type, Row] = {
 _YIELDS_ALREADY: dict[type, Row] = {
     Preempted: ignore(_DECIDED),
     Checkpointed: ignore(_DECIDED),
+    WorkReported: go(_work_reported),
     SuspendRequested: go(_suspend_next),
     ResumeRequested: go(_resume),
     MigrateRequested: ignore(_DECIDED),
@@ -468,6 +477,7 @@ JOB_MACHINE: Machine[S] = Machine(
             Preempted: ignore(_NOTHING_HELD),
             MigrateRequested: ignore(_NOTHING_HELD),
             Checkpointed: ignore(_NOTHING_HELD),
+            WorkReported: ignore(_NOTHING_HELD),
             SuspendRequested: go(_suspend_next),
             ResumeRequested: go(_resume, S.CREATION_REQUESTED),
             HoldReleased: go(_release_hold, S.CREATION_REQUESTED),
@@ -485,6 +495,7 @@ JOB_MACHINE: Machine[S] = Machine(
             Preempted: ignore(_NOTHING_HELD),
             MigrateRequested: ignore(_NOTHING_HELD),
             Checkpointed: ignore(_NOTHING_HELD),
+            WorkReported: ignore(_NOTHING_HELD),
             HoldReleased: ignore(_NOT_HELD),
             DependencyFailed: ignore(_BEGUN),
             StopRequested: go(_stop, S.DELETION_PENDING, S.ATTEMPT_COMPLETED),

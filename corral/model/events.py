@@ -9,6 +9,7 @@ from corral.model.launch import Exited, Started
 from corral.model.outcome import Completion
 from corral.model.placement import Placement
 from corral.model.plan import Rule
+from corral.model.runs import WorkReport
 
 
 class StopRequested(msgspec.Struct, frozen=True, tag=True):
@@ -56,6 +57,13 @@ class Checkpointed(msgspec.Struct, frozen=True, tag=True):
 
     job_attempt: int
     at: float
+
+
+class WorkReported(msgspec.Struct, frozen=True, tag=True):
+    """The attempt's program reports its work. Ignored for an older attempt."""
+
+    job_attempt: int
+    report: WorkReport
 
 
 class SuspendRequested(msgspec.Struct, frozen=True, tag=True):
@@ -131,6 +139,7 @@ JobEvent = (
     | ScaleRequested
     | Preempted
     | Checkpointed
+    | WorkReported
     | SuspendRequested
     | ResumeRequested
     | MigrateRequested

@@ -41,6 +41,17 @@ class SecretDelivery(msgspec.Struct, frozen=True):
         return kept_secret(self.file)
 
 
+class ReportSource(msgspec.Struct, frozen=True):
+    """Where a task's reports of its work are found, beside the calls of `corral.report`."""
+
+    file: str = ""
+    """A JSON file of the program's, absolute or in the working directory; "" is none."""
+    pattern: str = ""
+    """A regular expression whose named groups are the values in a line of the log; "" is none."""
+    steps: int = 0
+    """The steps of the whole work, unless the program says so; 0: not known."""
+
+
 class RuntimePlan(msgspec.Struct, frozen=True):
     """The runtime's steps around a task's command; absent for a task that needs none."""
 
@@ -57,6 +68,8 @@ class RuntimePlan(msgspec.Struct, frozen=True):
     """The peers whose addresses appear in the command and environment, such as `worker-0`; "*" is all."""
     checkpoint: str = ""
     """The checkpoint's file or folder, absolute or in the working directory; it changes when work is saved."""
+    report: ReportSource | None = None
+    """Where the program's reports of its work are found; None: nothing is watched."""
     plug_in: str = ""
     """The module of the runtime plug-in that prepares the task (`corral.runtime.plug_in`)."""
     plug_in_steps: dict[str, Any] = {}

@@ -132,7 +132,26 @@ class RoleCount(msgspec.Struct, frozen=True, gc=False):
         return self.succeeded + self.failed
 
 
-class Served(msgspec.Struct, frozen=True, gc=False):
+class WorkReport(msgspec.Struct, frozen=True, gc=False):
+    """What a job's program said of its work, at one time; None: not said."""
+
+    at: float
+    """When the program said it, in seconds since 1970."""
+    progress: float | None = None
+    """The fraction of its work that is done, from 0 to 1."""
+    step: float | None = None
+    steps: float | None = None
+    """The steps of the whole work."""
+    throughput: float | None = None
+    """Work per second at its present size, in the job's own unit."""
+    loss: float | None = None
+    gradient_noise: float | None = None
+    """The gradient noise scale, in examples (McCandlish et al. 2018; Pollux, OSDI 2021)."""
+    batch_size: float | None = None
+    """Examples of one step, of all tasks together."""
+
+
+class Served(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What a job had received when its holdings last changed, in all its attempts."""
 
     service_seconds: float
@@ -143,6 +162,14 @@ class Served(msgspec.Struct, frozen=True, gc=False):
     """How often it was placed while it held nothing."""
     until: float
     """When its holdings last changed, in seconds since 1970."""
+    progress: float | None = None
+    """The fraction of its work that is done, as last reported; None: never reported."""
+    throughput: tuple[tuple[int, int, float], ...] = ()
+    """Devices, nodes, and the work per second that it last reported while it held those."""
+    gradient_noise: float | None = None
+    """The gradient noise scale as last reported, in examples; None: never reported."""
+    batch_size: float | None = None
+    """Examples of one step as last reported; None: never reported."""
 
 
 class JobRun(msgspec.Struct, frozen=True, gc=False):
@@ -194,6 +221,8 @@ class JobRun(msgspec.Struct, frozen=True, gc=False):
     """By node id, the replicas of the counted role that the scheduler wants there now, without preempted ones."""
     placements: dict[str, dict[str, int]] = {}
     """By role and node id, the tasks that hold placements now, including those that are ending."""
+    report: WorkReport | None = None
+    """The latest report of its work, of any attempt; None: it reported nothing."""
     served: Served | None = None
     """What scheduling policies may ask of its past; None: it was never placed."""
 

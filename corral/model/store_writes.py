@@ -50,6 +50,11 @@ class IntentKind(StrEnum):
     """Replace the job's tags; `data`: {"tags": [str, …]}."""
     CHECKPOINTED = "job.checkpointed"
     """The job saved a checkpoint at the event's time; `data`: {"jobAttempt": int}. Only a job's latest is kept."""
+    WORK_REPORTED = "job.work-reported"
+    """The job's program reports its work; `data`: {"jobAttempt": int, "report": `model.runs.WorkReport` as JSON}.
+
+    Only a job's latest is kept.
+    """
 
 
 class StoredFile(msgspec.Struct, frozen=True):

@@ -71,6 +71,25 @@ class JobStatus(Record, frozen=True):
     placements: dict[str, dict[str, int]] = {}
 
 
+class WorkView(Record, frozen=True):
+    """What a job's program last said of its work; null: not said."""
+
+    at: str
+    """When it said it."""
+    progress: float | None = None
+    """The fraction of its work that is done, from 0 to 1."""
+    step: float | None = None
+    steps: float | None = None
+    """The steps of the whole work."""
+    throughput: float | None = None
+    """Work per second, in the job's own unit."""
+    loss: float | None = None
+    gradient_noise: float | None = None
+    """The gradient noise scale, in examples."""
+    batch_size: float | None = None
+    """Examples of one step, of all tasks together."""
+
+
 class JobDetail(JobSummary, frozen=True, kw_only=True):
     """All data of one job except its events and logs; `placement` has the first 2,000 tasks."""
 
@@ -93,6 +112,8 @@ class JobDetail(JobSummary, frozen=True, kw_only=True):
     suspended: bool = False
     checkpointed_at: str | None = None
     """When the current attempt last reported a checkpoint."""
+    work: WorkView | None = None
+    """What its program last said of its work; null: it reported nothing."""
     waited_seconds: float = 0.0
     """Seconds of all finished waits for placement, other jobs and next attempts, without running and suspended time."""
     waiting_since: str | None = None

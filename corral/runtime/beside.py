@@ -23,7 +23,15 @@ from typing import Any, Final
 from corral.runtime.checkpoints import Checkpoints, watch
 from corral.runtime.peers import Api
 from corral.runtime.plan import Plan, take
-from corral.runtime.run import RUNTIME_FAILED, Failed, prepare, stage_out, writable_name
+from corral.runtime.run import (
+    LAST_REPORT_SECONDS,
+    RUNTIME_FAILED,
+    Failed,
+    prepare,
+    report_thread,
+    stage_out,
+    writable_name,
+)
 
 SAID, ENTRY, READY = "said", "entry", "ready"
 _DEAF: Final = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
@@ -46,7 +54,10 @@ def main(given: str, private: str) -> int:
         return 0
     if plan.checkpoint and api is not None:
         threading.Thread(target=watch, args=(Checkpoints(api, plan.attempt, plan.checkpoint), told)).start()
+    reporter = report_thread(plan, api, told) if api is not None else None
     told.wait()
+    if reporter is not None:
+        reporter.join(LAST_REPORT_SECONDS)
     return _end(plan)
 
 

@@ -51,6 +51,8 @@ class Plan:
     """By name, secrets for completing scripts, which are delivered in no other way."""
     checkpoint: str = ""
     """The checkpoint's file or folder, whose change shows that work was saved."""
+    report: dict[str, Any] | None = None
+    """Where reports of the work are found beside `corral.report`: `file`, `pattern`, `steps`; None: nothing is watched."""
     exit_patterns: bool = False
     log: str = ""
     """The command's log, to search for exit patterns."""

@@ -15,7 +15,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from corral.runtime import plug_in
 from corral.runtime.checkpoints import VARIABLE as CHECKPOINT_VARIABLE
@@ -38,6 +38,9 @@ from corral.runtime.peers import (
 from corral.runtime.plan import Plan, take
 from corral.runtime.unpack import UnsafeArchive, unpack
 
+if TYPE_CHECKING:
+    import threading
+
 BARRIER_UNANSWERED = 250
 GANG_TIMEOUT = 251
 BARRIER_REFUSED = 252
@@ -52,6 +55,8 @@ ContainerPortConflict and PAIRuntimeUnknownFailed.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 _LAST_LINES = 10
+LAST_REPORT_SECONDS = 5.0
+"""The longest that a task's end waits for the last report of its program's work."""
 _MASK = "******"
 _WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -126,10 +131,22 @@ def prepare(plan: Plan, api: Api | None) -> tuple[list[str], dict[str, str]]:
     env |= secrets
     if plan.checkpoint:
         env[CHECKPOINT_VARIABLE] = plan.checkpoint
+    if plan.report is not None:
+        env |= _offer_report(plan, env)
     if plan.entry_file:
         _write_entry(plan.entry_file, env)
         return argv, dict(os.environ)
     return argv, env
+
+
+def _offer_report(plan: Plan, env: dict[str, str]) -> dict[str, str]:
+    from corral.runtime import reports  # most tasks report nothing
+
+    try:
+        with _as_owner(plan.owner):
+            return reports.offer(plan, env)
+    except OSError as error:
+        raise Failed(RUNTIME_FAILED, f"the module corral could not be written: {error.strerror}") from error
 
 
 def _prepare_plug_in(
@@ -259,19 +276,48 @@ def _as_owner(owner: int) -> Iterator[None]:
 
 @contextmanager
 def _watching(plan: Plan, api: Api | None) -> Iterator[None]:
-    """Report checkpoints to the server in the block; its end does not wait for the last report."""
-    if not plan.checkpoint or api is None:
+    """Report checkpoints and the program's progress to the server in the block.
+
+    Its end does not wait for the last checkpoint, and for the last progress at most `LAST_REPORT_SECONDS`.
+    """
+    if api is None or not (plan.checkpoint or plan.report is not None):
         yield
         return
     import threading  # most tasks are not watched
 
     stop = threading.Event()
-    checkpoints = Checkpoints(api, plan.attempt, plan.checkpoint)
-    threading.Thread(target=watch, args=(checkpoints, stop), daemon=True).start()
+    if plan.checkpoint:
+        checkpoints = Checkpoints(api, plan.attempt, plan.checkpoint)
+        threading.Thread(target=watch, args=(checkpoints, stop), daemon=True).start()
+    reporter = report_thread(plan, api, stop)
     try:
         yield
     finally:
         stop.set()
+        if reporter is not None:
+            reporter.join(LAST_REPORT_SECONDS)
+            withdraw_report(plan)
+
+
+def report_thread(plan: Plan, api: Api, stop: threading.Event) -> threading.Thread | None:
+    """Start the thread that reports the program's progress until `stop`, if the job asks for it."""
+    if plan.report is None:
+        return None
+    import threading
+
+    from corral.runtime import reports
+
+    watched = reports.Reports(api, plan.attempt, reports.sources_of(plan), int(plan.report.get("steps", 0)))
+    thread = threading.Thread(target=reports.watch, args=(watched, stop), daemon=True)
+    thread.start()
+    return thread
+
+
+def withdraw_report(plan: Plan) -> None:
+    """Remove the module `corral` from the task's folder; nothing of it is left among the task's own files."""
+    from corral.runtime import reports
+
+    reports.withdraw(plan)
 
 
 def _run(argv: list[str], env: dict[str, str], directory: str, *, pass_signals: bool) -> int:

@@ -77,10 +77,16 @@ class WorkReported(msgspec.Struct, frozen=True, tag=True):
     """A running job reports its work; policies read it in its history."""
 
     job: JobId
+    at: float
+    """When it was said, in seconds since 1970."""
     progress: float | None = None
     """The fraction of its work that is done, from 0 to 1; None: not said."""
     throughput: float | None = None
     """Work per second at its present size, in the job's own unit; None: not said."""
+    gradient_noise: float | None = None
+    """The gradient noise scale in examples; None: not said."""
+    batch_size: float | None = None
+    """Examples of one step, of all tasks together; None: not said."""
 
 
 class HistoryRecalled(msgspec.Struct, frozen=True, tag=True):

@@ -24,6 +24,7 @@ from corral.spec.job_parts import (
     Dependency,
     Network,
     Port,
+    Report,
     Resources,
     RetryPolicy,
     Secret,
@@ -120,7 +121,7 @@ def _code(value: Any) -> Any:
     return _word_is("uri")(value)
 
 
-def _barrier(value: Any) -> Any:
+def _enabled(value: Any) -> Any:
     if isinstance(value, bool):
         return {"enabled": value}
     return {"enabled": True, **value} if isinstance(value, dict) else value
@@ -205,8 +206,10 @@ ShortRetry = Annotated[RetryPolicy, BeforeValidator(_number_is("maxRetries"), js
 """`3`, or `{fancy: true, maxRetries: 3}`."""
 ShortArray = Annotated[Array, BeforeValidator(_number_is("size"), json_schema_input_type=int | Array)]
 """`100`, or `{size: 100, maxParallel: 10}`."""
-ShortBarrier = Annotated[Barrier, BeforeValidator(_barrier, json_schema_input_type=bool | Barrier)]
+ShortBarrier = Annotated[Barrier, BeforeValidator(_enabled, json_schema_input_type=bool | Barrier)]
 """`true`, or `{timeoutSeconds: 600}`."""
+ShortReport = Annotated[Report, BeforeValidator(_enabled, json_schema_input_type=bool | Report)]
+"""`true`, or `{pattern: "step (?P<step>[0-9]+)"}`."""
 ShortStorages = Annotated[
     list[StorageUse],
     BeforeValidator(_each_word_is("name"), json_schema_input_type=str | list[str | StorageUse]),

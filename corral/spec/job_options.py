@@ -16,6 +16,7 @@ from corral.spec.job_parts import (
     Input,
     Network,
     Output,
+    Report,
     RetryPolicy,
     Topology,
 )
@@ -83,6 +84,7 @@ class JobOptions(SpecModel):
     network: Network = Field(default_factory=Network, description="What is needed of the network.")
     retry_policy: RetryPolicy = Field(default_factory=RetryPolicy, description="When the whole job is tried again.")
     checkpoint: Checkpoint = Field(default_factory=Checkpoint, description="How tasks are asked to end.")
+    report: Report = Field(default_factory=Report, description="How the program tells how far it is.")
     bad_hardware: Literal["auto", "replace", "keep"] = Field(
         "auto",
         description="When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets "

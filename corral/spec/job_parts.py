@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from corral.kernel import units
 from corral.kernel.amounts import MAX_COUNT
@@ -234,6 +235,55 @@ class Checkpoint(SpecModel):
     @classmethod
     def _stays_inside(cls, value: str) -> str:
         return value if value.startswith("/") or not value else _inside(value)
+
+
+REPORTED: Final = ("step", "steps", "progress", "throughput", "loss", "gradient_noise", "batch_size")
+"""The values that a program may report, which are the names of a pattern's groups."""
+
+
+def _report_pattern(value: str) -> str:
+    try:
+        found = set(re.compile(value).groupindex) if value else set()
+    except (re.error, RecursionError, OverflowError) as error:
+        raise refusal(f"{describe(value)} is not a regular expression: {error}") from error
+    if unknown := sorted(found.difference(REPORTED)):
+        raise refusal(f'the group "{unknown[0]}" names no value that is reported{did_you_mean(unknown[0], REPORTED)}')
+    if value and not found:
+        raise refusal(f"{describe(value)} has no named group, such as (?P<step>[0-9]+)")
+    return value
+
+
+class Report(SpecModel):
+    """How the program tells how far it is: by `corral.report`, by a file, or by lines of its log."""
+
+    enabled: bool = Field(
+        False, description="Whether tasks can `import corral` and call `corral.report(step=…, throughput=…, loss=…)`."
+    )
+    file: Text = Field(
+        "",
+        max_length=1024,
+        description="A JSON file that the program writes instead, with the values by their names, within the working "
+        'directory unless absolute. "" is none.',
+    )
+    pattern: Annotated[Text, AfterValidator(_report_pattern)] = Field(
+        "",
+        max_length=500,
+        description="A regular expression that finds the values in a line of the log of the first task of each role; its "
+        'groups bear their names, such as `step (?P<step>[0-9]+)`. "" is none.',
+    )
+    steps: int = Field(
+        0, ge=0, le=10**15, description="How many steps the work has, unless the program says so; 0: not known."
+    )
+
+    @field_validator("file")
+    @classmethod
+    def _stays_inside(cls, value: str) -> str:
+        return value if value.startswith("/") or not value else _inside(value)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything of the tasks is watched."""
+        return self.enabled or bool(self.file or self.pattern)
 
 
 class Barrier(SpecModel):

@@ -24,6 +24,7 @@ from corral.spec.abbreviations import (
     ShortPorts,
     ShortPriority,
     ShortReplicas,
+    ShortReport,
     ShortResources,
     ShortRetry,
     ShortSecrets,
@@ -34,7 +35,7 @@ from corral.spec.abbreviations import (
 from corral.spec.base import Labels, Name, QueueName, SpecModel, Text
 from corral.spec.errors import Path
 from corral.spec.job_options import JobOptions, Standing
-from corral.spec.job_parts import Array, Barrier, Code, Network, RetryPolicy
+from corral.spec.job_parts import Array, Barrier, Code, Network, Report, RetryPolicy
 from corral.spec.placement_rules import NodeRules
 from corral.spec.role import RoleOptions
 
@@ -123,6 +124,9 @@ class ShortJob(JobOptions, Standing, ShortHead):
         0, description="The job should end within this time of its submission: 90m, 2h; 0 is no deadline."
     )
     checkpoint: ShortCheckpoint = Field(default_factory=ShortCheckpoint, description="How tasks are asked to end.")
+    report: ShortReport = Field(
+        default_factory=Report, description="How the program tells how far it is: true, or more."
+    )
     barrier: ShortBarrier = Field(
         default_factory=Barrier, description="Whether tasks wait for each other at the start."
     )

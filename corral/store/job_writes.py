@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from sqlalchemy import bindparam, delete, func, insert, select, update
@@ -12,7 +12,7 @@ from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.accounts import AuditWrite
 from corral.model.records import JobSummary
-from corral.model.runs import JobRun
+from corral.model.runs import JobRun, WorkReport
 from corral.model.store_writes import FactWrite, IntentKind, NewJob, SubmitLimit, Submitted, file_owner
 from corral.store import tables
 from corral.store.audit import write_audit
@@ -27,6 +27,16 @@ IDEMPOTENCY_SECONDS: Final = 24 * 3600.0
 """Seconds for which a repeated submission is recognised by its idempotency key."""
 CHECKPOINT_SECONDS: Final = 5.0
 """Seconds by which a stored checkpoint of a job attempt must follow the one before."""
+REPORT_SECONDS: Final = 10.0
+"""Seconds by which a stored report of a job attempt's work must follow the one before."""
+
+
+class _Data(msgspec.Struct, rename="camel"):
+    """What is read of an event that replaces the one before."""
+
+    job_attempt: int
+    report: WorkReport | None = None
+
 
 _jobs, _idempotency = tables.jobs, tables.idempotency
 _NAMED: Final = select(_jobs.c.id).where(_jobs.c.user == bindparam("u"), _jobs.c.name == bindparam("n")).limit(1)
@@ -46,21 +56,19 @@ _REPEATED: Final = select(_idempotency).where(
 )
 _JOB: Final = select(_jobs.c.id).where(_jobs.c.id == bindparam("i"))
 _events = tables.events
-_SAVED: Final = (
+_LATEST: Final = (
     select(_events.c.at, _events.c.data)
-    .where(_events.c.job == bindparam("i"), _events.c.kind == str(IntentKind.CHECKPOINTED))
+    .where(_events.c.job == bindparam("i"), _events.c.kind == bindparam("k"))
     .order_by(_events.c.seq.desc())
     .limit(1)
 )
-_FORGET_SAVED: Final = delete(_events).where(
-    _events.c.job == bindparam("i"), _events.c.kind == str(IntentKind.CHECKPOINTED)
-)
+_FORGET: Final = delete(_events).where(_events.c.job == bindparam("i"), _events.c.kind == bindparam("k"))
 _ROW: Final = 200
 """Characters that count for each stored report in addition to its message and data."""
 _REPORTED: Final = select(
     func.coalesce(func.sum(func.length(_events.c.message) + func.length(_events.c.data) + _ROW), 0)
 ).where(_events.c.job == bindparam("i"), _events.c.kind.startswith("runtime."))
-_DATA: Final = msgspec.json.Decoder(dict[str, int])
+_DATA: Final = msgspec.json.Decoder(_Data)
 _runs = tables.job_runs
 _SUMMARY: Final = msgspec.json.Decoder(JobSummary)
 _TAGGED: Final = (
@@ -203,32 +211,59 @@ class JobWrites(Database):
         `CHECKPOINT_SECONDS` older.
         """
         key = parse_attempt_id(attempt)
+        write = _Latest(IntentKind.CHECKPOINTED, at, f"{key.task} has saved the work", {"jobAttempt": key.job_attempt})
+
+        def is_news(last: _Data, last_at: float) -> bool:
+            return _is_news(key.job_attempt, at, last.job_attempt, last_at, CHECKPOINT_SECONDS)
+
+        return await self._replace_latest(attempt, write, is_news)
+
+    async def work_reported(self, attempt: AttemptId, report: WorkReport) -> bool:
+        """Store what a job attempt's program says of its work, in place of what it said before.
+
+        False when nothing was stored: the job is gone, or its stored report is of a later attempt or less than
+        `REPORT_SECONDS` older. The first report of finished work is always stored.
+        """
+        key = parse_attempt_id(attempt)
+        data = {"jobAttempt": key.job_attempt, "report": msgspec.to_builtins(report)}
+        write = _Latest(IntentKind.WORK_REPORTED, report.at, f"{key.task} has reported its work", data)
+
+        def is_news(last: _Data, last_at: float) -> bool:
+            finished = report.progress == 1 and (last.report is None or last.report.progress != 1)
+            apart = 0.0 if finished else REPORT_SECONDS
+            return _is_news(key.job_attempt, report.at, last.job_attempt, last_at, apart)
+
+        return await self._replace_latest(attempt, write, is_news)
+
+    async def _replace_latest(
+        self, attempt: AttemptId, write: _Latest, is_news: Callable[[_Data, float], bool]
+    ) -> bool:
+        """Store an event of a job in place of the one of its kind; False when the job is gone or it is no news."""
+        key = parse_attempt_id(attempt)
+        which = {"i": key.job, "k": str(write.kind)}
 
         def known(last: Any) -> bool:
-            return last is not None and not _is_news(
-                key.job_attempt, at, _DATA.decode(last.data)["jobAttempt"], last.at
-            )
+            return last is not None and not is_news(_DATA.decode(last.data), last.at)
 
-        if known(await self.read(lambda connection: connection.execute(_SAVED, {"i": key.job}).first())):
+        if known(await self.read(lambda connection: connection.execute(_LATEST, which).first())):
             return False  # too frequent reports must not wait for the writer
 
         def run(transaction: Transaction) -> bool:
-            if known(transaction.read(_SAVED, {"i": key.job}).first()):
+            if known(transaction.read(_LATEST, which).first()):
                 return False
             if transaction.read(_JOB, {"i": key.job}).first() is None:
                 return False
-            transaction.write(_FORGET_SAVED, {"i": key.job})
-            data: dict[str, object] = {"jobAttempt": key.job_attempt}
+            transaction.write(_FORGET, which)
             row = event_row(
                 key.job,
-                at,
-                IntentKind.CHECKPOINTED,
-                f"{key.task} has saved the work",
+                write.at,
+                write.kind,
+                write.message,
                 actor="runtime",
                 role=key.role,
                 index=key.index,
                 attempt=attempt,
-                data=data,
+                data=write.data,
                 intent=True,
             )
             add_events(transaction, [row])
@@ -297,9 +332,18 @@ class JobWrites(Database):
         return await self.write(run)
 
 
-def _is_news(attempt: int, at: float, last_attempt: int, last_at: float) -> bool:
-    """Whether a checkpoint is to be stored: a later attempt, or `CHECKPOINT_SECONDS` after the stored one."""
-    return attempt > last_attempt or (attempt == last_attempt and at >= last_at + CHECKPOINT_SECONDS)
+class _Latest(NamedTuple):
+    """An event that replaces the one of its kind of the same job."""
+
+    kind: IntentKind
+    at: float
+    message: str
+    data: dict[str, object]
+
+
+def _is_news(attempt: int, at: float, last_attempt: int, last_at: float, apart: float) -> bool:
+    """Whether a report is to be stored: a later attempt, or `apart` seconds after the stored one."""
+    return attempt > last_attempt or (attempt == last_attempt and at >= last_at + apart)
 
 
 _WORDS: Final = {

@@ -109,6 +109,21 @@ CALLS = {
         "invalid-body",
     ),
     "a checkpoint of a person": ("POST", "/api/v3/runtime/checkpoint", {"json": {"attempt": "a"}}, 403, "not-allowed"),
+    "progress beyond the end": (
+        "POST",
+        "/api/v3/runtime/progress",
+        {"json": {"attempt": "a", "progress": 1.5}},
+        400,
+        "invalid-body",
+    ),
+    "progress that is no number": (
+        "POST",
+        "/api/v3/runtime/progress",
+        {"content": b'{"attempt": "a", "loss": 1e999}', "headers": {"content-type": "application/json"}},
+        400,
+        "invalid-body",
+    ),
+    "progress of a person": ("POST", "/api/v3/runtime/progress", {"json": {"attempt": "a"}}, 403, "not-allowed"),
     "a node that is not there": ("GET", "/api/v3/nodes/local/none", {}, 404, ""),
 }
 

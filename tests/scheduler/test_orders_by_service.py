@@ -69,7 +69,7 @@ def test_reported_progress_replaces_the_declared_duration() -> None:
     assert remaining_seconds(job("unknown", 1, 0), life.cluster.history, 0.0) == inf
     life.submit(request)
     life.cycle(0.0)
-    life.planner.fold(WorkReported(request.job, 0.25))
+    life.planner.fold(WorkReported(request.job, 0.0, 0.25))
     assert remaining_seconds(request, life.cluster.history, 100.0) == 300.0
 
 
@@ -159,7 +159,7 @@ def test_a_running_job_whose_reported_progress_stands_still_is_asked_about_every
     life = Life([node("n1")], policy=replace(find_policy("srtf"), preempt=find_preempt("order")))
     life.submit(job("reports", 4, 1000))
     life.cycle(0.0)
-    life.planner.fold(WorkReported(JobId("reports"), 0.5))
+    life.planner.fold(WorkReported(JobId("reports"), 0.0, 0.5))
     life.submit(job("waits", 4, 300, 1.0))
     assert life.cycle(100.0).again_at == 160.0, "100 s are left, and more with each second without progress"
     life.settle(310.0)

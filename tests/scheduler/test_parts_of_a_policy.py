@@ -349,12 +349,12 @@ def test_history_is_the_same_after_it_was_stored_and_recalled() -> None:
 def test_history_has_what_jobs_report_by_size_and_placement() -> None:
     life = Life([node("n1"), node("n2")])
     job = JobId("wide")
-    life.planner.fold(WorkReported(job, 0.5))
+    life.planner.fold(WorkReported(job, 0.0, 0.5))
     life.submit(gang("wide", role(3, 2)))
     life.cycle(0.0)
     assert life.cluster.history.of(job, 1.0).progress is None, "it was not running when it reported"
-    life.planner.fold(WorkReported(job, 0.25, 12.0))
-    life.planner.fold(WorkReported(job, 0.5))
+    life.planner.fold(WorkReported(job, 5.0, 0.25, 12.0))
+    life.planner.fold(WorkReported(job, 5.0, 0.5))
     life.planner.fold(Checkpointed(job, 0, 1.0))
     found = life.cluster.history.of(job, 1.0)
     assert (found.progress, dict(found.throughput)) == (0.5, {(6, 2): 12.0})

@@ -14,7 +14,7 @@ from corral.kernel.tokens import mint_job_token
 from corral.model.outcome import Completion, ExitClass
 from corral.model.placement import TaskPlacement
 from corral.model.records import ExitView, JobFilter, rfc3339
-from corral.model.runs import JobRun, RoleCount, TaskRun
+from corral.model.runs import JobRun, RoleCount, TaskRun, WorkReport
 from corral.model.states import JobState, TaskState
 from corral.model.store_writes import AttemptWrite, ControlBatch, IntentKind, JobWrite, TaskWrite
 from corral.model.summary import summarize
@@ -354,6 +354,27 @@ async def test_a_job_tells_of_its_checkpoints_and_of_nobody_elses(
             await service.runtime_calls.checkpointed(actor, attempt=attempt, age_seconds=0)
     with pytest.raises(Forbidden):
         await service.runtime_calls.checkpointed(ANN, attempt=own, age_seconds=0)
+
+
+async def test_a_job_tells_of_its_work_and_of_nobody_elses(
+    service: Service, store: Store, epoch: int, clock: VirtualClock
+) -> None:
+    job = await _submit(service)
+    actor = await service.authentication.authenticate(mint_job_token(KEY, job, START + 1000))
+    await _run(store, epoch, job)
+    own = attempt_id(job, 0, "worker", 0, 0)
+    clock.advance(100)
+    report = WorkReport(START + 70, 0.5, step=5.0)
+    await service.runtime_calls.work_reported(actor, attempt=own, report=report)
+    (told,) = [event for event in await service.events.after(0) if event.kind == "job.work-reported"]
+    assert (told.at, told.attempt, told.actor) == (rfc3339(START + 70), own, "runtime")
+    with pytest.raises(Conflict, match="over"):
+        await service.runtime_calls.work_reported(actor, attempt=attempt_id(job, 1, "worker", 0, 0), report=report)
+    for attempt, error in ((attempt_id(JobId("other"), 0, "worker", 0, 0), NotFound), ("nonsense", InvalidInput)):
+        with pytest.raises(error):
+            await service.runtime_calls.work_reported(actor, attempt=attempt, report=report)
+    with pytest.raises(Forbidden):
+        await service.runtime_calls.work_reported(ANN, attempt=own, report=report)
 
 
 async def test_a_log_is_the_latest_attempts_and_a_missing_one_ends_with_its_attempt(

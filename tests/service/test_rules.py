@@ -33,6 +33,8 @@ OTHER = Resource("job", "j2", owner="ann")
 CASES = [
     (JOB, "runtime.peers", ANNS, True, "job-token-own-job"),
     (JOB, "runtime.checkpoint", ANNS, True, "job-token-own-job"),
+    (JOB, "runtime.progress", ANNS, True, "job-token-own-job"),
+    (JOB, "runtime.progress", OTHER, False, "job-token-only-runtime"),
     (JOB, "runtime.report", OTHER, False, "job-token-only-runtime"),
     (JOB, "job.stop", ANNS, False, "job-token-only-runtime"),
     (JOB, "job.read", ANNS, False, "job-token-only-runtime"),

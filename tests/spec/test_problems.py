@@ -128,6 +128,18 @@ JOB_PROBLEMS = {
         "checkpoint: {signal: USR3}",
         '2:22: checkpoint.signal: "USR3" is not a signal a job can be sent; did you mean "SIGUSR2"?',
     ),
+    "a pattern that is none": (
+        "report: {pattern: 'step ('}",
+        '2:19: report.pattern: "step (" is not a regular expression: missing ), unterminated subpattern at position 5',
+    ),
+    "a pattern that finds nothing": (
+        "report: {pattern: 'step [0-9]+'}",
+        '2:19: report.pattern: "step [0-9]+" has no named group, such as (?P<step>[0-9]+)',
+    ),
+    "a pattern for an unknown value": (
+        "report: {pattern: '(?P<stepp>[0-9]+)'}",
+        '2:19: report.pattern: the group "stepp" names no value that is reported; did you mean "step"?',
+    ),
     "a condition that does not exist": (
         "after: [{job: b, condition: suceeded}]",
         '2:29: after[0].condition: expected one of succeeded, ended, got "suceeded"; did you mean "succeeded"?',

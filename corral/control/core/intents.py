@@ -27,6 +27,7 @@ from corral.model.facts import Fact
 from corral.model.job_edits import Edit, edited, edited_fields, edits_in_words
 from corral.model.phases import Phase, phase
 from corral.model.plan import Rule
+from corral.model.runs import WorkReport
 from corral.model.store_writes import Intent, IntentKind, LiveJob
 
 
@@ -92,6 +93,9 @@ class Intents:
                 self._job_events.preempt(job, SuspendRequested(intent.actor), why, now)
             case IntentKind.CHECKPOINTED:
                 self._job_events.checkpointed(job, int(intent.data["jobAttempt"]), intent.at, now)
+            case IntentKind.WORK_REPORTED:
+                report = msgspec.convert(intent.data["report"], WorkReport)
+                self._job_events.work_reported(job, int(intent.data["jobAttempt"]), report, now)
             case IntentKind.TAGS:
                 job.summary = msgspec.structs.replace(job.summary, tags=tuple(intent.data["tags"]))
                 self._job_events.pending.jobs.add(job.id)

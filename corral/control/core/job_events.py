@@ -25,13 +25,14 @@ from corral.model.events import (
     StartRefused,
     SuspendRequested,
     Unplaceable,
+    WorkReported,
 )
 from corral.model.facts import GUARANTEE_LOST, Fact
 from corral.model.launch import Exited, Noted, Started
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import GangPlacement
 from corral.model.requests import GangRequest
-from corral.model.runs import TaskRun
+from corral.model.runs import TaskRun, WorkReport
 from corral.model.states import TaskState
 from corral.model.store_writes import AttemptWrite, FactWrite
 from corral.scheduler import GangQueued, GangWithdrawn, NominationLapsed, TasksReleased, gang_placed
@@ -100,6 +101,14 @@ class JobEvents:
         """Record a checkpoint of a job and tell the scheduler, which prefers victims that lose less work."""
         self.event(job, Checkpointed(attempt, at), now)
         self._tell_saved(job)
+
+    def work_reported(self, job: Job, attempt: int, report: WorkReport, now: float) -> None:
+        """Record what a job's program says of its work, and tell the scheduler, whose policies read it."""
+        self.event(job, WorkReported(attempt, report), now)
+        if job.run.report is report:
+            numbers = (report.progress, report.throughput, report.gradient_noise, report.batch_size)
+            self.world.fold(scheduler.WorkReported(job.id, report.at, *numbers))
+            self.pending.jobs.add(job.id)  # what policies read of it is stored with the job
 
     def _tell_saved(self, job: Job) -> None:
         if job.run.checkpointed_at is not None:

@@ -19,7 +19,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from corral.engines.local.attempt_folder import AttemptFolder, LaunchRecord
 from corral.engines.local.containers import Container, client_environment, container_name, exec_command, run_command
@@ -270,6 +272,7 @@ def _write_plan(
         "error_block": plan.error_block,
         "kept_secrets": launch.kept_secrets,
         "checkpoint": _checkpoint(launch, plan, around),
+        "report": _report(plan, folder),
         "exit_patterns": plan.exit_patterns and launch.runtime is not None,
         "log": around.log,
         "api_url": launch.api_url,
@@ -278,6 +281,11 @@ def _write_plan(
         **files,
     }
     return folder.write_private("plan", json.dumps(content).encode(), uid)
+
+
+def _report(plan: RuntimePlan, folder: AttemptFolder) -> dict[str, Any] | None:
+    """Return where reports of the work are found; the module for programs is put into the attempt's own folder."""
+    return {**msgspec.to_builtins(plan.report), "folder": f"{folder.path}/work"} if plan.report is not None else None
 
 
 def _checkpoint(launch: TaskLaunch, plan: RuntimePlan, around: _Around) -> str:

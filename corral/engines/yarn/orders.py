@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from corral.engines.yarn.service_spec import SlotShape
 from corral.engines.yarn.settings import YarnSettings
 from corral.kernel.errors import InvalidInput
@@ -81,6 +83,7 @@ def _plan(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "error_block": plan.error_block,
         "kept_secrets": launch.kept_secrets,
         "checkpoint": plan.checkpoint,
+        "report": msgspec.to_builtins(plan.report),
         "exit_patterns": plan.exit_patterns,
         "api_url": launch.api_url,
         "api_certificate": launch.api_certificate,

@@ -140,7 +140,7 @@ class Cluster:
         if isinstance(event, WorkReported):
             held = self.holds(event.job)
             size = (sum(hold.devices.bit_count() for hold in held.values()), len({hold.node for hold in held.values()}))
-            return bool(held) and self.history.report(event.job, event.progress, event.throughput, size)
+            return bool(held) and self.history.report(event, size)
         if isinstance(event, UsageRecalled):
             self.queues.recall(event.usages)
             self.queues.users.recall(event.of_users)

@@ -12,8 +12,11 @@ from typing import Final, NamedTuple
 from corral.kernel.ids import JobId
 from corral.kernel.units import DEVICE
 from corral.model.runs import Served
+from corral.scheduler.events import WorkReported
 
 _NOTHING: Final[Mapping[tuple[int, int], float]] = MappingProxyType({})
+SETTLING_SECONDS: Final = 5.0
+"""Seconds after a change of a job's holdings in which its throughput counts for no size."""
 _MOST_SIZES: Final = 64
 """The most sizes of one job whose throughput is remembered; the oldest are dropped first."""
 
@@ -31,6 +34,10 @@ class JobHistory(NamedTuple):
     """The fraction of its work that is done, from 0 to 1, as last reported; None: never reported."""
     throughput: Mapping[tuple[int, int], float] = _NOTHING
     """Work per second as last reported, by the numbers of devices and nodes that the job held then."""
+    gradient_noise: float | None = None
+    """The gradient noise scale in examples, as last reported; None: never reported."""
+    batch_size: float | None = None
+    """Examples of one step of all tasks together, as last reported; None: never reported."""
 
 
 class _Account(NamedTuple):
@@ -43,6 +50,8 @@ class _Account(NamedTuple):
     devices: float = 0.0
     progress: float | None = None
     throughput: Mapping[tuple[int, int], float] = _NOTHING
+    gradient_noise: float | None = None
+    batch_size: float | None = None
 
     def until(self, at: float) -> _Account:
         """Return the account with everything received until a time; an earlier time than `since` adds nothing."""
@@ -69,7 +78,15 @@ class History:
         if found is None:
             return JobHistory()
         found = found.until(now)
-        return JobHistory(found.service, found.attained, found.starts, found.progress, found.throughput)
+        return JobHistory(
+            found.service,
+            found.attained,
+            found.starts,
+            found.progress,
+            found.throughput,
+            found.gradient_noise,
+            found.batch_size,
+        )
 
     def holds(self, job: JobId, millis: int, at: float) -> None:
         """Record that a job holds these thousandths of devices from `at` on."""
@@ -86,21 +103,27 @@ class History:
             devices = 0.0 if wholly else millis / DEVICE or 1.0
             self._accounts[job] = account.until(at)._replace(devices=devices)
 
-    def report(self, job: JobId, progress: float | None, throughput: float | None, size: tuple[int, int]) -> bool:
-        """Record what a job reports of its work while it holds `size` (devices, nodes); return whether it is new."""
-        account = self._accounts.get(job)
+    def report(self, said: WorkReported, size: tuple[int, int]) -> bool:
+        """Record what a job reports of its work while it holds `size` (devices, nodes); return whether it is new.
+
+        A throughput said within `SETTLING_SECONDS` of a change of the job's holdings is of the size before, or of none.
+        """
+        account = self._accounts.get(said.job)
         if account is None:
             return False
         known = dict(account.throughput)
-        if throughput is not None:
+        if said.throughput is not None and said.at >= account.since + SETTLING_SECONDS:
             known.pop(size, None)
-            known[size] = throughput
+            known[size] = said.throughput
             while len(known) > _MOST_SIZES:
                 del known[next(iter(known))]
         after = account._replace(
-            progress=account.progress if progress is None else progress, throughput=MappingProxyType(known)
+            progress=_latest(said.progress, account.progress),
+            throughput=MappingProxyType(known),
+            gradient_noise=_latest(said.gradient_noise, account.gradient_noise),
+            batch_size=_latest(said.batch_size, account.batch_size),
         )
-        self._accounts[job] = after
+        self._accounts[said.job] = after
         return after != account
 
     def recall(self, job: JobId, served: Served) -> bool:
@@ -111,7 +134,14 @@ class History:
         account = self._accounts.get(job, _NEW)
         since = served.until if account.devices else account.since
         after = account._replace(
-            service=served.service_seconds, attained=served.device_seconds, starts=served.starts, since=since
+            service=served.service_seconds,
+            attained=served.device_seconds,
+            starts=served.starts,
+            since=since,
+            progress=served.progress,
+            throughput=MappingProxyType({(devices, nodes): speed for devices, nodes, speed in served.throughput}),
+            gradient_noise=served.gradient_noise,
+            batch_size=served.batch_size,
         )
         self._accounts[job] = after
         return after != account
@@ -119,7 +149,18 @@ class History:
     def served(self, job: JobId) -> Served | None:
         """Return the stored form of what a job received until its holdings last changed; None if it had nothing."""
         found = self._accounts.get(job)
-        return None if found is None else Served(found.service, found.attained, found.starts, found.since)
+        if found is None:
+            return None
+        return Served(
+            found.service,
+            found.attained,
+            found.starts,
+            found.since,
+            found.progress,
+            tuple((*size, speed) for size, speed in found.throughput.items()),
+            found.gradient_noise,
+            found.batch_size,
+        )
 
     def forget(self, job: JobId) -> None:
         """Drop a job that is over."""
@@ -134,5 +175,10 @@ class History:
     def columns(self) -> list[tuple[object, ...]]:
         """Return the state of all jobs in the order of their ids, for hashing and comparing."""
         return [
-            (job, *account[:-1], sorted(account.throughput.items())) for job, account in sorted(self._accounts.items())
+            (job, *account._replace(throughput=_NOTHING), sorted(account.throughput.items()))
+            for job, account in sorted(self._accounts.items())
         ]
+
+
+def _latest(said: float | None, before: float | None) -> float | None:
+    return before if said is None else said

@@ -30,6 +30,7 @@ _VERBS: Final = {
     "runtime.peers": "ask for the tasks of {}",
     "runtime.report": "report on {}",
     "runtime.checkpoint": "report a checkpoint of {}",
+    "runtime.progress": "report the progress of {}",
     "runtime.code": "fetch the code of {}",
     "cluster.read": "look at the cluster",
     "cluster.inspect": "read the cluster's own lists",

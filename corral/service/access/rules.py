@@ -73,7 +73,9 @@ def _owner(actor: Actor, _: str, resource: Resource) -> bool:
     return resource.owner == actor.user
 
 
-RUNTIME: Final = frozenset({"runtime.peers", "runtime.report", "runtime.checkpoint", "runtime.code"})
+RUNTIME: Final = frozenset(
+    {"runtime.peers", "runtime.report", "runtime.checkpoint", "runtime.progress", "runtime.code"}
+)
 OPEN: Final = frozenset(
     {
         "job.list",

@@ -10,10 +10,20 @@ import msgspec
 
 from corral.model.placement import TaskPlacement, in_rank_order
 from corral.model.receipts import ReceiptView
-from corral.model.records import JobSummary, TaskRecord, rfc3339_or_none
+from corral.model.records import JobSummary, TaskRecord, rfc3339, rfc3339_or_none
+from corral.model.runs import WorkReport
 from corral.model.start_estimates import Estimate
 from corral.model.store_writes import JobRecord
-from corral.model.views import EstimateView, JobDetail, JobStatus, PlacementRecord, ReasonsView, ReasonView, RoleView
+from corral.model.views import (
+    EstimateView,
+    JobDetail,
+    JobStatus,
+    PlacementRecord,
+    ReasonsView,
+    ReasonView,
+    RoleView,
+    WorkView,
+)
 
 PLACEMENT_LIMIT: Final = 2000
 """Most tasks whose placement a job's detail lists."""
@@ -50,6 +60,7 @@ def job_detail(
         notes=record.run.notes,
         suspended=record.run.suspended,
         checkpointed_at=rfc3339_or_none(record.run.checkpointed_at),
+        work=work_view(record.run.report),
         waited_seconds=_waited(record),
         waiting_since=rfc3339_or_none(_waits_since(record)),
         receipts=receipts,
@@ -68,6 +79,14 @@ def document_of(record: JobRecord, *, hide: bool) -> dict[str, Any]:
     if hide:
         hide_environment(document)
     return document
+
+
+def work_view(report: WorkReport | None) -> WorkView | None:
+    """What the program said of its work, as the API shows it."""
+    if report is None:
+        return None
+    said = {name: getattr(report, name) for name in report.__struct_fields__}
+    return WorkView(**said | {"at": rfc3339(report.at)})
 
 
 def stored_reasons(record: JobRecord) -> ReasonsView | None:

@@ -1,4 +1,4 @@
-"""What the runtime inside a task asks and reports: peers, reports, checkpoints and code."""
+"""What the runtime inside a task asks and reports: peers, reports, checkpoints, progress and code."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
 from corral.kernel.ids import AttemptId, JobId
 from corral.model.facts import Fact
+from corral.model.runs import WorkReport
 from corral.model.store_writes import FactWrite, JobRecord
 from corral.model.views import PeersView
 from corral.service.access.rules import Resource
@@ -83,6 +84,18 @@ class RuntimeCalls:
             raise Conflict("attempt-over", "This attempt of the job is over; its checkpoints no longer count.")
         begun = record.run.started_at or record.created_at
         await self._store.checkpointed(AttemptId(attempt), max(begun, self._clock.now() - age_seconds))
+
+    async def work_reported(self, actor: Actor, *, attempt: str, report: WorkReport) -> None:
+        """Record what a task's program says of its work; a repetition soon after changes nothing.
+
+        Raises Conflict `attempt-over` for a task of an earlier attempt of the job.
+        """
+        record = await self._own(actor, "runtime.progress")
+        if parsed_attempt(attempt, record.id).job_attempt != record.run.attempt:
+            raise Conflict("attempt-over", "This attempt of the job is over; its reports no longer count.")
+        begun = record.run.started_at or record.created_at
+        at = max(begun, report.at)
+        await self._store.work_reported(AttemptId(attempt), msgspec.structs.replace(report, at=at))
 
     async def code(self, actor: Actor) -> Path:
         """The archive file that the token's job starts from.

@@ -799,6 +799,8 @@ export interface components {
             suspended: boolean;
             /** @description When the current attempt last reported a checkpoint. */
             checkpointedAt: string | null;
+            /** @description What its program last said of its work; null: it reported nothing. */
+            work: components["schemas"]["WorkView"] | null;
             /** @description Seconds of all finished waits for placement, other jobs and next attempts, without running and suspended time. */
             waitedSeconds: number;
             /** @description When the present wait began. */
@@ -1006,6 +1008,29 @@ export interface components {
             targetReplicas?: {
                 [key: string]: number;
             };
+        };
+        /** @description How the program tells how far it is: by `corral.report`, by a file, or by lines of its log. */
+        JobReport: {
+            /**
+             * @description Whether tasks can `import corral` and call `corral.report(step=…, throughput=…, loss=…)`.
+             * @default false
+             */
+            enabled?: boolean;
+            /**
+             * @description A JSON file that the program writes instead, with the values by their names, within the working directory unless absolute. "" is none.
+             * @default
+             */
+            file?: string;
+            /**
+             * @description A regular expression that finds the values in a line of the log of the first task of each role; its groups bear their names, such as `step (?P<step>[0-9]+)`. "" is none.
+             * @default
+             */
+            pattern?: string;
+            /**
+             * @description How many steps the work has, unless the program says so; 0: not known.
+             * @default 0
+             */
+            steps?: number;
         };
         /** @description The resources of one replica. */
         JobResources: {
@@ -1241,6 +1266,8 @@ export interface components {
             retryPolicy?: components["schemas"]["JobRetryPolicy"];
             /** @description How tasks are asked to end. */
             checkpoint?: components["schemas"]["JobCheckpoint"];
+            /** @description How the program tells how far it is. */
+            report?: components["schemas"]["JobReport"];
             /**
              * @description When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets it run on; auto moves it off a lost node and keeps it on an unhealthy device.
              * @default auto
@@ -1827,6 +1854,31 @@ export interface components {
             file: string;
         };
         /**
+         * ProgressBody
+         * @description What a program says of its work: the task attempt that it is, how long ago it said it, and the values.
+         *
+         *     Every value may be left out. `progress` is the fraction of the work that is done; without it, it is step / steps.
+         */
+        ProgressBody: {
+            attempt: string;
+            /** @default 0 */
+            ageSeconds?: number;
+            /** @default null */
+            step?: number | null;
+            /** @default null */
+            steps?: number | null;
+            /** @default null */
+            progress?: number | null;
+            /** @default null */
+            throughput?: number | null;
+            /** @default null */
+            loss?: number | null;
+            /** @default null */
+            gradientNoise?: number | null;
+            /** @default null */
+            batchSize?: number | null;
+        };
+        /**
          * QueueLimits
          * @description The most that may be held in a queue, by resource: by all its jobs, by one user's, by one group's.
          */
@@ -2276,6 +2328,26 @@ export interface components {
             /** @description Whether the machines known at that time could hold the job if they were empty. */
             possible: boolean;
         };
+        /**
+         * WorkView
+         * @description What a job's program last said of its work; null: not said.
+         */
+        WorkView: {
+            /** @description When it said it. */
+            at: string;
+            /** @description The fraction of its work that is done, from 0 to 1. */
+            progress: number | null;
+            step: number | null;
+            /** @description The steps of the whole work. */
+            steps: number | null;
+            /** @description Work per second, in the job's own unit. */
+            throughput: number | null;
+            loss: number | null;
+            /** @description The gradient noise scale, in examples. */
+            gradientNoise: number | null;
+            /** @description Examples of one step, of all tasks together. */
+            batchSize: number | null;
+        };
     };
     responses: never;
     parameters: never;
@@ -2348,6 +2420,7 @@ export type JobNodeRules = components['schemas']['JobNodeRules'];
 export type JobOutput = components['schemas']['JobOutput'];
 export type JobPort = components['schemas']['JobPort'];
 export type JobReplicaSpec = components['schemas']['JobReplicaSpec'];
+export type JobReport = components['schemas']['JobReport'];
 export type JobResources = components['schemas']['JobResources'];
 export type JobRetryPolicy = components['schemas']['JobRetryPolicy'];
 export type JobRole = components['schemas']['JobRole'];
@@ -2398,6 +2471,7 @@ export type Place = components['schemas']['Place'];
 export type PlacementRecord = components['schemas']['PlacementRecord'];
 export type PortsView = components['schemas']['PortsView'];
 export type ProblemView = components['schemas']['ProblemView'];
+export type ProgressBody = components['schemas']['ProgressBody'];
 export type QueueLimits = components['schemas']['QueueLimits'];
 export type QueueStanding = components['schemas']['QueueStanding'];
 export type QueueView = components['schemas']['QueueView'];
@@ -2427,5 +2501,6 @@ export type Validation = components['schemas']['Validation'];
 export type VersionView = components['schemas']['VersionView'];
 export type WaitingLine = components['schemas']['WaitingLine'];
 export type WaitingView = components['schemas']['WaitingView'];
+export type WorkView = components['schemas']['WorkView'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

@@ -15,6 +15,7 @@ import { Empty, Fault, Skeleton } from '../components/Notices';
 import { Overview } from '../components/Overview';
 import { Status } from '../components/Status';
 import { Ago, Span, Sum } from '../components/Time';
+import { WorkDone } from '../components/WorkDone';
 import { useTitle } from '../components/useTitle';
 import { jobLine, refOf } from '../lib/cli';
 import { heldOf } from '../lib/format';
@@ -155,6 +156,11 @@ function Header({ job }: { job: JobDetail }) {
         {!ended && job.checkpointedAt && (
           <Fact label="Work saved">
             <Ago at={job.checkpointedAt} />
+          </Fact>
+        )}
+        {job.work && (
+          <Fact label="Progress">
+            <WorkDone work={job.work} />
           </Fact>
         )}
         <Fact label="Priority">{job.priority}</Fact>

@@ -67,6 +67,11 @@ class Runtimes:
 
     def check(self, launch: TaskLaunch) -> None:
         """Raise InvalidInput if this engine cannot prepare the task, before anything is written."""
+        if launch.runtime is not None and launch.runtime.report is not None and launch.runtime.report.pattern:
+            message = (
+                "On Kubernetes no log is searched for reports: leave out report.pattern, and let the program write "
+            )
+            raise InvalidInput("no-report-pattern", message + "report.file or call corral.report.")
         if self._image:
             self._sidecar(launch)
         elif moves_data(launch):
@@ -164,6 +169,7 @@ def _common(launch: TaskLaunch, plan: RuntimePlan) -> dict[str, Any]:
         "error_block": plan.error_block,
         "kept_secrets": launch.kept_secrets,
         "checkpoint": os.path.normpath(os.path.join(directory, plan.checkpoint)) if plan.checkpoint else "",
+        "report": {**msgspec.to_builtins(plan.report), "folder": WORK} if plan.report is not None else None,
         "api_url": launch.api_url,
         "api_certificate": launch.api_certificate,
         "token_file": f"{_PRIVATE}/token",
@@ -180,5 +186,5 @@ def needs_runtime(launch: TaskLaunch) -> bool:
     words = (*launch.command, *launch.env.values())
     refers = any(reference in word for word in words for reference in _REFERENCES)
     moves = plan.inputs or plan.outputs or any(mount.is_moved for mount in launch.storages)
-    asked = (plan.code_digest, moves, plan.barrier, plan.resolve, plan.plug_in, plan.checkpoint, refers)
+    asked = (plan.code_digest, moves, plan.barrier, plan.resolve, plan.plug_in, plan.checkpoint, plan.report, refers)
     return any(map(bool, asked))

@@ -66,6 +66,7 @@ class Sidecar:
             "stage_command": ["python3", "-m", "corral.storage", "stage"],
             "env": dict(variables),
             "checkpoint": checkpoint if checkpoint.startswith(f"{common['work']}/") else "",
+            "report": {**report, "folder": SHARED} if (report := common.get("report")) is not None else None,
             "token_file": f"{_PRIVATE}/token",
             "job_secret_file": f"{_PRIVATE}/job-secret",
             "result_file": "/dev/termination-log",
