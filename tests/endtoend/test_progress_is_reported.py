@@ -38,8 +38,8 @@ def test_reports_of_every_kind_reach_the_job(platform: Platform) -> None:
     writes = platform.submit(one("writes", WRITES, report={"file": "now.json"}))
     prints = platform.submit(one("prints", PRINTS, report={"pattern": PATTERN, "steps": 12}))
     platform.ended(calls)
-    for job in (writes, prints):
-        platform.until(job, lambda _, job=job: bool(reports(platform, job)))
+    platform.until(writes, lambda _: bool(reports(platform, writes)))
+    platform.until(prints, lambda _: bool(reports(platform, prints)))
     platform.ran(one("after", "true"))  # control handles events in order
     assert said(platform, writes) == {"progress": 0.5, "throughput": 7}
     assert said(platform, prints) == {"progress": 0.25, "step": 3, "steps": 12, "loss": 0.3}

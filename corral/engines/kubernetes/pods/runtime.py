@@ -67,11 +67,10 @@ class Runtimes:
 
     def check(self, launch: TaskLaunch) -> None:
         """Raise InvalidInput if this engine cannot prepare the task, before anything is written."""
-        if launch.runtime is not None and launch.runtime.report is not None and launch.runtime.report.pattern:
-            message = (
-                "On Kubernetes no log is searched for reports: leave out report.pattern, and let the program write "
-            )
-            raise InvalidInput("no-report-pattern", message + "report.file or call corral.report.")
+        report = launch.runtime.report if launch.runtime is not None else None
+        if report is not None and report.pattern:
+            instead = "On Kubernetes no log is searched for reports: use report.file or call corral.report instead."
+            raise InvalidInput("no-report-pattern", instead)
         if self._image:
             self._sidecar(launch)
         elif moves_data(launch):
