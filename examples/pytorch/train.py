@@ -23,6 +23,15 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
+try:
+    from corral import report  # there where the job says `report: true`
+except ImportError:
+
+    def report(**values: object) -> bool:
+        """Without Corral nobody reads it."""
+        return False
+
+
 asked_to_end = False
 
 
@@ -50,18 +59,20 @@ def main() -> None:
     sampler: DistributedSampler[tuple[Tensor, ...]] = DistributedSampler(train, seed=7)
     loader = DataLoader(train, batch_size=given.batch, sampler=sampler)
 
+    noise = GradientNoise(parallel, given.batch)
     if rank == 0:
         print(f"training on {len(train)} images with {world} processes from epoch {begin + 1}", flush=True)
     accuracy = 0.0
     for epoch in range(begin, given.epochs):
         sampler.set_epoch(epoch)
-        losses = []
+        began, losses = time.monotonic(), []
         for images, labels in loader:
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(parallel(images.to(device)), labels.to(device))
             loss.backward()
             optimizer.step()
             losses.append(loss.detach())
+        noise.measure(images.to(device), labels.to(device))
         mean = torch.stack(losses).mean()
         dist.all_reduce(mean)
         accuracy = evaluate(model, test, device)
@@ -71,6 +82,15 @@ def main() -> None:
             learned = f"loss {mean.item() / world:.5f} accuracy {accuracy:.4f}"
             print(f"epoch {epoch + 1}/{given.epochs} {learned} processes {world}", flush=True)
         time.sleep(given.pause)
+        if rank == 0:
+            report(
+                step=epoch + 1,
+                steps=given.epochs,
+                loss=mean.item() / world,
+                throughput=len(train) / (time.monotonic() - began),
+                batch_size=given.batch * world,
+                gradient_noise=noise.scale,
+            )
         if asked_to_end:
             print(f"asked to end after epoch {epoch + 1}", flush=True)
             sys.exit()
@@ -81,6 +101,40 @@ def main() -> None:
         print(f"model saved to {given.output / 'model.pt'}", flush=True)
     dist.barrier()
     dist.destroy_process_group()
+
+
+class GradientNoise:
+    """The gradient noise scale in images: how large a batch pays (McCandlish et al. 2018, appendix A.1).
+
+    The gradients of one batch of each process are compared with their mean over all processes. Both terms are averaged
+    over epochs, because one measurement scatters.
+    """
+
+    def __init__(self, parallel: DistributedDataParallel, batch: int) -> None:
+        self.parallel, self.batch = parallel, batch
+        self.noise = self.signal = 0.0
+
+    @property
+    def scale(self) -> float | None:
+        """The scale; None while it is not known, as with one process."""
+        return self.noise / self.signal if self.noise > 0 and self.signal > 0 else None
+
+    def measure(self, images: Tensor, labels: Tensor) -> None:
+        """Take the gradients of a batch on every process; the model is left as it is."""
+        world = dist.get_world_size()
+        if world == 1:
+            return
+        self.parallel.zero_grad()
+        with self.parallel.no_sync():
+            nn.functional.cross_entropy(self.parallel(images), labels).backward()
+        mean = torch.cat([weight.grad.flatten() for weight in self.parallel.parameters()])
+        squares = mean.pow(2).sum()
+        dist.all_reduce(mean)
+        dist.all_reduce(squares)
+        small, large = squares.item() / world, (mean / world).pow(2).sum().item()
+        self.signal = 0.9 * self.signal + 0.1 * (world * large - small) / (world - 1)
+        self.noise = 0.9 * self.noise + 0.1 * (small - large) * self.batch * world / (world - 1)
+        self.parallel.zero_grad()
 
 
 def ask_to_end(number: int, frame: object) -> None:

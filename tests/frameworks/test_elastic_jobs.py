@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from corral.scheduler.policy.history import SETTLING_SECONDS
 from tests.frameworks.environments import environment
 from tests.frameworks.platform import Platform
 
@@ -22,6 +24,9 @@ node: {cpu: 8, memory: 16Gi, shm: 1Gi, devices: {count: 2, kind: gpu, model: des
 racks: {rack1: {nodes: [node1, node2]}}
 """
 """Four devices on two nodes: an elastic job of four workers fills them."""
+
+
+EPOCH = r"epoch (\d+)/\d+ loss ([\d.]+) .* processes {}\b"
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +70,41 @@ def test_a_torchrun_job_whose_rendezvous_moves_goes_on_from_the_checkpoint_that_
         assert ended["state"] == "succeeded", "tasks that got no place join nobody when the others have ended"
     finally:
         platform.corral("uncordon", node)
+
+
+def test_goodput_takes_back_the_workers_of_a_torchrun_job_that_its_own_reports_show_to_be_useless(
+    platform: Platform, tmp_path: Path
+) -> None:
+    (tmp_path / "policy.yaml").write_text("{kind: Policy, allot: goodput}")
+    (tmp_path / "before.yaml").write_text("{kind: Policy}")
+    platform.corral("apply", "-f", str(tmp_path / "policy.yaml"))
+    holder_of_two = platform.client.submit(json.dumps(holder(2)))["id"]
+    try:
+        # The rest after each epoch takes most of the time, so more workers bring hardly any throughput.
+        job = submit_for(platform, "pytorch/elastic.yaml", "pytorch", "exec python train.py --epochs 400 --pause 3")
+        platform.wait_for(job, r"epoch \d+/400 .* processes 2\b")
+        platform.wait_until(job, lambda _: measured(platform, job), "throughput that counts for two workers")
+        platform.client.stop(holder_of_two)
+        (grown, _), *_ = reached(platform, job, EPOCH.format(4), after=0)
+        after = max(step for step, _ in reached(platform, job, EPOCH.format(2), after=grown))
+        found = platform.client.job(job)
+        assert after > grown and len(found["placement"]) == 2 and (found["attempt"], found["retries"]) == (0, 0)
+        (receipt,) = platform.client.receipts(job)["items"]
+        assert (receipt["rule"], receipt["byJob"]) == ("shrink", ""), "nobody else wanted the devices"
+        assert found["work"]["gradientNoise"] is None or found["work"]["gradientNoise"] > 0
+        platform.client.stop(job)
+    finally:
+        platform.corral("apply", "-f", str(tmp_path / "before.yaml"))
+
+
+def measured(platform: Platform, job: str) -> bool | None:
+    """Whether a throughput was reported that counts for the size at which the job started; None: not yet."""
+    found = platform.client.job(job)
+    work, started = found["work"], found["startedAt"]
+    if work is None or started is None or work["throughput"] is None:
+        return None
+    ran = datetime.fromisoformat(work["at"]) - datetime.fromisoformat(started)
+    return ran.total_seconds() > SETTLING_SECONDS or None
 
 
 def submit_for(platform: Platform, path: str, library: str, command: str, **fields: Any) -> str:

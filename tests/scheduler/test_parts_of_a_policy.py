@@ -31,6 +31,7 @@ from corral.scheduler import (
 )
 from corral.scheduler.policy.allot import AsManyAsFit
 from corral.scheduler.policy.faults import MOST_FAULTS, CheckedAllot, CheckedOrder, CheckedPreempt
+from corral.scheduler.policy.history import SETTLING_SECONDS
 from corral.scheduler.policy.order import OrderKey
 from corral.scheduler.preemption.rules import ByRules
 from tests.examples import examples
@@ -353,8 +354,8 @@ def test_history_has_what_jobs_report_by_size_and_placement() -> None:
     life.submit(gang("wide", role(3, 2)))
     life.cycle(0.0)
     assert life.cluster.history.of(job, 1.0).progress is None, "it was not running when it reported"
-    life.planner.fold(WorkReported(job, 5.0, 0.25, 12.0))
-    life.planner.fold(WorkReported(job, 5.0, 0.5))
+    life.planner.fold(WorkReported(job, SETTLING_SECONDS, 0.25, 12.0))
+    life.planner.fold(WorkReported(job, SETTLING_SECONDS, 0.5))
     life.planner.fold(Checkpointed(job, 0, 1.0))
     found = life.cluster.history.of(job, 1.0)
     assert (found.progress, dict(found.throughput)) == (0.5, {(6, 2): 12.0})

@@ -109,6 +109,7 @@ class JobEvents:
             numbers = (report.progress, report.throughput, report.gradient_noise, report.batch_size)
             self.world.fold(scheduler.WorkReported(job.id, report.at, *numbers))
             self.pending.jobs.add(job.id)  # what policies read of it is stored with the job
+            self.world.plan_wanted |= self.world.planner.policy.reads_reports
 
     def _tell_saved(self, job: Job) -> None:
         if job.run.checkpointed_at is not None:

@@ -15,8 +15,8 @@ from corral.model.runs import Served
 from corral.scheduler.events import WorkReported
 
 _NOTHING: Final[Mapping[tuple[int, int], float]] = MappingProxyType({})
-SETTLING_SECONDS: Final = 5.0
-"""Seconds after a change of a job's holdings in which its throughput counts for no size."""
+SETTLING_SECONDS: Final = 30.0
+"""Seconds after a change of a job's holdings in which its throughput counts for no size: processes start or join."""
 _MOST_SIZES: Final = 64
 """The most sizes of one job whose throughput is remembered; the oldest are dropped first."""
 

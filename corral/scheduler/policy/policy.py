@@ -40,6 +40,11 @@ class Policy:
     """How often a plan is made without an event, while a part's answer may change with time."""
 
     @property
+    def reads_reports(self) -> bool:
+        """Return whether its plan may change by what a running job reports of its work."""
+        return not isinstance(self.allot, AsManyAsFit)
+
+    @property
     def changes_with_time(self) -> bool:
         """Return whether its plan may change without an event."""
         return (

@@ -18,6 +18,7 @@ from corral.kernel.errors import InvalidInput
 from corral.kernel.plug_ins import broken, load
 from corral.scheduler.policy.allot import Allot, AsManyAsFit
 from corral.scheduler.policy.faults import CheckedAllot, CheckedOrder, CheckedPreempt
+from corral.scheduler.policy.goodput_sizes import GoodputSizes
 from corral.scheduler.policy.order import ArrivalOrder, DeadlineOrder, Order, PriorityOrder
 from corral.scheduler.policy.policy import BUILT_IN, Policy
 from corral.scheduler.policy.preempt import Preempt
@@ -41,7 +42,7 @@ ORDERS: Final[dict[str, Order]] = {
     "las": LeastAttainedService(),
 }
 """The built-in orders by name."""
-ALLOTS: Final[dict[str, Allot]] = {"as-many-as-fit": AsManyAsFit()}
+ALLOTS: Final[dict[str, Allot]] = {"as-many-as-fit": AsManyAsFit(), "goodput": GoodputSizes()}
 """The built-in *allot* parts by name."""
 PREEMPTS: Final[dict[str, Preempt]] = {"rules": ByRules(), "order": ByOrder()}
 """The built-in *preempt* parts by name."""
