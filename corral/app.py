@@ -279,6 +279,7 @@ async def _control(settings: Settings) -> None:
     from corral.control.initial_configuration import seed
     from corral.control.lease import Leadership
     from corral.control.loop import Control
+    from corral.control.part_time_limit import PartTimeLimit
     from corral.control.retention import Housekeeping
     from corral.control.system_accounts import Accounts
     from corral.control.task_launch import LaunchContext
@@ -343,8 +344,10 @@ async def _control(settings: Settings) -> None:
         log_sources,
         {each.engine.name: each.agents for each in built if each.agents},
     )
+    limit = PartTimeLimit()
     keeping = Housekeeping(control, archiver or logs_of, code, retention_seconds=settings.retention_days * 86_400)
     try:
+        limit.install()
         await leadership.settle()
         given = _given(settings)
         said = await seed(
@@ -367,6 +370,7 @@ async def _control(settings: Settings) -> None:
     finally:
         await control.close()
         await store.close()
+        limit.close()
 
 
 def _notices(settings: Settings, control: Control) -> list[Coroutine[Any, Any, None]]:

@@ -33,6 +33,16 @@ class Failing:
 
     def key(self, gang, history, now):
         raise ValueError("it has no estimate")
+
+class Endless:
+    changes_with_time = False
+
+    def key(self, gang, history, now):
+        while True:
+            try:
+                sum(range(1000))
+            except Exception:
+                pass
 """
 
 
@@ -41,7 +51,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of modules with two small parts and with the package of `examples/policy`, installed as a user would."""
     site = corrals_own(tmp_path_factory.mktemp("packages") / "site")
     (site / "shortest_policy.py").write_text(SHORTEST)
-    points = {"shortest": "shortest_policy:Shortest", "failing": "shortest_policy:Failing"}
+    points = {"shortest": "shortest_policy:Shortest", "failing": "shortest_policy:Failing"} | {
+        "endless": "shortest_policy:Endless"
+    }
     distribution(site, "shortest-policy", {GROUP: points})
     uv = Path(sys.executable).with_name("uv")
     options = ("--quiet", "--no-deps", "--no-build-isolation")
@@ -99,6 +111,15 @@ def test_jobs_run_by_the_default_order_and_an_event_says_why_when_a_part_fails(p
     told = platform.client.server_events(limit=10)["items"]
     failed = [each for each in told if each["kind"] == "server.policy-part-failed"]
     assert 1 <= len(failed) <= 3 and "order failing raised ValueError: it has no estimate." in failed[-1]["message"]
+    _apply(platform, "{kind: Policy, order: fair}")
+
+
+def test_jobs_run_by_the_default_order_when_a_part_never_answers(platform: Platform) -> None:
+    _apply(platform, "{kind: Policy, order: endless}")
+    assert _order(platform, first="3h", second="5m") == ["first", "second"]
+    told = platform.client.server_events(limit=10)["items"]
+    late = [each for each in told if "The policy's order endless took too long for one plan." in each["message"]]
+    assert 1 <= len(late) <= 3
     _apply(platform, "{kind: Policy, order: fair}")
 
 

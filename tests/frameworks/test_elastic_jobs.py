@@ -77,7 +77,7 @@ def test_goodput_takes_back_the_workers_of_a_torchrun_job_that_its_own_reports_s
 ) -> None:
     (tmp_path / "policy.yaml").write_text("{kind: Policy, allot: goodput}")
     (tmp_path / "before.yaml").write_text("{kind: Policy}")
-    platform.corral("apply", "-f", str(tmp_path / "policy.yaml"))
+    platform.corral("apply", str(tmp_path / "policy.yaml"))
     holder_of_two = platform.client.submit(json.dumps(holder(2)))["id"]
     try:
         # The rest after each epoch takes most of the time, so more workers bring hardly any throughput.
@@ -91,10 +91,11 @@ def test_goodput_takes_back_the_workers_of_a_torchrun_job_that_its_own_reports_s
         assert after > grown and len(found["placement"]) == 2 and (found["attempt"], found["retries"]) == (0, 0)
         (receipt,) = platform.client.receipts(job)["items"]
         assert (receipt["rule"], receipt["byJob"]) == ("shrink", ""), "nobody else wanted the devices"
-        assert found["work"]["gradientNoise"] is None or found["work"]["gradientNoise"] > 0
+        work = found["work"]
+        assert work is not None and (work["gradientNoise"] is None or work["gradientNoise"] > 0)
         platform.client.stop(job)
     finally:
-        platform.corral("apply", "-f", str(tmp_path / "before.yaml"))
+        platform.corral("apply", str(tmp_path / "before.yaml"))
 
 
 def measured(platform: Platform, job: str) -> bool | None:

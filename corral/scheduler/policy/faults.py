@@ -18,6 +18,7 @@ from corral.model.plan import PartFault, Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.policy.allot import Allot, AsManyAsFit, ElasticGang, Target
+from corral.scheduler.policy.call_guard import TookTooLong, guarded
 from corral.scheduler.policy.history import History
 from corral.scheduler.policy.order import Order, OrderKey, PriorityOrder
 from corral.scheduler.policy.policy import Policy
@@ -46,7 +47,9 @@ class PartFailed(Exception):
         self.fault = PartFault(part, name, message)
 
 
-def _raised(part: str, name: str, error: Exception) -> PartFailed:
+def _raised(part: str, name: str, error: BaseException) -> PartFailed:
+    if isinstance(error, TookTooLong):
+        return PartFailed(part, name, "took too long for one plan")
     return PartFailed(part, name, f"raised {type(error).__name__}: {' '.join(str(error).split())[:_MOST_TEXT]}")
 
 
@@ -67,8 +70,8 @@ class CheckedOrder:
     def key(self, gang: GangRequest, history: History, now: float) -> OrderKey:
         """Return the key; raises PartFailed if it is not as `Order.key` says."""
         try:
-            key = self.order.key(gang, history, now)
-        except Exception as error:
+            key = guarded(self.order.key, gang, history, now)
+        except (Exception, TookTooLong) as error:
             raise _raised("order", self.name, error) from error
         if type(key) is not tuple or not 0 < len(key) <= _MOST_NUMBERS or not all(map(_is_number, key)):
             raise _gave("order", self.name, f"the key {key!r} to job {gang.job}, not a tuple of 1 to 8 numbers")
@@ -92,8 +95,8 @@ class CheckedAllot:
         """Return the targets; raises PartFailed if one is impossible."""
         elastic = tuple(gangs)
         try:
-            found = {job: Target(*target) for job, target in self.allot.targets(cluster, elastic, now).items()}
-        except Exception as error:
+            found = guarded(_targets, self.allot, cluster, elastic, now)
+        except (Exception, TookTooLong) as error:
             raise _raised("allot", self.name, error) from error
         known = {gang.request.job: gang for gang in elastic}
         for job, target in found.items():
@@ -121,15 +124,15 @@ class CheckedPreempt:
     def may_have(self, gang: GangRequest, ask: Sequence[int] | None, view: PreemptionView) -> bool:
         """Return whether there may be candidates; raises PartFailed."""
         try:
-            return bool(self.preempt.may_have(gang, ask, view))
-        except Exception as error:
+            return guarded(_may_have, self.preempt, gang, ask, view)
+        except (Exception, TookTooLong) as error:
             raise _raised("preempt", self.name, error) from error
 
     def candidates(self, gang: GangRequest, ask: Sequence[int], view: PreemptionView) -> Sequence[Victim]:
         """Return the candidates; raises PartFailed if one must not be evicted for this gang."""
         try:
-            found = list(self.preempt.candidates(gang, ask, view))
-        except Exception as error:
+            found = guarded(_candidates, self.preempt, gang, ask, view)
+        except (Exception, TookTooLong) as error:
             raise _raised("preempt", self.name, error) from error
         seen: set[tuple[JobId, TaskKey, bool]] = set()
         for victim in found:
@@ -137,6 +140,18 @@ class CheckedPreempt:
             if wrong:
                 raise _gave("preempt", self.name, f"a victim for job {gang.job} that {wrong}")
         return found
+
+
+def _targets(allot: Allot, cluster: Cluster, elastic: tuple[ElasticGang, ...], now: float) -> dict[JobId, Target]:
+    return {job: Target(*target) for job, target in allot.targets(cluster, elastic, now).items()}
+
+
+def _may_have(preempt: Preempt, gang: GangRequest, ask: Sequence[int] | None, view: PreemptionView) -> bool:
+    return bool(preempt.may_have(gang, ask, view))
+
+
+def _candidates(preempt: Preempt, gang: GangRequest, ask: Sequence[int], view: PreemptionView) -> list[Victim]:
+    return list(preempt.candidates(gang, ask, view))
 
 
 def _is_number(value: object) -> bool:

@@ -15,6 +15,7 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.explain.shortage import never_allowed, why_not
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.cycle import BEHIND, Cycle, Verdict
+from corral.scheduler.policy.call_guard import begin_plan
 from corral.scheduler.policy.faults import PartFailed, with_default
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.waiting_queue import Group, Queue
@@ -53,6 +54,7 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     fail, and the plan says which. `now` is in seconds since 1970.
     """
     faults: list[PartFault] = []
+    begin_plan()
     while True:
         try:
             found = _plan(cluster, queue, policy, now)

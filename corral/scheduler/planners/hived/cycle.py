@@ -23,6 +23,7 @@ from corral.scheduler.planners.hived.eviction import evictions
 from corral.scheduler.planners.hived.gang_placement import YIELDING, GangPlacer, kept_for_it
 from corral.scheduler.planners.hived.group_search import Found, PreemptionNeeded
 from corral.scheduler.planners.hived.state_fold import Hived
+from corral.scheduler.policy.call_guard import begin_plan
 from corral.scheduler.policy.faults import PartFailed
 from corral.scheduler.policy.order import PriorityOrder, QueueKey
 from corral.scheduler.policy.policy import Policy
@@ -57,6 +58,7 @@ class HivedMemory:
 def plan_hived(world: HivedWorld, now: float) -> Plan:
     """Return HiveD's plan: gangs to start now, evictions, and the reasons of the others. Nothing is changed."""
     cluster, queue, policy, state = world.cluster, world.queue, world.policy, world.revision
+    begin_plan()
     try:
         queue.arrange(policy.order, cluster.history, now, by_user=False)
     except PartFailed as failed:
