@@ -38,7 +38,7 @@ def _shared(command: Command) -> Command:
     options = (
         click.option("--trace", type=_file, required=True, help="The file of jobs."),
         click.option("--format", "layout", metavar="NAME", default="",
-                     help="The trace's format: plain, gavel, muri, openb, philly, pollux, shockwave, slurm or an "
+                     help="The trace's format: plain, gavel, muri, openb, openpai, philly, pollux, shockwave, slurm or an "
                      "installed one; default: by its first line."),
         click.option("--profiles", type=click.Path(path_type=Path), metavar="FILE|FOLDER",
                      help="How fast jobs are: throughputs (JSON) of gavel or shockwave, the profiles of pollux."),

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from corral.kernel.errors import CorralError, InvalidInput, NotFound
 from corral.scheduler import find_policy
+from corral.sim.comparison import Question
 from corral.sim.compat.pollux import PolluxJob
 from corral.sim.files import hash_of_all
 from corral.sim.machines import plain_site
-from corral.sim.simulation import Simulation
+from corral.sim.simulation import Knobs, Simulation
 from corral.sim.trace import TraceJob, read_trace
 from corral.sim.traces.formats import FORMATS, find_reader, format_of
 from corral.sim.traces.pollux import seconds_alone
@@ -172,19 +173,29 @@ def test_a_pod_that_is_no_job_on_gpus_is_named(line: str, problem: str) -> None:
 
 
 def test_the_format_of_published_traces_is_found_by_their_first_line() -> None:
-    firsts = [physical("A", "1", "1", "0"), GAVEL, dynamic("A", "1", "1", "1", "0"), POLLUX, OPENB, "a\tb"]
+    firsts = [physical("A", "1", "1", "0"), GAVEL, dynamic("A", "1", "1", "1", "0"), POLLUX, OPENB, " [", "a\tb"]
     assert [format_of(first) for first in firsts] == [
-        "gavel", "gavel", "shockwave", "pollux", "openb", None,
+        "gavel", "gavel", "shockwave", "pollux", "openb", "openpai", None,
     ]  # fmt: skip
 
 
 @given(name=st.sampled_from(sorted(FORMATS)), lines=st.lists(st.text(max_size=40), max_size=8), begun=st.booleans())
 def test_any_text_is_jobs_or_broken_lines_or_one_refusal(name: str, lines: list[str], begun: bool) -> None:
-    heads = {"gavel": GAVEL, "pollux": POLLUX, "openb": OPENB}
+    heads = {"gavel": GAVEL, "pollux": POLLUX, "openb": OPENB, "openpai": "["}
     try:
         read_trace(find_reader(name), [heads.get(name, ""), *lines] if begun else lines, skip_broken=True)
     except CorralError as error:
         assert error.message.endswith(".")
+
+
+def test_a_question_reads_its_profiles_and_is_another_one_when_they_change(tmp_path: Path) -> None:
+    trace = tmp_path / "some.trace"
+    trace.write_text(dynamic("LM", "100", "1", "26", "0") + "\n")
+    question = Question(trace, "1x1", "fifo", Knobs(), profiles=throughputs(tmp_path, LM=4.0))
+    assert question.read().jobs == (TraceJob("job-0", 0.0, 25.0, 1),)
+    before = question.digest()
+    throughputs(tmp_path, LM=5.0)
+    assert (question.digest() == before, question.read().jobs[0].seconds) == (False, 20.0)
 
 
 def test_a_change_of_any_profile_changes_the_hash_of_the_folder(tmp_path: Path) -> None:

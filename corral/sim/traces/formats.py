@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from corral.kernel.errors import InvalidInput
 from corral.kernel.plug_ins import load, plug_ins
 from corral.sim.trace import MOST_CHARACTERS, Reader
-from corral.sim.traces import gavel, muri, openb, philly, plain, pollux, shockwave, slurm
+from corral.sim.traces import gavel, muri, openb, openpai, philly, plain, pollux, shockwave, slurm
 from corral.sim.traces.throughputs import by_duration, by_throughput
 
 GROUP: Final = "corral.trace_readers"
@@ -40,6 +40,7 @@ FORMATS: Final[dict[str, Format]] = {
     ),
     "pollux": Format(pollux.read_pollux, pollux.COLUMNS.fit, pollux.pollux_with),
     "openb": Format(openb.read_openb, openb.COLUMNS.fit),
+    "openpai": Format(openpai.read_openpai, openpai.fits, most_characters=openpai.MOST_CHARACTERS),
 }
 """The built-in formats by name."""
 
