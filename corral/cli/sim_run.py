@@ -36,9 +36,12 @@ class _Number(click.FloatRange):
 def _shared(command: Command) -> Command:
     """Add the options that both commands have."""
     options = (
-        click.option("--trace", type=_file, required=True, help="The file of jobs (CSV)."),
+        click.option("--trace", type=_file, required=True, help="The file of jobs."),
         click.option("--format", "layout", metavar="NAME", default="",
-                     help="The trace's format: plain, muri, philly, slurm or an installed one; default: by its columns."),
+                     help="The trace's format: plain, gavel, muri, openb, openpai, philly, pollux, shockwave, slurm or an "
+                     "installed one; default: by its first line."),
+        click.option("--profiles", type=click.Path(path_type=Path), metavar="FILE|FOLDER",
+                     help="How fast jobs are: throughputs (JSON) of gavel or shockwave, the profiles of pollux."),
         click.option("--cluster", "machines", required=True, metavar="NxD|FILE",
                      help="Nodes x devices (8x8), with nodes per rack (64x8x16), or a file of documents."),
         click.option("--jobs", "most", type=click.IntRange(1), default=1_000_000, help="Only the first N jobs."),
@@ -178,6 +181,7 @@ def _question(policy: str, options: Mapping[str, Any]) -> Question:
         policy=policy,
         knobs=knobs,
         format=options["layout"],
+        profiles=options["profiles"],
         skip_broken=options["skip_broken"],
         most=options["most"],
         review_seconds=options["review"],

@@ -15,12 +15,12 @@ import msgspec
 from corral import __version__
 from corral.kernel.errors import InvalidInput
 from corral.scheduler import Policy, find_policy, find_preempt
-from corral.sim.files import check_file, hash_of, read_bounded
+from corral.sim.files import check_file, hash_of, hash_of_all, read_bounded
 from corral.sim.machines import Site, described_site, plain_site
 from corral.sim.results import Result
 from corral.sim.simulation import Knobs, Simulation
 from corral.sim.trace import MOST_JOBS, Trace, read_trace
-from corral.sim.trace_readers import find_reader, format_of
+from corral.sim.traces.formats import find_format, find_reader, format_of
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ class Question:
     """`NAME`, or `NAME+order`: with preemption by the policy's order."""
     knobs: Knobs
     format: str = ""
-    """The trace's format; "" finds it by its columns."""
+    """The trace's format; "" finds it by its first line."""
+    profiles: Path | None = None
+    """A file or folder that says how fast the jobs of some formats are."""
     skip_broken: bool = False
     most: int = MOST_JOBS
     review_seconds: float = 60.0
@@ -46,9 +48,10 @@ class Question:
         with self.trace.open(encoding="utf-8", errors="replace", newline="") as file:
             name = self.format or format_of(file.readline(4096))
             if name is None:
-                raise InvalidInput("unknown-trace-format", f"The columns of {self.trace} fit no format; name one.")
+                raise InvalidInput("unknown-trace-format", f"The first line of {self.trace} fits no format; name one.")
             file.seek(0)
-            return read_trace(find_reader(name), file, skip_broken=self.skip_broken, most=self.most)
+            reader, longest = find_reader(name, self.profiles), find_format(name).most_characters
+            return read_trace(reader, file, skip_broken=self.skip_broken, most=self.most, most_characters=longest)
 
     def site(self) -> Site:
         """Read the machines; raises InvalidInput, or SpecError with every problem."""
@@ -75,7 +78,8 @@ class Question:
         Of an installed policy or reader it sees the name only. Raises NotFound, or InvalidInput, for a file.
         """
         cluster = "" if plain_site(self.machines) else hash_of(Path(self.machines))
-        asked = (__version__, hash_of(self.trace), cluster, replace(self, trace=Path()))
+        profiles = "" if self.profiles is None else hash_of_all(self.profiles)
+        asked = (__version__, hash_of(self.trace), cluster, profiles, replace(self, trace=Path(), profiles=None))
         return hashlib.blake2b(msgspec.json.encode(asked, enc_hook=str), digest_size=16).hexdigest()
 
 

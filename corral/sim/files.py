@@ -30,3 +30,14 @@ def hash_of(file: Path) -> str:
     check_file(file)
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "blake2b").hexdigest()
+
+
+def hash_of_all(place: Path) -> str:
+    """Return a hash of a file, or of the files in the folders of a folder, by their names; raises as `check_file` does."""
+    if not place.is_dir():
+        return hash_of(place)
+    found = hashlib.blake2b()
+    for file in sorted(place.glob("*/*")):
+        if file.is_file():
+            found.update(f"{file.relative_to(place)} {hash_of(file)}\n".encode())
+    return found.hexdigest()

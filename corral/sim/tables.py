@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from corral.kernel.errors import InvalidInput, NotFound
-from corral.sim.compat.problems import TraceProblem
+from corral.sim.trace import TraceProblem
 
 Lines = Callable[[str], Iterable[str]]
 """Opens a file of the data folder by its relative name and returns its lines."""

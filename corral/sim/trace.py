@@ -35,6 +35,15 @@ class TraceJob(NamedTuple):
     priority: int = 0
 
 
+class TraceProblem(InvalidInput):
+    """A line of a trace that cannot be read; the message names the line, counted from 1."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__("broken-trace", f"Line {line} of the trace: {reason}.", line=line)
+        self.line = line
+        self.reason = reason
+
+
 class BrokenLine(NamedTuple):
     """A line that is no job."""
 
@@ -46,7 +55,7 @@ class BrokenLine(NamedTuple):
 Reader = Callable[[Iterable[str]], Iterator[tuple[int, TraceJob | str]]]
 """Reads the lines of one format: yields the number of a line with its job, or with what is wrong with it.
 
-`submitted` may count from any time. Raises InvalidInput if the format does not fit.
+`submitted` may count from any time. Raises InvalidInput or TraceProblem if the format does not fit.
 """
 
 
@@ -57,14 +66,22 @@ class Trace(NamedTuple):
     skipped: tuple[BrokenLine, ...] = ()
 
 
-def read_trace(reader: Reader, lines: Iterable[str], *, skip_broken: bool = False, most: int = MOST_JOBS) -> Trace:
-    """Read at most `most` jobs.
+def read_trace(
+    reader: Reader,
+    lines: Iterable[str],
+    *,
+    skip_broken: bool = False,
+    most: int = MOST_JOBS,
+    most_characters: int = MOST_CHARACTERS,
+) -> Trace:
+    """Read at most `most` jobs, from lines of at most `most_characters`.
 
-    Raises InvalidInput for a broken line, unless `skip_broken` counts it instead, and for a trace without a job.
+    Raises TraceProblem for a broken line, unless `skip_broken` counts it instead, and InvalidInput for a trace without a
+    job.
     """
     jobs: list[TraceJob] = []
     skipped: list[BrokenLine] = []
-    for line, found in reader(_bounded(lines)):
+    for line, found in reader(_bounded(lines, most_characters)):
         problem = found if isinstance(found, str) else problem_of(found)
         if not problem and not isinstance(found, str):
             jobs.append(found)
@@ -73,7 +90,7 @@ def read_trace(reader: Reader, lines: Iterable[str], *, skip_broken: bool = Fals
         elif skip_broken:
             skipped.append(BrokenLine(line, problem))
         else:
-            raise InvalidInput("broken-trace", f"Line {line} of the trace: {problem}.")
+            raise TraceProblem(line, problem)
     if not jobs:
         raise InvalidInput("empty-trace", "The trace has no job that can be played.")
     jobs.sort(key=lambda job: job.submitted)
@@ -81,12 +98,10 @@ def read_trace(reader: Reader, lines: Iterable[str], *, skip_broken: bool = Fals
     return Trace(tuple(job._replace(submitted=job.submitted - first) for job in jobs), tuple(skipped))
 
 
-def _bounded(lines: Iterable[str]) -> Iterator[str]:
+def _bounded(lines: Iterable[str], most: int) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
-        if len(line) > MOST_CHARACTERS:
-            raise InvalidInput(
-                "broken-trace", f"Line {number} of the trace has more than {MOST_CHARACTERS} characters."
-            )
+        if len(line) > most:
+            raise InvalidInput("broken-trace", f"Line {number} of the trace has more than {most} characters.")
         yield line
 
 

@@ -9,6 +9,8 @@ import pytest
 from corral.model.exits import classify
 from corral.model.runs import Retries
 from corral.model.states import JobState
+from corral.sim.trace import TraceJob, read_trace
+from corral.sim.traces.openpai import read_openpai
 from tests.api.harness import START, Server
 from tests.api.openpai_jobs import Caller, Launcher, calling, protocol, refused
 
@@ -106,3 +108,15 @@ def test_hostile_text_in_a_filter_finds_nothing(jobs: Caller) -> None:
             answer = jobs.http.get("/api/v2/jobs", params={name: value})
             assert answer.status_code == 200
             assert answer.json() == [] or value == "\0"
+
+
+@pytest.mark.parametrize("query", [{}, {"withTotalCount": "true"}])
+def test_the_list_is_a_trace_for_the_simulator(jobs: Caller, query: dict[str, str]) -> None:
+    trace = read_trace(read_openpai, [jobs.http.get("/api/v2/jobs", params=query).text], skip_broken=True)
+    assert trace.jobs == (
+        TraceJob("zoe~gamma", 0.0, 0.0, 12, "zoe", priority=-1),
+        TraceJob("zoe~delta", 1.0, 0.0, 4, "zoe", priority=10),
+    )
+    assert [each.problem for each in trace.skipped] == [
+        "job 3 of the list: it never started", "job 4 of the list: it never started",
+    ]  # fmt: skip

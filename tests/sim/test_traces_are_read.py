@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 
 from corral.kernel.errors import InvalidInput
 from corral.sim.trace import MOST_CHARACTERS, TraceJob, read_trace
-from corral.sim.trace_readers import find_reader, format_of, read_muri, read_philly, read_plain, read_slurm
+from corral.sim.traces.formats import find_reader, format_of
+from corral.sim.traces.muri import read_muri
+from corral.sim.traces.philly import read_philly
+from corral.sim.traces.plain import read_plain
+from corral.sim.traces.slurm import read_slurm
 
 MURI = "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time"
 SLURM = "JobID|User|Submit|ElapsedRaw|AllocTRES"
@@ -84,7 +88,7 @@ def test_a_missing_column_an_endless_line_and_a_trace_without_jobs_are_refused()
         read_trace(read_plain, ["submitted,seconds,devices", "0" * (MOST_CHARACTERS + 1)], skip_broken=True)
     with pytest.raises(InvalidInput, match="no job that can be played"):
         read_trace(read_plain, ["submitted,seconds,devices", "x"], skip_broken=True)
-    with pytest.raises(InvalidInput, match="choose one of muri, philly, plain, slurm"):
+    with pytest.raises(InvalidInput, match="choose one of gavel, muri, openb, openpai, philly, plain"):
         find_reader("parquet")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from corral.sim.compat.gavel_jobs import TYPES, read_arrivals, read_speeds, read_trace
+from corral.sim.compat.gavel_jobs import TYPES, read_arrivals, read_trace
 from corral.sim.compat.gavel_policies import Fifo, FinishTimeFairness, MaxMin, ShortestMakespan
 from corral.sim.compat.rounds import Policy, RoundJob, RoundRules, Rounds
+from corral.sim.traces.throughputs import read_speeds
 
 HOUR: Final = 3600.0
 PHYSICAL: Final = (8, 16, 24)
@@ -48,11 +49,11 @@ def _cell(row: str, column: str, lines: Callable[[str], Iterable[str]]) -> float
     if column not in ("JCT", "makespan") and not column.endswith("/h"):
         raise ValueError(f"there is no column {column}.")
     if column.endswith("/h"):
-        speeds = read_speeds("\n".join(lines("gavel/simulation_throughputs.json")))
+        speeds = read_speeds("\n".join(lines("gavel/simulation_throughputs.json")), TYPES)
         rate = column.removesuffix("/h")
         jobs = read_arrivals(lines(f"gavel/published_continuous_seed{SEED}_rate{rate}.csv.gz"), speeds)
         return mean_hours(jobs, Rounds(CONTINUOUS, RULES, POLICIES[row](CONTINUOUS), seed=SEED), frozenset(WINDOW))
-    speeds = read_speeds("\n".join(lines("gavel/physical_cluster_throughputs.json")))
+    speeds = read_speeds("\n".join(lines("gavel/physical_cluster_throughputs.json")), TYPES)
     rounds = Rounds(PHYSICAL, RULES, POLICIES[row](PHYSICAL), seed=SEED)
     if column == "makespan":
         return rounds.run(read_trace(lines("gavel/minimize_makespan.trace"), speeds)).end / HOUR

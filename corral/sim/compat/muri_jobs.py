@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from corral.sim.compat.problems import TraceProblem
+from corral.sim.trace import TraceProblem
 
 SLOWDOWN: Final = 1.015
 """An iteration takes this multiple of its profiled time."""

@@ -13,12 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corral.sim.compat.problems import TraceProblem
+from corral.sim.trace import TraceProblem
+from corral.sim.traces.openb import MILLI, MOST_GPUS, problem_of_request, whole_numbers
 
-MILLI = 1000
-"""Thousandths of one GPU."""
-MOST_GPUS = 8
-"""GPUs of the largest node."""
 TYPICAL_SHARE = 0.95
 """Typical pods are the most frequent shapes that cover this share of the pods."""
 
@@ -64,26 +61,16 @@ def read_pods(lines: Iterable[str]) -> list[Shape]:
     pods = []
     for number, row in enumerate(csv.DictReader(lines), 2):
         cpu, memory, gpus, milli = _numbers(row, number, columns, most)
-        if gpus > 1 and milli != MILLI:
-            raise TraceProblem(number, "a pod of several GPUs must ask for whole ones")
-        if gpus and not milli:
-            raise TraceProblem(number, "a pod with a GPU asks for nothing of it")
+        if problem := problem_of_request(gpus, milli):
+            raise TraceProblem(number, problem)
         pods.append(Shape(cpu, memory, gpus, milli if gpus else 0))
     return pods
 
 
 def _numbers(row: dict[str, str], line: int, columns: Sequence[str], most: Sequence[int]) -> list[int]:
-    values = []
-    for column, bound in zip(columns, most, strict=True):
-        try:
-            value = int(row[column])
-        except KeyError:
-            raise TraceProblem(line, f"the column {column} is missing") from None
-        except (TypeError, ValueError):
-            raise TraceProblem(line, f"{column} is missing or no whole number") from None
-        if not 0 <= value <= bound:
-            raise TraceProblem(line, f"{column} is {value}, not within 0 to {bound}")
-        values.append(value)
+    values = whole_numbers(row, dict(zip(columns, most, strict=True)))
+    if isinstance(values, str):
+        raise TraceProblem(line, values)
     return values
 
 

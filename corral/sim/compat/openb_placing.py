@@ -14,7 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from corral.sim.compat.openb import MILLI, MOST_GPUS, Machine, Shape, Typical
+from corral.sim.compat.openb import Machine, Shape, Typical
+from corral.sim.traces.openb import MILLI, MOST_GPUS
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

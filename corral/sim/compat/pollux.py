@@ -6,16 +6,16 @@ nodes of 4. Both baselines take the batch size from the workload ("tuned").
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
-from math import ceil
 from typing import Final, Protocol
 
-from corral.sim.compat.pollux_profiles import KINDS, Application, Placement
-from corral.sim.compat.problems import TraceProblem
+from corral.sim.trace import TraceProblem
+from corral.sim.traces.pollux import NODE_GPUS, OUT_OF_RANGE, filled, pollux_lines, progress_rate, split
+from corral.sim.traces.pollux_profiles import KINDS, MOST_NODES, Application, Placement
+from corral.sim.traces.rows import without_problems
 
-NODES: Final = 16
-GPUS: Final = 4
+NODES: Final = MOST_NODES
+GPUS: Final = NODE_GPUS
 STEP: Final = 60
 RESTART: Final = 30
 """Seconds without progress after a change of nodes."""
@@ -24,16 +24,6 @@ TIRESIAS_LIMIT: Final = 16 * 3600
 
 Allocation = list[int]
 """The node of each replica."""
-
-
-def split(size: int, replicas: int, application: Application, *, accumulate: bool) -> tuple[int, int]:
-    """Return the local batch size of a pass and the passes before the last one, for a batch size over replicas."""
-    local = ceil(size / replicas - 1e-8)
-    passes = ceil(local / application.most_local - 1e-8) - 1
-    if replicas == 1 and accumulate:
-        passes = max(1, passes)
-    atomic = ceil(local / (passes + 1) - 1e-8)
-    return min(atomic, application.kind.largest // (replicas * (passes + 1))), passes
 
 
 class PolluxJob:
@@ -85,11 +75,7 @@ class PolluxJob:
 
     def _run(self, seconds: int) -> None:
         application = self.application
-        size = sum(self.placement) * self.atomic * (self.passes + 1)
-        step, sync = application.step_times(self.placement, self.atomic)
-        sqr, var = application.gradient(size, self.epoch)
-        gain = (var + sqr) / (var / (size / application.kind.smallest) + sqr)
-        speed = gain / (step + (step - sync) * self.passes)
+        speed = progress_rate(application, self.placement, self.atomic, self.passes, self.epoch)
         goal = application.progress(self.epoch + 1)
         if self.progress + speed * seconds < goal:
             self.progress += speed * seconds
@@ -242,26 +228,19 @@ class Optimus:
 
 def predicted_step(job: PolluxJob, replicas: int) -> float:
     """Return the seconds of one optimiser step on nodes filled one after the other."""
-    full, rest = divmod(replicas, GPUS)
-    placement = (GPUS,) * full + ((rest,) if rest else ())
     atomic, passes = split(job.size, replicas, job.application, accumulate=True)
-    step, sync = job.application.step_times(placement, atomic)
+    step, sync = job.application.step_times(filled(replicas), atomic)
     return step + (step - sync) * passes
 
 
 def read_workload(lines: Iterable[str], applications: Mapping[str, Application]) -> list[PolluxJob]:
     """Read a workload, in the order of the file. Raises TraceProblem, which names the line."""
     jobs = []
-    for number, row in enumerate(csv.DictReader(lines), 2):
-        try:
-            submitted, replicas, size = int(row["time"]), int(row["num_replicas"]), int(row["batch_size"])
-            application = applications[row["application"]]
-        except KeyError as missing:
-            raise TraceProblem(number, f"{missing.args[0]} is no column or application") from None
-        except (TypeError, ValueError):
-            raise TraceProblem(number, "a number is missing or no whole number") from None
-        within = application.kind.smallest <= size <= application.kind.largest
-        if submitted < 0 or not 1 <= replicas <= NODES * GPUS or not within:
-            raise TraceProblem(number, "time, replicas or batch size is out of range")
-        jobs.append(PolluxJob(number - 2, application, submitted, replicas, size))
+    for line, job in without_problems(pollux_lines(lines)):
+        application = applications.get(job.application)
+        if application is None:
+            raise TraceProblem(line, f"{job.application} is no known application")
+        if not job.suits(application):
+            raise TraceProblem(line, OUT_OF_RANGE)
+        jobs.append(PolluxJob(line - 2, application, job.submitted, job.replicas, job.size))
     return jobs

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from corral.sim.compat.pollux import Optimus, Scheduler, Tiresias, completions, read_workload
-from corral.sim.compat.pollux_profiles import KINDS, read_application
+from corral.sim.traces.pollux_profiles import KINDS, read_application
 
 POLICIES: Final[dict[str, Callable[[], Scheduler]]] = {
     "Tiresias + tuned": Tiresias,
@@ -20,7 +20,7 @@ ROWS: Final = frozenset(POLICIES)
 
 def measure(row: str, columns: Sequence[str], lines: Callable[[str], Iterable[str]]) -> dict[str, float]:
     """Return the mean completion time under the policy `row`; the columns are numbers of workloads."""
-    applications = {name: read_application(name, lines) for name in KINDS}
+    applications = {name: read_application(name, lambda file: lines(f"pollux/profiles/{file}")) for name in KINDS}
     found = {}
     for column in columns:
         jobs = read_workload(lines(f"pollux/workloads/workload-{column}.csv"), applications)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from corral.sim.compat.problems import TraceProblem, tabbed
 from corral.sim.compat.rounds import RoundJob
+from corral.sim.trace import TraceProblem
+from corral.sim.traces.rows import without_problems
+from corral.sim.traces.shockwave import shockwave_jobs
+from corral.sim.traces.throughputs import read_speeds
 
 SAMPLES: Final = {
     "ResNet-18": 50_000,
@@ -118,20 +120,15 @@ def _batches(job: RoundJob) -> Batches:
     return job.payload
 
 
-_TYPE: Final = re.compile(r"(.+) \(batch size (\d+)\)")
-_ENTRY: Final = re.compile(r"\('(.+) \(batch size (\d+)\)', (\d+)\)")
+_KIND: Final = re.compile(r"(.+) \(batch size (\d+)\)")
 
 
-def read_speeds(text: str, kind: str) -> dict[tuple[str, int, int], float]:
+def speeds_on(text: str, gpu: str) -> dict[tuple[str, int, int], float]:
     """Read the steps a second of one type of GPU from a table of throughputs (JSON). Raises ValueError if it is none."""
     found = {}
-    try:
-        table: Mapping[str, Mapping[str, float]] = json.loads(text)[kind]
-        for name, row in table.items():
-            if match := _ENTRY.fullmatch(name):
-                found[match[1], int(match[2]), int(match[3])] = float(row["null"])
-    except (KeyError, TypeError, AttributeError) as problem:
-        raise ValueError(f"the table of throughputs lacks {problem}.") from None
+    for (kind, gpus), (speed,) in read_speeds(text, [gpu]).items():
+        if match := _KIND.fullmatch(kind):
+            found[match[1], int(match[2]), gpus] = speed
     return found
 
 
@@ -150,18 +147,14 @@ def read_schedule(lines: Iterable[str]) -> dict[tuple[str, int, int], tuple[tupl
 def read_shockwave(lines: Iterable[str], speeds: Speeds) -> list[RoundJob]:
     """Read the trace of tab-separated fields, in order of arrival. Raises TraceProblem, which names the line."""
     jobs = []
-    for number, fields in tabbed(lines, 12):
-        named = _TYPE.fullmatch(fields[0])
-        try:
-            total, gpus, arrival = int(fields[5]), int(fields[6]), float(fields[11])
-        except ValueError:
-            raise TraceProblem(number, "steps, GPUs or arrival is no number") from None
-        if named is None or (speed := speeds.get((named[1], int(named[2]), gpus))) is None:
-            raise TraceProblem(number, f"no throughput is known for {fields[0]} on {gpus} GPUs")
-        if total < 1 or not 0 <= arrival < float("inf"):
-            raise TraceProblem(number, "steps or arrival is out of range")
-        batches = Batches(named[1], int(named[2]), int(named[2]), fields[7])
-        jobs.append(RoundJob(number - 1, arrival, gpus, total, [speed], batches))
+    for line, job in without_problems(shockwave_jobs(lines)):
+        named = _KIND.fullmatch(job.kind)
+        if not job.steps.is_integer():
+            raise TraceProblem(line, "steps are no whole number")
+        if named is None or (speed := speeds.get((named[1], int(named[2]), job.gpus))) is None:
+            raise TraceProblem(line, f"no throughput is known for {job.kind} on {job.gpus} GPUs")
+        batches = Batches(named[1], int(named[2]), int(named[2]), job.mode)
+        jobs.append(RoundJob(job.number, job.arrival, job.gpus, int(job.steps), [speed], batches))
     return sorted(jobs, key=lambda job: job.arrival)
 
 

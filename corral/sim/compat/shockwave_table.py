@@ -10,7 +10,7 @@ import numpy as np
 from corral.sim.compat.centre import centre_above, most_throughput
 from corral.sim.compat.fair_finish import FairFinish
 from corral.sim.compat.rounds import Policy, Result, RoundJob, RoundRules, Rounds
-from corral.sim.compat.shockwave_jobs import Adaptation, read_alone, read_schedule, read_shockwave, read_speeds
+from corral.sim.compat.shockwave_jobs import Adaptation, read_alone, read_schedule, read_shockwave, speeds_on
 
 GPUS: Final = 32
 RULES: Final = RoundRules(round_seconds=120.0, reset_gap=1000.0, start_overhead=20.0, empty_needs_both=True)
@@ -108,7 +108,7 @@ def figures(jobs: Sequence[RoundJob], result: Result, alone: Mapping[int, float]
 
 def measure(row: str, columns: Sequence[str], lines: Callable[[str], Iterable[str]]) -> dict[str, float]:
     """Return the table's figures under the policy `row`."""
-    speeds = read_speeds("\n".join(lines("shockwave/tacc_throughputs.json")), "v100")
+    speeds = speeds_on("\n".join(lines("shockwave/tacc_throughputs.json")), "v100")
     jobs = read_shockwave(lines("shockwave/120_multigpu_dynamic.trace"), speeds)
     adaptation = Adaptation(speeds, read_schedule(lines("shockwave/gns_batch_sizes.csv")))
     rounds = Rounds([GPUS], RULES, POLICIES[row](), after_slice=adaptation.apply, after_round=adaptation.decide)

@@ -13,8 +13,8 @@ from corral.sim.compat import gavel_table
 from corral.sim.compat.gavel_jobs import TYPES, read_arrivals, read_trace
 from corral.sim.compat.gavel_policies import Fifo, FinishTimeFairness, MaxMin, ShortestMakespan, earliest
 from corral.sim.compat.interior_point import fairest
-from corral.sim.compat.problems import TraceProblem
 from corral.sim.compat.rounds import RoundJob
+from corral.sim.trace import TraceProblem
 from tests.sim.compat.published import cells_of, lines_of
 
 

@@ -13,7 +13,7 @@ from corral.sim.compat.muri import ShortestFirst, TiresiasL, completions
 from corral.sim.compat.muri_jobs import MuriJob, Nodes, read_muri, start_overhead
 from corral.sim.compat.muri_table import measure
 from corral.sim.compat.muri_themis import Themis, fairest_fractions
-from corral.sim.compat.problems import TraceProblem
+from corral.sim.trace import TraceProblem
 from tests.sim.compat.published import cells_of, lines_of
 
 ONE_NODE = Nodes(1, 8)

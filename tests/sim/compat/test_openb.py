@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.sim.compat import openb_table
-from corral.sim.compat.openb import MILLI, Machine, Shape, Typical, inflated, read_machines, read_pods, typical_pods
+from corral.sim.compat.openb import Machine, Shape, Typical, inflated, read_machines, read_pods, typical_pods
 from corral.sim.compat.openb_placing import (
     BestFit,
     Clustering,
@@ -26,7 +26,8 @@ from corral.sim.compat.openb_placing import (
     allocated_shares,
     fits,
 )
-from corral.sim.compat.problems import TraceProblem
+from corral.sim.trace import TraceProblem
+from corral.sim.traces.openb import MILLI
 from tests.sim.compat.published import cells_of, lines_of
 
 shapes = st.one_of(

@@ -17,10 +17,10 @@ from corral.sim.compat.pollux import (
     completions,
     predicted_step,
     read_workload,
-    split,
 )
-from corral.sim.compat.pollux_profiles import Application, Epochs, Kind, read_numbers
-from corral.sim.compat.problems import TraceProblem
+from corral.sim.trace import TraceProblem
+from corral.sim.traces.pollux import split
+from corral.sim.traces.pollux_profiles import Application, Epochs, Kind, read_numbers
 from tests.sim.compat.published import cells_of, lines_of
 
 KIND = Kind(smallest=8, largest=64, epochs=2)
@@ -136,7 +136,7 @@ def test_rotations_of_a_placement_have_one_profile() -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("x,0,lamp,1,8", "lamp is no column or application"),
+        ("x,0,lamp,1,8", "lamp is no known application"),
         ("x,0,app,many,8", "no whole number"),
         ("x,0,app,65,8", "out of range"),
         ("x,0,app,1,4", "out of range"),

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from corral.sim.compat import shockwave_table
 from corral.sim.compat.centre import centre_above, most_throughput
-from corral.sim.compat.problems import TraceProblem
 from corral.sim.compat.rounds import RoundJob, RoundRules, Rounds
 from corral.sim.compat.shockwave_jobs import Adaptation, Batches, critical, read_alone, read_schedule, read_shockwave
 from corral.sim.compat.shockwave_table import GPUS, OneType, shortest_makespan
+from corral.sim.trace import TraceProblem
 from tests.sim.compat.published import cells_of, lines_of
 
 

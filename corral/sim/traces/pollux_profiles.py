@@ -1,4 +1,5 @@
-"""Measured profiles of the six applications of Pollux (Qiao et al., OSDI 2021), for table D.
+"""Measured profiles of the six applications of Pollux (Qiao et al., OSDI 2021), for table D
+and for the durations of traces.
 
 They give the true speed of a job on a placement, its statistical efficiency by batch size, and how many steps an epoch
 takes. Placements that were not measured are interpolated linearly between nodes, replicas and local batch size, for which
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corral.kernel.errors import InvalidInput
-from corral.sim.compat.problems import TraceProblem
+from corral.sim.trace import TraceProblem
 
 Floats = NDArray[np.float64]
 Placement = tuple[int, ...]
@@ -149,25 +150,25 @@ def _interpolator(points: Sequence[Sequence[float]]) -> Callable[[Sequence[float
     try:
         from scipy.interpolate import LinearNDInterpolator
     except ImportError:
-        raise InvalidInput("no-scipy", "Table D needs scipy: pip install 'corral[sim]'.") from None
+        raise InvalidInput("no-scipy", "Profiles of Pollux need scipy: pip install 'corral[sim]'.") from None
     table = np.array(points)
     found: Callable[[Sequence[float]], Any] = LinearNDInterpolator(table[:, :3], table[:, 3:])
     return found
 
 
 def read_application(name: str, lines: Callable[[str], Iterable[str]]) -> Application:
-    """Read the profile of an application. Raises TraceProblem, which names the line."""
-    folder, kind = f"pollux/profiles/{name}", KINDS[name]
+    """Read the profile of an application from its folder `name`. Raises TraceProblem, which names the line."""
+    kind = KINDS[name]
     epochs = {}
     for size in kind.sizes():
         columns = ("progress", "iteration", "grad_sqr", "grad_var")
-        table = list(zip(*read_numbers(lines(f"{folder}/validation-{size}.csv"), columns), strict=True))
+        table = list(zip(*read_numbers(lines(f"{name}/validation-{size}.csv"), columns), strict=True))
         if not table or len(table[0]) < kind.epochs:
             raise TraceProblem(1, f"the profile of {name} at batch size {size} has fewer than {kind.epochs} epochs")
         epochs[size] = Epochs(*(list(column) for column in table))
     times = ("local_bsz", "step_time", "sync_time")
-    placements = read_numbers(lines(f"{folder}/placements.csv"), ("placement", *times))
-    more = read_numbers(lines(f"{folder}/scalability.csv"), ("num_nodes", "num_replicas", *times))
+    placements = read_numbers(lines(f"{name}/placements.csv"), ("placement", *times))
+    more = read_numbers(lines(f"{name}/scalability.csv"), ("num_nodes", "num_replicas", *times))
     return Application(kind, epochs, placements, more)
 
 
