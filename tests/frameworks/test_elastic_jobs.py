@@ -29,9 +29,28 @@ racks: {rack1: {nodes: [node1, node2]}}
 EPOCH = r"epoch (\d+)/\d+ loss ([\d.]+) .* processes {}\b"
 
 
+ONE_NODE = """
+kind: Cluster
+node: {cpu: 8, memory: 16Gi, shm: 1Gi, devices: {count: 4, kind: gpu, model: described-a100, memory: 40Gi}}
+nodes: [node1]
+---
+kind: Policy
+allot: goodput
+"""
+
+
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     made = Platform(tmp_path_factory.mktemp("platform"), cluster=CLUSTER)
+    made.up()
+    yield made
+    made.down()
+
+
+@pytest.fixture
+def by_goodput(tmp_path: Path) -> Iterator[Platform]:
+    """Four devices on one node, and jobs are sized by what they report."""
+    made = Platform(tmp_path, cluster=ONE_NODE)
     made.up()
     yield made
     made.down()
@@ -73,29 +92,24 @@ def test_a_torchrun_job_whose_rendezvous_moves_goes_on_from_the_checkpoint_that_
 
 
 def test_goodput_takes_back_the_workers_of_a_torchrun_job_that_its_own_reports_show_to_be_useless(
-    platform: Platform, tmp_path: Path
+    by_goodput: Platform,
 ) -> None:
-    (tmp_path / "policy.yaml").write_text("{kind: Policy, allot: goodput}")
-    (tmp_path / "before.yaml").write_text("{kind: Policy}")
-    platform.corral("apply", str(tmp_path / "policy.yaml"))
-    holder_of_two = platform.client.submit(json.dumps(holder(2)))["id"]
-    try:
-        # The rest after each epoch takes most of the time, so more workers bring hardly any throughput.
-        job = submit_for(platform, "pytorch/elastic.yaml", "pytorch", "exec python train.py --epochs 400 --pause 3")
-        platform.wait_for(job, r"epoch \d+/400 .* processes 2\b")
-        platform.wait_until(job, lambda _: measured(platform, job), "throughput that counts for two workers")
-        platform.client.stop(holder_of_two)
-        (grown, _), *_ = reached(platform, job, EPOCH.format(4), after=0)
-        after = max(step for step, _ in reached(platform, job, EPOCH.format(2), after=grown))
-        found = platform.client.job(job)
-        assert after > grown and len(found["placement"]) == 2 and (found["attempt"], found["retries"]) == (0, 0)
-        (receipt,) = platform.client.receipts(job)["items"]
-        assert (receipt["rule"], receipt["byJob"]) == ("shrink", ""), "nobody else wanted the devices"
-        work = found["work"]
-        assert work is not None and (work["gradientNoise"] is None or work["gradientNoise"] > 0)
-        platform.client.stop(job)
-    finally:
-        platform.corral("apply", str(tmp_path / "before.yaml"))
+    holder_of_two = by_goodput.client.submit(json.dumps(holder(2)))["id"]
+    # The rest after each epoch takes most of the time, so more workers bring hardly any throughput.
+    job = submit_for(by_goodput, "pytorch/elastic.yaml", "pytorch", "exec python train.py --epochs 400 --pause 3")
+    by_goodput.wait_for(job, r"epoch \d+/400 .* processes 2\b")
+    by_goodput.wait_until(job, lambda _: measured(by_goodput, job), "throughput that counts for two workers")
+    by_goodput.client.stop(holder_of_two)
+    grown = max(step for step, _ in reached(by_goodput, job, EPOCH.format(4), after=0))
+    reached(by_goodput, job, EPOCH.format(2), after=grown)
+    found = by_goodput.client.job(job)
+    assert len(found["placement"]) == 2 and (found["attempt"], found["retries"]) == (0, 0)
+    (receipt,) = by_goodput.client.receipts(job)["items"]
+    assert (receipt["rule"], receipt["byJob"], receipt["devices"]) == ("shrink", "", 2), (
+        "nobody else wanted the devices"
+    )
+    work = found["work"]
+    assert work is not None and (work["gradientNoise"] is None or work["gradientNoise"] > 0)
 
 
 def measured(platform: Platform, job: str) -> bool | None:
