@@ -41,7 +41,7 @@ def fetch(
             return digest.hexdigest()
         except OSError as error:
             if clock() + pause > deadline:
-                raise TimedOut(f"the server gave no whole answer ({error})") from error
+                raise TimedOut(f"the server's answer was not complete ({error})") from error
         sleep(pause)
         pause = min(pause * 2, 10.0)
 

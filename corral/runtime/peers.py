@@ -82,7 +82,7 @@ class Api:
         finally:
             connection.close()
         if answer.status in (401, 403, 404):
-            raise Refused(f"the server answers {answer.status}: this task is not of a job that runs")
+            raise Refused(f"the server answers {answer.status}: this task's job does not run")
         if answer.status >= 300:
             raise OSError(f"the server answers {answer.status}")
         try:
@@ -207,7 +207,7 @@ def resolve_command(words: list[str], peers: Mapping[str, Address], program: lis
     found: list[str] = []
     for word in words:
         if _SECRET.search(word):
-            raise Unresolved("a secret may stand in the environment only, arguments are seen by everyone")
+            raise Unresolved("a secret may be used in the environment only, because everyone can see arguments")
         found += program if word == RUNTIME_WORD else [resolve(word, peers, "")]
     return found
 

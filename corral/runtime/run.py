@@ -185,7 +185,7 @@ def _archive(plan: Plan, api: Api | None) -> BinaryIO:
     if plan.code_handle >= 0:
         return os.fdopen(plan.code_handle, "rb")
     if api is None:
-        raise Failed(RUNTIME_FAILED, "this task was not told where the server is, which has its code")
+        raise Failed(RUNTIME_FAILED, "this task does not know the address of the server, which has its code")
     os.makedirs(plan.work, exist_ok=True)
     path = os.path.join(plan.work, ".corral-code")
     try:
@@ -203,7 +203,7 @@ def _peers(plan: Plan, api: Api | None) -> dict[str, Address]:
     if not plan.barrier and not plan.resolve:
         return {}
     if api is None:
-        raise Failed(RUNTIME_FAILED, "this task was not told where the server is")
+        raise Failed(RUNTIME_FAILED, "this task does not know the address of the server")
     try:
         return wait_for(
             api, plan.attempt, everyone=plan.barrier, wanted=plan.resolve, timeout=plan.barrier_timeout_seconds

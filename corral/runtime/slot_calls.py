@@ -120,7 +120,7 @@ class SlotCalls:
 def _checked(answer: http.client.HTTPResponse) -> bytes:
     content = answer.read(_MAX_ANSWER)
     if answer.status in (401, 403, 404):
-        raise Refused(f"the server answers {answer.status}: it does not know this slot")
+        raise Refused(f"the server answers {answer.status}: it knows no such slot")
     if answer.status >= 300:
         raise OSError(f"the server answers {answer.status}")
     return content

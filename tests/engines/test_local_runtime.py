@@ -156,7 +156,7 @@ async def test_a_barrier_that_takes_too_long_is_a_conflict(local: Harness, serve
 async def test_a_task_of_a_job_that_is_gone_gives_up_at_once(local: Harness, server: Server) -> None:
     server.status = 404
     end = await local.run("true", **asks(server, barrier=True))
-    assert end.code == 252 and "not of a job that runs" in end.reason
+    assert end.code == 252 and "this task's job does not run" in end.reason
 
 
 async def test_a_task_can_be_stopped_while_it_waits(local: Harness, server: Server) -> None:

@@ -88,7 +88,7 @@ def test_a_server_that_is_away_is_told_later_how_old_it_is_by_then(tmp_path: Pat
 
 
 def test_a_refusal_ends_it_with_one_line_in_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    server, path = Server(Refused("the server answers 403: this task is not of a job that runs")), tmp_path / "x"
+    server, path = Server(Refused("the server answers 403: this task's job does not run")), tmp_path / "x"
     checkpoints = Checkpoints(server, "a", str(path))
     write(path, 1000)
     looks(checkpoints, 0, 2)

@@ -570,7 +570,7 @@ def _message(victim: Victim, request: GangRequest) -> str:
         case Rule.OPPORTUNISTIC:
             return f"It ran with priority {victim.gang.priority}, on devices that no other job wanted. Now {by} needs them."
         case Rule.GUARANTEE:
-            return f"It was a guest in cells of queue {request.queue}. Now {by} needs them."
+            return f"It ran as a guest in cells of queue {request.queue}. Now {by} needs them."
         case Rule.SHRINK:
             return f"Shrunk towards its minimum to make room for {by}."
         case Rule.ORDER:

@@ -110,9 +110,7 @@ def explain_hived(world: HivedWorld, queue: Queue, job: JobId, now: float) -> Re
             return msgspec.structs.replace(reported, ahead=ahead)
         return Reasons(Reason("starts-now", "There is room: it starts with the next cycle."), ahead=ahead)
     if isinstance(found, PreemptionNeeded):
-        return Reasons(
-            Reason(YIELDING, "Others that use its cells are told to yield with the next cycle."), ahead=ahead
-        )
+        return Reasons(Reason(YIELDING, "The jobs in its cells are preempted with the next cycle."), ahead=ahead)
     return msgspec.structs.replace(found, ahead=ahead)
 
 

@@ -27,8 +27,8 @@ def _rule(gang: RunningGang, user: Group) -> Rule:
 def _eviction(gang: RunningGang, rule: Rule, request: GangRequest, now: float) -> Eviction:
     by = f"job {request.job} of {request.user or 'somebody'}"
     messages = {
-        Rule.OPPORTUNISTIC: f"It was an opportunist in cells that go to virtual cluster {request.queue} for {by}.",
-        Rule.GUARANTEE: f"It was a guest in cells that go to virtual cluster {request.queue} for {by}.",
+        Rule.OPPORTUNISTIC: f"It ran opportunistically in cells that go to virtual cluster {request.queue} for {by}.",
+        Rule.GUARANTEE: f"It ran as a guest in cells that go to virtual cluster {request.queue} for {by}.",
         Rule.PRIORITY: f"It gives way to {by}, of the same virtual cluster and with a higher priority.",
     }
     return Eviction(

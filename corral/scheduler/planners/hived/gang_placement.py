@@ -54,7 +54,7 @@ class GangPlacer:
             return Reasons(Reason("engine-unknown", f"The engine {self.hived.engine} is not there or does not answer."))
         running = self.trial.cluster.gangs.by_job.get(request.job)
         if running is not None and not running.stays:
-            return Reasons(Reason("leaving", "The rest of its job was told to end, and starts anew with it."))
+            return Reasons(Reason("leaving", "The rest of its job is ending, and starts again with it."))
         kept = self._kept(request)
         if kept:
             return self._after_others(request, kept)
@@ -87,7 +87,9 @@ class GangPlacer:
         mine = {task for task, pod in self.hived.pods(request.job).items() if pod.group in groups}
         smaller = _only(request, mine)
         if not mine <= set(smaller.tasks) or not _enough(request, mine):
-            return Reasons(Reason("hived-waits", "Cells were kept for other tasks of it than wait now."))
+            return Reasons(
+                Reason("hived-waits", "Cells are reserved for other tasks of the job than those that wait now.")
+            )
         for group in kept:
             if any(cell.user is not None for cell, _ in group.held()):
                 return kept_for_it(group)
@@ -228,7 +230,7 @@ def kept_for_it(group: Group) -> Reasons:
     """Return the reason of a gang that waits for the groups using its reserved cells."""
     users = list(dict.fromkeys(job_in(cell.user.name) for cell, _ in group.held() if cell.user is not None))
     more = f" and {len(users) - _MOST_NAMED} more" if len(users) > _MOST_NAMED else ""
-    message = f"Its cells are kept for it until those have ended that use them: {', '.join(users[:_MOST_NAMED])}{more}."
+    message = f"Its cells are reserved for it until these have ended: {', '.join(users[:_MOST_NAMED])}{more}."
     return Reasons(Reason(YIELDING, message, {"groups": len(users)}))
 
 

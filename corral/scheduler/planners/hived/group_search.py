@@ -141,7 +141,7 @@ class GroupSearch:
         found = [job for job in jobs if job in gangs and not gangs[job].preemptible]
         if not found:
             return None
-        message = f"HiveD would end {found[0]} for it, which is not preemptible and has a right to its cells."
+        message = f"HiveD would preempt {found[0]} for it, which is not preemptible and owns its cells."
         return Reasons(Reason("not-preemptible", message, {"jobs": len(found)}))
 
     def _waits(self, part: GangRequest, sentence: str, without: int) -> Reasons:

@@ -160,9 +160,7 @@ class HivedPlanner:
         settled = settled_estimate(reasons, now)
         if settled is not None:
             return Outlook(settled)
-        words = (
-            "HiveD's algorithm decides here; it knows no durations and is not played forward. No change is looked for."
-        )
+        words = "Under the preset hived neither starts nor changes are estimated: HiveD's algorithm knows no durations."
         return Outlook(Estimate(Basis.NOT_ESTIMATED, words))
 
     def likely_back(self, job: JobId, tasks: Collection[TaskKey], now: float) -> float | None:
