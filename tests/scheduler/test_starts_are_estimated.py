@@ -134,7 +134,7 @@ def test_under_hiveds_preset_nothing_is_estimated_and_no_change_is_looked_for() 
     found = life.planner.outlook(JobId(job), reasons, life.now)
     assert found is not None and found.changes == ()
     assert (found.estimate.basis, found.estimate.at) == (Basis.NOT_ESTIMATED, None)
-    assert found.estimate.message.startswith("HiveD's algorithm decides here; it knows no durations")
+    assert found.estimate.message.startswith("Under the preset hived neither starts nor changes are estimated")
 
 
 # -- many -------------------------------------------------------------------------------------------------------------
