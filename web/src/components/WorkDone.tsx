@@ -10,7 +10,12 @@ export function WorkDone({ work }: { work: NonNullable<JobDetail['work']> }) {
     <span className="flex flex-wrap items-center gap-x-2">
       {done !== null && (
         <>
-          <progress aria-label="Work done" className="h-2 w-28 accent-[var(--accent)]" max={1} value={done} />
+          <span role="progressbar" aria-label="Work done" aria-valuenow={Math.floor(done * 100)} aria-valuemin={0} aria-valuemax={100}>
+            <svg width={112} height={10} aria-hidden className="block">
+              <rect x={0.5} y={0.5} width={111} height={9} fill="none" stroke="var(--line-strong)" />
+              <rect width={112 * done} height={10} fill="var(--accent)" />
+            </svg>
+          </span>
           <span>{Math.floor(done * 100)} %</span>
         </>
       )}
