@@ -60,6 +60,8 @@ class Result(msgspec.Struct, frozen=True, dict=True):
     """Begin, end and devices of each run, by time."""
     question: str = ""
     """The hash of everything that was asked, where the result may be used again; the digest does not depend on it."""
+    knobs: dict[str, float] = msgspec.field(default_factory=dict)
+    """What was assumed beside trace, machines and policy, by the names of the options, with the seed."""
 
     @cached_property
     def makespan(self) -> float:
@@ -83,6 +85,7 @@ class Result(msgspec.Struct, frozen=True, dict=True):
         queueing = sorted(job.queueing_seconds for job in self.jobs)
         return {
             "policy": self.policy,
+            "knobs": self.knobs,
             "jobs": self.submitted,
             "ended": len(self.jobs),
             "unfinished": sum(1 for job in self.jobs if not job.finished),

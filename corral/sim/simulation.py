@@ -46,6 +46,19 @@ class Knobs:
     """Failures of each node a day, at random times; a failed node is back after an hour."""
     seed: int = 0
 
+    def named(self) -> dict[str, float]:
+        """Return the numbers by the names of the options of `corral sim` that set them."""
+        return {
+            "seed": self.seed,
+            "restart-cost": self.costs.restart,
+            "checkpoint": self.costs.checkpoint,
+            "scatter": self.costs.scatter,
+            "untold": 0.0 if self.told else 1.0,
+            "overestimate": self.overestimate,
+            "stragglers": self.stragglers,
+            "node-failures": self.node_failures_per_day,
+        }
+
 
 class Simulation:
     """One trace under one policy; `run` plays it."""
@@ -96,7 +109,9 @@ class Simulation:
     def result(self) -> Result:
         """Return what is known so far: the jobs that have ended."""
         jobs = sorted(self._ended.values(), key=lambda each: (each.submitted, each.name))
-        return Result(self.policy.name, self.site.devices, tuple(jobs), len(self._jobs), tuple(sorted(self._held)))
+        knobs = {**self.knobs.named(), "review": self.policy.review_seconds}
+        held = tuple(sorted(self._held))
+        return Result(self.policy.name, self.site.devices, tuple(jobs), len(self._jobs), held, knobs=knobs)
 
     # ---- jobs
 

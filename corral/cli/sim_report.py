@@ -1,0 +1,27 @@
+"""`corral sim report`: draw the results of simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from corral.cli.exit_codes import OK
+from corral.cli.sim_options import FILE
+
+
+@click.command("report")
+@click.argument("results", nargs=-1, required=True, type=FILE, metavar="RESULT...")
+@click.option("--html", "page", type=FILE, required=True, help="The page to write.")
+def report_command(results: Sequence[Path], page: Path) -> int:
+    """Draw the results of simulations as a page: figures, and charts of completion, queueing, devices and waiting jobs.
+
+    A RESULT is a file that `sim run --results` or `sim compare --results` wrote. The page needs no other file.
+    """
+    from corral.sim.report_page import report_page
+    from corral.sim.results import read_result
+
+    page.write_text(report_page([read_result(file) for file in results]), encoding="utf-8")
+    click.echo(page)
+    return OK
