@@ -19,9 +19,10 @@ def report_command(results: Sequence[Path], page: Path) -> int:
 
     A RESULT is a file that `sim run --results` or `sim compare --results` wrote. The page needs no other file.
     """
+    from corral.sim.report import report_of
     from corral.sim.report_page import report_page
     from corral.sim.results import read_result
 
-    page.write_text(report_page([read_result(file) for file in results]), encoding="utf-8")
+    page.write_text(report_page(report_of([read_result(file) for file in results])), encoding="utf-8")
     click.echo(page)
     return OK

@@ -141,20 +141,10 @@ def _is_fixed(group: Group[_Row]) -> bool:
 
 
 def _record(group: Group[_Row]) -> dict[str, Any]:
-    """Return a group as JSON: estimates in seconds, and the figures of each seed."""
-    from corral.sim.groups import estimates
+    """Return a group as JSON, with every knob of the sweep."""
+    from corral.sim.groups import record_of
 
-    runs = [member.figures for member in group.members]
-    return {
-        "policy": group.policy,
-        "knobs": _settings(group),
-        "n": len(runs),
-        "seeds": group.seeds,
-        "estimates": {
-            name: {"mean": found.mean, "half_width": found.half_width} for name, found in estimates(runs).items()
-        },
-        "runs": runs,
-    }
+    return {**record_of(group, [member.figures for member in group.members]), "knobs": _settings(group)}
 
 
 def _print(groups: Sequence[Group[_Row]]) -> None:

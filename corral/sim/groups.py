@@ -11,7 +11,7 @@ from corral.sim.confidence import Estimate, estimate
 SEED: Final = "seed"
 MEASURES: Final = (
     "mean_jct", "median_jct", "p99_jct", "mean_queueing", "p99_queueing", "makespan", "utilisation", "interruptions",
-    "lost_device_seconds",
+    "lost_device_seconds", "worst_rho", "unfair",
 )  # fmt: skip
 """The figures of a result that have a mean over seeds."""
 
@@ -74,6 +74,13 @@ def grouped(played: Iterable[Each]) -> list[Group[Each]]:
 def estimates(figures: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
     """Return the mean and the interval of each measure, from the figures of a group's members."""
     return {name: estimate([float(each[name]) for each in figures]) for name in MEASURES}
+
+
+def record_of(group: Group[Each], figures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a group as JSON, from the figures of its members; times in seconds."""
+    found = {name: {"mean": each.mean, "half_width": each.half_width} for name, each in estimates(figures).items()}
+    shown = {"policy": group.policy, "knobs": dict(group.knobs), "n": len(group.members), "seeds": group.seeds}
+    return {**shown, "estimates": found, "runs": list(figures)}
 
 
 def _varied(settings: Sequence[tuple[tuple[str, float], ...]]) -> set[str]:
