@@ -81,6 +81,8 @@ def question_options(command: Command) -> Command:
                      help="Failures of each node a day; it is back after an hour."),
         click.option("--review", type=Number(1, 1e9), default=60.0, show_default=True,
                      help="Seconds between plans without an event, where time alone changes the order."),
+        click.option("--placements", is_flag=True,
+                     help="Results say which devices each job held, for a Gantt chart and fragmentation."),
         click.option("-o", "--output", type=click.Choice(("table", "json", "yaml")), default="table", show_default=True,
                      help="How to print it."),
     )  # fmt: skip
@@ -113,6 +115,7 @@ def question_of(policy: str, options: Mapping[str, Any]) -> Question:
         skip_broken=options["skip_broken"],
         most=options["most"],
         review_seconds=options["review"],
+        placements=options["placements"],
     )
 
 

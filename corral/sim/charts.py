@@ -36,7 +36,7 @@ class Chart:
     def svg(self) -> str:
         """Return the chart as an SVG element."""
         low, high = self._range()
-        top = _ticks(self._top() or 1.0)[-1]
+        top = ticks(self._top() or 1.0)[-1]
         parts = [*self._axes(low, high, top)]
         for number, (name, points) in enumerate(self.lines.items()):
             path = " ".join(f"{self._across(x, low, high):.1f},{_down(y, top):.1f}" for x, y in points)
@@ -76,7 +76,7 @@ class Chart:
         """Return the ends of the x axis: from 0, or whole powers of ten as their exponents."""
         values = [self._scaled(x) for points in self.lines.values() for x, _ in points]
         if not self.logarithmic:
-            return 0.0, _ticks(max(values, default=0.0) or 1.0)[-1]
+            return 0.0, ticks(max(values, default=0.0) or 1.0)[-1]
         low, high = floor(min(values, default=0.0)), ceil(max(values, default=0.0))
         return float(low), float(max(high, low + 1))
 
@@ -94,11 +94,11 @@ class Chart:
             f'<text x="14" y="{(_TOP + bottom) / 2}" text-anchor="middle" '
             f'transform="rotate(-90 14 {(_TOP + bottom) / 2})">{escape(self.y)}</text>',
         ]
-        for at in _ticks(top):
+        for at in ticks(top):
             down = _down(at, top)
             parts.append(f'<line x1="{_LEFT}" x2="{right}" y1="{down:.1f}" y2="{down:.1f}" stroke="#ddd"/>')
             parts.append(f'<text x="{_LEFT - 6}" y="{down + 4:.1f}" text-anchor="end">{at:,.10g}</text>')
-        marks = [float(each) for each in range(int(low), int(high) + 1)] if self.logarithmic else _ticks(high)
+        marks = [float(each) for each in range(int(low), int(high) + 1)] if self.logarithmic else ticks(high)
         for at in marks:
             across = _LEFT + (at - low) / (high - low) * (right - _LEFT)
             shown = 10**at if self.logarithmic else at
@@ -106,7 +106,7 @@ class Chart:
         return parts
 
 
-def _ticks(most: float) -> list[float]:
+def ticks(most: float) -> list[float]:
     """Return round numbers from 0 to the first that is not below `most`, which is above 0; about five of them."""
     most = max(most, _LEAST)
     unit = 10.0 ** floor(log10(most / _TICKS))

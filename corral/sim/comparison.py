@@ -41,6 +41,8 @@ class Question:
     most: int = MOST_JOBS
     review_seconds: float = 60.0
     """How often a plan is made without an event, where the policy's answer may change with time."""
+    placements: bool = False
+    """Whether the result says which devices each run held."""
 
     def read(self) -> Trace:
         """Read the trace; raises InvalidInput or NotFound."""
@@ -70,7 +72,7 @@ class Question:
     def simulation(self, trace: Trace) -> Simulation:
         """Return the simulation of what `read` returned, ready to be played."""
         site = self.site()
-        return Simulation(trace.jobs, site, self.rules(site), self.knobs)
+        return Simulation(trace.jobs, site, self.rules(site), self.knobs, placements=self.placements)
 
     def digest(self, hashed: Callable[[Path], str] = hash_of_all) -> str:
         """Return a hash of everything that the result depends on: files by their content, and Corral's version.

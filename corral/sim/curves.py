@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from corral.sim.results import Result
+if TYPE_CHECKING:
+    from corral.sim.results import Result
 
 Points = Sequence[tuple[float, float]]
 """Pairs of x and y by rising x."""

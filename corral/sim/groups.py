@@ -11,7 +11,7 @@ from corral.sim.confidence import Estimate, estimate
 SEED: Final = "seed"
 MEASURES: Final = (
     "mean_jct", "median_jct", "p99_jct", "mean_queueing", "p99_queueing", "makespan", "utilisation", "interruptions",
-    "lost_device_seconds", "worst_rho", "unfair",
+    "lost_device_seconds", "worst_rho", "unfair", "fragmentation",
 )  # fmt: skip
 """The figures of a result that have a mean over seeds."""
 
@@ -72,8 +72,9 @@ def grouped(played: Iterable[Each]) -> list[Group[Each]]:
 
 
 def estimates(figures: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
-    """Return the mean and the interval of each measure, from the figures of a group's members."""
-    return {name: estimate([float(each[name]) for each in figures]) for name in MEASURES}
+    """Return the mean and the interval of each measure that all have, from the figures of a group's members."""
+    known = (name for name in MEASURES if all(name in each for each in figures))
+    return {name: estimate([float(each[name]) for each in figures]) for name in known}
 
 
 def record_of(group: Group[Each], figures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import msgspec
 from corral.kernel.errors import InvalidInput
 from corral.sim.fairness import UNFAIR, finish_time_ratios
 from corral.sim.files import read_bounded
+from corral.sim.occupancy import Occupancy, fragments
 from corral.sim.trace import LONGEST_SECONDS
 
 _HIGHEST_COUNT: Final = 10**9
@@ -66,6 +67,8 @@ class Result(msgspec.Struct, frozen=True, dict=True):
     """The hash of everything that was asked, where the result may be used again; the digest does not depend on it."""
     knobs: dict[str, float] = msgspec.field(default_factory=dict)
     """What was assumed beside trace, machines and policy, by the names of the options, with the seed."""
+    occupancy: Occupancy | None = None
+    """Which devices each run held, where the simulation was asked to keep it."""
 
     @cached_property
     def makespan(self) -> float:
@@ -82,6 +85,18 @@ class Result(msgspec.Struct, frozen=True, dict=True):
     def ratios(self) -> list[float]:
         """Return the finish-time fairness rho of each job that has finished."""
         return finish_time_ratios(self.jobs, self.devices)
+
+    @cached_property
+    def fragmentation(self) -> float | None:
+        """Return the part of all device-seconds that were free on nodes of which other devices were in use.
+
+        None where placements are not known.
+        """
+        if self.occupancy is None:
+            return None
+        until = self.makespan if self.occupancy.until is None else self.occupancy.until
+        free = sum((min(end, until) - begin) * devices for begin, end, devices in fragments(self.occupancy))
+        return free / (until * self.devices) if until else 0.0
 
     @property
     def digest(self) -> str:
@@ -113,6 +128,7 @@ class Result(msgspec.Struct, frozen=True, dict=True):
             "lost_device_seconds": sum(job.lost * job.devices for job in self.jobs),
             "worst_rho": max(self.ratios, default=0.0),
             "unfair": _mean([float(ratio > UNFAIR) for ratio in self.ratios]),
+            **({} if self.fragmentation is None else {"fragmentation": self.fragmentation}),
             "digest": self.digest,
         }
 
@@ -150,6 +166,7 @@ def _is_in_range(result: Result) -> bool:
         and all(0 <= time <= LONGEST_SECONDS * 2 for time in times)
         and all(0 <= count <= _HIGHEST_COUNT for count in counts)
         and all(job.submitted <= job.started <= job.ended for job in jobs)
+        and (result.occupancy is None or result.occupancy.is_sound(LONGEST_SECONDS * 2))
     )
 
 
