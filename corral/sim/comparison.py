@@ -77,8 +77,8 @@ class Question:
     def digest(self, hashed: Callable[[Path], str] = hash_of_all) -> str:
         """Return a hash of everything that the result depends on: files by their content, and Corral's version.
 
-        `hashed` returns the hash of a file or folder. Of an installed policy or reader the digest sees the name only. Raises
-        NotFound, or InvalidInput, for a file.
+        `hashed` returns the hash of a file or folder. Of an installed policy or reader the digest sees the name only.
+        Raises NotFound, or InvalidInput, for a file.
         """
         cluster = "" if plain_site(self.machines) else hashed(Path(self.machines))
         profiles = "" if self.profiles is None else hashed(self.profiles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -50,8 +50,9 @@ class Gantt:
     occupancy: Occupancy
     makespan: float
     """In seconds."""
+    colours: Mapping[str, str]
+    """The colour of each user or job, from `colours_of`."""
     by: By = "user"
-    """What has a colour of its own."""
 
     @cached_property
     def nodes(self) -> list[tuple[str, int]]:
@@ -83,19 +84,6 @@ class Gantt:
             parts.append(f"the first {self.until:,.4g} of {self.makespan / 3600:,.4g} hours")
         return f"Drawn are {' and '.join(parts)}." if parts else ""
 
-    @cached_property
-    def colours(self) -> dict[str, str]:
-        """Return the colour of each user or job; of users, those with the most device-seconds have their own."""
-        if self.by == "job":
-            names = list(dict.fromkeys(stay.job for stay in self.occupancy.stays if stay.job))
-            return {name: _PALETTE[number % len(_PALETTE)] for number, name in enumerate(names)}
-        used: dict[str, float] = defaultdict(float)
-        for stay in self.occupancy.stays:
-            if stay.job:
-                used[stay.user] += (stay.end - stay.begin) * len(stay.devices)
-        ranked = sorted(used, key=lambda user: (-used[user], user))
-        return {user: _PALETTE[rank] if rank < len(_PALETTE) else OTHER for rank, user in enumerate(ranked)}
-
     @property
     def key(self) -> dict[str, str]:
         """Return the colours that a legend explains: those of users, of other users together, and of failed nodes."""
@@ -114,12 +102,11 @@ class Gantt:
                     end = min(stay.end / 3600, self.until)
                     yield Bar(stay.begin / 3600, end, first[stay.node] + device, count, colour, self._label(stay))
 
-    @property
-    def labelled(self) -> list[tuple[str, int]]:
-        """Return the nodes whose names have room beside their rows."""
+    def labelled(self, pixels: float) -> list[tuple[str, int]]:
+        """Return the nodes whose names have room beside their rows, where a row has so many pixels."""
         found: list[tuple[str, int]] = []
         for name, row in self.nodes:
-            if not found or (row - found[-1][1]) * self._device >= _LINE:
+            if not found or (row - found[-1][1]) * pixels >= _LINE:
                 found.append((name, row))
         return found
 
@@ -140,7 +127,7 @@ class Gantt:
         for _, row in (*self.nodes, ("", self.rows)):
             y = f"{_TOP + row * self._device:.1f}"
             parts.append(f'<line x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}" stroke="#888" stroke-width=".5"/>')
-        for name, row in self.labelled:
+        for name, row in self.labelled(self._device):
             base = _TOP + row * self._device + _LINE - 2
             parts.append(f'<text x="{_LEFT - 6}" y="{base:.1f}" text-anchor="end">{escape(name[-12:])}</text>')
         return (
@@ -187,6 +174,24 @@ class Gantt:
         who = f"{stay.job} of {stay.user}" if stay.job else "failed"
         times = f"{stay.begin / 3600:,.2f} to {stay.end / 3600:,.2f} h"
         return f"{who}: {self.occupancy.nodes[stay.node][0]}, devices {held}, {times}"
+
+
+def colours_of(occupancies: Sequence[Occupancy], by: By = "user") -> dict[str, str]:
+    """Return the colour of each user or job of simulations that are shown beside each other.
+
+    Users with the most device-seconds have colours of their own; those of jobs come again in the order of their begins.
+    """
+    stays = [stay for occupancy in occupancies for stay in occupancy.stays if stay.job]
+    if by == "job":
+        return {
+            name: _PALETTE[number % len(_PALETTE)]
+            for number, name in enumerate(dict.fromkeys(stay.job for stay in stays))
+        }
+    used: dict[str, float] = defaultdict(float)
+    for stay in stays:
+        used[stay.user] += (stay.end - stay.begin) * len(stay.devices)
+    ranked = sorted(used, key=lambda user: (-used[user], user))
+    return {user: _PALETTE[rank] if rank < len(_PALETTE) else OTHER for rank, user in enumerate(ranked)}
 
 
 def key(gantt: Gantt) -> str:

@@ -7,12 +7,26 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from corral.sim.charts import Chart
-from corral.sim.gantt import By, Gantt
-from corral.sim.groups import grouped, record_of
+from corral.sim.gantt import By, Gantt, colours_of
+from corral.sim.groups import estimates, grouped, record_of
 from corral.sim.report_charts import MOST_LINES, Results, comparison, sweep
 from corral.sim.results import Result
 
 _MOST_GANTTS: Final = 8
+_HOUR: Final = 1 / 3600
+_COLUMNS: Final[tuple[tuple[str, str, float, str, str], ...]] = (
+    ("mean_jct", "Mean JCT", _HOUR, ",.2f", " h"),
+    ("median_jct", "Median JCT", _HOUR, ",.2f", " h"),
+    ("p99_jct", "P99 JCT", _HOUR, ",.2f", " h"),
+    ("mean_queueing", "Mean queueing", _HOUR, ",.2f", " h"),
+    ("makespan", "Makespan", _HOUR, ",.2f", " h"),
+    ("utilisation", "Utilisation", 100.0, ".1f", " %"),
+    ("interruptions", "Interruptions", 1.0, ",.1f", ""),
+    ("worst_rho", "Worst rho", 1.0, ",.2f", ""),
+    ("unfair", "Unfair jobs", 100.0, ".1f", " %"),
+    ("fragmentation", "Fragmentation", 100.0, ".1f", " %"),
+)
+"""Measure, title, factor from the measure's unit, format and unit shown."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,11 @@ class Report:
     notes: Sequence[str]
     """What a reader must know to compare the figures."""
 
+    def table(self) -> list[list[str]]:
+        """Return the figures as text: the titles of the columns, then a line for each group."""
+        titles = ["Policy", "n", "Ended", *(title for _, title, *_ in _COLUMNS)]
+        return [titles, *(_line(group) for group in self.groups)]
+
     def record(self) -> dict[str, Any]:
         """Return the report as JSON: figures in seconds, and the points of each chart."""
         return {
@@ -61,7 +80,7 @@ def report_of(results: Sequence[Result], by: By = "user") -> Report:
     knobs = dict.fromkeys(knob for group in groups for knob in group.knobs)
     swept = (Section(f"By {knob}", charts) for knob in knobs if (charts := sweep(groups, knob)))
     compared = Section("Jobs and devices", comparison(groups[:MOST_LINES]))
-    gantts = [gantt for group in groups if (gantt := _gantt(group, by)) is not None]
+    gantts = _gantts(groups, by)
     return Report(groups, (*swept, compared), gantts[:_MOST_GANTTS], _notes(results, groups, len(gantts)))
 
 
@@ -70,12 +89,26 @@ def figures(group: Results) -> list[Mapping[str, Any]]:
     return [result.figures() for result in group.members]
 
 
-def _gantt(group: Results, by: By) -> Gantt | None:
-    result = group.members[0]
-    if result.occupancy is None:
-        return None
-    seed = f", seed {group.seeds[0]}" if len(group.members) > 1 else ""
-    return Gantt(f"Devices under {group.name}{seed}", result.occupancy, result.makespan, by)
+def _line(group: Results) -> list[str]:
+    found = estimates(figures(group))
+    cells = [group.name, str(len(group.members)), f"{sum(len(result.jobs) for result in group.members):,}"]
+    for measure, _, times, shown, unit in _COLUMNS:
+        if measure not in found:
+            cells.append("–")
+            continue
+        mean, half = found[measure].mean * times, found[measure].half_width
+        cells.append(format(mean, shown) + ("" if half is None else f" ± {half * times:{shown}}") + unit)
+    return cells
+
+
+def _gantts(groups: Sequence[Results], by: By) -> list[Gantt]:
+    known = [(group, group.members[0], occupancy) for group in groups if (occupancy := group.members[0].occupancy)]
+    colours = colours_of([occupancy for _, _, occupancy in known], by)
+    charts = []
+    for group, result, occupancy in known:
+        seed = f", seed {group.seeds[0]}" if len(group.members) > 1 else ""
+        charts.append(Gantt(f"Devices under {group.name}{seed}", occupancy, result.makespan, colours, by))
+    return charts
 
 
 def _notes(results: Sequence[Result], groups: Sequence[Results], gantts: int) -> list[str]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from corral.cli.sim import sim_command
 from corral.sim import gantt as module
-from corral.sim.gantt import LOST, OTHER, Bar, Gantt, key
+from corral.sim.gantt import LOST, OTHER, Bar, By, Gantt, colours_of, key
 from corral.sim.occupancy import Occupancy, Stay
 from corral.sim.report import report_of
 from corral.sim.report_page import report_page
@@ -31,12 +31,16 @@ OCCUPANCY = Occupancy(
 )
 
 
+def drawn(occupancy: Occupancy, makespan: float, by: By = "user") -> Gantt:
+    return Gantt("Devices", occupancy, makespan, colours_of([occupancy], by), by)
+
+
 def elements(svg: str, name: str) -> list[ElementTree.Element]:
     return [each for each in ElementTree.fromstring(svg).iter() if each.tag.endswith(name)]
 
 
 def test_neighbouring_devices_of_a_job_are_one_bar() -> None:
-    gantt = Gantt("Devices", OCCUPANCY, 7200.0)
+    gantt = drawn(OCCUPANCY, 7200.0)
     one, two = gantt.colours["ada"], gantt.colours["bob"]
     first = "one of ada: node-a, devices 0-1, 3, 0.00 to 1.00 h"
     assert list(gantt.bars()) == [
@@ -60,7 +64,7 @@ def test_every_bar_is_inside_the_chart(found: list[tuple[float, float, int, set[
         for at, (begin, length, node, held) in enumerate(found)
     ]
     occupancy = msgspec.structs.replace(OCCUPANCY, stays=tuple(sorted(stays, key=lambda stay: stay.begin)))
-    svg = Gantt("Devices", occupancy, max((stay.end for stay in stays), default=0.0)).svg()
+    svg = drawn(occupancy, max((stay.end for stay in stays), default=0.0)).svg()
     *_, width, height = (float(each) for each in ElementTree.fromstring(svg).attrib["viewBox"].split())
     for bar in elements(svg, "rect"):
         assert float(bar.attrib["x"]) >= 0 and float(bar.attrib["x"]) + float(bar.attrib["width"]) <= width
@@ -69,29 +73,42 @@ def test_every_bar_is_inside_the_chart(found: list[tuple[float, float, int, set[
 
 def test_names_are_escaped() -> None:
     stay = Stay(0.0, 10.0, "<b>&", "<i>", 0, (0,))
-    gantt = Gantt("<title>", msgspec.structs.replace(OCCUPANCY, nodes=(("<u>", 4),), stays=(stay,)), 10.0)
-    drawn = gantt.svg() + key(gantt)
-    assert not re.search("<[biu]>", drawn) and "<b>& of <i>" in unescape(drawn)
+    gantt = drawn(msgspec.structs.replace(OCCUPANCY, nodes=(("<u>", 4),), stays=(stay,)), 10.0)
+    text = gantt.svg() + key(gantt)
+    assert not re.search("<[biu]>", text) and "<b>& of <i>" in unescape(text)
     ElementTree.fromstring(gantt.svg())
 
 
 def test_users_with_the_most_device_seconds_have_a_colour_of_their_own() -> None:
     stays = tuple(Stay(0.0, 100.0 - at, f"j{at}", f"u{at}", 0, (0,)) for at in range(15))
-    gantt = Gantt("Devices", msgspec.structs.replace(OCCUPANCY, stays=stays), 100.0)
+    gantt = drawn(msgspec.structs.replace(OCCUPANCY, stays=stays), 100.0)
     assert gantt.colours["u14"] == OTHER and gantt.key["other users"] == OTHER
     own = [colour for colour in gantt.colours.values() if colour != OTHER]
     assert len(own) == len(set(own)) == 10 and "u0" in gantt.key
-    assert len({*Gantt("Devices", gantt.occupancy, 100.0, by="job").colours}) == 15
+    assert len({*drawn(gantt.occupancy, 100.0, by="job").colours}) == 15
+
+
+def test_names_of_nodes_do_not_overlap() -> None:
+    gantt = drawn(msgspec.structs.replace(OCCUPANCY, nodes=tuple((f"n{at}", 4) for at in range(8))), 7200.0)
+    assert [name for name, _ in gantt.labelled(pixels=4.0)] == [f"n{at}" for at in range(8)]
+    assert [name for name, _ in gantt.labelled(pixels=1.0)] == ["n0", "n4"]
+
+
+def test_a_user_has_the_same_colour_under_each_policy() -> None:
+    others = msgspec.structs.replace(OCCUPANCY, stays=(Stay(0.0, 1e6, "one", "ada", 0, (0,)), *OCCUPANCY.stays[1:]))
+    results = [Result(name, 6, (), 0, (), occupancy=each) for name, each in (("fifo", OCCUPANCY), ("las", others))]
+    first, second = report_of(results).gantts
+    assert first.colours == second.colours and list(first.colours) == ["ada", "bob"]
 
 
 def test_what_is_not_drawn_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     known = msgspec.structs.replace(OCCUPANCY, until=3600.0)
-    assert Gantt("Devices", known, 7200.0).note == "Drawn are the first 1 of 2 hours."
+    assert drawn(known, 7200.0).note == "Drawn are the first 1 of 2 hours."
     monkeypatch.setattr(module, "_MOST_NODES", 1)
-    gantt = Gantt("Devices", OCCUPANCY, 7200.0)
+    gantt = drawn(OCCUPANCY, 7200.0)
     assert gantt.note == "Drawn are the first 1 of 2 nodes." and gantt.rows == 4
     monkeypatch.setattr(module, "_MOST_BARS", 2)
-    gantt = Gantt("Devices", OCCUPANCY, 7200.0)
+    gantt = drawn(OCCUPANCY, 7200.0)
     assert gantt.note == "Drawn are the first 1 of 2 nodes and the first 1 of 2 hours."
     assert {bar.end for bar in gantt.bars()} == {1.0} and len(list(gantt.bars())) == 2
 
@@ -114,6 +131,6 @@ def test_the_command_draws_the_devices_of_a_simulation(tmp_path: Path) -> None:
     words = ["run", "--trace", str(trace), "--cluster", "1x4", "--policy", "fifo"]
     words += ["--placements", "--results", str(result)]
     assert CliRunner().invoke(sim_command, words, catch_exceptions=False).exit_code == 0
-    words = ["report", str(result), "--html", str(page), "--colour", "job"]
+    words = ["report", str(result), "--out", str(page), "--colour", "job"]
     assert CliRunner().invoke(sim_command, words, catch_exceptions=False).exit_code == 0
     assert "Devices under fifo" in page.read_text() and page.read_text().count("<rect") == 2

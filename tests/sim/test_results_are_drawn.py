@@ -103,6 +103,6 @@ def test_the_command_writes_results_and_draws_them(tmp_path: Path) -> None:
     assert CliRunner().invoke(sim_command, words, catch_exceptions=False).exit_code == 0
     page = tmp_path / "page.html"
     done = CliRunner().invoke(
-        sim_command, ["report", str(tmp_path / "r.json"), "--html", str(page)], catch_exceptions=False
+        sim_command, ["report", str(tmp_path / "r.json"), "--out", str(page)], catch_exceptions=False
     )
     assert done.exit_code == 0 and page.read_text().count("<svg") == 7
