@@ -1,10 +1,10 @@
-"""Play one trace under several policies, in processes beside each other."""
+"""Play one trace under several policies or assumptions, in processes beside each other."""
 
 from __future__ import annotations
 
 import hashlib
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from multiprocessing import active_children, get_context
@@ -15,7 +15,7 @@ import msgspec
 from corral import __version__
 from corral.kernel.errors import InvalidInput
 from corral.scheduler import Policy, find_policy, find_preempt
-from corral.sim.files import check_file, hash_of, hash_of_all, read_bounded
+from corral.sim.files import check_file, hash_of_all, read_bounded
 from corral.sim.machines import Site, described_site, plain_site
 from corral.sim.results import Result
 from corral.sim.simulation import Knobs, Simulation
@@ -41,6 +41,8 @@ class Question:
     most: int = MOST_JOBS
     review_seconds: float = 60.0
     """How often a plan is made without an event, where the policy's answer may change with time."""
+    placements: bool = False
+    """Whether the result says which devices each run held."""
 
     def read(self) -> Trace:
         """Read the trace; raises InvalidInput or NotFound."""
@@ -70,16 +72,17 @@ class Question:
     def simulation(self, trace: Trace) -> Simulation:
         """Return the simulation of what `read` returned, ready to be played."""
         site = self.site()
-        return Simulation(trace.jobs, site, self.rules(site), self.knobs)
+        return Simulation(trace.jobs, site, self.rules(site), self.knobs, placements=self.placements)
 
-    def digest(self) -> str:
+    def digest(self, hashed: Callable[[Path], str] = hash_of_all) -> str:
         """Return a hash of everything that the result depends on: files by their content, and Corral's version.
 
-        Of an installed policy or reader it sees the name only. Raises NotFound, or InvalidInput, for a file.
+        `hashed` returns the hash of a file or folder. Of an installed policy or reader the digest sees the name only.
+        Raises NotFound, or InvalidInput, for a file.
         """
-        cluster = "" if plain_site(self.machines) else hash_of(Path(self.machines))
-        profiles = "" if self.profiles is None else hash_of_all(self.profiles)
-        asked = (__version__, hash_of(self.trace), cluster, profiles, replace(self, trace=Path(), profiles=None))
+        cluster = "" if plain_site(self.machines) else hashed(Path(self.machines))
+        profiles = "" if self.profiles is None else hashed(self.profiles)
+        asked = (__version__, hashed(self.trace), cluster, profiles, replace(self, trace=Path(), profiles=None))
         return hashlib.blake2b(msgspec.json.encode(asked, enc_hook=str), digest_size=16).hexdigest()
 
 
@@ -97,7 +100,7 @@ def answers(questions: Sequence[Question], processes: int) -> Iterator[tuple[Que
     try:
         asked = {pool.submit(answer, question): question for question in questions}
         for done in as_completed(asked):
-            yield asked[done], done.result()
+            yield asked.pop(done), done.result()
     except BaseException:
         for process in active_children():
             process.terminate()

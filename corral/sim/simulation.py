@@ -22,6 +22,7 @@ from corral.scheduler import Policy
 from corral.sim.job_documents import new_job
 from corral.sim.machines import Site
 from corral.sim.node_failures import Seen, node_failures
+from corral.sim.occupancy import Recorder
 from corral.sim.progress import Costs, Progress, slowdown
 from corral.sim.results import JobResult, Result
 from corral.sim.trace import LONGEST_SECONDS, TraceJob
@@ -46,12 +47,36 @@ class Knobs:
     """Failures of each node a day, at random times; a failed node is back after an hour."""
     seed: int = 0
 
+    def named(self) -> dict[str, float]:
+        """Return the numbers by the names of the options of `corral sim` that set them."""
+        return {
+            "seed": self.seed,
+            "restart-cost": self.costs.restart,
+            "checkpoint": self.costs.checkpoint,
+            "scatter": self.costs.scatter,
+            "untold": 0.0 if self.told else 1.0,
+            "overestimate": self.overestimate,
+            "stragglers": self.stragglers,
+            "node-failures": self.node_failures_per_day,
+        }
+
 
 class Simulation:
     """One trace under one policy; `run` plays it."""
 
-    def __init__(self, jobs: Sequence[TraceJob], site: Site, policy: Policy, knobs: Knobs | None = None) -> None:
-        """Raises InvalidInput for a job that is larger than the machines, or a queue that the documents lack."""
+    def __init__(
+        self,
+        jobs: Sequence[TraceJob],
+        site: Site,
+        policy: Policy,
+        knobs: Knobs | None = None,
+        *,
+        placements: bool = False,
+    ) -> None:
+        """With `placements` the result says which devices each run held.
+
+        Raises InvalidInput for a job that is larger than the machines, or a queue that the documents lack.
+        """
         self.knobs = knobs or Knobs()
         self.site = site
         self.policy = policy
@@ -64,6 +89,7 @@ class Simulation:
         self._ended: dict[JobId, JobResult] = {}
         self._held: list[tuple[float, float, int]] = []
         """Begin, end and devices of each run that is over."""
+        self._recorder = Recorder(site.inventory) if placements else None
         _check(jobs, site)
         self._last = max((job.submitted for job in jobs), default=0.0)
         """When the last job is submitted."""
@@ -87,6 +113,8 @@ class Simulation:
         for until in self._slices():
             while due is not None and due[0] <= until:
                 self._driver.at(due[0], MachinesSeen(due[1]))
+                if self._recorder is not None:
+                    self._recorder.seen(due[1], due[0] - BEGIN)
                 due = next(failures, None)
             self._driver.run(until)
             self._collect()
@@ -96,7 +124,17 @@ class Simulation:
     def result(self) -> Result:
         """Return what is known so far: the jobs that have ended."""
         jobs = sorted(self._ended.values(), key=lambda each: (each.submitted, each.name))
-        return Result(self.policy.name, self.site.devices, tuple(jobs), len(self._jobs), tuple(sorted(self._held)))
+        knobs = {**self.knobs.named(), "review": self.policy.review_seconds}
+        held = tuple(sorted(self._held))
+        return Result(
+            policy=self.policy.name,
+            devices=self.site.devices,
+            jobs=tuple(jobs),
+            submitted=len(self._jobs),
+            held=held,
+            knobs=knobs,
+            occupancy=None if self._recorder is None else self._recorder.occupancy(self._driver.now - BEGIN),
+        )
 
     # ---- jobs
 
@@ -137,6 +175,9 @@ class Simulation:
         if known is None or known[0] != job.run.attempt:
             self._interrupt(job.id, now)
             known = self._runs[job.id] = (job.run.attempt, self._begin(job, now))
+            if self._recorder is not None:
+                trace = self._jobs[job.id]
+                self._recorder.begin(job.id, now - BEGIN, trace.name, trace.user, job.placements())
         return Work(known[1] - now)
 
     def _begin(self, job: Job, now: float) -> float:
@@ -157,6 +198,8 @@ class Simulation:
         running = self._progress[job].running
         if running is not None:
             self._held.append((running.begun - BEGIN, now - BEGIN, self._jobs[job].devices))
+        if self._recorder is not None:
+            self._recorder.end(job, now - BEGIN)
 
     # ---- results
 

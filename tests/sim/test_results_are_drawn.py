@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from corral.cli.sim import sim_command
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.sim.charts import Chart
-from corral.sim.report_page import cumulative, report_page, utilisation_over_time, waiting_over_time
+from corral.sim.curves import BINS, cumulative, devices_in_use, jobs_that_wait, mean_over_time, over_time
+from corral.sim.report import report_of
+from corral.sim.report_page import report_page
 from corral.sim.results import JobResult, Result, percentile, read_result, write_result
 
 
@@ -47,10 +49,18 @@ def test_a_file_that_is_no_result_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_devices_in_use_and_waiting_jobs_follow_the_runs() -> None:
-    used = utilisation_over_time(RESULT)
+    used = mean_over_time([devices_in_use(RESULT)], RESULT.makespan)
     assert {round(part, 9) for _, part in used} == {1.0, 0.5}
     assert sum(part for _, part in used) / len(used) == pytest.approx(RESULT.utilisation)
-    assert [count for _, count in waiting_over_time(RESULT)] == [1, 2, 1, 0]
+    assert over_time(jobs_that_wait(RESULT), RESULT.makespan) == pytest.approx([1.0] * 100 + [0.0] * 100)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6), st.integers(1, 64)), max_size=20), st.floats(1, 1e6))
+def test_a_curve_over_time_keeps_the_whole_amount(found: list[tuple[float, float, int]], until: float) -> None:
+    spans = [(min(pair), max(pair), float(amount)) for *pair, amount in found]
+    whole = sum((min(end, until) - min(begin, until)) * amount for begin, end, amount in spans)
+    parts = over_time(spans, until)
+    assert len(parts) == BINS and sum(parts) / BINS * until == pytest.approx(whole, rel=1e-6, abs=1e-3)
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=1, max_size=1000))
@@ -70,9 +80,9 @@ def test_every_point_of_a_chart_is_inside_it(points: list[tuple[float, float]], 
 
 
 def test_a_page_escapes_names_and_needs_no_other_file() -> None:
-    page = report_page([RESULT, Result("<b>", 4, (), 0, ()), RESULT])
+    page = report_page(report_of([RESULT, Result("<b>", 4, (), 0, ()), RESULT]))
     assert "&lt;b&gt;" in page and "<b>" not in page
-    assert "fifo (3)" in page
+    assert "fifo (2)" in page
     assert "src=" not in page and "href=" not in page
 
 
@@ -93,6 +103,6 @@ def test_the_command_writes_results_and_draws_them(tmp_path: Path) -> None:
     assert CliRunner().invoke(sim_command, words, catch_exceptions=False).exit_code == 0
     page = tmp_path / "page.html"
     done = CliRunner().invoke(
-        sim_command, ["report", str(tmp_path / "r.json"), "--html", str(page)], catch_exceptions=False
+        sim_command, ["report", str(tmp_path / "r.json"), "--out", str(page)], catch_exceptions=False
     )
-    assert done.exit_code == 0 and page.read_text().count("<svg") == 5
+    assert done.exit_code == 0 and page.read_text().count("<svg") == 7
