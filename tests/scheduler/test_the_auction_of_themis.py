@@ -14,7 +14,8 @@ from corral.scheduler.policy.partial_allocation import Award, Bid, auction
 
 def by_hand(bids: Sequence[Bid], units: int) -> tuple[float, list[tuple[int, ...]]]:
     """The highest product of values, and all divisions that have it."""
-    best, found = -1.0, []
+    best = -1.0
+    found: list[tuple[int, ...]] = []
     for division in itertools.product(*bids):
         if sum(division) > units:
             continue
