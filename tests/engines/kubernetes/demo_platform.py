@@ -43,7 +43,7 @@ def rest(seconds):
         time.sleep(0.02)
 
 
-train.time = types.SimpleNamespace(sleep=rest)
+train.time = types.SimpleNamespace(sleep=rest, monotonic=time.monotonic)
 train.main()
 '''
 
@@ -86,6 +86,7 @@ class DemoPlatform(OnKubernetes):
         document |= {
             "name": name,
             "topology": {"required": "node"},
+            "report": True,
             "inputs": [{"uri": f"s3://{BUCKET}/digits", "path": "given"}],
             "outputs": [{"path": "made", "uri": f"s3://{BUCKET}/{name}"}],
             "secrets": {"AWS_SECRET_ACCESS_KEY": "store-key"},

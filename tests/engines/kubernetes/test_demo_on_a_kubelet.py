@@ -102,6 +102,9 @@ def test_two_pods_learn_from_the_store_and_leave_their_model_there(demo: DemoPla
     numbers, losses, accuracies = zip(*epochs(log), strict=True)
     assert numbers == (1, 2, 3, 4, 5)
     assert losses[-1] < losses[0] and accuracies[-1] > LEARNED
+    work = demo.until(job, lambda now: now["work"] is not None and now["work"]["step"] == 5)["work"]
+    assert (work["progress"], work["batchSize"], work["loss"]) == (1, 64, pytest.approx(losses[-1], abs=1e-5))
+    assert work["throughput"] > 0 and (work["gradientNoise"] or 1) > 0
     model = zipfile.ZipFile(BytesIO(demo.store.get("learning/model.pt")))
     assert model.testzip() is None and any(name.endswith("data.pkl") for name in model.namelist())
     assert "loss" not in demo.log(job, "worker-1")
