@@ -68,7 +68,9 @@ class PolicyDocument(SpecModel):
         description="The order of the queue. priority: the highest first, then the longest wait; fair: the queue furthest "
         "below its share first, in it as priority; fifo: the longest wait first; deadline: the earliest deadline first; "
         "srtf: the shortest remaining time first; srsf: the least remaining device-time first; las: the least attained "
-        "service first; or the name of an order from an installed package.",
+        "service first; gittins: the highest Gittins index first; finish-time-fairness: the job first that waited longest "
+        "for what it needs; smallest-first, largest-first: by devices; random: by a hash of the job's id; or the name of "
+        "an order from an installed package.",
     )
     allot: PartName = Field(
         "",

@@ -73,7 +73,7 @@ def broken():
 """
 POINTS = {
     "smallest": "tiny_policy:smallest",
-    "smallest-first": "tiny_policy:SmallestFirst",
+    "fewest-tasks": "tiny_policy:SmallestFirst",
     "fifo": "tiny_policy:SmallestFirst",
     "pairs": "tiny_policy:Pairs",
     "newest": "tiny_policy:Newest",
@@ -103,7 +103,7 @@ def test_the_default_shares_fairly_and_goes_by_priority_within_a_queue() -> None
 
 
 @pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize("name", ["smallest", "smallest-first"])
+@pytest.mark.parametrize("name", ["smallest", "fewest-tasks"])
 def test_an_installed_policy_or_order_orders_the_queue(name: str) -> None:
     waiting = queue(gang("big", role(3), at=0.0), gang("small", role(2), at=1.0))
     target = cluster(node("n1"))
@@ -114,7 +114,7 @@ def test_an_installed_policy_or_order_orders_the_queue(name: str) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_the_same_name_gives_an_equal_policy_each_time() -> None:
-    assert find_policy("smallest-first") == find_policy("smallest-first")
+    assert find_policy("fewest-tasks") == find_policy("fewest-tasks")
     assert find_allot("pairs") == find_allot("pairs") and find_preempt("newest") == find_preempt("newest")
 
 
@@ -143,11 +143,12 @@ def test_what_is_no_policy_is_refused_with_the_reason(name: str, said: str) -> N
 @pytest.mark.usefixtures("installed")
 def test_an_unknown_name_is_answered_with_those_that_can_stand_there() -> None:
     with pytest.raises(
-        InvalidInput, match=r"one of: deadline, fair, .*, priority, smallest, smallest-first, srsf, srtf, undecided"
+        InvalidInput,
+        match=r"one of: deadline, fair, fewest-tasks, .*, priority, random, smallest, .*srsf, srtf, undecided",
     ) as refused:
         find_policy("fairest")
     assert refused.value.code == "unknown-policy" and "pairs" not in refused.value.message
-    with pytest.raises(InvalidInput, match="no allot part 'pair'; choose one of: as-many-as-fit, pairs"):
+    with pytest.raises(InvalidInput, match="no allot part 'pair'; choose one of: as-many-as-fit, goodput, pairs"):
         find_allot("pair")
     said = "pairs is installed, but is no preempt part; choose one of: half, newest, order, rules"
     with pytest.raises(InvalidInput, match=said):

@@ -236,6 +236,7 @@ class Cluster:
             [*self.queues.users.usages()],
             self.gangs.columns(),
             self.history.columns(),
+            self.history.ended.parts,
             str(self.ownership.columns()),
         )
         return blake2b(msgspec.json.encode(state, order="deterministic", enc_hook=str), digest_size=16).hexdigest()

@@ -13,6 +13,7 @@ from corral.kernel.ids import JobId
 from corral.kernel.units import DEVICE
 from corral.model.runs import Served
 from corral.scheduler.events import WorkReported
+from corral.scheduler.policy.service_distribution import ServiceDistribution
 
 _NOTHING: Final[Mapping[tuple[int, int], float]] = MappingProxyType({})
 SETTLING_SECONDS: Final = 30.0
@@ -67,10 +68,12 @@ _NEW: Final = _Account()
 
 
 class History:
-    """The history of every job that is not over. Times are in seconds since 1970."""
+    """The history of every job that is not over, and what ended jobs had attained. Times are in seconds since 1970."""
 
     def __init__(self) -> None:
         self._accounts: dict[JobId, _Account] = {}
+        self.ended = ServiceDistribution()
+        """The service that jobs had attained when they were over, however they ended; jobs that never ran do not count."""
 
     def of(self, job: JobId, now: float) -> JobHistory:
         """Return what a job has received until `now`; everything is 0 for a job that was never placed."""
@@ -163,13 +166,15 @@ class History:
         )
 
     def forget(self, job: JobId) -> None:
-        """Drop a job that is over."""
-        self._accounts.pop(job, None)
+        """Drop a job that is over; what it attained goes into `ended`."""
+        account = self._accounts.pop(job, None)
+        if account is not None and account.starts:
+            self.ended = self.ended.with_job(account.attained)
 
     def copy(self) -> History:
         """Return an independent copy."""
         twin = History()
-        twin._accounts = dict(self._accounts)
+        twin._accounts, twin.ended = dict(self._accounts), self.ended
         return twin
 
     def columns(self) -> list[tuple[object, ...]]:

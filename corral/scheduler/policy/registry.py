@@ -17,7 +17,11 @@ from typing import Any, Final
 from corral.kernel.errors import InvalidInput
 from corral.kernel.plug_ins import broken, load
 from corral.scheduler.policy.allot import Allot, AsManyAsFit
+from corral.scheduler.policy.baselines.random_order import RandomOrder
+from corral.scheduler.policy.baselines.size_orders import LargestFirst, SmallestFirst
 from corral.scheduler.policy.faults import CheckedAllot, CheckedOrder, CheckedPreempt
+from corral.scheduler.policy.finish_time_fairness import FinishTimeFairness
+from corral.scheduler.policy.gittins import GittinsIndex
 from corral.scheduler.policy.goodput_sizes import GoodputSizes
 from corral.scheduler.policy.order import ArrivalOrder, DeadlineOrder, Order, PriorityOrder
 from corral.scheduler.policy.policy import BUILT_IN, Policy
@@ -40,6 +44,11 @@ ORDERS: Final[dict[str, Order]] = {
     "srtf": ShortestRemainingTime(),
     "srsf": ShortestRemainingService(),
     "las": LeastAttainedService(),
+    "gittins": GittinsIndex(),
+    "finish-time-fairness": FinishTimeFairness(),
+    "smallest-first": SmallestFirst(),
+    "largest-first": LargestFirst(),
+    "random": RandomOrder(),
 }
 """The built-in orders by name."""
 ALLOTS: Final[dict[str, Allot]] = {"as-many-as-fit": AsManyAsFit(), "goodput": GoodputSizes()}

@@ -39,6 +39,16 @@ def estimate_grows_at(gang: GangRequest, history: History, now: float) -> float:
     return now + REVIEW_SECONDS if history.of(gang.job, now).progress else inf
 
 
+def reached_at(device_seconds: float, gang: GangRequest, history: History, now: float) -> float:
+    """Return when the attained service of a running job reaches an amount, a millisecond late for rounding.
+
+    It is infinite for a job that holds nothing.
+    """
+    attained = history.of(gang.job, now).device_seconds
+    each_second = history.of(gang.job, now + 1).device_seconds - attained
+    return now + (device_seconds - attained) / each_second + 0.001 if each_second else inf
+
+
 def device_count(gang: GangRequest) -> float:
     """Return the devices of all tasks of a gang; a fraction counts as a whole device, a gang without devices as one."""
     return float(sum(len(role.indexes) * (len(role.devices.ids) or role.devices.count) for role in gang.roles)) or 1.0
@@ -100,10 +110,6 @@ class LeastAttainedService:
         return (bisect_right(self.bounds, history.of(gang.job, now).device_seconds), gang.submitted_at)
 
     def moves_back_at(self, gang: GangRequest, history: History, now: float) -> float:
-        """Return when the attained service of a running job reaches the next bound, a millisecond late for rounding."""
-        attained = history.of(gang.job, now).device_seconds
-        each_second = history.of(gang.job, now + 1).device_seconds - attained
-        level = bisect_right(self.bounds, attained)
-        if level == len(self.bounds) or not each_second:
-            return inf
-        return now + (self.bounds[level] - attained) / each_second + 0.001
+        """Return when the attained service of a running job reaches the next bound."""
+        level = bisect_right(self.bounds, history.of(gang.job, now).device_seconds)
+        return inf if level == len(self.bounds) else reached_at(self.bounds[level], gang, history, now)
