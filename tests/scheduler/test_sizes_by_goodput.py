@@ -54,16 +54,16 @@ def test_any_measurements_give_times_above_zero(throughput: dict[tuple[int, int]
 
 def test_the_goodput_of_a_job_with_little_noise_grows_ever_more_slowly() -> None:
     history = JobHistory(throughput={(4, 1): 400.0}, gradient_noise=100.0, batch_size=400.0)
-    found = Goodput.of(history, least=1)
+    found = Goodput.of(history, 1, 8)
     assert found is not None and found.most == 4 * EXPLORED
     assert [found.at(n) for n in (0, 1, 2, 4)] == pytest.approx([0, 100, 200 * 200 / 300, 400 * 200 / 500])
-    without_noise = Goodput.of(JobHistory(throughput={(4, 1): 400.0}), least=1)
+    without_noise = Goodput.of(JobHistory(throughput={(4, 1): 400.0}), 1, 8)
     assert without_noise is not None and without_noise.at(8) == pytest.approx(800.0)
 
 
 def test_two_nodes_cost_what_was_measured_on_two_nodes() -> None:
     history = JobHistory(throughput={(4, 1): 400.0, (8, 2): 400.0})
-    found = Goodput.of(history, least=1)
+    found = Goodput.of(history, 1, 4)
     assert found is not None
     assert [found.at(devices) for devices in (4, 8)] == pytest.approx([400.0, 400.0])
 
@@ -124,3 +124,22 @@ def test_sizes_settle_although_measurements_scatter() -> None:
         life.settle(60.0 * step + 60)
         seen.append(tuple(life.sizes().values()))
     assert len(set(seen[4:])) == 1 and abs(seen[-1][0] - seen[-1][1]) <= 2
+
+
+def test_t2_a_job_that_suffers_on_several_nodes_gets_one_and_a_job_that_does_not_spreads() -> None:
+    """T2 of scheduling.md: the slow-down by placement decides, as VGG's and ResNet's do in Themis' figure 2."""
+    life = Life([node(f"n{number}", devices=4) for number in range(4)], policy=GOODPUT)
+    for name in ("vgg", "resnet"):
+        life.submit(gang(name, role(8, minimum=1)))
+    life.settle(0.0)
+    assert life.sizes() == {"vgg": 8, "resnet": 8}
+    report(life, "vgg", 30.0, throughput=400.0)
+    report(life, "resnet", 30.0, throughput=800.0)
+    for name in ("vgg", "resnet"):
+        life.give_way(JobId(name), tuple(TaskKey("worker", index) for index in range(4, 8)))
+        nodes = {hold.node for hold in life.cluster.holds(JobId(name)).values()}
+        assert len(nodes) == 1, "four devices of one node are left"
+        report(life, name, 95.0, throughput=400.0)
+    life.settle(120.0)
+    life.settle(180.0)
+    assert life.sizes() == {"vgg": 4, "resnet": 8}

@@ -87,30 +87,30 @@ def efficiency(noise: float, smallest: float, batch: float) -> float:
 class Goodput:
     """The goodput of one job at each size."""
 
-    def __init__(self, history: JobHistory, least: int, step: StepTime) -> None:
-        """`least` is the devices of its smallest size, whose batch is the reference of its efficiency."""
-        self._step, self._least = step, least
+    def __init__(self, history: JobHistory, least: int, widest: int, step: StepTime) -> None:
+        """`least` is the devices of its smallest size, whose batch is the reference of its efficiency.
+
+        More devices than `widest`, which the largest node has, are on several nodes.
+        """
+        self._step, self._least, self._widest = step, least, widest
         self._noise = history.gradient_noise
         devices, _ = list(history.throughput)[-1]
         self._batch = (history.batch_size or 0.0) / devices
         """Examples of one step of one device; the batch is taken to grow with the size."""
-        self._one_node = max((devices for devices, nodes in history.throughput if nodes == 1), default=0)
-        self._several = min((devices for devices, nodes in history.throughput if nodes > 1), default=0)
         self.most = max(devices for devices, _ in history.throughput) * EXPLORED
         """The most devices about which the measurements say something."""
 
     @classmethod
-    def of(cls, history: JobHistory, least: int) -> Goodput | None:
+    def of(cls, history: JobHistory, least: int, widest: int) -> Goodput | None:
         """Return the goodput of a job from what it reported; None if it reported no throughput."""
         step = fit(history.throughput)
-        return cls(history, least, step) if step is not None else None
+        return cls(history, least, widest, step) if step is not None else None
 
     def at(self, devices: int) -> float:
         """Return the goodput on so many devices, in the job's work per second; 0 for no device."""
         if devices <= 0:
             return 0.0
-        nodes = 2 if self._several and devices >= self._several and devices > self._one_node else 1
-        speed = devices / self._step.at(devices, nodes)
+        speed = devices / self._step.at(devices, 1 if devices <= self._widest else 2)
         if self._noise is None or not self._batch:
             return speed
         return speed * efficiency(self._noise, self._batch * self._least, self._batch * devices)

@@ -32,9 +32,9 @@ class GoodputSizes:
 
     def targets(self, cluster: Cluster, gangs: Iterable[ElasticGang], now: float) -> Mapping[JobId, Target]:
         """Return the size of each gang that has reported its throughput. O(n log n) in the tasks that are given."""
-        sized = {}
+        sized, widest = {}, largest_node(cluster)
         for gang in gangs:
-            if (found := _Sized.of(gang, cluster, now)) is not None:
+            if (found := _Sized.of(gang, cluster, widest, now)) is not None:
                 sized[gang.request.job] = found
         free = (cluster.queues.total[0] - cluster.queues.root.used[0]) // DEVICE
         room = free + sum(each.freed for each in sized.values())
@@ -53,6 +53,11 @@ class GoodputSizes:
         return {job: Target(size) for job, size in sizes.items()}
 
 
+def largest_node(cluster: Cluster) -> int:
+    """Return the healthy devices of the node that has most of them; O(nodes)."""
+    return max((mask.bit_count() for index in cluster.engines.values() for mask in index.offered), default=0)
+
+
 class _Sized(NamedTuple):
     """An elastic gang with its goodput."""
 
@@ -64,13 +69,13 @@ class _Sized(NamedTuple):
     """Devices of each further task."""
 
     @classmethod
-    def of(cls, gang: ElasticGang, cluster: Cluster, now: float) -> _Sized | None:
+    def of(cls, gang: ElasticGang, cluster: Cluster, widest: int, now: float) -> _Sized | None:
         """Return a gang that has reported its throughput and grows by devices; None for another."""
         further = [role.devices.count for role in gang.request.roles if len(role.indexes) > role.minimum]
         fixed = sum(role.devices.count * role.minimum for role in gang.request.roles)
         if not further or not min(further) or not fixed:
             return None
-        goodput = Goodput.of(cluster.history.of(gang.request.job, now), fixed)
+        goodput = Goodput.of(cluster.history.of(gang.request.job, now), fixed, widest)
         return cls(gang, goodput, fixed, min(further)) if goodput is not None else None
 
     @property

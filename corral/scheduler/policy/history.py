@@ -6,6 +6,7 @@ It is folded from the same events as the cluster, and recalled after a restart f
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -39,6 +40,8 @@ class JobHistory(NamedTuple):
     """The gradient noise scale in examples, as last reported; None: never reported."""
     batch_size: float | None = None
     """Examples of one step of all tasks together, as last reported; None: never reported."""
+    held_since: float | None = None
+    """When what it holds last changed, in seconds since 1970; None: it holds nothing."""
 
 
 class _Account(NamedTuple):
@@ -74,12 +77,18 @@ class History:
         self._accounts: dict[JobId, _Account] = {}
         self.ended = ServiceDistribution()
         """The service that jobs had attained when they were over, however they ended; jobs that never ran do not count."""
+        self.share = inf
+        """The devices of all machines for each job that ran or waited at the latest plan; infinite before the first one.
+
+        It follows from cluster and queue, so it is no part of the history's own state.
+        """
 
     def of(self, job: JobId, now: float) -> JobHistory:
         """Return what a job has received until `now`; everything is 0 for a job that was never placed."""
         found = self._accounts.get(job)
         if found is None:
             return JobHistory()
+        held_since = found.since if found.devices else None
         found = found.until(now)
         return JobHistory(
             found.service,
@@ -89,6 +98,7 @@ class History:
             found.throughput,
             found.gradient_noise,
             found.batch_size,
+            held_since,
         )
 
     def holds(self, job: JobId, millis: int, at: float) -> None:
@@ -174,7 +184,7 @@ class History:
     def copy(self) -> History:
         """Return an independent copy."""
         twin = History()
-        twin._accounts, twin.ended = dict(self._accounts), self.ended
+        twin._accounts, twin.ended, twin.share = dict(self._accounts), self.ended, self.share
         return twin
 
     def columns(self) -> list[tuple[object, ...]]:

@@ -31,6 +31,7 @@ from corral.scheduler.policy.service_orders import (
     ShortestRemainingService,
     ShortestRemainingTime,
 )
+from corral.scheduler.policy.themis_sizes import ThemisSizes
 from corral.scheduler.preemption.order_rules import ByOrder
 from corral.scheduler.preemption.rules import ByRules
 from corral.spec.errors import shorten
@@ -51,7 +52,7 @@ ORDERS: Final[dict[str, Order]] = {
     "random": RandomOrder(),
 }
 """The built-in orders by name."""
-ALLOTS: Final[dict[str, Allot]] = {"as-many-as-fit": AsManyAsFit(), "goodput": GoodputSizes()}
+ALLOTS: Final[dict[str, Allot]] = {"as-many-as-fit": AsManyAsFit(), "goodput": GoodputSizes(), "themis": ThemisSizes()}
 """The built-in *allot* parts by name."""
 PREEMPTS: Final[dict[str, Preempt]] = {"rules": ByRules(), "order": ByOrder()}
 """The built-in *preempt* parts by name."""

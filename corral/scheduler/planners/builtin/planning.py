@@ -8,6 +8,7 @@ from math import inf
 import msgspec
 
 from corral.kernel.ids import JobId
+from corral.kernel.units import DEVICE
 from corral.model.plan import PartFault, Plan, Reason, Reasons
 from corral.model.requests import GangRequest
 from corral.scheduler.backfill import Reservation
@@ -55,6 +56,7 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     """
     faults: list[PartFault] = []
     begin_plan()
+    cluster.history.share = _share(cluster, queue)
     while True:
         try:
             found = _plan(cluster, queue, policy, now)
@@ -64,6 +66,12 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
             queue.report_anew()
         else:
             return msgspec.structs.replace(found, faults=tuple(faults)) if faults else found
+
+
+def _share(cluster: Cluster, queue: Queue) -> float:
+    """Return the devices of all machines for each job that runs or waits to start; O(waiting shapes)."""
+    waiting = sum(len(group.entries) for group in queue.groups.values() if group.starts)
+    return cluster.queues.total[0] / DEVICE / max(1, len(cluster.gangs.by_job) + waiting)
 
 
 def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
