@@ -11,6 +11,7 @@ import math
 import os
 import re
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -44,6 +45,8 @@ _LONGEST_LINE = 4096
 _MOST_READ = 1024 * 1024
 _MOST_TRIES = 5
 _OWN = ".corral"
+_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+"""A pipe in place of the file is not waited for."""
 
 Values = Mapping[str, float]
 
@@ -59,18 +62,23 @@ def numbers_of(found: Any) -> dict[str, float]:
 class ReportFile:
     """The values in a JSON file that a program writes anew with each report."""
 
-    def __init__(self, path: str) -> None:
-        """Nothing is read yet; a file that is there already counts."""
-        self.path = path
+    def __init__(self, path: str, within: str = "") -> None:
+        """Nothing is read yet; a file that is there already counts.
+
+        Only a file within the folder `within` is read, wherever links lead; "" is any.
+        """
+        self.path, self._within = path, within
         self._seen: tuple[int, int, int] | None = None
 
     def look(self) -> Values:
         """The values, if the file has changed since the last call; none if it cannot be read, or is half written."""
+        if self._within and not os.path.realpath(self.path).startswith(f"{os.path.realpath(self._within)}/"):
+            return {}
         try:
-            with open(self.path, "rb") as file:
+            with open(os.open(self.path, _OPEN), "rb") as file:
                 found = os.fstat(file.fileno())
                 seen = (found.st_ino, found.st_mtime_ns, found.st_size)
-                if seen == self._seen or found.st_size > _MOST_BYTES:
+                if seen == self._seen or found.st_size > _MOST_BYTES or not stat.S_ISREG(found.st_mode):
                     return {}
                 values = numbers_of(json.loads(file.read(_MOST_BYTES)))
         except (OSError, ValueError, RecursionError):
@@ -191,14 +199,15 @@ def withdraw(plan: Plan) -> None:
 def sources_of(plan: Plan) -> list[Callable[[], Values]]:
     """What is watched for a task: the values that `corral.report` writes, the job's file, and its log."""
     source = plan.report or {}
-    found: list[Callable[[], Values]] = [ReportFile(os.path.join(own_folder(plan), "values")).look]
+    in_container = bool(plan.shared or plan.entry_file)
+    ours = own_folder(plan)
+    found: list[Callable[[], Values]] = [ReportFile(os.path.join(ours, "values"), ours if in_container else "").look]
     if name := source.get("file"):
         path = os.path.normpath(os.path.join(plan.directory or plan.work, name))
-        away = (plan.shared or plan.entry_file) and not path.startswith(f"{plan.work}/")
-        if away:
+        if in_container and not path.startswith(f"{plan.work}/"):
             print(f"corral: the report file {path} is in the image, where it is not seen", file=sys.stderr, flush=True)
         else:
-            found.append(ReportFile(path).look)
+            found.append(ReportFile(path, plan.work if in_container else "").look)
     if source.get("pattern") and plan.log:
         logs = {plan.log, f"{plan.log.removesuffix('.stderr')}.stdout"} if plan.log.endswith(".stderr") else {plan.log}
         found += [LogPattern(log, source["pattern"]).look for log in sorted(logs)]

@@ -317,7 +317,8 @@ def withdraw_report(plan: Plan) -> None:
     """Remove the module `corral` from the task's folder; nothing of it is left among the task's own files."""
     from corral.runtime import reports
 
-    reports.withdraw(plan)
+    with _as_owner(plan.owner):
+        reports.withdraw(plan)
 
 
 def _run(argv: list[str], env: dict[str, str], directory: str, *, pass_signals: bool) -> int:

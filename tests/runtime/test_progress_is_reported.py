@@ -110,6 +110,19 @@ def test_a_file_without_a_usable_value_reports_nothing(tmp_path: Path, text: str
     assert server.told == []
 
 
+def test_a_pipe_or_a_link_out_of_the_folder_reports_nothing(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "task", tmp_path / "secret"
+    inside.mkdir()
+    said(outside, step=5)
+    (inside / "link").symlink_to(outside)
+    (inside / "folder").symlink_to(tmp_path)
+    os.mkfifo(inside / "pipe")
+    said(inside / "good", step=7)
+    for name, found in (("link", {}), ("folder/secret", {}), ("pipe", {}), ("good", {"step": 7.0})):
+        assert ReportFile(str(inside / name), str(inside)).look() == found
+    assert ReportFile(str(inside / "link")).look() == {"step": 5.0}, "a task without a container reads as its user"
+
+
 def test_known_values_are_taken_and_others_left_out() -> None:
     assert numbers_of({"step": 5, "loss": -0.5, "lr": 1e-3, "progress": 7}) == {"step": 5.0, "loss": -0.5}
 
