@@ -41,6 +41,8 @@ class Knobs:
     """Whether jobs declare a longest duration (`maxDuration`), which some policies and backfill use."""
     overestimate: float = 0.0
     """How much more than needed jobs declare at most: 0.5 draws from 1 to 1.5 times."""
+    underestimate: float = 0.0
+    """How much less than needed jobs declare at most: 0.5 draws from 0.5 to 1 times; a server ends such jobs, too."""
     stragglers: float = 0.0
     """The part of jobs that run at half their speed."""
     node_failures_per_day: float = 0.0
@@ -56,6 +58,7 @@ class Knobs:
             "scatter": self.costs.scatter,
             "untold": 0.0 if self.told else 1.0,
             "overestimate": self.overestimate,
+            "underestimate": self.underestimate,
             "stragglers": self.stragglers,
             "node-failures": self.node_failures_per_day,
         }
@@ -145,6 +148,8 @@ class Simulation:
             identity = job_id(int(at * 1000), number + 1)
             seconds = job.seconds * (2.0 if draw.random() < self.knobs.stragglers else 1.0)
             longest = costs.longest(seconds) * (1 + draw.random() * self.knobs.overestimate)
+            if self.knobs.underestimate:  # without it the random numbers of a seed stay what they were
+                longest *= 1 - draw.random() * self.knobs.underestimate
             declared = max(1, ceil(longest)) if self.knobs.told else 0
             if declared > LONGEST_SECONDS:
                 declared = 0
