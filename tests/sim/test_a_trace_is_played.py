@@ -78,8 +78,9 @@ def test_a_straggler_takes_twice_its_time_and_is_not_ended_before() -> None:
 def test_jobs_that_declare_too_little_are_ended_as_on_a_server() -> None:
     jobs = [TraceJob(f"job-{number}", 100.0 * number, 1000.0, 1) for number in range(10)]
     result = play(*jobs, machines="2x8", knobs=Knobs(underestimate=0.5))
-    assert not any(job.finished for job in result.jobs)
-    assert all(500 <= job.ended - job.started <= 1001 for job in result.jobs)
+    cut = [job for job in result.jobs if not job.finished]
+    assert len(cut) >= 5 and all(500 <= job.ended - job.started < 1000 for job in cut)
+    assert all(job.ended - job.started == 1000 for job in result.jobs if job.finished)
 
 
 def test_a_failed_node_interrupts_jobs_that_all_come_to_their_ends() -> None:
