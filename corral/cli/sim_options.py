@@ -58,8 +58,8 @@ def question_options(command: Command) -> Command:
     options = (
         click.option("--trace", type=FILE, required=True, help="The file of jobs."),
         click.option("--format", "layout", metavar="NAME", default="",
-                     help="The trace's format: plain, gavel, muri, openb, openpai, philly, pollux, shockwave, slurm or an "
-                     "installed one; default: by its first line."),
+                     help="The trace's format: plain, gavel, muri, openb, philly, pollux, shockwave, slurm or one of a "
+                     "package; default: by its first line."),
         click.option("--profiles", type=click.Path(path_type=Path), metavar="FILE|FOLDER",
                      help="How fast jobs are: throughputs (JSON) of gavel or shockwave, the profiles of pollux."),
         click.option("--cluster", "machines", required=True, metavar="NxD|FILE",

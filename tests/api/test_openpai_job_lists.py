@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from corral.compat.openpai.trace_format import read_openpai
 from corral.model.exits import classify
 from corral.model.runs import Retries
 from corral.model.states import JobState
 from corral.sim.trace import TraceJob, read_trace
-from corral.sim.traces.openpai import read_openpai
 from tests.api.harness import START, Server
 from tests.api.openpai_jobs import Caller, Launcher, calling, protocol, refused
 

@@ -89,7 +89,7 @@ def test_text_that_is_no_list_of_openpai_is_refused_at_its_place(text: str, mess
 
 
 def test_an_export_of_openpai_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("corral.sim.traces.openpai.MOST_CHARACTERS", 1 << 20)
+    monkeypatch.setattr("corral.compat.openpai.trace_format.MOST_CHARACTERS", 1 << 20)
     with pytest.raises(InvalidInput, match="Line 2 of the trace: an export of more than 1 MiB is not read"):
         read_trace(find_reader("openpai"), ["[\n", " " * (1 << 20)], most_characters=1 << 21)
     assert find_format("openpai").most_characters == 256 << 20

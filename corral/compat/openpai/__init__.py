@@ -20,6 +20,7 @@ PLUG_INS: Final = {
         "openpai.import": "corral.compat.openpai.service.actions:IMPORT",
     },
     "corral.dialects": {"openpai": "corral.compat.openpai.language.dialect:OpenPaiDialect"},
+    "corral.trace_readers": {"openpai": "corral.compat.openpai.trace_format:FORMAT"},
     "corral.runtime": {"openpai": "corral.compat.openpai.runtime.task"},
 }
 """By entry-point group, the plug-ins of this package (`corral.kernel.plug_ins`)."""

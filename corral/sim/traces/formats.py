@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput
 from corral.kernel.plug_ins import load, plug_ins
 from corral.sim.trace import MOST_CHARACTERS, Reader
-from corral.sim.traces import gavel, muri, openb, openpai, philly, plain, pollux, shockwave, slurm
+from corral.sim.traces import gavel, muri, openb, philly, plain, pollux, shockwave, slurm
 from corral.sim.traces.throughputs import by_duration, by_throughput
 
 GROUP: Final = "corral.trace_readers"
@@ -40,7 +41,6 @@ FORMATS: Final[dict[str, Format]] = {
     ),
     "pollux": Format(pollux.read_pollux, pollux.COLUMNS.fit, pollux.pollux_with),
     "openb": Format(openb.read_openb, openb.COLUMNS.fit),
-    "openpai": Format(openpai.read_openpai, openpai.fits, most_characters=openpai.MOST_CHARACTERS),
 }
 """The built-in formats by name."""
 
@@ -56,7 +56,13 @@ def find_format(name: str) -> Format:
     if name not in points:
         known = ", ".join(sorted({*FORMATS, *points}))
         raise InvalidInput("unknown-trace-format", f'There is no trace format "{name}"; choose one of {known}.')
-    return Format(load(points[name], "trace format", lambda found: found))
+    return _loaded(points[name])
+
+
+def _loaded(point: EntryPoint) -> Format:
+    """Return what an entry point names: a Format, or a Reader that fits no first line."""
+    found: Format | Reader = load(point, "trace format", lambda found: found)
+    return found if isinstance(found, Format) else Format(found)
 
 
 def find_reader(name: str, profiles: Path | None = None) -> Reader:
@@ -74,5 +80,9 @@ def find_reader(name: str, profiles: Path | None = None) -> Reader:
 
 
 def format_of(first: str) -> str | None:
-    """Return the format that the first line of a trace fits; None if none fits."""
-    return next((name for name, each in FORMATS.items() if each.fits(first)), None)
+    """Return the format that the first line of a trace fits, built-in ones first; None if none fits.
+
+    Raises InvalidInput if an installed format cannot be loaded.
+    """
+    found = next((name for name, each in FORMATS.items() if each.fits(first)), None)
+    return found or next((name for name, point in plug_ins(GROUP).items() if _loaded(point).fits(first)), None)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from corral.sim.trace import TraceJob, TraceProblem
+from corral.sim.traces.formats import Format
 from corral.spec.priority import PRIORITY_CLASSES, priority_number
 
 MOST_CHARACTERS: Final = 256 << 20
@@ -127,3 +128,7 @@ def _milliseconds(listed: dict[str, Any], name: str) -> float | str:
         return float(value)
     except OverflowError:
         return f"{name} is out of range"
+
+
+FORMAT: Final = Format(read_openpai, fits, most_characters=MOST_CHARACTERS)
+"""The format as the simulator finds it."""
