@@ -62,9 +62,9 @@ class Reservation:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def lets_pass(self, request: GangRequest, now: float) -> bool:
-        """Return whether the gang ends before the head starts, wherever it runs."""
-        return 0 < request.max_duration_seconds <= self.start - now < FOREVER
+    def lets_pass(self, duration: int, now: float) -> bool:
+        """Return whether a gang of this duration (0: unbounded) ends before the head starts, wherever it runs."""
+        return 0 < duration <= self.start - now < FOREVER
 
     def hold(self, cluster: Cluster) -> None:
         """Take the part of the head's needs that must be free now, unless it is already held."""
@@ -87,7 +87,7 @@ class Reservation:
 
     def hold_unless_passed(self, request: GangRequest, cluster: Cluster, now: float) -> None:
         """Hold it against a gang, or release it for a gang that it lets pass."""
-        if self.lets_pass(request, now):
+        if self.lets_pass(request.max_duration_seconds, now):
             self.lift()
         else:
             self.hold(cluster)
