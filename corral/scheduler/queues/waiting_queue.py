@@ -38,11 +38,11 @@ class Entry:
         self.key = key
         self.shape = gang_shape(request)
         person = (request.user, request.groups) if limited else None
-        self.alike = (request.queue, person, request.priority, request.preemptible, self.shape)
-        """Equal for gangs that every rule except user turns and durations treats alike."""
         duration = request.max_duration_seconds if by_duration else 0
-        self.group = (request.user if by_user else "", duration, self.alike)
-        """Equal for gangs that every rule treats alike, but for their durations."""
+        self.alike = (request.queue, person, request.priority, request.preemptible, duration, self.shape)
+        """Equal for gangs that every rule treats alike, except user turns and, without `by_duration`, durations."""
+        self.group = (request.user if by_user else "", self.alike)
+        """Equal for gangs that user turns do not tell apart either."""
         self.reported: Reasons | None = None
 
     def copy(self) -> Entry:
