@@ -63,6 +63,11 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
         """What each task of a role needs."""
         return self.whole.roles
 
+    def lasting(self, seconds: int) -> GangTerms:
+        """Those of a document with another `maxDurationSeconds`."""
+        whole = msgspec.structs.replace(self.whole, max_duration_seconds=seconds)
+        return _one_object(GangTerms(whole, self.deadline_seconds, self.gang))
+
     def lines(self, tasks: Iterable[TaskKey]) -> list[list[TaskKey]]:
         """Group tasks into requests: all tasks of a gang, or else those of one affinity group or one role."""
         groups = {role.role: role.role if role.affinity == ALONE else role.affinity for role in self.roles}
@@ -145,7 +150,10 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
         pinned_cell=spec.pinned_cell,
         lazy_preemption=spec.lazy_preemption,
     )
-    terms = GangTerms(whole, spec.deadline_seconds, spec.gang)
+    return _one_object(GangTerms(whole, spec.deadline_seconds, spec.gang))
+
+
+def _one_object(terms: GangTerms) -> GangTerms:
     return _KNOWN.setdefault(msgspec.msgpack.encode(terms), terms)
 
 

@@ -17,7 +17,7 @@ resources that the head needs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.events import FOREVER
 from corral.scheduler.explain.shortage import refused_by
 from corral.scheduler.placement.engine_request import EngineRequest, EngineRole
+from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Trial
 
@@ -62,9 +63,9 @@ class Reservation:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def lets_pass(self, request: GangRequest, now: float) -> bool:
-        """Return whether the gang ends before the head starts, wherever it runs."""
-        return 0 < request.max_duration_seconds <= self.start - now < FOREVER
+    def lets_pass(self, duration: int, now: float) -> bool:
+        """Return whether a gang of this duration (0: unbounded) ends before the head starts, wherever it runs."""
+        return 0 < duration <= self.start - now < FOREVER
 
     def hold(self, cluster: Cluster) -> None:
         """Take the part of the head's needs that must be free now, unless it is already held."""
@@ -87,7 +88,7 @@ class Reservation:
 
     def hold_unless_passed(self, request: GangRequest, cluster: Cluster, now: float) -> None:
         """Hold it against a gang, or release it for a gang that it lets pass."""
-        if self.lets_pass(request, now):
+        if self.lets_pass(request.max_duration_seconds, now):
             self.lift()
         else:
             self.hold(cluster)
@@ -144,6 +145,8 @@ def after_endings(
     trial: Trial, request: GangRequest, now: float, endings: Sequence[tuple[float, list[Ending]]]
 ) -> Reservation | None:
     """Return the place and first time at which a gang fits after these endings, soonest first; None if never."""
+    if has_room(trial, request, gang_shape(request)) is not None:
+        return _after_first_with_room(trial, request, now, endings)
     low, high, step = 0, 0, 1
     while high < len(endings):
         high, step = min(len(endings), high + step), step * 2
@@ -165,26 +168,53 @@ def after_endings(
     return Reservation(request.job, max(now, start), needs) if needs else None
 
 
+def _after_first_with_room(
+    trial: Trial, request: GangRequest, now: float, endings: Sequence[tuple[float, list[Ending]]]
+) -> Reservation | None:
+    """Return the same where totals tell the room, by one pass over the endings."""
+    shape, returned, start = gang_shape(request), dict[tuple[str, int], Allocation](), inf
+    with trial.tentative():
+        for end, freed in endings:
+            if end > start:
+                break
+            _lift(freed, returned)
+            if start == inf and has_room(trial, request, shape):
+                start = end
+        needs = _needs(trial, request, returned) if start < inf else None
+    return Reservation(request.job, max(now, start), needs) if needs else None
+
+
 def _needs_after(
     trial: Trial, request: GangRequest, endings: Sequence[tuple[float, list[Ending]]]
 ) -> tuple[Need, ...] | None:
     """Return the needs of the head after all these endings; None if it still does not fit."""
     with trial.tentative():
         returned: dict[tuple[str, int], Allocation] = {}
-        for index, allocation in chain.from_iterable(freed for _, freed in endings):
-            index.lift(allocation)
-            key = (index.tree.engine, allocation.at)
-            returned[key] = _sum(allocation, returned.get(key))
-        allocations = trial.allocations(request)
-        if allocations is None:
-            return None
-        wanted: dict[tuple[str, int], Allocation] = {}
-        for index, allocation in allocations:
-            key = (index.tree.engine, allocation.at)
-            wanted[key] = _sum(allocation, wanted.get(key))
-        return tuple(
-            Need(key[0], allocation, returned.get(key, nothing(allocation.at))) for key, allocation in wanted.items()
-        )
+        for _, freed in endings:
+            _lift(freed, returned)
+        return _needs(trial, request, returned)
+
+
+def _lift(freed: Sequence[Ending], returned: dict[tuple[str, int], Allocation]) -> None:
+    """Release what ends, and add it to what is returned on each node."""
+    for index, allocation in freed:
+        index.lift(allocation)
+        key = (index.tree.engine, allocation.at)
+        returned[key] = _sum(allocation, returned.get(key))
+
+
+def _needs(trial: Trial, request: GangRequest, returned: dict[tuple[str, int], Allocation]) -> tuple[Need, ...] | None:
+    """Return the needs of the head in the state of the trial, in which this was returned; None if it does not fit."""
+    allocations = trial.allocations(request)
+    if allocations is None:
+        return None
+    wanted: dict[tuple[str, int], Allocation] = {}
+    for index, allocation in allocations:
+        key = (index.tree.engine, allocation.at)
+        wanted[key] = _sum(allocation, wanted.get(key))
+    return tuple(
+        Need(key[0], allocation, returned.get(key, nothing(allocation.at))) for key, allocation in wanted.items()
+    )
 
 
 def _sum(allocation: Allocation, more: Allocation | None) -> Allocation:

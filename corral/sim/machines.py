@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from corral.control.core.configuration import scheduler_policy
@@ -28,12 +29,12 @@ class Site:
     inventory: Inventory
     configuration: Configuration
 
-    @property
+    @cached_property
     def devices(self) -> int:
         """Return the devices of all machines."""
         return sum(len(node.devices) for node in self.inventory.nodes)
 
-    @property
+    @cached_property
     def devices_per_node(self) -> int:
         """Return the devices of the largest machine."""
         return max((len(node.devices) for node in self.inventory.nodes), default=0)

@@ -113,11 +113,20 @@ class _Stored(msgspec.Struct):
     spec: msgspec.Raw
 
 
+class _StoredFields(msgspec.Struct):
+    """Metadata and spec of a canonical document by field, as JSON text."""
+
+    metadata: dict[str, msgspec.Raw]
+    spec: dict[str, msgspec.Raw]
+
+
 _STORED = msgspec.json.Decoder(_Stored)
+_FIELDS = msgspec.json.Decoder(_StoredFields)
+_DURATION = "maxDurationSeconds"
 
 
 class DocumentTerms(NamedTuple):
-    """What the rules read of a document. Jobs that differ only in their name share it."""
+    """What the rules read of a document. Jobs that differ only in their name share it, but for their duration."""
 
     view: JobView
     terms: GangTerms
@@ -138,6 +147,11 @@ class DocumentTerms(NamedTuple):
             {role.name: role.resources.devices.millis for role in document.spec.roles},
         )
 
+    def lasting(self, seconds: int) -> DocumentTerms:
+        """Those of a document with another `maxDurationSeconds`."""
+        view = msgspec.structs.replace(self.view, max_duration_seconds=seconds)
+        return self._replace(view=view, terms=self.terms.lasting(seconds))
+
 
 @lru_cache(_READ)
 def _read(text: str) -> UnifiedJob:
@@ -157,16 +171,22 @@ def _read_spec(text: bytes) -> JobSpec:
 def read_terms(text: str) -> DocumentTerms:
     """What the rules read of a stored document.
 
-    It is kept by the text, and for all texts with equal spec and metadata but for the name. Nothing makes it outdated:
-    it follows from those parts alone.
+    It is kept by the text, and for all texts with equal spec and metadata but for name and duration. Nothing makes it
+    outdated: it follows from those parts alone.
     """
-    parts = _STORED.decode(text)
+    parts = _FIELDS.decode(text)
     rest = tuple((field, bytes(value)) for field, value in sorted(parts.metadata.items()) if field != "name")
-    return _terms_of(bytes(parts.spec), rest)
+    longest = parts.spec.pop(_DURATION, None)
+    return _terms_of(msgspec.json.encode(parts.spec), rest, 0 if longest is None else int(bytes(longest)))
 
 
 @lru_cache(_READ)
-def _terms_of(spec: bytes, metadata: tuple[tuple[str, bytes], ...]) -> DocumentTerms:
+def _terms_of(spec: bytes, metadata: tuple[tuple[str, bytes], ...], longest: int) -> DocumentTerms:
+    """Those of a document with this duration in seconds (0: none), which its `spec` lacks."""
+    return _terms_of(spec, metadata, 0).lasting(longest) if longest else _terms_of_any_duration(spec, metadata)
+
+
+def _terms_of_any_duration(spec: bytes, metadata: tuple[tuple[str, bytes], ...]) -> DocumentTerms:
     said = msgspec.json.encode({"name": _ANY_NAME} | {field: msgspec.Raw(value) for field, value in metadata})
     return DocumentTerms.of(
         UnifiedJob.model_construct(metadata=Metadata.model_validate_json(said), spec=_read_spec(spec))

@@ -93,18 +93,17 @@ _KNOWN: WeakValueDictionary[Hashable, GangShape] = WeakValueDictionary()
 
 
 def gang_shape(request: GangRequest) -> Hashable:
-    """Return a key that is equal for gangs that fit in exactly the same places.
+    """Return a key that is equal for gangs that fit in exactly the same places, however long they run.
 
     A gang that joins a running one has a key of its own.
     """
     roles = tuple((task_shape(role), len(role.indexes), role.minimum, role.topology) for role in request.roles)
     joining = (request.job, request.tasks, request.beside) if request.beside else scattered(request)
     sharing = (request.company, request.tags) if request.company is not None or request.tags else ()
-    bounds = (request.network_rdma, request.max_duration_seconds)
     where: tuple[object, ...] = (request.queue, request.pinned_cell) if request.pinned_cell else ()
     if any(role.affinity or role.pinned_cell for role in request.roles):
         where = (*where, *((role.affinity, role.pinned_cell) for role in request.roles))
-    key = (roles, request.topology, bounds, joining, sharing, where)
+    key = (roles, request.topology, request.network_rdma, joining, sharing, where)
     found = _KNOWN.get(key)
     if found is None:
         found = _KNOWN[key] = GangShape(key)

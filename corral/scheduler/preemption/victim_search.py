@@ -19,7 +19,10 @@ from corral.scheduler.cells.owned_placement import owner_of, place_best, place_o
 from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
+from corral.scheduler.policy.faults import CheckedOrder
 from corral.scheduler.policy.policy import Policy
+from corral.scheduler.preemption.order_rules import ByOrder
+from corral.scheduler.preemption.rules import ByRules
 from corral.scheduler.preemption.victim import Victim, in_order
 from corral.scheduler.preemption.view import PreemptionView
 from corral.scheduler.queues.fair_share import Fairness, Holder
@@ -41,6 +44,9 @@ class Preemption:
         self.fairness = Fairness(trial.cluster, hungry)
         self.view = PreemptionView(trial.cluster, self.fairness, policy.order, now)
         self._part = policy.preempt
+        self._evicts = policy.preemption
+        ordered = isinstance(self._part, ByOrder) and not isinstance(policy.order, CheckedOrder)
+        self._ordered = ordered or isinstance(self._part, ByRules)
         self.places: list[Reservation] = []
         """The places kept for gangs once the evicted ones have ended; no other gang may count on them."""
         self.kept: set[JobId] = set()
@@ -77,6 +83,14 @@ class Preemption:
                 self.trial.cluster.ownership.cells[engine].bind(cell, owner)
             self.places.append(place)
         self._fresh.clear()
+
+    @property
+    def in_queue_order(self) -> bool:
+        """Return whether no gang has victims, or room, that an equal gang before it in its queue does not have.
+
+        Not so for gangs in cells of their own, where room depends on their durations, and for installed parts.
+        """
+        return not self.trial.cluster.ownership.cells and (not self._evicts or self._ordered)
 
     @property
     def idle(self) -> bool:

@@ -33,15 +33,16 @@ class Entry:
 
     __slots__ = ("alike", "group", "key", "reported", "request", "shape")
 
-    def __init__(self, request: GangRequest, key: QueueKey, *, limited: bool, by_user: bool) -> None:
+    def __init__(self, request: GangRequest, key: QueueKey, *, limited: bool, by_user: bool, by_duration: bool) -> None:
         self.request = request
         self.key = key
         self.shape = gang_shape(request)
         person = (request.user, request.groups) if limited else None
-        self.alike = (request.queue, person, request.priority, request.preemptible, self.shape)
-        """Equal for gangs that every rule except user turns treats alike."""
+        duration = request.max_duration_seconds if by_duration else 0
+        self.alike = (request.queue, person, request.priority, request.preemptible, duration, self.shape)
+        """Equal for gangs that every rule treats alike, except user turns and, without `by_duration`, durations."""
         self.group = (request.user if by_user else "", self.alike)
-        """Equal for gangs that every rule treats alike."""
+        """Equal for gangs that user turns do not tell apart either."""
         self.reported: Reasons | None = None
 
     def copy(self) -> Entry:
@@ -54,7 +55,7 @@ class Entry:
 
 
 class Finding:
-    """The last cycle's result for gangs that differ at most by user; owned by planning.
+    """The last cycle's result for gangs that differ at most by user and duration; owned by planning.
 
     It is dropped with the last of its groups.
     """
@@ -68,10 +69,11 @@ class Finding:
 
 
 class Group:
-    """The waiting gangs of one shape that every rule treats alike, in order."""
+    """The waiting gangs of one shape, in order; rules tell them apart at most by their `maxDuration`."""
 
     __slots__ = (
-        "elastic", "entries", "finding", "fresh", "keys", "priority", "queue", "reported", "shape", "starts", "user",
+        "durations", "elastic", "entries", "finding", "fresh", "keys", "priority", "queue", "reported", "shape",
+        "starts", "user",
     )  # fmt: skip
 
     def __init__(self, request: GangRequest, shape: Hashable, user: str, finding: Finding) -> None:
@@ -85,6 +87,8 @@ class Group:
         self.elastic = any(role.minimum < len(role.indexes) for role in request.roles)
         """Whether they can run with fewer than all their tasks."""
         self.keys: list[QueueKey] = []
+        self.durations: dict[int, list[QueueKey]] = {}
+        """The same keys by `max_duration_seconds`."""
         self.entries: dict[QueueKey, Entry] = {}
         self.fresh: set[QueueKey] = set()
         """The gangs for which no reasons were reported yet."""
@@ -102,13 +106,43 @@ class Group:
     def verdict(self, found: object) -> None:
         self.finding.verdict = found
 
-    def copy(self, keys: list[QueueKey], finding: Finding) -> Group:
+    def add(self, entry: Entry) -> None:
+        """Add a gang that no reasons were reported for."""
+        insort(self.keys, entry.key)
+        insort(self.durations.setdefault(entry.request.max_duration_seconds, []), entry.key)
+        self.entries[entry.key] = entry
+        self.fresh.add(entry.key)
+
+    def remove(self, entry: Entry) -> None:
+        """Remove a gang."""
+        duration, key = entry.request.max_duration_seconds, entry.key
+        keys = self.durations[duration]
+        del self.keys[bisect_left(self.keys, key)], keys[bisect_left(keys, key)], self.entries[key]
+        if not keys:
+            del self.durations[duration]
+        self.fresh.discard(key)
+
+    def sort(self, entries: list[Entry]) -> None:
+        """Hold exactly these entries."""
+        self.entries = {entry.key: entry for entry in entries}
+        self.keys = sorted(self.entries)
+        self.durations = {}
+        for key in self.keys:
+            self.durations.setdefault(self.entries[key].request.max_duration_seconds, []).append(key)
+
+    def first_of_each(self, most: int | None) -> list[QueueKey]:
+        """Return the first `most` keys of each duration (None: all), in order."""
+        if most is None or len(self.durations) == 1:
+            return self.keys[:most]
+        return sorted(key for keys in self.durations.values() for key in keys[:most])
+
+    def copy(self, keys: Iterable[QueueKey], finding: Finding) -> Group:
         """Return an independent copy with copies of these entries."""
         twin = object.__new__(Group)
         twin.shape, twin.queue, twin.user = self.shape, self.queue, self.user
         twin.priority, twin.starts, twin.elastic = self.priority, self.starts, self.elastic
-        twin.keys, twin.reported, twin.finding = keys, self.reported, finding
-        twin.entries = {key: self.entries[key].copy() for key in keys}
+        twin.reported, twin.finding = self.reported, finding
+        twin.sort([self.entries[key].copy() for key in keys])
         twin.fresh = self.fresh & twin.entries.keys()
         return twin
 
@@ -131,7 +165,7 @@ class Queue:
         self._order: Order = PriorityOrder()
         self._now = 0.0
         """When keys were computed last."""
-        self._by_user = True
+        self._by_user, self._by_duration = True, False
         self._findings: dict[Hashable, Finding] = {}
         self._keys: list[QueueKey] = []
         self._jobs: dict[JobId, list[Entry]] = {}
@@ -210,18 +244,21 @@ class Queue:
             self._counted = 0
         return self._ranks
 
-    def arrange(self, order: Order, history: History, now: float, *, by_user: bool = True) -> None:
-        """Keep the queue in this order from now on; `by_user` makes separate groups for each user.
+    def arrange(
+        self, order: Order, history: History, now: float, *, by_user: bool = True, by_duration: bool = False
+    ) -> None:
+        """Keep the queue in this order from now on.
 
-        Raises PartFailed, and changes nothing, where the order fails.
+        `by_user` and `by_duration` make separate groups for each user and duration. Raises PartFailed, and changes
+        nothing, where the order fails.
         """
-        replaced = order != self._order or by_user != self._by_user
+        replaced = order != self._order or (by_user, by_duration) != (self._by_user, self._by_duration)
         if replaced or (order.changes_with_time and now != self._now):
             entries = [entry for entries in self._jobs.values() for entry in entries]
             keys = [_key(order, entry.request, history, now) for entry in entries]
             self.history, self._now = history, now
             if replaced:
-                self._order, self._by_user = order, by_user
+                self._order, self._by_user, self._by_duration = order, by_user, by_duration
                 self._rearrange()
             elif any(entry.key != key for entry, key in zip(entries, keys, strict=True)):
                 self._sort_anew(entries, keys)
@@ -241,16 +278,13 @@ class Queue:
 
     def _sort_anew(self, entries: list[Entry], keys: list[QueueKey]) -> None:
         """Give the entries new keys; groups, and what was found and reported, stay: O(n log n)."""
-        for group in self.groups.values():
-            group.keys, group.entries = [], {}
-        renamed = {}
+        renamed: dict[QueueKey, QueueKey] = {}
+        by_group: dict[Hashable, list[Entry]] = {}
         for entry, key in zip(entries, keys, strict=True):
             renamed[entry.key], entry.key = key, key
-            group = self.groups[entry.group]
-            group.keys.append(key)
-            group.entries[key] = entry
-        for group in self.groups.values():
-            group.keys.sort()
+            by_group.setdefault(entry.group, []).append(entry)
+        for name, group in self.groups.items():
+            group.sort(by_group[name])
             group.fresh = {renamed[key] for key in group.fresh}
         self._keys = sorted(keys)
         self._turns, self._ranked = None, -1
@@ -261,14 +295,15 @@ class Queue:
         With `most`, it keeps of equal gangs only the first `most`, all of `job`, and all nominated ones.
         """
         twin = Queue()
-        twin._order, twin._limited, twin._by_user = self._order, self._limited, self._by_user
+        twin._order, twin._limited = self._order, self._limited
+        twin._by_user, twin._by_duration = self._by_user, self._by_duration
         twin.history, twin._now = self.history, self._now
         named = {*self.nominated, *((job,) if job is not None else ())}
         kept = sorted(entry.key for each in named for entry in self._jobs.get(each, ()))
         for name, group in self.groups.items():
-            keys = group.keys[:most]
-            keys += [key for key in kept if key in group.entries and key > keys[-1]]
-            alike = group.entries[keys[0]].alike
+            keys = dict.fromkeys(group.first_of_each(most))
+            keys |= dict.fromkeys(key for key in kept if key in group.entries)
+            alike = group.entries[group.keys[0]].alike
             finding = twin._findings.setdefault(alike, Finding(group.verdict))
             finding.groups += 1
             other = twin.groups[name] = group.copy(keys, finding)
@@ -298,16 +333,15 @@ class Queue:
             self._order = PriorityOrder()
             self._rearrange()
             key = _key(self._order, request, self.history, self._now)
-        entry = Entry(request, key, limited=request.queue in self._limited, by_user=self._by_user)
+        limited = request.queue in self._limited
+        entry = Entry(request, key, limited=limited, by_user=self._by_user, by_duration=self._by_duration)
         self._jobs.setdefault(request.job, []).append(entry)
         group = self.groups.get(entry.group)
         if group is None:
             finding = self._findings.setdefault(entry.alike, Finding())
             finding.groups += 1
             group = self.groups[entry.group] = Group(request, entry.shape, entry.group[0], finding)
-        insort(group.keys, entry.key)
-        group.entries[entry.key] = entry
-        group.fresh.add(entry.key)
+        group.add(entry)
         insort(self._keys, entry.key)
         if self._turns is not None:
             insort(self._turns.setdefault(rank(key), {}).setdefault(request.user, []), key)
@@ -318,9 +352,7 @@ class Queue:
         if not entries:
             del self._jobs[entry.request.job]
         group = self.groups[entry.group]
-        del group.keys[bisect_left(group.keys, entry.key)]
-        del group.entries[entry.key]
-        group.fresh.discard(entry.key)
+        group.remove(entry)
         if not group.keys:
             del self.groups[entry.group]
             group.finding.groups -= 1

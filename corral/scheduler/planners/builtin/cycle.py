@@ -20,6 +20,7 @@ from corral.scheduler.placement.bulk import place_alike
 from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
+from corral.scheduler.planners.builtin.group_walk import Walk
 from corral.scheduler.policy.order import QueueKey
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.policy.size_targets import SizeTargets
@@ -53,7 +54,7 @@ class Verdict:
 
     reasons: Reasons
     against: Reservation | None
-    """The reservation that it was tried against; None if it does not fit even without one."""
+    """The reservation that it was tried against, which lets shorter gangs pass; None if it fits nowhere at all."""
     freed_count: int
     """The value of `Cluster.freed_count` when it was tried."""
     valid_for_cycle: bool = False
@@ -117,6 +118,8 @@ class Cycle:
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[QueueKey] = set()
         self._order: QueueOrder | None = None
+        self._refusals: list[tuple[Group, int, Reasons]] = []
+        """The groups that wait, from which index on and why, still to be reported."""
         hungry = frozenset(group.queue for group in queue.groups.values())
         self._preemption = Preemption(trial, hungry, policy, now)
         self._estimates = ReturnEstimates(self._preemption, now)
@@ -217,15 +220,16 @@ class Cycle:
             self._done.add(entry.key)
 
     def _stronger(self, entry: Entry) -> list[Entry]:
-        """Return the first gang of each group of the same queue with a higher priority, in order.
+        """Return the first gang of each group and duration of the same queue with a higher priority, in order.
 
         A gang that needs more than the nominated one is left out if it would take the queue beyond its fair share. The
         queue would have to give that room back at once, in an endless loop.
         """
         found = [
-            group.entries[group.keys[0]]
+            group.entries[keys[0]]
             for group in self.queue.groups.values()
             if group.starts and group.queue == entry.request.queue and group.priority > entry.request.priority
+            for keys in group.durations.values()
         ]
         own, ask = self._queues.find(entry.request.queue), asked(entry.request, self._queues)
 
@@ -241,32 +245,83 @@ class Cycle:
         if not groups:
             return
         order = self._order = QueueOrder(groups, self._queues, self.now, self.policy)
+        walks = [Walk(group) for group in groups]
         while (following := order.pop()) is not None:
             at, first, other = following
-            group = groups[at]
-            if group.keys[first] in self._done:
-                step = 1
-            else:
-                step = self._look(group, first, Run(group, first, self._end(order, at, first, other)))
-            if step and first + step < len(group.keys):
-                order.push(at, first + step)
+            after = self._handle(walks[at], first, self._end(order, walks[at], at, first, other))
+            if after is not None:
+                order.push(at, after)
+        for refused in self._refusals:
+            self._report(*refused)
+        self._refusals.clear()
 
-    def _end(self, order: QueueOrder, at: int, first: int, other: QueueKey | None) -> int:
-        """Return the index up to which gangs of a group may be placed before another group is next."""
-        group = order.groups[at]
+    def _handle(self, walk: Walk, first: int, end: int) -> int | None:
+        """Look at the gang of a group at index `first`, or more of them up to `end`; return the index of the next."""
+        group = walk.group
+        key = group.keys[first]
+        if key in self._done:
+            return walk.after(first, 1)
+        if self._refused_again(walk, group.entries[key]):
+            return walk.without(first)
+        found = self._look(group, first, Run(group, first, end))
+        if isinstance(found, int):
+            if walk.refused_at is not None:
+                self._done.update(group.keys[first : first + found])
+            return walk.after(first, found)
+        if walk.refused_at is None:
+            self._refusals.append((group, first, found))
+        else:
+            self._report_one(group.entries[key], found)
+            self._done.add(key)
+        return self._after_refusal(walk, first, found)
+
+    @property
+    def _changes(self) -> int:
+        """The number of gangs that started, were evicted, or got a place kept for them: a refusal holds meanwhile."""
+        return len(self.placed) + len(self.evictions) + len(self._preemption.places)
+
+    def _refused_again(self, walk: Walk, entry: Entry) -> bool:
+        """Return whether the gang is refused for what an earlier gang of its group was refused for."""
+        if walk.refused_at != self._changes or walk.turn != entry.key[0] or not self._preemption.in_queue_order:
+            return False
+        return not (walk.passable and self._passes(entry.request.max_duration_seconds))
+
+    def _after_refusal(self, walk: Walk, first: int, reasons: Reasons) -> int | None:
+        """Return the index of the next gang of a group that may fare better than the one refused at `first`.
+
+        Gangs later in order have no victims that an earlier one does not have. Where the earlier one could have none at
+        all, only gangs that may pass the head are left; else those of other durations are left, for later changes.
+        """
+        group = walk.group
+        request = group.entries[group.keys[first]].request
+        walk.refused_at, walk.turn = self._changes, group.keys[first][0]
+        walk.passable = reasons.binding.code == BEHIND and self.policy.backfill
+        if not self._preemption.in_queue_order:
+            return walk.without(first)
+        alone = not self.policy.preemption or not reasons.possible or self._preemption.nobody_preemptible(request)
+        if not alone or group.keys[-1][0] != walk.turn:
+            return walk.without(first)
+        return walk.without(first, self._passes) if walk.passable else None
+
+    def _passes(self, duration: int) -> bool:
+        return self.reservation is not None and self.reservation.lets_pass(duration, self.now)
+
+    def _end(self, order: QueueOrder, walk: Walk, at: int, first: int, other: QueueKey | None) -> int:
+        """Return the index up to which gangs of a group may be placed before another group or duration is next."""
+        keys = walk.group.keys
         if order.crowded(at, first) or self._targets.by_job or not self._queues.plain:
             return first + 1
-        end = len(group.keys) if other is None else bisect_left(group.keys, other, first)
+        end = walk.run_end(first, len(keys) if other is None else bisect_left(keys, other, first))
         for key in self._done:
-            place = bisect_left(group.keys, key, first, end)
-            if place < end and group.keys[place] == key:
+            place = bisect_left(keys, key, first, end)
+            if place < end and keys[place] == key:
                 end = place
         return end
 
-    def _look(self, group: Group, first: int, run: Run) -> int:
-        """Place the first gangs of a run or record why they wait.
+    def _look(self, group: Group, first: int, run: Run) -> int | Reasons:
+        """Place the first gangs of a run, or record why they wait.
 
-        Returns the number of gangs handled, or 0 if all remaining gangs of the group wait.
+        Returns the number of gangs handled, or why the first one waits if that holds for others too.
         """
         found = self._place(group, run)
         if isinstance(found, Reasons):
@@ -276,8 +331,7 @@ class Cycle:
             if run[0].job in self._targets.by_job:
                 self._report_one(group.entries[group.keys[first]], found)
                 return 1
-            self._report(group, first, found)
-            return 0
+            return found
         self._take(run[: len(found)], found)
         return len(found)
 
@@ -304,7 +358,7 @@ class Cycle:
         shape = _shape(group, first, request)
         if request is not first:
             run = [request]
-        if isinstance(known, Verdict) and (known.against is None or known.against is self.reservation):
+        if isinstance(known, Verdict) and self._holds(known, request):
             if made := self._make_room(request, known.reasons):
                 return made
             self._maybe_head(request, known.reasons)
@@ -388,6 +442,12 @@ class Cycle:
         if request.job not in self._targets.by_job:
             group.verdict = verdict
 
+    def _holds(self, known: Verdict, request: GangRequest) -> bool:
+        """Return whether what was found for a group is still true of this gang."""
+        if known.against is None or known.against is not self.reservation:
+            return known.against is None
+        return not known.against.lets_pass(request.max_duration_seconds, self.now)
+
     def _verdict(self, reasons: Reasons, against: Reservation | None) -> Verdict:
         return Verdict(reasons, against, self.trial.cluster.freed_count, valid_for_cycle=bool(self._preemption.places))
 
@@ -403,7 +463,7 @@ class Cycle:
             reservation.hold(self.trial.cluster)
             return self._make_room(request, reasons) or reasons
         reservation.hold(self.trial.cluster)
-        passes = reservation.lets_pass(request, self.now)
+        passes = reservation.lets_pass(request.max_duration_seconds, self.now)
         found = () if passes and owner_of(self.trial, request) else self._try(shape, run)
         if not found and passes:
             reservation.lift()

@@ -60,9 +60,9 @@ def plan_hived(world: HivedWorld, now: float) -> Plan:
     cluster, queue, policy, state = world.cluster, world.queue, world.policy, world.revision
     begin_plan()
     try:
-        queue.arrange(policy.order, cluster.history, now, by_user=False)
+        queue.arrange(policy.order, cluster.history, now, by_user=False, by_duration=True)
     except PartFailed as failed:
-        queue.arrange(PriorityOrder(), cluster.history, now, by_user=False)
+        queue.arrange(PriorityOrder(), cluster.history, now, by_user=False, by_duration=True)
         return msgspec.structs.replace(_plan(world, queue, policy, state, now), faults=(failed.fault,))
     return _plan(world, queue, policy, state, now)
 
