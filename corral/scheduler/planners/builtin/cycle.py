@@ -21,6 +21,7 @@ from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
 from corral.scheduler.policy.order import QueueKey
+from corral.scheduler.policy.place import Tightest
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.policy.size_targets import SizeTargets
 from corral.scheduler.preemption.consolidation import Migrations
@@ -502,7 +503,8 @@ class Cycle:
         if self.reservation is not None or not reasons.possible or not any(role.minimum for role in request.roles):
             return
         cluster = self.trial.cluster
-        alone = (request, cluster.revision) if not cluster.ends and self.trial.untouched else None
+        follows = not cluster.ends and self.trial.untouched and isinstance(self.policy.place, Tightest)
+        alone = (request, cluster.revision) if follows else None
         if alone is not None and self._last is not None and alone == self._last_reserved_at:
             self.reservation, self.reserved_at = self._last, alone
             return
