@@ -105,7 +105,7 @@ def test_the_default_part_needs_no_ranks() -> None:
 
 @pytest.mark.parametrize("asking", ALONE)
 def test_what_fits_does_not_depend_on_the_part(asking: GangPlacer) -> None:
-    for seed in range(70):
+    for seed in range(40):
         source = random.Random(f"several{asking.__name__}{seed}")
         machines = world(source, spare=True)
         (first,), fields = asking(source)
@@ -120,16 +120,15 @@ def test_what_fits_does_not_depend_on_the_part(asking: GangPlacer) -> None:
 
 def test_nothing_is_broken_where_a_part_ranks_nodes_by_a_hash() -> None:
     policy = replace(find_policy(), place=CheckedPlace("hash", Ranked(), False))
-    for seed in (*range(examples(6)), *range(SEEDS, SEEDS + examples(4))):
+    for seed in (0, SEEDS, *range(1, examples(3))):
         life, _ = live(seed, policy=policy)
         assert life.policy is policy, "it was not switched off"
 
 
 def test_decisions_by_a_part_do_not_depend_on_what_was_forked_between() -> None:
     policy = replace(find_policy(), place=Ranked())
-    for seed in range(2):
-        decided = live(seed, policy=policy)[1]
-        assert decided == live(seed, restarts=True, policy=policy)[1] != live(seed)[1]
+    decided = live(1, policy=policy)[1]
+    assert decided == live(1, restarts=True, policy=policy)[1] != live(1)[1]
 
 
 def test_a_part_chooses_node_and_device() -> None:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from corral.kernel.errors import InvalidInput
 from corral.kernel.plug_ins import broken, load
 from corral.scheduler.policy.allot import Allot, AsManyAsFit
+from corral.scheduler.policy.baselines.random_fit import RandomFit
 from corral.scheduler.policy.baselines.random_order import RandomOrder
 from corral.scheduler.policy.baselines.size_orders import LargestFirst, SmallestFirst
 from corral.scheduler.policy.faults import CheckedAllot, CheckedOrder, CheckedPlace, CheckedPreempt
@@ -33,6 +34,7 @@ from corral.scheduler.policy.service_orders import (
     ShortestRemainingTime,
 )
 from corral.scheduler.policy.themis_sizes import ThemisSizes
+from corral.scheduler.policy.vector_places import BestFit, DotProduct
 from corral.scheduler.preemption.order_rules import ByOrder
 from corral.scheduler.preemption.rules import ByRules
 from corral.spec.errors import shorten
@@ -57,7 +59,12 @@ ALLOTS: Final[dict[str, Allot]] = {"as-many-as-fit": AsManyAsFit(), "goodput": G
 """The built-in *allot* parts by name."""
 PREEMPTS: Final[dict[str, Preempt]] = {"rules": ByRules(), "order": ByOrder()}
 """The built-in *preempt* parts by name."""
-PLACES: Final[dict[str, Place]] = {"tightest": Tightest()}
+PLACES: Final[dict[str, Place]] = {
+    "tightest": Tightest(),
+    "best-fit": BestFit(),
+    "dot-product": DotProduct(),
+    "random-fit": RandomFit(),
+}
 """The built-in *place* parts by name."""
 _METHODS: Final = {"order": "key", "allot": "targets", "preempt": "candidates", "place": "rank"}
 """The method by which a part is told."""
