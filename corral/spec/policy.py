@@ -87,8 +87,8 @@ class PolicyDocument(SpecModel):
         "",
         description="The part that chooses among the nodes with room for a task. tightest: the one with the least room "
         "for such tasks; best-fit: the one with the least left; dot-product: the one with the smallest product of what "
-        "is left and what is asked for; random-fit: by a hash; or the name of one from an installed package; empty: the "
-        "preset's own.",
+        "is left and what is asked for; random-fit: by a hash; fragmentation-gradient: the one whose "
+        "fragmentation grows least (FGD); or the name of one from an installed package; empty: the preset's own.",
     )
     fair_users: bool = Field(
         True,

@@ -20,11 +20,23 @@ from corral.scheduler.cluster.node_room import DeviceRoom, NodeRoom
 from corral.scheduler.placement.shape import task_shape
 from corral.scheduler.planners.builtin.planning import plan
 from corral.scheduler.policy.faults import CheckedPlace
+from corral.scheduler.policy.fragmentation import Expected, Typical
+from corral.scheduler.policy.fragmentation import FragmentationGradient as FragmentationGradientPart
 from corral.scheduler.policy.place import Place
 from corral.scheduler.policy.registry import PLACES
 from corral.scheduler.policy.vector_places import Largest
 from corral.sim.compat.openb import Shape
-from corral.sim.compat.openb_placing import MOST_CPU, BestFit, DotProduct, NodeState, Score, Shapes, fits
+from corral.sim.compat.openb import Typical as Published
+from corral.sim.compat.openb_placing import (
+    MOST_CPU,
+    BestFit,
+    DotProduct,
+    FragmentationGradient,
+    NodeState,
+    Score,
+    Shapes,
+    fits,
+)
 from corral.sim.traces.openb import MILLI, MOST_GPUS
 from tests.examples import examples
 from tests.scheduler.machines import cluster, gang, place, queue, role
@@ -74,6 +86,31 @@ def check_order(part: Place, context: Any, score: Score, nodes: list[NodeState],
 @given(st.sampled_from(sorted(PUBLISHED)), st.lists(states, min_size=2, max_size=6), shapes)
 def test_ranks_have_the_order_of_the_published_scores(name: str, nodes: list[NodeState], shape: Shape) -> None:
     check_order(find_place(name), LARGEST, PUBLISHED[name], nodes, shape)
+
+
+typical = st.dictionaries(
+    shapes.map(lambda shape: shape._replace(cpu=shape.cpu // 4)), st.integers(0, 4), min_size=1, max_size=5
+)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(typical, st.lists(states.filter(lambda node: len(node.left) > 0), min_size=2, max_size=6), shapes)
+def test_fragmentation_grows_as_published(tasks: dict[Shape, int], nodes: list[NodeState], shape: Shape) -> None:
+    """`tasks` are typical tasks, each with the power of two that is its weight."""
+    total, part = sum(2**power for power in tasks.values()), FragmentationGradientPart()
+    score = FragmentationGradient(
+        [Published(task.cpu, task.gpus, task.milli, 2**power / total) for task, power in tasks.items()]
+    )
+    expected = Expected(
+        tuple((Typical(task.cpu, task.gpus, task.milli * 1000), 2**power) for task, power in tasks.items())
+    )
+    check_order(part, expected, score, nodes, shape)
+    kinds, ask = Shapes([shape]), task_shape(requested(shape).roles[0])
+    for node in nodes:
+        if ask.share is not None and fits(node, kinds)[0]:
+            chosen, rated = part.device(ask, room(node, shape), expected), score._rated(node, kinds)[0]
+            assert set(chosen) == set(np.flatnonzero(node.left >= shape.milli).tolist())
+            assert all(rated[better] >= rated[worse] - 1 for better, worse in pairwise(chosen))
 
 
 def machines(source: random.Random) -> Cluster:
@@ -185,3 +222,36 @@ def test_a_part_that_fills_nodes_places_equal_gangs_together_as_one_by_one(name:
 @pytest.mark.parametrize("name", sorted(PLACES.keys() - {"tightest"}))
 def test_nothing_is_broken_by_a_built_in_part(name: str) -> None:
     live(3, policy=replace(find_policy(), place=find_place(name)))
+
+
+def test_typical_tasks_are_the_most_frequent_ones_that_run_and_wait() -> None:
+    part = find_place("fragmentation-gradient")
+    target = machines(random.Random(0))
+    many, few = requested(Shape(1000, 0, 1, 500)), requested(Shape(0, 0, 2, MILLI))
+    found = part.prepare(target, [(many, 99), (few, 9), (requested(Shape(5000, 0, 0, 0)), 1)], 0.0)
+    assert found == Expected(((Typical(1000, 1, 500_000), 64), (Typical(0, 2, 1_000_000), 8))), "1 of 73 is below 5 %"
+    running = place(target, many)
+    assert running is not None
+    target.apply(gang_placed(many, running, 0.0))
+    assert part.prepare(target, [(many, 98), (few, 10)], 1.0) == found, "a start changes nothing"
+    assert part.prepare(target, [], 1.0) == Expected(((Typical(1000, 1, 500_000), 1),))
+    by_bytes = gang("bytes", role(ask=DeviceRequest(1, model="a", share=FractionRequest(memory_bytes=5))))
+    assert part.prepare(cluster(), [(by_bytes, 1)], 0.0) == Expected(((Typical(0, 1, 1_000_000, "a"), 1),))
+
+
+def test_fgd_leaves_whole_devices_to_the_jobs_that_need_them() -> None:
+    """Parts of devices go to the node that is too small for the wide job, all to one device."""
+    sizes = {"a": 4, "b": 3}
+    target = cluster(
+        *(
+            Node(f"local/{name}", devices=tuple(Device(at, f"{name}:{at}") for at in range(count)), cpu_millis=64_000)
+            for name, count in sizes.items()
+        )
+    )
+    parts = [requested(Shape(0, 0, 1, 250), f"part-{number}") for number in range(3)]
+    policy = Policy("fgd", place=find_place("fragmentation-gradient"))
+    placed = plan(target, queue(*parts, requested(Shape(0, 0, 4, MILLI), "wide")), policy, 0.0).placements
+    where = {each.job: (each.placement.tasks[0].node, each.placement.tasks[0].devices) for each in placed}
+    assert where.pop(JobId("wide")) == ("local/a", (0, 1, 2, 3))
+    assert len(where) == 3 and len(set(where.values())) == 1
+    assert {node for node, _ in where.values()} == {"local/b"}

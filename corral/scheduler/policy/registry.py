@@ -22,6 +22,7 @@ from corral.scheduler.policy.baselines.random_order import RandomOrder
 from corral.scheduler.policy.baselines.size_orders import LargestFirst, SmallestFirst
 from corral.scheduler.policy.faults import CheckedAllot, CheckedOrder, CheckedPlace, CheckedPreempt
 from corral.scheduler.policy.finish_time_fairness import FinishTimeFairness
+from corral.scheduler.policy.fragmentation import FragmentationGradient
 from corral.scheduler.policy.gittins import GittinsIndex
 from corral.scheduler.policy.goodput_sizes import GoodputSizes
 from corral.scheduler.policy.order import ArrivalOrder, DeadlineOrder, Order, PriorityOrder
@@ -64,6 +65,7 @@ PLACES: Final[dict[str, Place]] = {
     "best-fit": BestFit(),
     "dot-product": DotProduct(),
     "random-fit": RandomFit(),
+    "fragmentation-gradient": FragmentationGradient(),
 }
 """The built-in *place* parts by name."""
 _METHODS: Final = {"order": "key", "allot": "targets", "preempt": "candidates", "place": "rank"}
