@@ -46,21 +46,42 @@ class NodeRoom(NamedTuple):
         return shape.devices * max((device.takes for device in self.devices), default=0)
 
 
-def node_room(index: EngineIndex, shape: TaskShape, mask: int, at: int) -> NodeRoom:
-    """Return what is left of a node, seen by a task of a shape that may use the devices in `mask`; O(devices)."""
-    node, free = index.tree.nodes[at], index.free[at]
-    shared = index.shared.at.get(at) if index.shared.at else None
+Known = dict[tuple[int, int, int], tuple[DeviceRoom, ...]]
+"""The devices of nodes of one kind with equal devices free, for one shape; a cache."""
+_MOST_KNOWN = 4096
+
+
+def node_room(index: EngineIndex, shape: TaskShape, mask: int, at: int, known: Known) -> NodeRoom:
+    """Return what is left of a node, seen by a task of a shape that may use the devices in `mask`.
+
+    O(devices), or O(1) for a state in `known`.
+    """
+    key, devices = (index.tree.alike[at], index.free[at], mask), None
+    plain = shape.share is None and at not in index.shared.at
+    if plain:
+        devices = known.get(key)
+    if devices is None:
+        devices = _devices(index, shape, mask, at)
+        if plain:
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            known[key] = devices
+    return NodeRoom(index.tree.nodes[at].name, index.cpu[at], index.memory[at], devices)
+
+
+def _devices(index: EngineIndex, shape: TaskShape, mask: int, at: int) -> tuple[DeviceRoom, ...]:
+    free, shared = index.free[at], index.shared.at.get(at, {})
     shareable = index.shareable(at) if shared else free
     devices = []
-    for device in node.devices:
+    for device in index.tree.nodes[at].devices:
         if device.parent >= 0:
             continue
         bit = 1 << device.index
         left = WHOLE_DEVICE if free & bit else 0
-        if shared and shareable & bit and (used := shared.get(device.index)):
+        if shareable & bit and (used := shared.get(device.index)):
             left = WHOLE_DEVICE - max(used.compute, used.memory)
         devices.append(DeviceRoom(device.index, device.model, left, _takes(device, shape) if mask & bit else 0))
-    return NodeRoom(node.name, index.cpu[at], index.memory[at], tuple(devices))
+    return tuple(devices)
 
 
 def _takes(device: Device, shape: TaskShape) -> int:

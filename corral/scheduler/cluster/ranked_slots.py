@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from corral.scheduler.cluster.device_fraction import FractionSlots
-from corral.scheduler.cluster.node_room import node_room
+from corral.scheduler.cluster.node_room import Known, node_room
 from corral.scheduler.cluster.shape_slots import SECOND, Slots
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class RankedSlots(Slots):
 
     def __init__(self, index: EngineIndex, shape: TaskShape, size: int, depth: int, placing: Placing) -> None:
         self.placing: Placing = placing
+        self._known: Known = {}
         super().__init__(index, shape, size, depth)
 
     def tightest(self, blocks: int, start: int, end: int) -> int:
@@ -74,7 +75,7 @@ class RankedSlots(Slots):
 
     def _entry(self, index: EngineIndex, at: int) -> int:
         placing, shape = self.placing, self.shape
-        rank = placing.part.rank(shape, node_room(index, shape, self.masks[at], at), placing.context)
+        rank = placing.part.rank(shape, node_room(index, shape, self.masks[at], at, self._known), placing.context)
         return (rank * SECOND + min(self._kept[at], SECOND - 1)) * SECOND + at
 
     def same_as(self, other: Slots) -> bool:
@@ -90,7 +91,8 @@ class RankedSlots(Slots):
         """Return an independent copy that follows a copy of the engine."""
         twin = super().copy()
         assert isinstance(twin, RankedSlots)
-        twin.placing, twin._entries, twin._order = self.placing, self._entries[:], self._order[:]
+        twin.placing, twin._known = self.placing, {}
+        twin._entries, twin._order = self._entries[:], self._order[:]
         return twin
 
 
@@ -104,7 +106,7 @@ class RankedFractionSlots(RankedSlots, FractionSlots):
         """
         choices, choose = self.choices(index, at, within), getattr(self.placing.part, "device", None)
         if choose is not None and len(choices) > 1:
-            room = node_room(index, self.shape, self.masks[at], at)
+            room = node_room(index, self.shape, self.masks[at], at, self._known)
             rank = {device: rank for rank, device in enumerate(choose(self.shape, room, self.placing.context))}
             choices.sort(key=lambda entry: rank.get(entry[0].device, len(rank)))
         return [part for part, count in choices for _ in range(count)][:tasks]
