@@ -16,7 +16,7 @@ from corral.cli.sim_pool import play
 
 
 @click.command("run")
-@click.option("--policy", default="", metavar="NAME", help="A policy, or NAME+order for preemption by its order.")
+@click.option("--policy", default="", metavar="NAME", help="A policy, or NAME+PART with another part, as fair+order.")
 @click.option("--results", type=FILE, help="Write all times to this file (JSON), for `corral sim report`.")
 @seed_option
 @question_options

@@ -31,9 +31,10 @@ from corral.scheduler.planners.registry import find_planner
 from corral.scheduler.policy.allot import Allot, ElasticGang, Target
 from corral.scheduler.policy.history import History, JobHistory
 from corral.scheduler.policy.order import Order, PriorityOrder
+from corral.scheduler.policy.place import Place
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.policy.preempt import Preempt
-from corral.scheduler.policy.registry import find_allot, find_policy, find_preempt
+from corral.scheduler.policy.registry import find_allot, find_place, find_policy, find_preempt, with_part
 from corral.scheduler.preemption.victim import Victim
 from corral.scheduler.preemption.view import PreemptionView
 from corral.scheduler.queues.waiting_queue import Queue
@@ -62,6 +63,7 @@ __all__ = [
     "Order",
     "PlanHooks",
     "Planner",
+    "Place",
     "PlannerEvent",
     "PlannerKind",
     "Policy",
@@ -82,7 +84,9 @@ __all__ = [
     "execute_plan",
     "find_allot",
     "find_planner",
+    "find_place",
     "find_policy",
     "find_preempt",
     "gang_placed",
+    "with_part",
 ]

@@ -14,7 +14,7 @@ import msgspec
 
 from corral import __version__
 from corral.kernel.errors import InvalidInput
-from corral.scheduler import Policy, find_policy, find_preempt
+from corral.scheduler import Policy, find_policy, with_part
 from corral.sim.files import check_file, hash_of_all, read_bounded
 from corral.sim.machines import Site, described_site, plain_site
 from corral.sim.results import Result
@@ -31,7 +31,7 @@ class Question:
     machines: str
     """`NODESxDEVICES`, or the path of a file of documents."""
     policy: str
-    """`NAME`, or `NAME+order`: with preemption by the policy's order."""
+    """`NAME`, or `NAME+PART+…`: with other *preempt* or *place* parts; `order` is preemption by the policy's order."""
     knobs: Knobs
     format: str = ""
     """The trace's format; "" finds it by its first line."""
@@ -64,10 +64,12 @@ class Question:
 
     def rules(self, site: Site) -> Policy:
         """Return the policy; raises InvalidInput if there is none of the name."""
-        name, _, preempt = self.policy.partition("+")
+        name, *parts = self.policy.split("+")
         policy = find_policy(name) if name else site.policy(find_policy())
         policy = replace(policy, name=self.policy or policy.name, review_seconds=self.review_seconds)
-        return replace(policy, preempt=find_preempt(preempt), preemption=True) if preempt else policy
+        for part in parts:
+            policy = with_part(policy, part)
+        return policy
 
     def simulation(self, trace: Trace) -> Simulation:
         """Return the simulation of what `read` returned, ready to be played."""

@@ -83,6 +83,13 @@ class PolicyDocument(SpecModel):
         "their queues; order: those behind it in the order; or the name of one from an installed package; empty: the "
         "preset's own.",
     )
+    place: PartName = Field(
+        "",
+        description="The part that chooses among the nodes with room for a task. tightest: the one with the least room "
+        "for such tasks; best-fit: the one with the least left; dot-product: the one with the smallest product of what "
+        "is left and what is asked for; random-fit: by a hash; fragmentation-gradient: the one whose "
+        "fragmentation grows least (FGD); or the name of one from an installed package; empty: the preset's own.",
+    )
     fair_users: bool = Field(
         True,
         description="In the fair order: among gangs that differ only in their submission time, whether the user with the "

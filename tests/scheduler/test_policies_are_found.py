@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from corral.kernel.errors import InvalidInput
-from corral.scheduler import Policy, PriorityOrder, find_allot, find_policy, find_preempt
+from corral.scheduler import Policy, PriorityOrder, find_allot, find_place, find_policy, find_preempt, with_part
 from corral.scheduler.planners.builtin.planning import plan
 from corral.scheduler.policy import registry
 from tests.entry_points import distribution
@@ -47,6 +47,24 @@ class Newest:
         found = [view.evictable(each, Rule.PRIORITY) for each in running]
         return [victim for victim in found if victim is not None]
 
+class Last:
+    changes_with_time = fills = False
+
+    def prepare(self, cluster, waiting, now):
+        return max(node.name for node in cluster.nodes())
+
+    def rank(self, shape, node, context):
+        return int(node.node != context)
+
+class Hesitant(Last):
+    fills = None
+
+class Unprepared:
+    changes_with_time = fills = False
+
+    def rank(self, shape, node, context):
+        return 0
+
 class OneArgument:
     changes_with_time = False
 
@@ -77,6 +95,9 @@ POINTS = {
     "fifo": "tiny_policy:SmallestFirst",
     "pairs": "tiny_policy:Pairs",
     "newest": "tiny_policy:Newest",
+    "last": "tiny_policy:Last",
+    "hesitant": "tiny_policy:Hesitant",
+    "unprepared": "tiny_policy:Unprepared",
     "one-argument": "tiny_policy:OneArgument",
     "half": "tiny_policy:Half",
     "hasty": "tiny_policy:hasty",
@@ -159,3 +180,36 @@ def test_an_unknown_name_is_answered_with_those_that_can_stand_there() -> None:
 def test_a_preempt_part_has_both_methods() -> None:
     with pytest.raises(InvalidInput, match="has no method may_have that takes three arguments"):
         find_preempt("half")
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_installed_place_part_chooses_the_node() -> None:
+    target, waiting = cluster(node("n1"), node("n2"), node("n3")), queue(gang("job", role(2)))
+    (placed,) = plan(target, waiting, with_part(Policy(), "last"), 0.0).placements
+    assert {task.node for task in placed.placement.tasks} == {"local/n3"}
+    (placed,) = plan(target, waiting, with_part(Policy(), "tightest"), 0.0).placements
+    assert {task.node for task in placed.placement.tasks} == {"local/n1"}
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("hesitant", "must set fills to True or False"),
+        ("unprepared", "has no method prepare that takes three arguments"),
+    ],
+)
+def test_a_place_part_is_complete(name: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        find_place(name)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_part_beside_the_policy_is_a_place_or_a_preempt_part() -> None:
+    assert with_part(Policy(), "last").place == find_place("last") and not with_part(Policy(), "last").preemption
+    assert with_part(Policy(), "newest").preempt == find_preempt("newest") and with_part(Policy(), "order").preemption
+    with pytest.raises(InvalidInput, match="There is no preempt part 'nothing'"):
+        with_part(Policy(), "nothing")
+    said = r"no place part 'loosest'; choose one of: best-fit, .*last, .*tightest, unprepared"
+    with pytest.raises(InvalidInput, match=said):
+        find_place("loosest")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from corral.scheduler import Policy, find_policy, find_preempt
+from corral.scheduler import Policy, find_place, find_policy, find_preempt, with_part
+from corral.sim.comparison import Question
 from corral.sim.machines import plain_site
 from corral.sim.results import JobResult
 from corral.sim.simulation import Knobs, Simulation
@@ -88,3 +90,24 @@ def test_a_random_order_is_not_that_of_arrival_and_is_the_same_each_time() -> No
     assert once == again
     assert sorted(once.values()) == [100.0 * number for number in range(12)]
     assert sorted(once, key=once.__getitem__) != list(once)
+
+
+def test_parts_are_named_beside_the_policy() -> None:
+    site = plain_site("1x4")
+    assert site is not None
+    rules = Question(Path("trace.csv"), "1x4", "fifo+best-fit+order", Knobs()).rules(site)
+    assert rules.name == "fifo+best-fit+order" and rules.preemption
+    assert (rules.place, rules.preempt) == (find_place("best-fit"), find_preempt("order"))
+
+
+def test_a_place_part_decides_where_the_jobs_of_a_trace_run() -> None:
+    """A job of one device fills the first node, or by a hash breaks the second, so that a job of four waits."""
+    site = plain_site("2x4")
+    assert site is not None
+    jobs = [TraceJob("three", 0.0, 1000.0, 3), TraceJob("one", 1.0, 1000.0, 1), TraceJob("four", 2.0, 100.0, 4)]
+    found = [
+        {job.name: job.started for job in Simulation(jobs, site, policy, Knobs()).run().jobs}["four"]
+        for policy in (with_part(find_policy("fifo"), name) for name in ("tightest", "best-fit", "random-fit"))
+    ]
+    assert found[:2] == pytest.approx([2.0, 2.0], abs=1.0)
+    assert found[2] == pytest.approx(2.0, abs=1.0) or found[2] == pytest.approx(1000.0, abs=2.0)

@@ -10,6 +10,7 @@ from corral.scheduler import (
     PriorityOrder,
     QueuesConfigured,
     find_allot,
+    find_place,
     find_planner,
     find_policy,
     find_preempt,
@@ -85,4 +86,5 @@ def scheduler_policy(document: PolicyDocument | None, default: Policy) -> Policy
         move_seconds=float(document.elastic.move_seconds) if policy.move_seconds else 0.0,
         allot=find_allot(document.allot) if document.allot else policy.allot,
         preempt=find_preempt(document.preempt) if document.preempt else policy.preempt,
+        place=find_place(document.place) if document.place else policy.place,
     )

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from corral.model.inventory import Inventory, Node
 from corral.scheduler.cluster.allocation import Allocation, ExtraAllocation, Neighbours, named_columns
-from corral.scheduler.cluster.device_fraction import FractionSlots, Shared
+from corral.scheduler.cluster.device_fraction import Shared
 from corral.scheduler.cluster.device_layout import indexes
+from corral.scheduler.cluster.ranked_slots import Placing, slots_for
 from corral.scheduler.cluster.shape_slots import Slots
 from corral.scheduler.cluster.topology_tree import Tree
 from corral.scheduler.placement.engine_request import EngineRequest
@@ -59,7 +60,12 @@ class EngineIndex:
         self.seen_by: list[list[MaskedIndex]] = [[] for _ in nodes]
         """For each node position, the views that see any of its devices; they follow every change there."""
         self._trail: list[tuple[Allocation, bool]] = []
+        self.placing: Placing | None = None
+        """Which node with room comes first, if not the tightest."""
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
+        self._ranked: dict[tuple[TaskShape, int, int], Slots] = {}
+        """The slots in the order of the *place* part that was last in force."""
+        self._ranked_by: Placing | None = None
         self._recent: Slots | None = None
         """The last answer of `slots`; the same shape is mostly asked for again."""
 
@@ -68,14 +74,27 @@ class EngineIndex:
         recent = self._recent
         if recent is not None and recent.shape is shape and recent.size == size and recent.depth == depth:
             return recent.sync(self)
-        key = (shape, size, depth)
-        found = self._slots.pop(key, None)
+        key, known = (shape, size, depth), self._slots if self.placing is None else self._ranked
+        found = known.pop(key, None)
         if found is None:
-            while len(self._slots) >= _MOST_SLOTS:
-                del self._slots[next(iter(self._slots))]
-            found = kind_of_slots(shape)(self, shape, size, depth)
-        self._slots[key] = self._recent = found
+            while len(known) >= _MOST_SLOTS:
+                del known[next(iter(known))]
+            found = slots_for(self, shape, size, depth, self.placing)
+        known[key] = self._recent = found
         return found.sync(self)
+
+    def place_by(self, placing: Placing | None) -> None:
+        """Let nodes with room be chosen by a policy's part from now on, or the tightest first with None.
+
+        The slots of the part stay until another one comes, or it has prepared something else.
+        """
+        if placing is not None:
+            if placing != self._ranked_by:
+                self._ranked_by, self._ranked = placing, {}
+            placing = self._ranked_by
+        self.placing, self._recent = placing, None
+        for view in self.views:
+            view.place_by(placing)
 
     def room_at(self, shape: TaskShape, at: int) -> int:
         """Return how many tasks of a shape fit on one node, without updating the other nodes."""
@@ -268,8 +287,9 @@ class EngineIndex:
     def consistent(self) -> bool:
         """Return whether every cached room equals a recount."""
         return all(
-            found.sync(self).same_as(kind_of_slots(shape)(self, shape, size, depth))
-            for (shape, size, depth), found in self._slots.items()
+            found.sync(self).same_as(slots_for(self, shape, size, depth, placing))
+            for placing, known in ((None, self._slots), (self._ranked_by, self._ranked))
+            for (shape, size, depth), found in known.items()
         )
 
     def emptied(self, *, healed: bool) -> EngineIndex:
@@ -296,12 +316,9 @@ class EngineIndex:
         twin.engine_requests = dict(self.engine_requests)
         twin.journal, twin._trail = self.journal[:], self._trail[:]
         twin._slots, twin._recent = {key: slots.copy() for key, slots in self._slots.items()}, None
+        twin._ranked = {key: slots.copy() for key, slots in self._ranked.items()}
+        twin.placing, twin._ranked_by = self.placing, self._ranked_by
         return twin
-
-
-def kind_of_slots(shape: TaskShape) -> type[Slots]:
-    """Return the class that tracks the room for a shape."""
-    return Slots if shape.share is None else FractionSlots
 
 
 def _healthy(node: Node) -> int:

@@ -27,7 +27,10 @@ class MaskedIndex(EngineIndex):
         self.views: list[MaskedIndex] = []
         self.seen_by: list[list[MaskedIndex]] = []
         self.engine_requests: dict[Hashable, EngineRequest] = {}
+        self.placing = base.placing
         self._slots: dict[tuple[TaskShape, int, int], Slots] = {}
+        self._ranked: dict[tuple[TaskShape, int, int], Slots] = {}
+        self._ranked_by = base.placing
         self._recent: Slots | None = None
         self.share()
 

@@ -1,7 +1,7 @@
 """Place a run of equal small gangs node by node instead of one by one.
 
 The result equals placing each gang by itself: the tightest node that holds one gang stays the tightest while it holds
-another.
+another. Where the policy's *place* part chooses nodes, this is so only for a part that fills them.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ def _plain(index: EngineIndex, ask: EngineRequest) -> bool:
     node, part = index.tree.node_depth, ask.parts[0]
     levels = (ask.required, ask.preferred, part.required, part.preferred, part.group_depth)
     shape = part.shape
+    if index.placing is not None and not index.placing.part.fills:
+        return False
     if ask.unknown_level or shape.ids or shape.share is not None or index.tree.avoided:
         return False
     if not ask.plain or limited(index, ask):

@@ -6,7 +6,7 @@ policy is configured.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Final
@@ -17,10 +17,14 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.plan import PartFault, Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.cluster import Cluster
+from corral.scheduler.cluster.node_room import NodeRoom
+from corral.scheduler.cluster.shape_slots import SECOND
+from corral.scheduler.placement.shape import TaskShape
 from corral.scheduler.policy.allot import Allot, AsManyAsFit, ElasticGang, Target
 from corral.scheduler.policy.call_guard import TookTooLong, guarded
 from corral.scheduler.policy.history import History
 from corral.scheduler.policy.order import Order, OrderKey, PriorityOrder
+from corral.scheduler.policy.place import Place, Tightest, Waiting
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.policy.preempt import Preempt
 from corral.scheduler.preemption.rules import ByRules
@@ -142,6 +146,52 @@ class CheckedPreempt:
         return found
 
 
+@dataclass(frozen=True)
+class CheckedPlace:
+    """A *place* part of an installed package; its methods raise PartFailed where that fails."""
+
+    name: str
+    place: Place
+    changes_with_time: bool
+    fills: bool = False
+
+    def prepare(self, cluster: Cluster, waiting: Waiting, now: float) -> object:
+        """Return what the part prepared for a plan; raises PartFailed."""
+        try:
+            return guarded(self.place.prepare, cluster, waiting, now)
+        except (Exception, TookTooLong) as error:
+            raise _raised("place", self.name, error) from error
+
+    def rank(self, shape: TaskShape, node: NodeRoom, context: object) -> int:
+        """Return the rank; raises PartFailed if it is not as `Place.rank` says."""
+        try:
+            rank = guarded(self.place.rank, shape, node, context)
+        except (Exception, TookTooLong) as error:
+            raise _raised("place", self.name, error) from error
+        if type(rank) is not int or not 0 <= rank < SECOND:
+            raise _gave("place", self.name, f"node {node.node} the rank {rank!r}, not a whole number below 2**24")
+        return rank
+
+    def device(self, shape: TaskShape, node: NodeRoom, context: object) -> Sequence[int]:
+        """Return the devices in the part's order, none if it has no such method; raises PartFailed."""
+        choose = getattr(self.place, "device", None)
+        if choose is None:
+            return ()
+        try:
+            found = guarded(_devices, choose, shape, node, context)
+        except (Exception, TookTooLong) as error:
+            raise _raised("place", self.name, error) from error
+        if len(set(found)) != len(found) or not set(found) <= {device.number for device in node.devices}:
+            raise _gave("place", self.name, f"the devices {found!r}, which are not all of node {node.node}, each once")
+        return found
+
+
+def _devices(
+    choose: Callable[[TaskShape, NodeRoom, object], Sequence[int]], shape: TaskShape, node: NodeRoom, context: object
+) -> list[int]:
+    return list(choose(shape, node, context))
+
+
 def _targets(allot: Allot, cluster: Cluster, elastic: tuple[ElasticGang, ...], now: float) -> dict[JobId, Target]:
     return {job: Target(*target) for job, target in allot.targets(cluster, elastic, now).items()}
 
@@ -193,12 +243,14 @@ def _why_not(victim: object, gang: GangRequest, view: PreemptionView, seen: set[
 
 
 def with_default(policy: Policy, part: str) -> Policy:
-    """Return the policy with the default part in place of its own; `part` is `order`, `allot` or `preempt`."""
+    """Return the policy with the default part in place of its own; `part` is `order`, `allot`, `preempt` or `place`."""
     match part:
         case "order":
             return replace(policy, order=PriorityOrder())
         case "allot":
             return replace(policy, allot=AsManyAsFit())
+        case "place":
+            return replace(policy, place=Tightest())
         case _:
             return replace(policy, preempt=ByRules())
 

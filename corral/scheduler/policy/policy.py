@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from corral.scheduler.policy.allot import Allot, AsManyAsFit
 from corral.scheduler.policy.order import REVIEW_SECONDS, ArrivalOrder, DeadlineOrder, Order, PriorityOrder
+from corral.scheduler.policy.place import Place, Tightest
 from corral.scheduler.policy.preempt import Preempt
 from corral.scheduler.preemption.rules import ByRules
 
@@ -36,6 +37,8 @@ class Policy:
     """The sizes of elastic gangs."""
     preempt: Preempt = field(default_factory=ByRules)
     """Who may be preempted for a waiting gang, where `preemption` allows any."""
+    place: Place = field(default_factory=Tightest)
+    """Which of the nodes with room a task gets."""
     review_seconds: float = REVIEW_SECONDS
     """How often a plan is made without an event, while a part's answer may change with time."""
 
@@ -50,6 +53,7 @@ class Policy:
         return (
             self.order.changes_with_time
             or self.allot.changes_with_time
+            or self.place.changes_with_time
             or (self.preemption and self.preempt.changes_with_time)
         )
 

@@ -1,8 +1,8 @@
 """Find policies and their parts by name: built-in ones, and those of installed packages.
 
 An installed package has `NAME = "MODULE:OBJECT"` under `[project.entry-points."corral.policies"]`. OBJECT is a `Policy`,
-an *order*, *allot* or *preempt* part, or a class or function that returns one without arguments. A built-in name cannot
-be replaced.
+an *order*, *allot*, *preempt* or *place* part, or a class or function that returns one without arguments. A built-in
+name cannot be replaced.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from typing import Any, Final
 from corral.kernel.errors import InvalidInput
 from corral.kernel.plug_ins import broken, load
 from corral.scheduler.policy.allot import Allot, AsManyAsFit
+from corral.scheduler.policy.baselines.random_fit import RandomFit
 from corral.scheduler.policy.baselines.random_order import RandomOrder
 from corral.scheduler.policy.baselines.size_orders import LargestFirst, SmallestFirst
-from corral.scheduler.policy.faults import CheckedAllot, CheckedOrder, CheckedPreempt
+from corral.scheduler.policy.faults import CheckedAllot, CheckedOrder, CheckedPlace, CheckedPreempt
 from corral.scheduler.policy.finish_time_fairness import FinishTimeFairness
+from corral.scheduler.policy.fragmentation import FragmentationGradient
 from corral.scheduler.policy.gittins import GittinsIndex
 from corral.scheduler.policy.goodput_sizes import GoodputSizes
 from corral.scheduler.policy.order import ArrivalOrder, DeadlineOrder, Order, PriorityOrder
+from corral.scheduler.policy.place import Place, Tightest
 from corral.scheduler.policy.policy import BUILT_IN, Policy
 from corral.scheduler.policy.preempt import Preempt
 from corral.scheduler.policy.service_orders import (
@@ -32,6 +35,7 @@ from corral.scheduler.policy.service_orders import (
     ShortestRemainingTime,
 )
 from corral.scheduler.policy.themis_sizes import ThemisSizes
+from corral.scheduler.policy.vector_places import BestFit, DotProduct
 from corral.scheduler.preemption.order_rules import ByOrder
 from corral.scheduler.preemption.rules import ByRules
 from corral.spec.errors import shorten
@@ -56,7 +60,15 @@ ALLOTS: Final[dict[str, Allot]] = {"as-many-as-fit": AsManyAsFit(), "goodput": G
 """The built-in *allot* parts by name."""
 PREEMPTS: Final[dict[str, Preempt]] = {"rules": ByRules(), "order": ByOrder()}
 """The built-in *preempt* parts by name."""
-_METHODS: Final = {"order": "key", "allot": "targets", "preempt": "candidates"}
+PLACES: Final[dict[str, Place]] = {
+    "tightest": Tightest(),
+    "best-fit": BestFit(),
+    "dot-product": DotProduct(),
+    "random-fit": RandomFit(),
+    "fragmentation-gradient": FragmentationGradient(),
+}
+"""The built-in *place* parts by name."""
+_METHODS: Final = {"order": "key", "allot": "targets", "preempt": "candidates", "place": "rank"}
 """The method by which a part is told."""
 
 
@@ -104,6 +116,29 @@ def find_preempt(name: str) -> Preempt:
     return CheckedPreempt(name, found, _changes_with_time(name, found))
 
 
+def find_place(name: str) -> Place:
+    """Return the *place* part of this name, built in or installed.
+
+    Raises InvalidInput if there is none, or if it cannot be loaded.
+    """
+    if name in PLACES:
+        return PLACES[name]
+    found = _installed(name)
+    if not _is_part("place", found):
+        raise _unknown("place", name, PLACES, found)
+    return _checked_place(name, found)
+
+
+def with_part(policy: Policy, name: str) -> Policy:
+    """Return the policy with the *place* or *preempt* part of this name; the latter turns preemption on.
+
+    Raises InvalidInput if there is none, or if it cannot be loaded.
+    """
+    if name in PREEMPTS or not (name in PLACES or _is_part("place", _installed(name))):
+        return replace(policy, preempt=find_preempt(name), preemption=True)
+    return replace(policy, place=find_place(name))
+
+
 @cache
 def _installed(name: str) -> Any:
     """Return the policy or part that a package brings under a name; None if there is none.
@@ -133,7 +168,18 @@ def _checked(policy: Policy) -> Policy:
         allot = CheckedAllot(name, allot, _changes_with_time(name, allot))
     if not any(type(preempt) is type(known) for known in PREEMPTS.values()):
         preempt = CheckedPreempt(name, preempt, _changes_with_time(name, preempt))
-    return replace(policy, order=order, allot=allot, preempt=preempt)
+    place = policy.place
+    if not any(type(place) is type(known) for known in PLACES.values()):
+        place = _checked_place(name, place)
+    return replace(policy, order=order, allot=allot, preempt=preempt, place=place)
+
+
+def _checked_place(name: str, part: Place) -> CheckedPlace:
+    """Return an installed *place* part with checks around it; raises InvalidInput if it is not complete."""
+    changes, fills = _changes_with_time(name, part), getattr(part, "fills", None)
+    if not isinstance(fills, bool):
+        raise InvalidInput("broken-plug-in", f'The plug-in for the policy "{name}" must set fills to True or False.')
+    return CheckedPlace(name, part, changes, fills)
 
 
 def _is_part(kind: str, found: object) -> bool:
@@ -146,7 +192,9 @@ def _changes_with_time(name: str, part: object) -> bool:
     Raises InvalidInput if it has none, or if a method of the part takes other arguments than its protocol says.
     """
     methods = [method for method in _METHODS.values() if hasattr(part, method)]
-    for method in (*methods, *(["may_have"] if "candidates" in methods else [])):
+    beside = {"candidates": "may_have", "rank": "prepare"}
+    methods += [beside[method] for method in methods if method in beside]
+    for method in methods:
         try:
             inspect.signature(getattr(part, method)).bind(None, None, None)
         except (AttributeError, TypeError, ValueError):

@@ -22,6 +22,7 @@ from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
 from corral.scheduler.planners.builtin.group_walk import Walk
 from corral.scheduler.policy.order import QueueKey
+from corral.scheduler.policy.place import Tightest
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.policy.size_targets import SizeTargets
 from corral.scheduler.preemption.consolidation import Migrations
@@ -562,7 +563,8 @@ class Cycle:
         if self.reservation is not None or not reasons.possible or not any(role.minimum for role in request.roles):
             return
         cluster = self.trial.cluster
-        alone = (request, cluster.revision) if not cluster.ends and self.trial.untouched else None
+        follows = not cluster.ends and self.trial.untouched and isinstance(self.policy.place, Tightest)
+        alone = (request, cluster.revision) if follows else None
         if alone is not None and self._last is not None and alone == self._last_reserved_at:
             self.reservation, self.reserved_at = self._last, alone
             return

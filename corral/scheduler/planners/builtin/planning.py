@@ -18,6 +18,7 @@ from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.cycle import BEHIND, Cycle, Verdict
 from corral.scheduler.policy.call_guard import begin_plan
 from corral.scheduler.policy.faults import PartFailed, with_default
+from corral.scheduler.policy.place import placing
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.waiting_queue import Group, Queue
 
@@ -92,9 +93,15 @@ def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
         return Plan(cluster.revision, again_at=_known(memory.next_look_at))
     _reconsider(trial, queue, memory)
     try:
+        chosen = placing(policy.place, cluster, queue, now)
+        for index in cluster.engines.values() if chosen else ():
+            index.place_by(chosen)
         cycle.run()
     finally:
         trial.undo()
+        for index in cluster.engines.values():
+            if index.placing is not None:
+                index.place_by(None)
         cycle.close()
         if memory.reservation is not None:
             memory.reservation.forget()

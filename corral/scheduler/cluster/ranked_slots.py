@@ -1,0 +1,121 @@
+"""The room of a task shape per node, with the nodes in the order of a policy's *place* part instead of tightest first.
+
+The part decides only which of the nodes with room comes first. Room, totals and buckets stay those of `Slots`, so what
+fits does not depend on the part.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from corral.scheduler.cluster.device_fraction import FractionSlots
+from corral.scheduler.cluster.node_room import Known, node_room
+from corral.scheduler.cluster.shape_slots import SECOND, Slots
+
+if TYPE_CHECKING:
+    from corral.scheduler.cluster.allocation import DeviceFraction
+    from corral.scheduler.cluster.engine_index import EngineIndex
+    from corral.scheduler.placement.shape import TaskShape
+    from corral.scheduler.policy.place import Place
+
+
+@dataclass(frozen=True)
+class Placing:
+    """A *place* part with what it prepared for a plan."""
+
+    part: Place
+    context: object
+
+
+class RankedSlots(Slots):
+    """Room as in `Slots`; nodes by the rank that a part gives them, on ties the one with the least room.
+
+    A sorted list holds one number for each node with room: rank, room and position, 24 bits each. A change of a node
+    costs one call of the part and O(log n), apart from moving numbers in memory.
+    """
+
+    def __init__(self, index: EngineIndex, shape: TaskShape, size: int, depth: int, placing: Placing) -> None:
+        self.placing: Placing = placing
+        self._known: Known = {}
+        super().__init__(index, shape, size, depth)
+
+    def tightest(self, blocks: int, start: int, end: int) -> int:
+        """Return the position in [start, end) with the lowest rank that holds `blocks`, or -1."""
+        return next(self._found(blocks, start, end), -1)
+
+    def tightest_first(self, blocks: int, start: int, end: int) -> Iterator[int]:
+        """Yield all positions in [start, end) that hold `blocks`, the lowest rank first."""
+        yield from [*self._found(blocks, start, end)]
+
+    def _found(self, blocks: int, start: int, end: int) -> Iterator[int]:
+        last = SECOND - 1
+        for entry in self._order:
+            at = entry & last
+            if start <= at < end and entry >> 24 & last >= blocks:
+                yield at
+
+    def _rebuild(self, index: EngineIndex) -> None:
+        super()._rebuild(index)
+        self._entries = [self._entry(index, at) if room else -1 for at, room in enumerate(self._kept)]
+        self._order = sorted(entry for entry in self._entries if entry >= 0)
+
+    def _update(self, index: EngineIndex, at: int) -> None:
+        super()._update(index, at)
+        entry, old = self._entry(index, at) if self._kept[at] else -1, self._entries[at]
+        if entry == old:
+            return
+        self._entries[at] = entry
+        if old >= 0:
+            del self._order[bisect_left(self._order, old)]
+        if entry >= 0:
+            insort(self._order, entry)
+
+    def _entry(self, index: EngineIndex, at: int) -> int:
+        placing, shape = self.placing, self.shape
+        rank = placing.part.rank(shape, node_room(index, shape, self.masks[at], at, self._known), placing.context)
+        return (rank * SECOND + min(self._kept[at], SECOND - 1)) * SECOND + at
+
+    def same_as(self, other: Slots) -> bool:
+        """Return whether both hold the same data; both must be in sync with their engines."""
+        return (
+            isinstance(other, RankedSlots)
+            and super().same_as(other)
+            and self._entries == other._entries
+            and self._order == other._order
+        )
+
+    def copy(self) -> RankedSlots:
+        """Return an independent copy that follows a copy of the engine."""
+        twin = super().copy()
+        assert isinstance(twin, RankedSlots)
+        twin.placing, twin._known = self.placing, {}
+        twin._entries, twin._order = self._entries[:], self._order[:]
+        return twin
+
+
+class RankedFractionSlots(RankedSlots, FractionSlots):
+    """The same for tasks that request a part of a device; the part of the policy may also choose the device."""
+
+    def give(self, index: EngineIndex, at: int, within: int, tasks: int) -> list[DeviceFraction]:
+        """Return parts for `tasks` tasks, which must have room, of the devices that the policy's part chooses.
+
+        Devices that it does not name come last, the fullest first.
+        """
+        choices, choose = self.choices(index, at, within), getattr(self.placing.part, "device", None)
+        if choose is not None and len(choices) > 1:
+            room = node_room(index, self.shape, self.masks[at], at, self._known)
+            rank = {device: rank for rank, device in enumerate(choose(self.shape, room, self.placing.context))}
+            choices.sort(key=lambda entry: rank.get(entry[0].device, len(rank)))
+        return [part for part, count in choices for _ in range(count)][:tasks]
+
+
+def slots_for(index: EngineIndex, shape: TaskShape, size: int, depth: int, placing: Placing | None) -> Slots:
+    """Return new slots for a shape; tasks whose parts are to be spread keep their own order."""
+    if shape.share is None:
+        return Slots(index, shape, size, depth) if placing is None else RankedSlots(index, shape, size, depth, placing)
+    if placing is None or shape.share.spread:
+        return FractionSlots(index, shape, size, depth)
+    return RankedFractionSlots(index, shape, size, depth, placing)

@@ -1,0 +1,176 @@
+"""FGD: the node, and the device of it, whose expected fragmentation grows least.
+
+A node's fragmentation is the expectation, over the typical tasks, of the device capacity that such a task cannot use:
+all that is left where the task does not fit, else what is left on devices with too little. Source: Weng et al., Beware
+of Fragmentation, ATC 2023. `corral/sim/compat/openb_placing.py` computes it as published, with its score of 0 to 100.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, NamedTuple
+
+from corral.model.requests import RoleRequest
+from corral.scheduler.cluster.cluster import Cluster
+from corral.scheduler.cluster.device_count import WHOLE_DEVICE
+from corral.scheduler.cluster.node_room import DeviceRoom, NodeRoom
+from corral.scheduler.placement.shape import TaskShape
+from corral.scheduler.policy.place import Waiting
+
+MOST_TYPICAL: Final = 32
+"""The most shapes that are typical."""
+_COVERED: Final = 0.95
+"""The typical shapes are the most frequent ones that cover this part of the tasks, as in the paper."""
+_MIDDLE: Final = 1 << 23
+"""The rank of a node whose fragmentation stays as it is."""
+_UNIT: Final = 10
+"""Millionths of a device for one rank, so that 83 devices can be told apart."""
+_MOST_KEPT: Final = 1 << 16
+"""The most ranks that are kept; beyond it all are forgotten."""
+
+
+class Typical(NamedTuple):
+    """What a typical task asks for; `part` is in millionths of each of its devices."""
+
+    cpu: int
+    devices: int
+    part: int
+    model: str = ""
+
+
+Left = Sequence[tuple[str, int]]
+"""The model of each device of a node, and what is left of it."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The typical tasks with their weights; two are equal if these are."""
+
+    typical: tuple[tuple[Typical, int], ...]
+    ranks: dict[tuple[object, ...], int] = field(default_factory=dict, compare=False)
+    """Ranks by shape and what is left: a cache."""
+
+    @property
+    def weight(self) -> int:
+        """Return the sum of all weights."""
+        return sum(weight for _, weight in self.typical)
+
+    def fragmentation(self, cpu: int, left: Left) -> int:
+        """Return the fragmentation of a node, in millionths of a device times the sum of the weights.
+
+        O(typical tasks x devices).
+        """
+        lost = sum(amount for _, amount in left) * self.weight
+        for task, weight in self.typical:
+            if task.devices and task.cpu <= cpu:
+                usable = [
+                    amount for model, amount in left if amount >= task.part and (not task.model or model == task.model)
+                ]
+                if len(usable) >= task.devices:
+                    lost -= weight * sum(usable)
+        return lost
+
+    def growths(self, shape: TaskShape, node: NodeRoom) -> list[tuple[int, int, int]]:
+        """Return by how much fragmentation grows for each choice of devices, with what is left of it and its number.
+
+        A task with whole devices, or none, has one choice.
+        """
+        cpu, before = node.cpu - shape.cpu, self.fragmentation(node.cpu, _left(node.devices, {}))
+        found = []
+        for chosen in _choices(shape, node):
+            after = self.fragmentation(cpu, _left(node.devices, chosen))
+            first = min(chosen, default=0)
+            found.append((after - before, next((d.left for d in node.devices if d.number == first), 0), first))
+        return found
+
+
+def _left(devices: Sequence[DeviceRoom], taken: dict[int, int]) -> Left:
+    return [(device.model, max(0, device.left - taken.get(device.number, 0))) for device in devices]
+
+
+def _choices(shape: TaskShape, node: NodeRoom) -> Iterator[dict[int, int]]:
+    """Yield what one task may take of each device."""
+    fitting = [device for device in node.devices if 0 < device.takes <= device.left]
+    if shape.share is None:
+        yield {device.number: device.takes for device in fitting[: shape.devices]}
+        return
+    for device in fitting:
+        yield {device.number: device.takes}
+
+
+@dataclass(frozen=True)
+class FragmentationGradient:
+    """The node whose expected fragmentation grows least, by the tasks that run and wait."""
+
+    changes_with_time: ClassVar[bool] = False
+    fills: ClassVar[bool] = False
+
+    def prepare(self, cluster: Cluster, waiting: Waiting, now: float) -> Expected:
+        """Return the typical tasks: the most frequent of all that run and wait, counted in powers of two.
+
+        So they change seldom. O(running gangs + groups of equal waiting gangs).
+        """
+        counts: Counter[Typical] = Counter()
+        memory = _Memory(cluster)
+        for request, number in waiting:
+            for role in request.roles:
+                counts[_typical(role, memory)] += number * len(role.indexes)
+        for gang in cluster.gangs.by_job.values():
+            for role in gang.request.roles if gang.request else ():
+                counts[_typical(role, memory)] += len(role.indexes)
+        return Expected(_most_frequent(counts))
+
+    def rank(self, shape: TaskShape, node: NodeRoom, context: object) -> int:
+        """Return by how much fragmentation grows with the best device; O(typical tasks x devices²)."""
+        assert isinstance(context, Expected)
+        key = (shape, node.cpu, node.devices)
+        found = context.ranks.get(key)
+        if found is None:
+            growth = min((growth for growth, _, _ in context.growths(shape, node)), default=0)
+            found = _MIDDLE + growth // (_UNIT * max(1, context.weight))
+            if len(context.ranks) >= _MOST_KEPT:
+                context.ranks.clear()
+            context.ranks[key] = found = min(max(found, 0), 2 * _MIDDLE - 1)
+        return found
+
+    def device(self, shape: TaskShape, node: NodeRoom, context: object) -> Sequence[int]:
+        """Return the devices by the growth of fragmentation, on ties the fullest first."""
+        assert isinstance(context, Expected)
+        return [number for _, _, number in sorted(context.growths(shape, node))]
+
+
+def _most_frequent(counts: Counter[Typical]) -> tuple[tuple[Typical, int], ...]:
+    """Return the shapes that cover most tasks, each with its count rounded down to a power of two."""
+    graded = sorted(((1 << count.bit_length() - 1, task) for task, count in counts.items() if count), reverse=True)
+    total, covered, found = sum(weight for weight, _ in graded), 0, []
+    for weight, task in graded[:MOST_TYPICAL]:
+        if covered >= _COVERED * total:
+            break
+        found.append((task, weight))
+        covered += weight
+    return tuple(found)
+
+
+class _Memory:
+    """The memory of the largest device of a cluster, looked up when a task asks for bytes of one."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._found = 0
+
+    def part(self, size: int) -> int:
+        """Return the millionths that bytes are of the largest device; at most all of it."""
+        if not self._found:
+            nodes = (node for index in self._cluster.engines.values() for node in index.tree.nodes)
+            self._found = max((device.memory_bytes for node in nodes for device in node.devices), default=0) or 1
+        return min(WHOLE_DEVICE, size * WHOLE_DEVICE // self._found)
+
+
+def _typical(role: RoleRequest, memory: _Memory) -> Typical:
+    ask, share = role.devices, role.devices.share
+    part = WHOLE_DEVICE
+    if share is not None:
+        part = max(1, share.compute, share.memory, memory.part(share.memory_bytes) if share.memory_bytes else 0)
+    return Typical(role.cpu_millis, len(ask.ids) or ask.count, part, ask.model)
