@@ -60,6 +60,17 @@ def test_what_is_wrong_is_said_with_what_to_change(yarn: Yarn, settings: Any, na
     assert words in bad(examined(yarn, **settings))[name]
 
 
+def test_a_folder_that_service_masters_of_mapped_users_cannot_write_is_named(yarn: Yarn) -> None:
+    yarn.hdfs.add_folder("/user/ada", "ada")
+    yarn.hdfs.ask("PUT", yarn.masters_folder, "SETPERMISSION", permission="755")
+    try:
+        message = bad(examined(yarn, yarn_users="ada=ada"))["service masters"]
+    finally:
+        yarn.hdfs.ask("PUT", yarn.masters_folder, "SETPERMISSION", permission="1777")
+    assert f"hdfs dfs -chmod 1777 {yarn.masters_folder}" in message
+    assert examined(yarn, yarn_users="ada=ada")["service masters"].state == "good"
+
+
 def test_a_resource_type_that_yarn_does_not_count_is_noted(yarn: Yarn) -> None:
     found = examined(yarn, yarn_device_resource="nvidia.com/gpu")["devices"]
     assert (found.state, "resource-types.xml" in found.message) == ("note", True)

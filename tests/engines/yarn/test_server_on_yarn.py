@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from corral.client import Client
 from tests.endtoend.platform import Job
 from tests.engines.yarn.served import OnYarn, agents_of, until
 from tests.testbeds.hadoop.yarn import Yarn
@@ -93,3 +97,38 @@ def test_a_job_that_is_stopped_ends_and_gives_its_containers_back(server: OnYarn
     assert server.ended(job)["state"] == "stopped"
     assert "asked" in server.log(job, "main-0")
     until(lambda: True if not server.apps() else None)
+
+
+def test_jobs_run_as_the_users_and_in_the_queues_that_theirs_are_mapped_to(server: OnYarn) -> None:
+    tokens = {user: server.token(user) for user in ("ada", "bob")}
+    queues = {"ada": "default", "bob": "research"}
+    jobs: dict[str, Job] = {}
+    apps: dict[str, dict[str, Any]] = {}
+    given: dict[str, dict[str, Any]] = {}
+    for user, token in tokens.items():
+        with Client(server.url, token) as client:
+            jobs[user] = dict(client.submit(json.dumps(on_yarn(f"of-{user}", "sleep 1000", queue=queues[user]))))
+    for user, job in jobs.items():
+        server.until(job, lambda now: now["state"] == "running")
+        apps[user] = server.app_of(job)
+        assert (apps[user]["user"], apps[user]["queue"]) == (user, f"root.{queues[user]}")
+        given[user], permission = server.credentials(apps[user])
+        assert permission == "600", "nobody else reads what admits a slot"
+    theirs = {"service": apps["bob"]["name"], "instance": "main-n0-0", "container": "container_1_1_1_1", "host": "h"}
+    for token in ("", tokens["bob"], given["ada"]["token"]):
+        assert refused(server, token, theirs) == 401
+    for job in jobs.values():
+        server.client.stop(job["id"])
+    for job in jobs.values():
+        server.ended(job)
+    until(lambda: True if not server.apps() else None)
+
+
+def refused(server: OnYarn, token: str, hello: dict[str, Any]) -> int:
+    """The status of a hello that is refused."""
+    headers = {"Authorization": f"Bearer {token}"}
+    url = f"{server.url}/api/v3/slots/yarn/hello"
+    request = urllib.request.Request(url, data=json.dumps(hello).encode(), headers=headers, method="POST")
+    with pytest.raises(urllib.error.HTTPError) as error:
+        urllib.request.urlopen(request, timeout=30)
+    return error.value.code
