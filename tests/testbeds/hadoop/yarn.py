@@ -13,6 +13,7 @@ import pwd
 import shutil
 import signal
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -76,11 +77,12 @@ class Yarn:
         self.hdfs.ask("PUT", self.masters_folder, "MKDIRS")
         self.hdfs.ask("PUT", self.masters_folder, "SETPERMISSION", permission="1777")
         self.zookeeper.start(lambda: True)
+        begun = {name: 0 if node.running else int(time.time() * 1000) for name, node in self.nodes.items()}
         for node in self.nodes.values():
             node.start(lambda: True)
         self.resource_manager.start(self.answers, seconds=120)
         for name, node in self.nodes.items():
-            node.start(lambda name=name: name in self.running_nodes(), seconds=120)  # type: ignore[misc]
+            node.start(lambda name=name: name in self.running_nodes(begun[name]), seconds=120)  # type: ignore[misc]
 
     def close(self) -> None:
         """Stop all daemons, and remove their folder. NodeManagers would take 17 s each to end by themselves."""
@@ -115,11 +117,15 @@ class Yarn:
             return bool(self.ask("/ws/v1/cluster/info")["clusterInfo"]["haState"] == "ACTIVE")
         return False
 
-    def running_nodes(self) -> list[str]:
-        """The names of the nodes that the ResourceManager counts as running and whose attribute it knows."""
+    def running_nodes(self, since: int = 0) -> list[str]:
+        """The names of the nodes that the ResourceManager counts as running and whose attribute it knows.
+
+        Only those whose NodeManager has looked at its health since a time, in milliseconds since 1970.
+        """
         with contextlib.suppress(OSError, ValueError):
             nodes = (self.ask("/ws/v1/cluster/nodes")["nodes"] or {}).get("node", [])
-            return [name for each in nodes if each["state"] == "RUNNING" for name in [_attribute(each)] if name]
+            running = [each for each in nodes if each["state"] == "RUNNING" and each["lastHealthUpdate"] >= since]
+            return [name for each in running if (name := _attribute(each))]
         return []
 
     def ask(self, path: str, *, method: str = "GET", body: Any = None, user: str = "") -> Any:
