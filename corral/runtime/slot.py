@@ -4,7 +4,8 @@ The agent calls the server, never the other way round. One long call waits for o
 end at once. Both carry the slot's whole state and get the whole list of orders, so a lost answer is repaired by the next.
 
 An attempt's folder is created exclusively before the attempt starts, so an order that comes twice starts it once. An
-attempt has a session of its own, with a guard: when the agent dies, a pipe closes and the guard kills the attempt.
+attempt has a session of its own, with a guard: when the agent dies, a pipe closes and the guard kills the attempt. A
+NodeManager may start the agent again in the same container: it then reports the attempts of the earlier one as lost.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import time
 from typing import Any
 
 from corral.runtime.peers import Refused
-from corral.runtime.slot_attempt import Attempt
+from corral.runtime.slot_attempt import Attempt, LostAttempt
 from corral.runtime.slot_calls import SlotCalls
 from corral.runtime.slot_session import serve_session
 
@@ -36,7 +37,9 @@ class Slot:
         """`python` are the words that run the runtime's zipapp; `stage_command` moves data, empty for none."""
         self._calls, self._folder = calls, folder
         self._python, self._stage_command = python, stage_command
-        self._attempts: dict[str, Attempt] = {}
+        self._attempts: dict[str, Attempt | LostAttempt] = {
+            name: LostAttempt(name, os.path.join(folder, name)) for name in os.listdir(folder)
+        }
         self._sessions: set[str] = set()
         self._lock = threading.Lock()
         self._changed = threading.Event()
@@ -102,7 +105,8 @@ class Slot:
         if order["session"] in self._sessions:
             return
         self._sessions.add(order["session"])
-        attempt = self._attempts.get(order["attempt"])
+        found = self._attempts.get(order["attempt"])
+        attempt = found if isinstance(found, Attempt) else None
         threading.Thread(target=serve_session, args=(self._calls, order, attempt), daemon=True).start()
 
 

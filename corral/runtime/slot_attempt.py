@@ -258,6 +258,35 @@ class Attempt:
         return self._calls.append(self.name, stream, offset, data) if data else offset
 
 
+class LostAttempt:
+    """An attempt that an earlier agent began in this container. It never begins again; the server may try another."""
+
+    def __init__(self, name: str, folder: str) -> None:
+        """Kill what is left of its processes; their guard has begun to."""
+        self.name, self._folder = name, folder
+        self.kill()
+
+    def state(self) -> dict[str, Any]:
+        """Its state for the server."""
+        return {"state": "lost"}
+
+    def stop(self, number: int, grace: float) -> None:
+        """Nothing runs that could be stopped."""
+
+    def kill(self) -> None:
+        """Kill all its processes, until none is left."""
+        deadline = time.monotonic() + 60
+        while (left := list(marked(self.name))) and time.monotonic() < deadline:
+            for pid in left:
+                _kill(pid)
+            time.sleep(0.01)
+
+    def forget(self) -> bool:
+        """Remove its folder."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return True
+
+
 def marked(attempt: str) -> Iterator[int]:
     """The pids of all processes that inherited the attempt's marker."""
     wanted = f"{MARKER}={attempt}".encode()

@@ -294,11 +294,14 @@ class YarnEngine:
             service = self._table.services.get(slot.service)
             attempt.shape = service.components[slot.component] if service is not None else None
             attempt.devices = report.devices
-        if report.state != "starting" and attempt.started is None and report.pid:
+        if report.state in ("running", "ended") and attempt.started is None and report.pid:
             process = f"{slot.container}:{report.pid}"
             self._events.start(attempt, Started(name, report.at, slot.host, report.ports, process))
-        if report.state == "ended":
+        if report.state == "lost":
+            self._events.end(attempt, SLOT_LOST, "its YARN container was started again")
+        elif report.state == "ended":
             self._events.end(attempt, report.code, report.reason, report.signal)
+        if attempt.exited is not None:
             slot.idle_since = _now()
             self._loops.ring(slot.job)
 

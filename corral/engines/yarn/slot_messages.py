@@ -26,7 +26,8 @@ class SlotHello(msgspec.Struct, frozen=True):
 class AttemptReport(msgspec.Struct, frozen=True):
     """The state of an attempt as its slot tells it."""
 
-    state: Literal["starting", "running", "ended"]
+    state: Literal["starting", "running", "ended", "lost"]
+    """`lost`: an agent that ran in this container before has begun it, and it has been killed."""
     at: _Time = 0.0
     """Seconds since 1970 at which the state began."""
     pid: _Count = 0

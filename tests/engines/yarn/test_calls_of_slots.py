@@ -250,3 +250,12 @@ def test_slots_are_answered_only_while_the_engine_is_open(place: Place) -> None:
         body = {"service": service(ADA), "instance": "main-n0-0", "container": CONTAINERS[ADA], "host": "h"}
         status, told = place.call("POST", f"yarn/{path}", given, body if path == "hello" else {"attempts": {}})
         assert (status, told["code"]) == (503, "engine-closed"), "the slot asks again, and keeps its task"
+
+
+def test_an_attempt_that_an_agent_reports_as_lost_ends_as_a_lost_slot_and_is_not_given_again(place: Place) -> None:
+    lost = {"attempts": {attempt(ADA): {"state": "lost"}}}
+    status, orders = place.call("POST", "yarn/sync", place.token(ADA), lost)
+    assert (status, orders) == (200, {})
+    found = place.engine._table.attempts[attempt(ADA)]
+    assert found.exited is not None
+    assert (found.exited.code, found.exited.reason) == (-101, "its YARN container was started again")

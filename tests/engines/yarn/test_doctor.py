@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -39,11 +40,13 @@ def bad(found: dict[str, Finding]) -> dict[str, str]:
 
 def test_a_cluster_that_has_everything_is_good_and_starts_a_container(yarn: Yarn) -> None:
     yarn.hdfs.add_folder(f"/user/{yarn.user}", yarn.user)
-    found = examined(yarn, DoctorOptions(probe=True, url=yarn.url))
+    options = [DoctorOptions(probe=True, url=yarn.url), DoctorOptions(probe=True)]
+    with ThreadPoolExecutor() as pool:
+        found, without_url = pool.map(lambda each: examined(yarn, each), options)
     wrong = {name: each for name, each in found.items() if each.state != "good"}
     assert set(wrong) <= {"container"}, wrong  # the ResourceManager is no Corral: it has no /healthz
     assert "does not reach" in found["container"].message
-    assert examined(yarn, DoctorOptions(probe=True))["container"].state == "good"
+    assert without_url["container"].state == "good"
 
 
 @pytest.mark.parametrize(
@@ -58,6 +61,17 @@ def test_a_cluster_that_has_everything_is_good_and_starts_a_container(yarn: Yarn
 )
 def test_what_is_wrong_is_said_with_what_to_change(yarn: Yarn, settings: Any, name: str, words: str) -> None:
     assert words in bad(examined(yarn, **settings))[name]
+
+
+def test_a_folder_that_service_masters_of_mapped_users_cannot_write_is_named(yarn: Yarn) -> None:
+    yarn.hdfs.add_folder("/user/ada", "ada")
+    yarn.hdfs.ask("PUT", yarn.masters_folder, "SETPERMISSION", permission="755")
+    try:
+        message = bad(examined(yarn, yarn_users="ada=ada"))["service masters"]
+    finally:
+        yarn.hdfs.ask("PUT", yarn.masters_folder, "SETPERMISSION", permission="1777")
+    assert f"hdfs dfs -chmod 1777 {yarn.masters_folder}" in message
+    assert examined(yarn, yarn_users="ada=ada")["service masters"].state == "good"
 
 
 def test_a_resource_type_that_yarn_does_not_count_is_noted(yarn: Yarn) -> None:

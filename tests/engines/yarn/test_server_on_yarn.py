@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from corral.client import Client
 from tests.endtoend.platform import Job
 from tests.engines.yarn.served import OnYarn, agents_of, until
+from tests.testbeds.hadoop.mapreduce import word_count
 from tests.testbeds.hadoop.yarn import Yarn
 
 pytestmark = [pytest.mark.timeout(300)]
 HERE = {"count": 2, "model": "described-a100"}
 """Devices that only the nodes described on this machine have."""
 THERE = ["nm1", "nm2"]
+ALL_MB = 2 * 6144
+"""The memory of both nodes."""
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +101,77 @@ def test_a_job_that_is_stopped_ends_and_gives_its_containers_back(server: OnYarn
     assert server.ended(job)["state"] == "stopped"
     assert "asked" in server.log(job, "main-0")
     until(lambda: True if not server.apps() else None)
+
+
+def test_jobs_run_as_the_users_and_in_the_queues_that_theirs_are_mapped_to(server: OnYarn) -> None:
+    tokens = {user: server.token(user) for user in ("ada", "bob")}
+    queues = {"ada": "default", "bob": "research"}
+    jobs: dict[str, Job] = {}
+    apps: dict[str, dict[str, Any]] = {}
+    given: dict[str, dict[str, Any]] = {}
+    for user, token in tokens.items():
+        with Client(server.url, token) as client:
+            jobs[user] = dict(client.submit(json.dumps(on_yarn(f"of-{user}", "sleep 1000", queue=queues[user]))))
+    for user, job in jobs.items():
+        server.until(job, lambda now: now["state"] == "running")
+        apps[user] = server.app_of(job)
+        assert (apps[user]["user"], apps[user]["queue"]) == (user, f"root.{queues[user]}")
+        given[user], permission = server.credentials(apps[user])
+        assert permission == "600", "nobody else reads what admits a slot"
+    theirs = {"service": apps["bob"]["name"], "instance": "main-n0-0", "container": "container_1_1_1_1", "host": "h"}
+    for token in ("", tokens["bob"], given["ada"]["token"]):
+        assert refused(server, token, theirs) == 401
+    for job in jobs.values():
+        server.client.stop(job["id"])
+    for job in jobs.values():
+        server.ended(job)
+    until(lambda: True if not server.apps() else None)
+
+
+def test_what_a_mapreduce_job_uses_is_not_counted_as_free_while_both_run(server: OnYarn, tmp_path: Path) -> None:
+    yarn = server.yarn
+    yarn.hdfs.write("/user/bob/words", b"one two two\n")
+    job = server.submit(on_yarn("beside", f"while [ ! -e {tmp_path}/done ]; do sleep 0.1; done", replicas=2))
+    server.until(job, lambda now: now["state"] == "running")
+    until(lambda: True if not taken(server) else None)
+    counting = word_count(yarn, "bob", "/user/bob/words", "/user/bob/counts")
+    until(lambda: True if taken(server) == ["another YARN application holds it"] else None)
+    until(lambda: True if (used := others_mb(yarn)) > 384 and memory_mb(server) == ALL_MB - used else None)
+    assert counting.wait(120) == 0
+    assert yarn.hdfs.read("/user/bob/counts/part-r-00000") == b"one\t1\ntwo\t2\n"
+    until(lambda: True if not taken(server) and memory_mb(server) == ALL_MB - others_mb(yarn) else None)
+    (tmp_path / "done").touch()
+    assert server.ended(job)["state"] == "succeeded"
+    assert [len(server.attempts(job, task)) for task in server.tasks(job)] == [1, 1]
+
+
+def nodes_of(server: OnYarn) -> list[Any]:
+    """YARN's nodes as Corral shows them."""
+    return [each for each in server.client.nodes()["items"] if each["engine"] == "yarn"]
+
+
+def taken(server: OnYarn) -> list[str]:
+    """Why devices of YARN's nodes cannot be used."""
+    return [device["healthReason"] for node in nodes_of(server) for device in node["devices"] if not device["healthy"]]
+
+
+def memory_mb(server: OnYarn) -> int:
+    """The memory of YARN's nodes that Corral may use."""
+    return sum(int(node["total"]["memoryBytes"]) for node in nodes_of(server)) // 2**20
+
+
+def others_mb(yarn: Yarn) -> int:
+    """The memory that others use: whole applications, and the masters of Corral's services, of 384 MB each."""
+    apps = (yarn.ask("/ws/v1/cluster/apps")["apps"] or {}).get("app", [])
+    live = [each for each in apps if each["finalStatus"] == "UNDEFINED"]
+    return sum(384 if each["name"].startswith("corral-") else int(each["allocatedMB"]) for each in live)
+
+
+def refused(server: OnYarn, token: str, hello: dict[str, Any]) -> int:
+    """The status of a hello that is refused."""
+    headers = {"Authorization": f"Bearer {token}"}
+    url = f"{server.url}/api/v3/slots/yarn/hello"
+    request = urllib.request.Request(url, data=json.dumps(hello).encode(), headers=headers, method="POST")
+    with pytest.raises(urllib.error.HTTPError) as error:
+        urllib.request.urlopen(request, timeout=30)
+    return error.value.code

@@ -92,6 +92,13 @@ class Hdfs:
         with urllib.request.urlopen(urllib.request.Request(place, data=content, method="PUT"), timeout=30):
             pass
 
+    def read(self, path: str) -> bytes:
+        """The content of a file."""
+        query = urlencode({"op": "OPEN", "user.name": pwd.getpwuid(os.geteuid()).pw_name})
+        url = f"http://127.0.0.1:{self._ports['web']}/webhdfs/v1{quote(path)}?{query}"
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return bytes(answer.read())
+
     def set_safe_mode(self, on: bool) -> None:
         """Make the NameNode enter or leave safe mode, in which it takes no writes."""
         words = ("-safemode", "enter" if on else "leave")

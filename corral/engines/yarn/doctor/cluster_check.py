@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from corral.engines.kind import DoctorOptions, Finding
 from corral.engines.yarn.doctor.hdfs_check import folders, users
+from corral.engines.yarn.doctor.mapped_users_check import mapped_users
 from corral.engines.yarn.doctor.probe_service import probe
 from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.inventory import YarnNode, nodes_of
@@ -25,7 +26,7 @@ async def examine(settings: YarnSettings, options: DoctorOptions) -> list[Findin
     files = HadoopRest("NameNode", settings.file_systems, settings.user)
     found: list[Finding] = []
     try:
-        found += [finding async for finding in _yarn(yarn, settings)]
+        found += [finding async for finding in _yarn(yarn, files, settings)]
         found += [finding async for finding in folders(files, settings)]
         found += [finding async for finding in users(yarn, files, settings)]
         if options.probe and all(each.state != "bad" for each in found):
@@ -36,7 +37,7 @@ async def examine(settings: YarnSettings, options: DoctorOptions) -> list[Findin
     return found
 
 
-async def _yarn(yarn: HadoopRest, settings: YarnSettings) -> AsyncIterator[Finding]:
+async def _yarn(yarn: HadoopRest, files: HadoopRest, settings: YarnSettings) -> AsyncIterator[Finding]:
     try:
         info = await yarn.ask("GET", "/ws/v1/cluster/info")
         version = str(info["clusterInfo"]["resourceManagerVersion"])
@@ -53,7 +54,8 @@ async def _yarn(yarn: HadoopRest, settings: YarnSettings) -> AsyncIterator[Findi
         nodes = nodes_of(await yarn.ask("GET", "/ws/v1/cluster/nodes"))
         for finding in _nodes(nodes, settings):
             yield finding
-        yield await _executor(nodes, settings)
+        async for finding in mapped_users(nodes, files, settings):
+            yield finding
         scheduler = await yarn.ask("GET", "/ws/v1/cluster/scheduler")
         for finding in _queues(scheduler, settings):
             yield finding
@@ -81,25 +83,6 @@ async def _constraints(yarn: HadoopRest) -> Finding:
     if handler not in ("scheduler", "placement-processor"):
         return Finding("placement", "bad", f"set {name} to scheduler, or containers cannot be pinned to nodes")
     return Finding("placement", "good", f"placement constraints are handled by the {handler}")
-
-
-async def _executor(nodes: Sequence[YarnNode], settings: YarnSettings) -> Finding:
-    """Whether containers of several users are kept apart on the nodes: asked of one running NodeManager."""
-    name = "yarn.nodemanager.container-executor.class"
-    address = next((each.http_address for each in nodes if each.state == "RUNNING" and each.http_address), "")
-    if not address:
-        return Finding("executor", "note", "no NodeManager can be asked how it runs containers")
-    manager = HadoopRest("NodeManager", [f"http://{address}"], settings.user)
-    try:
-        executor = str((await manager.ask("GET", "/conf", name=name))["property"]["value"]).rpartition(".")[2]
-    except (CorralError, LookupError, TypeError):
-        return Finding("executor", "note", f"{name} could not be read from the NodeManager at {address}")
-    finally:
-        await manager.close()
-    if executor == "LinuxContainerExecutor" or not settings.users.pairs:
-        return Finding("executor", "good", f"containers are run by the {executor}")
-    message = f"the {executor} runs all containers as one system user: jobs of two accounts can read each other's files"
-    return Finding("executor", "note", f"{message}; set {name} to the LinuxContainerExecutor")
 
 
 def _nodes(nodes: Sequence[YarnNode], settings: YarnSettings) -> Iterator[Finding]:

@@ -1,0 +1,97 @@
+"""Hadoop's daemons are killed and started again while jobs run."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.endtoend.platform import Job
+from tests.engines.yarn.served import OnYarn, processes, until
+from tests.testbeds.hadoop.yarn import Yarn
+
+pytestmark = [pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def server(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnYarn]:
+    made = OnYarn(tmp_path_factory.mktemp("server"), yarn)
+    made.up()
+    yield made
+    made.down()
+
+
+def on(nodes: list[str], command: str) -> dict[str, Any]:
+    """A job with a task on each of some nodes, which has all devices there."""
+    resources = {"cpu": "1", "memory": "128Mi", "devices": 4}
+    role = {"replicas": len(nodes), "resources": resources, "command": command}
+    return {"name": "survives", "framework": "shell", "roles": {"main": role}, "nodes": nodes}
+
+
+def masters_of(app: dict[str, Any]) -> list[int]:
+    """The processes of an application's service master."""
+    folder = f"/appcache/{app['id']}/".encode()
+    main = b"org.apache.hadoop.yarn.service.ServiceMaster"
+    return [pid for pid in processes(lambda words: main in words) if folder in os.readlink(f"/proc/{pid}/cwd").encode()]
+
+
+def runs_on(server: OnYarn, job: Job, beats: Path) -> None:
+    """Every task of a job writes two more lines, and no other process has begun to."""
+    before = {each.name: len(each.read_text()) for each in beats.iterdir()}
+    until(lambda: True if all(len((beats / name).read_text()) > had + 1 for name, had in before.items()) else None)
+    assert {each.name for each in beats.iterdir()} == set(before)
+    assert server.client.job(job["id"])["state"] == "running"
+
+
+def test_a_job_runs_on_while_each_daemon_is_killed_and_started_again(server: OnYarn, tmp_path: Path) -> None:
+    beats = tmp_path / "beats"
+    beats.mkdir()
+    script = f"while [ ! -e {tmp_path}/done ]; do printf . >> {beats}/$CORRAL_TASK_INDEX.$$; sleep 0.2; done"
+    yarn = server.yarn
+    job = server.submit(on(["nm1", "nm2"], script))
+    server.until(job, lambda now: now["state"] == "running")
+    until(lambda: True if len(list(beats.iterdir())) == 2 else None)
+    app = server.app_of(job)
+    assert len({task["node"] for task in server.tasks(job).values()}) == 2
+
+    yarn.resource_manager.kill()
+    runs_on(server, job, beats)
+    yarn.start()
+    runs_on(server, job, beats)
+
+    for node in yarn.nodes.values():
+        node.kill()
+    yarn.start()
+    runs_on(server, job, beats)
+
+    for pid in until(lambda: masters_of(app) or None):
+        os.kill(pid, signal.SIGKILL)
+    attempts = f"/ws/v1/cluster/apps/{app['id']}/appattempts"
+    until(lambda: True if len(yarn.ask(attempts)["appAttempts"]["appAttempt"]) == 2 else None)
+    until(lambda: True if service_state(yarn, app) == "STABLE" else None)
+    runs_on(server, job, beats)
+
+    (tmp_path / "done").touch()
+    assert server.ended(job)["state"] == "succeeded"
+    assert [len(server.attempts(job, task)) for task in server.tasks(job)] == [1, 1]
+    until(lambda: True if not server.apps() else None)
+
+
+def service_state(yarn: Yarn, app: dict[str, Any]) -> str:
+    """The state of a service that its master tells."""
+    return str(yarn.ask(f"/app/v1/services/{app['name']}")["state"])
+
+
+def test_tasks_of_a_node_that_is_lost_are_tried_again(server: OnYarn) -> None:
+    command = "case $CORRAL_ATTEMPT in *.0) echo first; sleep 1000;; esac; echo second"
+    job = server.submit(on(["nm1"], command))
+    server.printed(job, "main-0", "first")
+    server.yarn.kill_node("nm1")
+    server.yarn.start()
+    assert server.ended(job)["state"] == "succeeded"
+    assert [each["exit"]["code"] for each in server.attempts(job, "main-0")] == [-101, 0]
+    until(lambda: True if not server.apps() else None)
