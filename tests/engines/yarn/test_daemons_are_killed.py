@@ -70,9 +70,8 @@ def test_a_job_runs_on_while_each_daemon_is_killed_and_started_again(server: OnY
 
     for pid in until(lambda: masters_of(app) or None):
         os.kill(pid, signal.SIGKILL)
-    attempts = f"/ws/v1/cluster/apps/{app['id']}/appattempts"
-    until(lambda: True if len(yarn.ask(attempts)["appAttempts"]["appAttempt"]) == 2 else None)
-    until(lambda: True if service_state(yarn, app) == "STABLE" else None)
+    until(lambda: True if masters_of_app(yarn, app) == 2 else None)
+    until(lambda: True if yarn.ask(f"/ws/v1/cluster/apps/{app['id']}")["app"]["runningContainers"] == 3 else None)
     runs_on(server, job, beats)
 
     (tmp_path / "done").touch()
@@ -81,9 +80,12 @@ def test_a_job_runs_on_while_each_daemon_is_killed_and_started_again(server: OnY
     until(lambda: True if not server.apps() else None)
 
 
-def service_state(yarn: Yarn, app: dict[str, Any]) -> str:
-    """The state of a service that its master tells."""
-    return str(yarn.ask(f"/app/v1/services/{app['name']}")["state"])
+def masters_of_app(yarn: Yarn, app: dict[str, Any]) -> int:
+    """The number of an application's masters so far, of which the last one has registered itself; else 0."""
+    path = f"/ws/v1/cluster/apps/{app['id']}"
+    if yarn.ask(path)["app"]["state"] != "RUNNING":
+        return 0
+    return len(yarn.ask(f"{path}/appattempts")["appAttempts"]["appAttempt"])
 
 
 def test_tasks_of_a_node_that_is_lost_are_tried_again(server: OnYarn) -> None:
