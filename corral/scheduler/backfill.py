@@ -16,7 +16,7 @@ resources that the head needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.events import FOREVER
 from corral.scheduler.explain.shortage import refused_by
 from corral.scheduler.placement.engine_request import EngineRequest, EngineRole
-from corral.scheduler.placement.room_check import has_room
+from corral.scheduler.placement.room_check import room_check
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Trial
 
@@ -145,8 +145,9 @@ def after_endings(
     trial: Trial, request: GangRequest, now: float, endings: Sequence[tuple[float, list[Ending]]]
 ) -> Reservation | None:
     """Return the place and first time at which a gang fits after these endings, soonest first; None if never."""
-    if has_room(trial, request, gang_shape(request)) is not None:
-        return _after_first_with_room(trial, request, now, endings)
+    check = room_check(trial, request, gang_shape(request))
+    if check is not None:
+        return _after_first_with_room(trial, request, now, endings, check)
     low, high, step = 0, 0, 1
     while high < len(endings):
         high, step = min(len(endings), high + step), step * 2
@@ -169,16 +170,20 @@ def after_endings(
 
 
 def _after_first_with_room(
-    trial: Trial, request: GangRequest, now: float, endings: Sequence[tuple[float, list[Ending]]]
+    trial: Trial,
+    request: GangRequest,
+    now: float,
+    endings: Sequence[tuple[float, list[Ending]]],
+    has_room: Callable[[], bool],
 ) -> Reservation | None:
     """Return the same where totals tell the room, by one pass over the endings."""
-    shape, returned, start = gang_shape(request), dict[tuple[str, int], Allocation](), inf
+    returned, start = dict[tuple[str, int], Allocation](), inf
     with trial.tentative():
         for end, freed in endings:
             if end > start:
                 break
             _lift(freed, returned)
-            if start == inf and has_room(trial, request, shape):
+            if start == inf and has_room():
                 start = end
         needs = _needs(trial, request, returned) if start < inf else None
     return Reservation(request.job, max(now, start), needs) if needs else None

@@ -6,26 +6,50 @@ from collections.abc import Hashable
 
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.engine_index import EngineIndex
+from corral.scheduler.cluster.shape_slots import Slots
 from corral.scheduler.placement.engine_request import EngineRequest
 from corral.scheduler.placement.node_sharing import limited
 from corral.scheduler.placement.trial import Trial
 
 
-def has_room(trial: Trial, request: GangRequest, shape: Hashable) -> bool | None:
-    """Return whether the gang would be placed now, at least with its minimum; None if only the search can tell."""
+class RoomCheck:
+    """Whether a gang has room, asked again and again while resources are taken and released.
+
+    The cluster's machines must stay the same, and no gang with a rule about its neighbours may come.
+    """
+
+    __slots__ = ("_least", "_totals")
+
+    def __init__(self, least: int, totals: list[tuple[EngineIndex, Slots, int]]) -> None:
+        self._least = least
+        self._totals = totals
+
+    def __call__(self) -> bool:
+        """Return whether the gang would be placed now, at least with its minimum."""
+        return any(_most(index, slots, depth) >= self._least for index, slots, depth in self._totals)
+
+
+def room_check(trial: Trial, request: GangRequest, shape: Hashable) -> RoomCheck | None:
+    """Return the check of a gang's room; None if only the search can tell."""
     if len(request.roles) != 1 or request.beside or request.network_rdma != "none" or request.pinned_cell:
         return None
-    role = request.roles[0]
-    least = max(1, role.minimum)
+    totals: list[tuple[EngineIndex, Slots, int]] = []
     for index in trial.cluster.engines.values():
         if index.unknown or not index.tree.nodes:
             continue
         ask = trial.engine_request(request, index, shape)
         if not _tells(index, ask):
             return None
-        if not ask.unknown_level and _most_in_one_cell(index, ask) >= least:
-            return True
-    return False
+        if not ask.unknown_level:
+            part = ask.parts[0]
+            totals.append((index, index.slots(part.shape), max(ask.required, part.required)))
+    return RoomCheck(max(1, request.roles[0].minimum), totals)
+
+
+def has_room(trial: Trial, request: GangRequest, shape: Hashable) -> bool | None:
+    """Return whether the gang would be placed now, at least with its minimum; None if only the search can tell."""
+    check = room_check(trial, request, shape)
+    return None if check is None else check()
 
 
 def _tells(index: EngineIndex, ask: EngineRequest) -> bool:
@@ -36,7 +60,7 @@ def _tells(index: EngineIndex, ask: EngineRequest) -> bool:
     return ask.plain and not (inside or blocks or part.shape.share is not None or limited(index, ask))
 
 
-def _most_in_one_cell(index: EngineIndex, ask: EngineRequest) -> int:
-    part = ask.parts[0]
-    totals = index.slots(part.shape).totals[max(ask.required, part.required)]
+def _most(index: EngineIndex, slots: Slots, depth: int) -> int:
+    """Return the most tasks that one cell at a depth holds."""
+    totals = slots.sync(index).totals[depth]
     return int(totals[0] if len(totals) == 1 else totals.max())

@@ -23,12 +23,12 @@ def remaining_seconds(gang: GangRequest, history: History, now: float) -> float:
     A reported progress gives the estimate, at the speed of the work so far. Otherwise it is the declared duration
     (`maxDuration`) less the service received.
     """
-    known = history.of(gang.job, now)
-    if known.progress:
-        return known.service_seconds * (1 - known.progress) / known.progress
+    progress = history.progress(gang.job)
+    if progress:
+        return history.service_seconds(gang.job, now) * (1 - progress) / progress
     if not gang.max_duration_seconds:
         return inf
-    return max(0.0, gang.max_duration_seconds - known.service_seconds)
+    return max(0.0, gang.max_duration_seconds - history.service_seconds(gang.job, now))
 
 
 def estimate_grows_at(gang: GangRequest, history: History, now: float) -> float:
@@ -36,7 +36,7 @@ def estimate_grows_at(gang: GangRequest, history: History, now: float) -> float:
 
     From a declared duration it only falls. From a reported progress it grows until the next report: look in a minute.
     """
-    return now + REVIEW_SECONDS if history.of(gang.job, now).progress else inf
+    return now + REVIEW_SECONDS if history.progress(gang.job) else inf
 
 
 def reached_at(device_seconds: float, gang: GangRequest, history: History, now: float) -> float:
@@ -44,8 +44,8 @@ def reached_at(device_seconds: float, gang: GangRequest, history: History, now: 
 
     It is infinite for a job that holds nothing.
     """
-    attained = history.of(gang.job, now).device_seconds
-    each_second = history.of(gang.job, now + 1).device_seconds - attained
+    attained = history.device_seconds(gang.job, now)
+    each_second = history.device_seconds(gang.job, now + 1) - attained
     return now + (device_seconds - attained) / each_second + 0.001 if each_second else inf
 
 
@@ -107,9 +107,9 @@ class LeastAttainedService:
 
     def key(self, gang: GangRequest, history: History, now: float) -> OrderKey:
         """Return the level, from 0, then the submission time."""
-        return (bisect_right(self.bounds, history.of(gang.job, now).device_seconds), gang.submitted_at)
+        return (bisect_right(self.bounds, history.device_seconds(gang.job, now)), gang.submitted_at)
 
     def moves_back_at(self, gang: GangRequest, history: History, now: float) -> float:
         """Return when the attained service of a running job reaches the next bound."""
-        level = bisect_right(self.bounds, history.of(gang.job, now).device_seconds)
+        level = bisect_right(self.bounds, history.device_seconds(gang.job, now))
         return inf if level == len(self.bounds) else reached_at(self.bounds[level], gang, history, now)

@@ -53,6 +53,8 @@ class Preemption:
         """The gangs for which these places are kept."""
         self._bounds: dict[JobId, float] = {}
         """When those of them with a bounded duration would end."""
+        self._nobody: tuple[GangRequest, bool] | None = None
+        """The gang that was asked about last, and whether it has no victims by the policy's part."""
         self._ahead = False
         self._fresh: list[tuple[Reservation, str, list[tuple[str, Cell]]]] = []
 
@@ -113,11 +115,11 @@ class Preemption:
 
     def nobody_preemptible(self, request: GangRequest) -> bool:
         """Return whether it is clear, without looking at queues, that this gang has no victims."""
-        return (
-            not self._part.may_have(request, None, self.view)
-            and request.job not in self.kept
-            and not self.trial.cluster.ownership.cells
-        )
+        if request.job in self.kept or self.trial.cluster.ownership.cells:
+            return False
+        if self._nobody is None or self._nobody[0] is not request:
+            self._nobody = (request, not self._part.may_have(request, None, self.view))
+        return self._nobody[1]
 
     def may_have_victims(self, request: GangRequest, ask: Sequence[int]) -> bool:
         """Return whether some gang may be asked to yield to this one, or has been."""
