@@ -20,7 +20,7 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.explain.planner_trial import Bound, PlannerTrial, first_that_fits
 from corral.scheduler.explain.question import Said, as_it_is
 from corral.scheduler.explain.relaxation import Relaxation, amounts, relaxations
-from corral.scheduler.planners.builtin.cycle import YIELDING
+from corral.scheduler.planners.builtin.reason_reports import YIELDING
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.gang_resources import asked
 from corral.scheduler.queues.queue_tree import QueueNode, QueueTree, shown

@@ -21,8 +21,8 @@ from corral.scheduler.events import FOREVER
 from corral.scheduler.explain.question import GracePeriods, at_once
 from corral.scheduler.forecast import Forecast
 from corral.scheduler.placement.trial import Trial
-from corral.scheduler.planners.builtin.cycle import BEHIND
 from corral.scheduler.planners.builtin.planning import Memory
+from corral.scheduler.planners.builtin.reason_reports import BEHIND
 from corral.scheduler.planners.planner import Planner
 from corral.scheduler.queues.waiting_queue import Entry, Queue
 

@@ -13,7 +13,7 @@ from corral.model.plan import Reasons
 from corral.model.queue_views import LineEntry, WaitingLine
 from corral.model.records import rfc3339
 from corral.model.views import ReasonView
-from corral.scheduler.planners.builtin.cycle import YIELDING
+from corral.scheduler.planners.builtin.reason_reports import YIELDING
 from corral.scheduler.policy.order import QueueKey, rank
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.gang_resources import asked

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import overload
 
 from corral.kernel.ids import JobId
 from corral.kernel.units import counted
@@ -20,7 +19,8 @@ from corral.scheduler.placement.bulk import place_alike
 from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
-from corral.scheduler.planners.builtin.group_walk import Walk
+from corral.scheduler.planners.builtin.group_walk import Run, Walk
+from corral.scheduler.planners.builtin.reason_reports import BEHIND, YIELDING, Reports
 from corral.scheduler.policy.order import QueueKey
 from corral.scheduler.policy.place import Tightest
 from corral.scheduler.policy.policy import Policy
@@ -34,19 +34,8 @@ from corral.scheduler.queues.queue_order import QueueOrder
 from corral.scheduler.queues.queue_tree import Refusal
 from corral.scheduler.queues.waiting_queue import Entry, Group, Queue
 
-BEHIND = "behind-head"
-"""The reason code of a gang that would fit, but would delay the head of the queue."""
 ALLOTTED = "allotted"
 """The reason code of an elastic gang that has as many tasks as the policy allots it."""
-YIELDING = "others-yield"
-"""The reason code of a gang that starts as soon as the evicted gangs have ended."""
-_RANKS_PER_KEY = 8
-"""The cost of one `Queue.ahead` call, in entries of the table that `Queue.ranks` builds."""
-_REFRESHED = 8
-"""The most gangs of a shape that get new figures per cycle, or the reason that they may not take free room.
-
-A change of the binding constraint goes to all of them.
-"""
 
 
 @dataclass(frozen=True)
@@ -60,31 +49,6 @@ class Verdict:
     """The value of `Cluster.freed_count` when it was tried."""
     valid_for_cycle: bool = False
     """Whether places were kept for other gangs when it was tried; then it holds for that cycle only."""
-
-
-class Run(Sequence[GangRequest]):
-    """The gangs of a group from index `first` up to, but not including, `end`; they may be placed together."""
-
-    def __init__(self, group: Group, first: int, end: int) -> None:
-        self._group = group
-        self._first = first
-        self._end = end
-
-    def __len__(self) -> int:
-        return self._end - self._first
-
-    @overload
-    def __getitem__(self, at: int) -> GangRequest: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[GangRequest]: ...
-
-    def __getitem__(self, at: int | slice) -> GangRequest | list[GangRequest]:
-        keys, entries = self._group.keys, self._group.entries
-        if isinstance(at, slice):
-            start, stop, step = at.indices(len(self))
-            return [entries[key].request for key in keys[self._first + start : self._first + stop : step]]
-        return entries[keys[self._first + at]].request
 
 
 class Cycle:
@@ -119,8 +83,7 @@ class Cycle:
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[QueueKey] = set()
         self._order: QueueOrder | None = None
-        self._refusals: list[tuple[Group, int, Reasons]] = []
-        """The groups that wait, from which index on and why, still to be reported."""
+        self._reports = Reports(queue, self._done, self.reasons)
         hungry = frozenset(group.queue for group in queue.groups.values())
         self._preemption = Preemption(trial, hungry, policy, now)
         self._estimates = ReturnEstimates(self._preemption, now)
@@ -217,7 +180,7 @@ class Cycle:
             self._take([entry.request], [placement])
             self._done.add(entry.key)
         elif self._preemption.reserve_freed_place(allowed, asked(allowed, self._queues), place):
-            self._report_one(entry, self._yielding_reasons())
+            self._reports.one(entry, self._yielding_reasons())
             self._done.add(entry.key)
 
     def _stronger(self, entry: Entry) -> list[Entry]:
@@ -252,9 +215,7 @@ class Cycle:
             after = self._handle(walks[at], first, self._end(order, walks[at], at, first, other))
             if after is not None:
                 order.push(at, after)
-        for refused in self._refusals:
-            self._report(*refused)
-        self._refusals.clear()
+        self._reports.groups()
 
     def _handle(self, walk: Walk, first: int, end: int) -> int | None:
         """Look at the gang of a group at index `first`, or more of them up to `end`; return the index of the next."""
@@ -270,9 +231,9 @@ class Cycle:
                 self._done.update(group.keys[first : first + found])
             return walk.after(first, found)
         if walk.refused_at is None:
-            self._refusals.append((group, first, found))
+            self._reports.later(group, first, found)
         else:
-            self._report_one(group.entries[key], found)
+            self._reports.one(group.entries[key], found)
             self._done.add(key)
         return self._after_refusal(walk, first, found)
 
@@ -327,10 +288,10 @@ class Cycle:
         found = self._place(group, run)
         if isinstance(found, Reasons):
             if found.binding.code == YIELDING:
-                self._report_one(group.entries[group.keys[first]], found)
+                self._reports.one(group.entries[group.keys[first]], found)
                 return 1 + self._more_room(group, first, run[1:])
             if run[0].job in self._targets.by_job:
-                self._report_one(group.entries[group.keys[first]], found)
+                self._reports.one(group.entries[group.keys[first]], found)
                 return 1
             return found
         self._take(run[: len(found)], found)
@@ -510,7 +471,7 @@ class Cycle:
                 made = self._make_room(request, self._yielding_reasons())
                 if made is None:
                     return count
-                self._report_one(group.entries[group.keys[first + 1 + count]], made)
+                self._reports.one(group.entries[group.keys[first + 1 + count]], made)
         return len(rest)
 
     def _yielding_reasons(self) -> Reasons:
@@ -549,7 +510,7 @@ class Cycle:
             victims = migrations.for_head(request, self.reservation.start, asked(request, self._queues))
             if victims:
                 self.evictions += self._evictions(victims, head.request)
-                self._report_one(head, self._yielding_reasons())
+                self._reports.one(head, self._yielding_reasons())
         if self.policy.move_seconds and not self.placed and not self.evictions:
             found = migrations.for_growth(self.queue)
             if found is not None:
@@ -577,30 +538,6 @@ class Cycle:
         head = self.reservation.job if self.reservation else ""
         return Reasons(Reason(BEHIND, f"Behind job {head}, the first in the queue order: {why}."))
 
-    def _report(self, group: Group, first: int, reasons: Reasons) -> None:
-        """Store the reasons with the gangs of a group that do not have them yet."""
-        if reasons is group.reported and not group.fresh:
-            return
-        if group.reported is not None and _much_the_same(group.reported.binding.code, reasons.binding.code):
-            keys = group.keys[first : first + _REFRESHED]
-            keys += sorted(key for key in group.fresh if key > keys[-1])
-        else:
-            keys = group.keys[first:]
-        many = len(keys) * _RANKS_PER_KEY > len(self.queue)
-        ahead = self.queue.ranks() if many else None
-        for key in keys:
-            if key not in self._done:
-                self._report_one(group.entries[key], reasons, ahead)
-        group.reported = reasons
-        group.fresh.difference_update(keys)
-
-    def _report_one(self, entry: Entry, reasons: Reasons, ahead: Mapping[QueueKey, int] | None = None) -> None:
-        reported = entry.reported
-        if reported is None or reported.binding != reasons.binding or reported.possible != reasons.possible:
-            place = ahead[entry.key] if ahead else self.queue.ahead(entry.key, entry.request.user)
-            entry.reported = Reasons(reasons.binding, reasons.others, place, reasons.possible)
-            self.reasons[entry.request.job] = entry.reported
-
 
 def _shape(group: Group, request: GangRequest, allowed: GangRequest) -> Hashable:
     return group.shape if allowed is request else gang_shape(allowed)
@@ -615,14 +552,6 @@ def _least(request: GangRequest) -> GangRequest:
 def _starts(request: GangRequest) -> bool:
     """Return whether the gang has a minimum; growth of a running gang has none."""
     return any(role.minimum for role in request.roles)
-
-
-def _much_the_same(old: str, new: str) -> bool:
-    """Return whether only the first gangs of a shape need the new reasons.
-
-    A momentarily free place is for the first of them, if for any.
-    """
-    return old == new or BEHIND in (old, new) or YIELDING in (old, new)
 
 
 def _message(victim: Victim, request: GangRequest) -> str:

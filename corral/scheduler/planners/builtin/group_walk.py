@@ -7,11 +7,38 @@ unless something has been taken or evicted since, or a shorter one ends before t
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
+from typing import overload
 
+from corral.model.requests import GangRequest
 from corral.scheduler.policy.order import QueueKey
 from corral.scheduler.queues.waiting_queue import Group
+
+
+class Run(Sequence[GangRequest]):
+    """The gangs of a group from index `first` up to, but not including, `end`; they may be placed together."""
+
+    def __init__(self, group: Group, first: int, end: int) -> None:
+        self._group = group
+        self._first = first
+        self._end = end
+
+    def __len__(self) -> int:
+        return self._end - self._first
+
+    @overload
+    def __getitem__(self, at: int) -> GangRequest: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[GangRequest]: ...
+
+    def __getitem__(self, at: int | slice) -> GangRequest | list[GangRequest]:
+        keys, entries = self._group.keys, self._group.entries
+        if isinstance(at, slice):
+            start, stop, step = at.indices(len(self))
+            return [entries[key].request for key in keys[self._first + start : self._first + stop : step]]
+        return entries[keys[self._first + at]].request
 
 
 class Walk:

@@ -15,7 +15,8 @@ from corral.scheduler.backfill import Reservation
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.explain.shortage import never_allowed, why_not
 from corral.scheduler.placement.trial import Trial
-from corral.scheduler.planners.builtin.cycle import BEHIND, Cycle, Verdict
+from corral.scheduler.planners.builtin.cycle import Cycle, Verdict
+from corral.scheduler.planners.builtin.reason_reports import BEHIND
 from corral.scheduler.policy.call_guard import begin_plan
 from corral.scheduler.policy.faults import PartFailed, with_default
 from corral.scheduler.policy.place import placing
@@ -81,16 +82,12 @@ def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     memory = _recall(cluster, queue, policy)
     if memory.seen == (cluster.revision, queue.revision) and now < memory.next_look_at:
         return Plan(cluster.revision, again_at=_known(memory.next_look_at))
+    if not queue.groups and not policy.reads_reports and not policy.changes_with_time:
+        return _nothing_waits(cluster, queue, memory, inf)
     trial = Trial(cluster)
     cycle = Cycle(trial, queue, policy, memory.reservation, now, memory.reserved_at)
     if not queue.groups and not cycle.shrinks:
-        queue.expected, memory.reservation, memory.next_look_at = set(), None, cycle.next_look_at
-        memory.freed_count, memory.release_count, memory.seen = (
-            cluster.freed_count,
-            cluster.release_count,
-            (cluster.revision, queue.revision),
-        )
-        return Plan(cluster.revision, again_at=_known(memory.next_look_at))
+        return _nothing_waits(cluster, queue, memory, cycle.next_look_at)
     _reconsider(trial, queue, memory)
     try:
         chosen = placing(policy.place, cluster, queue, now)
@@ -114,6 +111,13 @@ def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     again = _known(cycle.next_look_at)
     lapsed = tuple(sorted(cycle.lapsed))
     return Plan(cluster.revision, tuple(cycle.placed), cycle.reasons, tuple(cycle.evictions), lapsed, again)
+
+
+def _nothing_waits(cluster: Cluster, queue: Queue, memory: Memory, next_look_at: float) -> Plan:
+    queue.expected, memory.reservation, memory.next_look_at = set(), None, next_look_at
+    memory.freed_count, memory.release_count = cluster.freed_count, cluster.release_count
+    memory.seen = (cluster.revision, queue.revision)
+    return Plan(cluster.revision, again_at=_known(next_look_at))
 
 
 def _known(time: float) -> float | None:
