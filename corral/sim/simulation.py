@@ -173,7 +173,7 @@ class Simulation:
     def _work(self, job: Job, attempt: AttemptId) -> Work:
         """Answer the driver's question: at a start how long the attempt runs, at a stop that it ends at once."""
         now = self._driver.now
-        if attempt in self._driver.running:
+        if self._driver.runs(attempt):
             self._interrupt(job.id, now)
             return Work(0.0)
         known = self._runs.get(job.id)

@@ -78,6 +78,10 @@ class Driver:
         """The attempts that were started and whose ends the core has not seen."""
         return frozenset(self._ends)
 
+    def runs(self, attempt: AttemptId) -> bool:
+        """Whether an attempt is among those that are `running`."""
+        return attempt in self._ends
+
     def end(self, attempt: AttemptId, code: int) -> None:
         """End a running attempt now, whatever its work is; `run` tells the core."""
         if attempt in self._ends:

@@ -519,19 +519,19 @@ class Cycle:
     def _maybe_head(self, request: GangRequest, reasons: Reasons) -> None:
         """Give the first waiting gang a reservation, reusing an equal one from the last cycle.
 
-        Optional growth (every minimum is 0) gets no reservation.
+        It follows from the cluster alone while its start is to come. Optional growth (every minimum is 0) gets none.
         """
         if self.reservation is not None or not reasons.possible or not any(role.minimum for role in request.roles):
             return
-        cluster = self.trial.cluster
-        follows = not cluster.ends and self.trial.untouched and isinstance(self.policy.place, Tightest)
-        alone = (request, cluster.revision) if follows else None
-        if alone is not None and self._last is not None and alone == self._last_reserved_at:
-            self.reservation, self.reserved_at = self._last, alone
+        last = self._last
+        follows = self.trial.untouched and isinstance(self.policy.place, Tightest)
+        alone = (request, self.trial.cluster.revision) if follows else None
+        if alone is not None and last is not None and last.start > self.now and alone == self._last_reserved_at:
+            self.reservation, self.reserved_at = last, alone
             return
         found = reserve(self.trial, request, self.now)
-        if found is not None and found == self._last:
-            found = self._last
+        if found is not None and found == last:
+            found = last
         self.reservation, self.reserved_at = found, alone
 
     def _behind(self, why: str) -> Reasons:
