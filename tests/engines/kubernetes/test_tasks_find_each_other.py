@@ -87,8 +87,8 @@ def test_code_is_there_before_the_command(server: OnKubernetes, here: dict[str, 
 
 def test_a_stop_reaches_the_program_through_the_runtime(server: OnKubernetes, here: dict[str, Any]) -> None:
     program = (
-        "import signal, sys, time\n"
-        "signal.signal(signal.SIGTERM, lambda *_: (print('saving', flush=True), sys.exit(0)))\n"
+        "import os, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'saving\\n'), sys.exit(0)))\n"
         "print('ready', flush=True)\nwhile True: time.sleep(0.1)\n"
     )
     job = server.submit(one("told", ["python3", "-c", program], role=here, barrier={"enabled": True}))

@@ -14,15 +14,24 @@ from tests.endtoend.platform import Job
 from tests.engines.yarn.served import OnYarn, processes, until
 from tests.testbeds.hadoop.yarn import Yarn
 
-pytestmark = [pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(600)]
+LONG = 240.0
+"""Seconds that a daemon which was killed may take until it works again; a JVM starts in ten on an idle machine."""
 
 
 @pytest.fixture(scope="module")
-def server(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnYarn]:
+def platform(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnYarn]:
     made = OnYarn(tmp_path_factory.mktemp("server"), yarn)
     made.up()
     yield made
     made.down()
+
+
+@pytest.fixture
+def server(platform: OnYarn) -> Iterator[OnYarn]:
+    """The same server for each test, with the former test's jobs removed."""
+    yield platform
+    platform.clear()
 
 
 def on(nodes: list[str], command: str) -> dict[str, Any]:
@@ -42,7 +51,9 @@ def masters_of(app: dict[str, Any]) -> list[int]:
 def runs_on(server: OnYarn, job: Job, beats: Path) -> None:
     """Every task of a job writes two more lines, and no other process has begun to."""
     before = {each.name: len(each.read_text()) for each in beats.iterdir()}
-    until(lambda: True if all(len((beats / name).read_text()) > had + 1 for name, had in before.items()) else None)
+    until(
+        lambda: True if all(len((beats / name).read_text()) > had + 1 for name, had in before.items()) else None, LONG
+    )
     assert {each.name for each in beats.iterdir()} == set(before)
     assert server.client.job(job["id"])["state"] == "running"
 
@@ -68,16 +79,17 @@ def test_a_job_runs_on_while_each_daemon_is_killed_and_started_again(server: OnY
     yarn.start()
     runs_on(server, job, beats)
 
-    for pid in until(lambda: masters_of(app) or None):
+    for pid in until(lambda: masters_of(app) or None, LONG):
         os.kill(pid, signal.SIGKILL)
-    until(lambda: True if masters_of_app(yarn, app) == 2 else None)
-    until(lambda: True if yarn.ask(f"/ws/v1/cluster/apps/{app['id']}")["app"]["runningContainers"] == 3 else None)
+    until(lambda: True if masters_of_app(yarn, app) == 2 else None, LONG)
+    path = f"/ws/v1/cluster/apps/{app['id']}"
+    until(lambda: True if yarn.ask(path)["app"]["runningContainers"] == 3 else None, LONG)
     runs_on(server, job, beats)
 
     (tmp_path / "done").touch()
     assert server.ended(job)["state"] == "succeeded"
     assert [len(server.attempts(job, task)) for task in server.tasks(job)] == [1, 1]
-    until(lambda: True if not server.apps() else None)
+    until(lambda: True if not server.apps() else None, LONG)
 
 
 def masters_of_app(yarn: Yarn, app: dict[str, Any]) -> int:
@@ -96,4 +108,4 @@ def test_tasks_of_a_node_that_is_lost_are_tried_again(server: OnYarn) -> None:
     server.yarn.start()
     assert server.ended(job)["state"] == "succeeded"
     assert [each["exit"]["code"] for each in server.attempts(job, "main-0")] == [-101, 0]
-    until(lambda: True if not server.apps() else None)
+    until(lambda: True if not server.apps() else None, LONG)
