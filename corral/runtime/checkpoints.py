@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 import time
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from corral.runtime.peers import Api, Refused
+from corral.runtime.server_report import ServerReport
 
 if TYPE_CHECKING:
     import threading
+
+    from corral.runtime.peers import Api
 
 LOOK_SECONDS = 0.5
 STILL_SECONDS = 1.0
@@ -27,7 +28,6 @@ APART_SECONDS = 5.0
 VARIABLE = "CORRAL_CHECKPOINT"
 """The environment variable with the path, for the command."""
 _MOST_ENTRIES = 10_000
-_MOST_TRIES = 5
 
 
 def newest(path: str) -> int | None:
@@ -48,15 +48,12 @@ class Checkpoints:
 
     def __init__(self, api: Api, attempt: str, path: str) -> None:
         """Take the present state of `path` as already reported."""
-        self._api = api
+        self._report = ServerReport(api, "/api/v3/runtime/checkpoint", "a checkpoint")
         self._attempt = attempt
         self._path = path
         self._told = self._seen = newest(path)
         self._since = 0.0
         self._next = 0.0
-        self._tries = 0
-        self.over = False
-        """Whether further checks are useless, because the server refused a report."""
 
     def look(self, now: float) -> None:
         """Check once; report a change that is `STILL_SECONDS` old, `APART_SECONDS` after the previous report."""
@@ -66,20 +63,13 @@ class Checkpoints:
         if changed is None or changed == self._told or now < max(self._since + STILL_SECONDS, self._next):
             return
         self._next = now + APART_SECONDS
-        body = {"attempt": self._attempt, "ageSeconds": min(86_400.0, now - self._since)}
-        try:
-            self._api.call("POST", "/api/v3/runtime/checkpoint", body)
-            self._told, self._tries = changed, 0
-        except Refused as error:
-            self._complain(error)
-            self.over = True
-        except OSError as error:
-            self._tries += 1
-            if self._tries == _MOST_TRIES:
-                self._complain(error)
+        if self._report.send({"attempt": self._attempt}, now - self._since):
+            self._told = changed
 
-    def _complain(self, error: Exception) -> None:
-        print(f"corral: a checkpoint could not be reported: {error}", file=sys.stderr, flush=True)
+    @property
+    def over(self) -> bool:
+        """Whether further checks are useless, because the server refused a report."""
+        return self._report.over
 
 
 def watch(checkpoints: Checkpoints, stop: threading.Event) -> None:

@@ -18,12 +18,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from corral.runtime.peers import Api, Refused
 from corral.runtime.reporting import VARIABLE
+from corral.runtime.server_report import ServerReport
 
 if TYPE_CHECKING:
     import threading
 
+    from corral.runtime.peers import Api
     from corral.runtime.plan import Plan
 
 LOOK_SECONDS = 0.5
@@ -43,7 +44,6 @@ _BOUNDS = {
 _MOST_BYTES = 64 * 1024
 _LONGEST_LINE = 4096
 _MOST_READ = 1024 * 1024
-_MOST_TRIES = 5
 _OWN = ".corral"
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 """A pipe in place of the file is not waited for."""
@@ -128,13 +128,11 @@ class Reports:
 
     def __init__(self, api: Api, attempt: str, sources: list[Callable[[], Values]], steps: int = 0) -> None:
         """`steps` of the whole work, unless the program says so (0: not known)."""
-        self._api, self._attempt, self._sources = api, attempt, sources
+        self._report = ServerReport(api, "/api/v3/runtime/progress", "the program's progress")
+        self._attempt, self._sources = attempt, sources
         self._values: dict[str, float] = {"steps": float(steps)} if steps else {}
         self._changed_at: float | None = None
         self._next = -math.inf
-        self._tries = 0
-        self.over = False
-        """Whether further looks are useless, because the server refused a report."""
 
     def look(self, now: float, *, last: bool = False) -> None:
         """Read the sources once, and report what has changed; `last` does not wait until the time for it has come."""
@@ -147,20 +145,13 @@ class Reports:
             return
         self._next = now + APART_SECONDS
         body: dict[str, Any] = {_camel(name): value for name, value in self._values.items()}
-        body |= {"attempt": self._attempt, "ageSeconds": min(86_400.0, now - self._changed_at)}
-        try:
-            self._api.call("POST", "/api/v3/runtime/progress", body)
-            self._changed_at, self._tries = None, 0
-        except Refused as error:
-            self._complain(error)
-            self.over = True
-        except OSError as error:
-            self._tries += 1
-            if self._tries == _MOST_TRIES:
-                self._complain(error)
+        if self._report.send(body | {"attempt": self._attempt}, now - self._changed_at):
+            self._changed_at = None
 
-    def _complain(self, error: Exception) -> None:
-        print(f"corral: the program's progress could not be reported: {error}", file=sys.stderr, flush=True)
+    @property
+    def over(self) -> bool:
+        """Whether further looks are useless, because the server refused a report."""
+        return self._report.over
 
 
 def watch(reports: Reports, stop: threading.Event) -> None:
