@@ -29,6 +29,25 @@ class ElasticGang(NamedTuple):
         """Return the most tasks that it can use."""
         return sum(len(role.indexes) for role in self.request.roles)
 
+    @property
+    def least_devices(self) -> int:
+        """Return the devices of its smallest size."""
+        return sum(role.devices.count * role.minimum for role in self.request.roles)
+
+    @property
+    def task_devices(self) -> int:
+        """Return the devices of each task beyond the smallest size; 0 if a role that grows uses none."""
+        return min((role.devices.count for role in self.request.roles if len(role.indexes) > role.minimum), default=0)
+
+    @property
+    def spare_devices(self) -> int:
+        """Return the devices that it holds beyond its smallest size; below 0 if it waits for those."""
+        return (self.held - self.least) * self.task_devices if self.held else -self.least_devices
+
+    def devices_of(self, tasks: int) -> int:
+        """Return the devices of a size."""
+        return self.least_devices + (tasks - self.least) * self.task_devices
+
 
 class Target(NamedTuple):
     """The size that an elastic gang should have, and the devices that it should use."""

@@ -29,6 +29,11 @@ class StepTime(NamedTuple):
         """Return the seconds at a size; above 0."""
         return self.alone + self.by_device * devices + (self.network if nodes > 1 else 0.0)
 
+    def speed(self, devices: float, widest: int) -> float:
+        """Return the work per second; more devices than `widest`, which the largest node has, are on several nodes."""
+        whole = max(1, round(devices))
+        return devices / self.at(whole, 1 if whole <= widest else 2)
+
 
 def fit(throughput: Mapping[Size, float]) -> StepTime | None:
     """Return the non-negative coefficients that fit measured throughputs (work/s) best; None without a measurement.
@@ -110,7 +115,7 @@ class Goodput:
         """Return the goodput on so many devices, in the job's work per second; 0 for no device."""
         if devices <= 0:
             return 0.0
-        speed = devices / self._step.at(devices, 1 if devices <= self._widest else 2)
+        speed = self._step.speed(devices, self._widest)
         if self._noise is None or not self._batch:
             return speed
         return speed * efficiency(self._noise, self._batch * self._least, self._batch * devices)

@@ -37,7 +37,7 @@ class GoodputSizes:
             if (found := _Sized.of(gang, cluster, widest, now)) is not None:
                 sized[gang.request.job] = found
         free = (cluster.queues.total[0] - cluster.queues.root.used[0]) // DEVICE
-        room = free + sum(each.freed for each in sized.values())
+        room = free + sum(each.gang.spare_devices for each in sized.values())
         sizes = {job: each.gang.least for job, each in sized.items()}
         heap = [(-each.gain(each.gang.least), job) for job, each in sized.items() if each.grows(each.gang.least)]
         heapify(heap)
@@ -63,36 +63,27 @@ class _Sized(NamedTuple):
 
     gang: ElasticGang
     goodput: Goodput
-    fixed: int
-    """Devices of the tasks that it has at any size."""
     devices: int
-    """Devices of each further task."""
+    """Devices of each task beyond the smallest size."""
 
     @classmethod
     def of(cls, gang: ElasticGang, cluster: Cluster, widest: int, now: float) -> _Sized | None:
         """Return a gang that has reported its throughput and grows by devices; None for another."""
-        further = [role.devices.count for role in gang.request.roles if len(role.indexes) > role.minimum]
-        fixed = sum(role.devices.count * role.minimum for role in gang.request.roles)
-        if not further or not min(further) or not fixed:
+        if not gang.task_devices or not gang.least_devices:
             return None
-        goodput = Goodput.of(cluster.history.of(gang.request.job, now), fixed, widest)
-        return cls(gang, goodput, fixed, min(further)) if goodput is not None else None
-
-    @property
-    def freed(self) -> int:
-        """Return the devices that it holds beyond its smallest size; below 0 if it waits for those."""
-        return (self.gang.held - self.gang.least) * self.devices if self.gang.held else -self.fixed
+        goodput = Goodput.of(cluster.history.of(gang.request.job, now), gang.least_devices, widest)
+        return cls(gang, goodput, gang.task_devices) if goodput is not None else None
 
     def grows(self, tasks: int) -> bool:
         """Return whether it may have one task more than this, and is worth it."""
-        known = max(self.goodput.most, self._on(self.gang.held))
-        return tasks < self.gang.most and self._on(tasks + 1) <= known and self.gain(tasks) * self.devices >= WORTH
+        known = max(self.goodput.most, self.gang.devices_of(self.gang.held))
+        if tasks >= self.gang.most or self.gang.devices_of(tasks + 1) > known:
+            return False
+        return self.gain(tasks) * self.devices >= WORTH
 
     def gain(self, tasks: int) -> float:
         """Return what each device of one task more adds, in goodputs of a task at the smallest size."""
-        base = self.goodput.at(self.fixed) / self.gang.least
-        added = (self.goodput.at(self._on(tasks + 1)) - self.goodput.at(self._on(tasks))) / base
-        return added / self.devices * (KEPT if tasks < self.gang.held else 1.0)
-
-    def _on(self, tasks: int) -> int:
-        return self.fixed + (tasks - self.gang.least) * self.devices
+        at, gang = self.goodput.at, self.gang
+        added = at(gang.devices_of(tasks + 1)) - at(gang.devices_of(tasks))
+        base = at(gang.least_devices) / gang.least
+        return added / base / self.devices * (KEPT if tasks < gang.held else 1.0)

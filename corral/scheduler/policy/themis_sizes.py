@@ -40,13 +40,13 @@ class ThemisSizes:
 
     def targets(self, cluster: Cluster, gangs: Iterable[ElasticGang], now: float) -> Mapping[JobId, Target]:
         """Return the size of each elastic gang that uses devices."""
-        grown = [gang for gang in gangs if _further(gang) and _fixed(gang)]
+        grown = [gang for gang in gangs if gang.task_devices and gang.least_devices]
         share, widest = cluster.queues.total[0] / DEVICE / max(1, len(grown)), largest_node(cluster)
         leased = {gang.request.job: Target(gang.held) for gang in grown if self._is_leased(gang, cluster, now)}
         bidders = [_Bidder.of(gang, cluster, now, share, widest) for gang in grown if gang.request.job not in leased]
         bidders.sort(key=lambda each: (-each.rho(0), each.gang.request.job))
         free = (cluster.queues.total[0] - cluster.queues.root.used[0]) // DEVICE
-        room = max(0, free + sum(each.freed for each in bidders))
+        room = max(0, free + sum(each.gang.spare_devices for each in bidders))
         further = self._divide(bidders, room)
         return leased | {
             each.gang.request.job: Target(each.gang.least + count) for each, count in zip(bidders, further, strict=True)
@@ -84,27 +84,10 @@ def _in_turns(bidders: Sequence[_Bidder], further: list[int], room: int) -> list
     return further
 
 
-def _further(gang: ElasticGang) -> int:
-    """Return the devices of each task beyond the smallest size."""
-    return min((role.devices.count for role in gang.request.roles if len(role.indexes) > role.minimum), default=0)
-
-
-def _fixed(gang: ElasticGang) -> int:
-    """Return the devices of the smallest size."""
-    return sum(role.devices.count * role.minimum for role in gang.request.roles)
-
-
-def _speed(devices: float, step: StepTime, widest: int) -> float:
-    """Return the work per second on so many devices, which are on several nodes beyond the largest one."""
-    whole = max(1, round(devices))
-    return devices / step.at(whole, 1 if whole <= widest else 2)
-
-
 class _Bidder(NamedTuple):
     """An elastic gang with its estimated work; speeds are work per second."""
 
     gang: ElasticGang
-    fixed: int
     devices: int
     step: StepTime
     widest: int
@@ -118,26 +101,20 @@ class _Bidder(NamedTuple):
     @classmethod
     def of(cls, gang: ElasticGang, cluster: Cluster, now: float, share: float, widest: int) -> _Bidder:
         """Return the estimate of a gang whose equal share is so many devices; the largest node has `widest`."""
-        fixed, devices, known = _fixed(gang), _further(gang), cluster.history.of(gang.request.job, now)
+        known = cluster.history.of(gang.request.job, now)
         step = fit(known.throughput) or _PERFECT
-        usual = known.device_seconds / known.service_seconds if known.service_seconds else fixed
-        speed = _speed(usual, step, widest)
+        usual = known.device_seconds / known.service_seconds if known.service_seconds else gang.least_devices
+        speed = step.speed(usual, widest)
         work = _ESTIMATE.needed_seconds(gang.request, known) * speed
-        most = fixed + (gang.most - gang.least) * devices
-        own = min(share, most)
-        alone = work / _speed(own, step, widest)
+        own = min(share, gang.devices_of(gang.most))
+        alone = work / step.speed(own, widest)
         left = max(0.0, work - known.service_seconds * speed)
-        return cls(gang, fixed, devices, step, widest, max(0.0, now - gang.request.submitted_at), left, alone)
-
-    @property
-    def freed(self) -> int:
-        """Return the devices that it holds beyond its smallest size; below 0 if it waits for those."""
-        return (self.gang.held - self.gang.least) * self.devices if self.gang.held else -self.fixed
+        return cls(gang, gang.task_devices, step, widest, max(0.0, now - gang.request.submitted_at), left, alone)
 
     def rho(self, further: int) -> float:
         """Return its finish time with so many further tasks, over that on its equal share."""
-        devices = self.fixed + further * self.devices
-        return max(1e-9, (self.waited + self.left / _speed(devices, self.step, self.widest)) / self.alone)
+        speed = self.step.speed(self.gang.devices_of(self.gang.least + further), self.widest)
+        return max(1e-9, (self.waited + self.left / speed) / self.alone)
 
     def bid(self, unit: int) -> Bid:
         """Return its values for 0, 1, 2, 4, … further tasks, by units of so many devices."""
