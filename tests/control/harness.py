@@ -137,6 +137,31 @@ class PaperEngine:
         self._events.put_nowait(event)
 
 
+def new_job(text: str, at: float, number: int, user: str) -> NewJob:
+    """A job as the service would store it at a time."""
+    document, identity = load_job(text), job_id(int(at * 1000), number)
+    summary = JobSummary(
+        id=identity,
+        name=document.name,
+        user=user,
+        queue=document.spec.queue,
+        priority=document.priority,
+        job_type=document.spec.job_type,
+        state="waiting",
+        created_at=rfc3339(at),
+    )
+    return NewJob(
+        id=identity,
+        user=user,
+        name=document.name,
+        queue=document.spec.queue,
+        priority=document.priority,
+        doc=document.to_json(),
+        summary=summary,
+        created_at=at,
+    )
+
+
 class House:
     """A store in a folder, and controls that can be started, abandoned as if killed, and started again."""
 
@@ -201,31 +226,9 @@ class House:
     async def submit(self, text: str, *, user: str = "ada") -> JobId:
         """Store a job as the service does."""
         self._number += 1
-        document = load_job(text)
-        job = job_id(int(self.clock.now() * 1000), self._number)
-        summary = JobSummary(
-            id=job,
-            name=document.name,
-            user=user,
-            queue=document.spec.queue,
-            priority=document.priority,
-            job_type=document.spec.job_type,
-            state="waiting",
-            created_at=rfc3339(self.clock.now()),
-        )
-        await self.store.submit(
-            NewJob(
-                id=job,
-                user=user,
-                name=document.name,
-                queue=document.spec.queue,
-                priority=document.priority,
-                doc=document.to_json(),
-                summary=summary,
-                created_at=self.clock.now(),
-            )
-        )
-        return job
+        job = new_job(text, self.clock.now(), self._number, user)
+        await self.store.submit(job)
+        return job.id
 
     @staticmethod
     def patience() -> asyncio.Timeout:

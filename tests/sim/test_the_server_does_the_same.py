@@ -18,13 +18,12 @@ from corral.control.core.memory_store import MemoryStore
 from corral.control.core.world import Job
 from corral.kernel.agenda import Agenda
 from corral.kernel.clock import VirtualClock
-from corral.kernel.ids import AttemptId, JobId, job_id, parse_attempt_id
+from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.launch import Exited, TaskLaunch
-from corral.model.records import JobSummary, rfc3339
+from corral.model.records import rfc3339
 from corral.model.store_writes import NewJob
 from corral.scheduler import find_policy
-from corral.spec.job_reader import load_job
-from tests.control.harness import House, PaperEngine, short
+from tests.control.harness import House, PaperEngine, new_job, short
 
 BEGIN = 1_700_000_000.0
 DAY = 86_400.0
@@ -55,31 +54,6 @@ def a_mixed_day(jobs: int) -> list[Planned]:
         text = short(f"job-{number}", replicas=replicas, devices=draw.choice([1, 1, 2, 4]), **more)
         found.append(Planned(new_job(text, at, number, draw.choice(["ada", "bob", "eve"])), seconds))
     return sorted(found, key=lambda each: each.new.created_at)
-
-
-def new_job(text: str, at: float, number: int, user: str) -> NewJob:
-    """A job as the service would store it at a time."""
-    document, identity = load_job(text), job_id(int(at * 1000), number)
-    summary = JobSummary(
-        id=identity,
-        name=document.name,
-        user=user,
-        queue=document.spec.queue,
-        priority=document.priority,
-        job_type=document.spec.job_type,
-        state="waiting",
-        created_at=rfc3339(at),
-    )
-    return NewJob(
-        id=identity,
-        user=user,
-        name=document.name,
-        queue=document.spec.queue,
-        priority=document.priority,
-        doc=document.to_json(),
-        summary=summary,
-        created_at=at,
-    )
 
 
 class TimedEngine(PaperEngine):
