@@ -11,7 +11,7 @@ from corral.model.inventory import Node
 from corral.model.views import Amounts, CellView
 from corral.service.service import Service
 from corral.store import Store
-from tests.service.conftest import ANN, FakeControl, job_text
+from tests.service.conftest import ANN, ROOT, FakeControl, job_text
 from tests.service.test_jobs import _run, _submit
 
 
@@ -79,6 +79,10 @@ async def test_queues_and_top_count_what_runs_and_waits(service: Service, runnin
 async def test_queues_are_shown_without_control_and_in_its_order_with_it(
     service: Service, fake_control: FakeControl, running: str
 ) -> None:
+    fake_control.answers["/configuration/check"] = []
+    await service.configuration.apply(
+        ROOT, "{kind: Queue, name: team}\n---\n{kind: Queue, name: default, parent: team}"
+    )
     alone = await service.queues.get(ANN, "default")
     assert alone.standing is None and alone.running == 1
     fake_control.answers["/overview/queues"] = [
@@ -91,6 +95,17 @@ async def test_queues_are_shown_without_control_and_in_its_order_with_it(
     assert second.running == 1 and (await service.queues.page(ANN, limit=1)).next == "1"
     with pytest.raises(NotFound, match="team, default"):
         await service.queues.get(ANN, "nowhere")
+
+
+async def test_a_deleted_queue_is_gone_before_control_knows_of_it(service: Service, fake_control: FakeControl) -> None:
+    fake_control.answers |= {
+        "/configuration/check": [],
+        "/overview/queues": [{"name": "default"}, {"name": "team", "ownedDevices": 8}],
+    }
+    await service.configuration.apply(ROOT, "{kind: Queue, name: team}")
+    assert [queue.name for queue in (await service.queues.page(ANN)).items] == ["default", "team"]
+    await service.configuration.delete(ROOT, "Queue", "team")
+    assert [queue.name for queue in (await service.queues.page(ANN)).items] == ["default"]
 
 
 async def test_the_line_and_the_cells_are_only_there_with_control(service: Service, fake_control: FakeControl) -> None:

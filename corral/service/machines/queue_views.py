@@ -11,7 +11,7 @@ import msgspec
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.units import devices
 from corral.model.queue_views import CellTree, QueueStanding, QueueView, WaitingLine
-from corral.model.records import Page
+from corral.model.records import LIVE_PHASES, Page
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
@@ -106,6 +106,8 @@ class Queues:
         for holder in await self._store.holders():
             millis[holder.queue] += holder.task.placement.device_millis if holder.task.placement else 0
         standings = await self._standings()
+        # Control may not have folded the deletion of a queue yet: the stored documents decide which queues there are.
+        standings = {name: each for name, each in standings.items() if name in docs or _live(counts.get(name, {}))}
         closed = (await self._store.admission()).granted
         rest = sorted(docs.keys() - standings.keys())
         return [
@@ -128,6 +130,10 @@ class Queues:
         except Unavailable:
             return {}
         return {each.name: each for each in found}
+
+
+def _live(counts: dict[str, int]) -> int:
+    return sum(counts.get(phase, 0) for phase in LIVE_PHASES)
 
 
 def _number(after: str) -> int:
