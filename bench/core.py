@@ -13,12 +13,12 @@ from corral.control.core.driver import Driver, Work
 from corral.control.core.inputs import Recovered
 from corral.control.core.machines import Machines, MachinesSeen
 from corral.control.core.memory_store import MemoryStore
+from corral.control.core.new_jobs import stored_job
 from corral.kernel.ids import JobId, job_id
 from corral.launcher import LaunchPolicy
 from corral.model.inventory import Device, Inventory, Node
 from corral.model.store_writes import NewJob
 from corral.scheduler import find_policy
-from corral.sim.job_documents import stored_job
 from corral.spec.job_reader import load_job
 
 _SECONDS: Final = 10 * 86_400.0

@@ -135,13 +135,13 @@ class ControlSocket:
         agents = httpx2.AsyncHTTPTransport(uds=str(path), limits=_AGENTS)
         self._agents = httpx2.AsyncClient(transport=agents, timeout=_AGENT_SECONDS)
 
-    async def request(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
         """Send a GET (or, with a body, a POST) to control; its JSON answer.
 
         Raises Unavailable if no control answers, CorralError if it refuses.
         """
         try:
-            return await _ask(self._client, path, body)
+            return await _ask(self._client, path, body, **_within(seconds))
         except httpx2.HTTPError:
             raise _nobody() from None
 
@@ -193,12 +193,14 @@ class LeaderClient:
         self._address = ""
         self._known_until = 0.0
 
-    async def request(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
         """Send a GET (or, with a body, a POST) to the leader; its JSON answer.
 
         It is sent again if another control leads. Raises Unavailable if no leader answers, CorralError if it refuses.
         """
-        return await self._reach(lambda address: _ask(self._client, f"{address}{path}", body, extensions=_TLS_NAME))
+        return await self._reach(
+            lambda address: _ask(self._client, f"{address}{path}", body, extensions=_TLS_NAME, **_within(seconds))
+        )
 
     async def pull(self, path: str) -> tuple[Mapping[str, str], bytes]:
         """Send a GET to the leader; the headers and the body of its answer.
@@ -260,6 +262,11 @@ class LeaderClient:
         if not self._address or self._address.startswith("/"):
             raise _nobody()
         return self._address
+
+
+def _within(seconds: float | None) -> dict[str, Any]:
+    """The option of a call that may take so many seconds; None is as long as usual."""
+    return {} if seconds is None else {"timeout": httpx2.Timeout(seconds, connect=_CONNECT_SECONDS)}
 
 
 async def _ask(client: httpx2.AsyncClient, url: str, body: Any, **more: Any) -> Any:

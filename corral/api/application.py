@@ -29,6 +29,7 @@ from corral.api import (
     session,
     storages,
     suspend_and_drain,
+    what_if,
 )
 from corral.api.fast_path import FastPath
 from corral.api.json_responses import Json, answers, refused_with, schema_of
@@ -146,6 +147,7 @@ def create_app(
         queue_managers,
         storages,
         runtime,
+        what_if,
     ):
         app.include_router(module.router, prefix="/api/v3", default_response_class=Json)
     for tenant in tenants:

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from corral.client.sync import Client
 
 
-def connect() -> Client:
-    """Return a client of the current server.
+def connect(timeout: float = 30.0) -> Client:
+    """Return a client of the current server, which waits for each answer for so many seconds.
 
     Raises Unauthenticated without a sign-in.
     """
@@ -17,4 +17,4 @@ def connect() -> Client:
     from corral.client.sync import Client
 
     here = config.current()
-    return Client(here.url, config.require_token(here), ca=here.ca)
+    return Client(here.url, config.require_token(here), ca=here.ca, timeout=timeout)

@@ -623,12 +623,36 @@ class ProblemView(TypedDict):
     file: str
 
 
+class QueueFigures(TypedDict):
+    """One queue until the horizon, the mean over the seeds. Waits are in seconds; of jobs that still wait so far."""
+
+    started: float
+    ended: float
+    preemptions: float
+    waiting: float
+    """Jobs that wait at the horizon."""
+    waitP50: float | None
+    waitP95: float | None
+    devices: float
+    """Devices in use, the mean over time."""
+    lent: float
+    borrowed: float
+
+
 class QueueLimits(TypedDict):
     """The most that may be held in a queue, by resource: by all its jobs, by one user's, by one group's."""
 
     limit: NotRequired[dict[str, str]]
     userLimit: NotRequired[dict[str, str]]
     groupLimit: NotRequired[dict[str, str]]
+
+
+class QueueOutcome(TypedDict):
+    """One queue before and after the changes."""
+
+    name: str
+    before: QueueFigures
+    after: QueueFigures
 
 
 class QueueStanding(TypedDict):
@@ -780,6 +804,14 @@ class SignedIn(TypedDict):
     expiresAt: str
 
 
+class Spread(TypedDict):
+    """Quantiles over the seeds, in seconds; null: later than the horizon, or never."""
+
+    p10: float | None
+    p50: float | None
+    p90: float | None
+
+
 class StorageView(TypedDict):
     """A storage that the caller may use."""
 
@@ -848,6 +880,16 @@ class Uploaded(TypedDict):
 
     digest: str
     size: int
+
+
+class UseOverTime(TypedDict):
+    """The whole cluster over time; the mean over the seeds at each time."""
+
+    devices: float
+    """Devices that tasks can use."""
+    used: list[float]
+    waiting: list[float]
+    """Jobs that wait."""
 
 
 class UserChanged(TypedDict):
@@ -1086,6 +1128,21 @@ class JobNodeRules(TypedDict):
     """The taints that the tasks do not mind."""
 
 
+class JobOutcome(TypedDict):
+    """When one job starts, in seconds from now. Of other people's jobs ordinary users see no name and no user."""
+
+    id: str
+    name: str
+    user: str
+    queue: str
+    devices: float
+    waitedSeconds: float
+    added: bool
+    """Whether the question submits it; then it has no time before."""
+    before: Spread
+    after: Spread
+
+
 class JobResources(TypedDict):
     """The resources of one replica."""
 
@@ -1207,6 +1264,32 @@ class WaitingLine(TypedDict):
     total: int
     items: list[LineEntry]
     next: str | None
+
+
+class WhatIfAnswer(TypedDict):
+    """What is to be expected as things are, beside what is to be expected with the changes."""
+
+    at: str
+    cursor: int
+    """The last request of a user that the answer knows of; answers of equal cursors and seeds look at the same state."""
+    horizonSeconds: float
+    seeds: int
+    changes: list[str]
+    """The changes, each as a clause."""
+    assumptions: list[str]
+    """What was assumed, each as a sentence."""
+    queues: list[QueueOutcome]
+    jobs: list[JobOutcome]
+    """The waiting and the submitted jobs, in their order; at most 1,000."""
+    jobsLeftOut: int
+    gains: list[str]
+    """The ids of those that start earlier by most (P50), at most ten."""
+    losses: list[str]
+    """The ids of those that start later by most, at most ten."""
+    times: list[float]
+    """Seconds from now of the following."""
+    before: UseOverTime
+    after: UseOverTime
 
 
 class DeviceView(TypedDict):

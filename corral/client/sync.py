@@ -211,6 +211,7 @@ class Client:
     uncordon = _asks(operations.cluster.uncordon)
     drain = _asks(operations.cluster.drain)
     top = _asks(operations.cluster.top)
+    what_if = _asks(operations.what_if.what_if)
 
     # -- configuration
 

@@ -28,6 +28,7 @@ from corral.control.guarantee_check import broken_guarantees
 from corral.control.log_api import LogApi
 from corral.control.loop import Control
 from corral.control.scheduler_views import Views
+from corral.control.what_if.questions import Questions
 from corral.engines.base import Engine, ExecSession, ObjectListing
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId
@@ -35,6 +36,7 @@ from corral.model.configuration import configuration_of
 from corral.model.document_revisions import ConfigurationQuestion, GuaranteeFinding
 from corral.model.requests import GangRequest
 from corral.model.store_writes import IntentKind
+from corral.model.what_if import Question
 from corral.scheduler.views import ahead_of
 from corral.service.health import descriptor_shortages
 from corral.service.mutual_tls import TlsFiles
@@ -96,6 +98,7 @@ class ControlApi:
         self._control = control
         self._path = path
         self._replica_listener = replica_listener
+        self._questions: Questions | None = None
 
     async def serve(self) -> None:
         """Serve until cancelled; the socket's file is replaced at every start."""
@@ -138,6 +141,7 @@ class ControlApi:
             Route("/fit", self._fit, methods=["POST"]),
             Route("/trial", self._trial, methods=["POST"]),
             Route("/configuration/check", self._check_configuration, methods=["POST"]),
+            Route("/what-if", self._what_if, methods=["POST"]),
             Route("/stop-all", self._stop_all, methods=["POST"]),
             Route("/cluster/{kind:str}", self._listed),
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
@@ -213,6 +217,20 @@ class ControlApi:
             return broken_guarantees(cluster, before, after, now, machines)
 
         return _json(await asyncio.to_thread(think))
+
+    async def _what_if(self, request: Request) -> Response:
+        """The courses of the cluster as things are and with a question's changes, played in forked processes."""
+        control = await self._world_is_there()
+        try:
+            question = msgspec.json.decode(await request.body(), type=Question)
+        except msgspec.DecodeError as error:
+            raise InvalidInput("bad-question", f"Control does not understand the question: {error}.") from None
+        if self._questions is None:
+            self._questions = Questions(
+                control.store, lambda: control.core, control.clock.now,
+                default=lambda: control.policy, presenter=control.presenter,
+            )  # fmt: skip
+        return _json(await self._questions.answer(question))
 
     async def _stop_all(self, request: Request) -> Response:
         """Stop all live jobs and wait at most `wait` seconds until they have ended.

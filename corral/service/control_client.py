@@ -10,8 +10,10 @@ from corral.kernel.errors import Unavailable
 class ControlClient(Protocol):
     """Client of control, for questions that only control can answer."""
 
-    async def request(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
         """Return control's JSON answer to a GET of `path`, or to a POST if there is a body.
+
+        `seconds`: how long the answer may take; None is as long as usual.
 
         Raises Unavailable when no control answers.
         """
@@ -21,7 +23,7 @@ class ControlClient(Protocol):
 class NoControl:
     """Client for a server without control; every question fails."""
 
-    async def request(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
         """Refuse the question.
 
         Raises Unavailable `no-control`.

@@ -36,6 +36,7 @@ from corral.service.people.user_secrets import Secrets
 from corral.service.readiness import ReadinessCheck
 from corral.service.storages.browsing import StorageBrowser
 from corral.service.storages.grants import Storages
+from corral.service.what_if.questions import WhatIf
 
 
 class Service:
@@ -83,6 +84,7 @@ class Service:
         self.cordons = Cordons(context)
         self.queues = Queues(context)
         self.hived_inspection = HivedInspection(context)
+        self.what_if = WhatIf(context, self.submission, self.feasibility, self.job_editor)
         self.readiness = ReadinessCheck(context)
 
     async def close(self) -> None:

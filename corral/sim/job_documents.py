@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from corral.control.core.new_jobs import stored_job
 from corral.kernel.ids import JobId
-from corral.model.records import JobSummary, rfc3339
 from corral.model.store_writes import NewJob
 from corral.sim.trace import TraceJob
 from corral.spec.job_reader import load_job
@@ -33,34 +33,6 @@ def new_job(job: TraceJob, identity: JobId, at: float, per_node: int, longest: i
         document["spec"]["maxDurationSeconds"] = longest
     text = msgspec.json.encode({**parts, **document}).decode()
     return stored_job(identity, at, text, name=job.name, user=job.user, queue=job.queue, priority=job.priority)
-
-
-def stored_job(
-    identity: JobId, at: float, text: str, *, name: str, user: str, queue: str, priority: int, job_type: str = "shell",
-    hold: str = "",
-) -> NewJob:  # fmt: skip
-    """Return a job as the service stores it, from its canonical document `text` and what that says."""
-    summary = JobSummary(
-        id=identity,
-        name=name,
-        user=user,
-        queue=queue,
-        priority=priority,
-        job_type=job_type,
-        state="waiting",
-        created_at=rfc3339(at),
-    )
-    return NewJob(
-        id=identity,
-        user=user,
-        name=name,
-        queue=queue,
-        priority=priority,
-        doc=text,
-        summary=summary,
-        created_at=at,
-        hold=hold,
-    )
 
 
 @lru_cache(4096)

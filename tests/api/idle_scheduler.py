@@ -30,7 +30,7 @@ class IdleScheduler:
             routes=Views(cast(Any, world_is_there)).routes(), exception_handlers={CorralError: _refusal}
         )
 
-    async def request(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
         """Control's answer; every path but the overview is unavailable."""
         if not path.startswith("/overview/"):
             raise Unavailable("no-control", "Nobody answers.")

@@ -16,7 +16,7 @@ from tests.api.harness import Server
 class AgreeingControl:
     """A control that finds no broken guarantee."""
 
-    async def request(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
         return []
 
 

@@ -23,7 +23,7 @@ class FakeControl:
     def __init__(self) -> None:
         self.listed: dict[str, Any] = {}
 
-    async def request(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
         return self.listed.get(path, None if path.startswith("/cluster/") else [])
 
 

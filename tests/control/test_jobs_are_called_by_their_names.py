@@ -31,7 +31,7 @@ class Asked:
         transport = httpx2.ASGITransport(app=api._application())
         self._client = httpx2.AsyncClient(transport=transport, base_url="http://control")
 
-    async def request(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
         if body is None:
             return (await self._client.get(path)).json()
         return (await self._client.post(path, content=msgspec.json.encode(body))).json()

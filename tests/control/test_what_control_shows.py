@@ -34,7 +34,7 @@ class Asked:
         transport = httpx2.ASGITransport(app=api._application())
         self._client = httpx2.AsyncClient(transport=transport, base_url="http://control")
 
-    async def request(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
         answer = await self._client.get(path)
         said = answer.json()
         if answer.status_code >= 400:

@@ -38,7 +38,7 @@ class FakeControl:
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
 
-    async def request(self, path: str, body: Any = None) -> Any:
+    async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
         if path not in self.answers:
             raise Unavailable("no-control", "nobody there")
         return self.answers[path]

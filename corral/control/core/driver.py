@@ -82,6 +82,10 @@ class Driver:
         """Whether an attempt is among those that are `running`."""
         return attempt in self._ends
 
+    def adopt(self, attempt: AttemptId, seconds: float, code: int = 0) -> None:
+        """Take over an attempt that a core began elsewhere; it ends in so many seconds, if nobody stops it."""
+        self._end(attempt, self.now + seconds, code)
+
     def end(self, attempt: AttemptId, code: int) -> None:
         """End a running attempt now, whatever its work is; `run` tells the core."""
         if attempt in self._ends:

@@ -91,6 +91,10 @@ class Machines:
             (at for at in (s + self._patience for s in self._not_ready_since.values()) if at > now), default=None
         )
 
+    def inventory(self, engine: str) -> Inventory | None:
+        """An engine's nodes as last seen, without cordons; None for an engine that was never seen."""
+        return self._seen.get(engine)
+
     def node(self, name: str) -> Node | None:
         """A node by its name, as last seen."""
         return self.nodes.get(name)

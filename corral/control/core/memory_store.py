@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from corral.control.core.new_jobs import stored_job
 from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId, TaskKey
 from corral.model.accounts import User
@@ -70,7 +71,10 @@ class _Row:
 class MemoryStore:
     """Jobs, requests and events; the calls of `CoreStore` never wait, and those without `async` do the same work."""
 
-    def __init__(self, documents: Documents | None = None, users: Sequence[User] = ()) -> None:
+    def __init__(
+        self, documents: Documents | None = None, users: Sequence[User] = (), *, first_intent: int = 1
+    ) -> None:
+        """`first_intent` is the number of the first request, after those that a core has folded elsewhere."""
         self.documents = documents or Documents(0, ())
         self.users = {user.name: user for user in users}
         self.facts: list[FactWrite] = []
@@ -90,6 +94,7 @@ class MemoryStore:
         self._usage: dict[str, QueueUsage] = {}
         self._user_usage: dict[tuple[str, str], UserUsage] = {}
         self._seqs = count(1)
+        self._first_intent = first_intent
 
     # ---- what a service would write
 
@@ -102,13 +107,23 @@ class MemoryStore:
 
     def add_intent(self, job: JobId, kind: str, data: dict[str, Any], *, actor: str, at: float) -> None:
         """Store a request of a user."""
-        self._intents.append(Intent(len(self._intents) + 1, job, kind, actor, at, data))
+        self._intents.append(Intent(self._first_intent + len(self._intents), job, kind, actor, at, data))
+
+    def hold(self, record: LiveJob) -> None:
+        """Take over a live job as another store has it."""
+        new = stored_job(
+            record.id, record.created_at, record.doc,
+            name=record.name, user=record.user, queue=record.queue, priority=record.priority,
+        )  # fmt: skip
+        self._rows[record.id] = _Row(new, record.run, revision=record.revision, tasks=dict(record.tasks))
+        self._live[record.id] = None
 
     # ---- what a core reads and writes
 
     def intents_after(self, seq: int, limit: int = 1000) -> list[Intent]:
         """The requests after `seq`, in order."""
-        return self._intents[seq : seq + limit]
+        begin = max(0, seq + 1 - self._first_intent)
+        return self._intents[begin : begin + limit]
 
     def jobs(self, ids: Sequence[JobId]) -> list[LiveJob]:
         """Those of these jobs that are there, live or over."""

@@ -82,6 +82,7 @@ OPEN: Final = frozenset(
         "job.read",
         "job.validate",
         "cluster.read",
+        "cluster.ask",
         "queue.read",
         "code.put",
         "event.read",

@@ -14,6 +14,7 @@ from corral.control.core.driver import Driver, Work
 from corral.control.core.inputs import CordonsRead, Recovered
 from corral.control.core.machines import Machines, MachinesSeen
 from corral.control.core.memory_store import MemoryStore
+from corral.control.core.new_jobs import stored_job
 from corral.control.core.world import Job
 from corral.control.recovery import read_recovered
 from corral.kernel.ids import AttemptId, JobId, job_id
@@ -23,7 +24,6 @@ from corral.model.inventory import Device, Inventory, Node
 from corral.model.receipts import Receipt
 from corral.model.store_writes import IntentKind, LiveJob, NewJob
 from corral.scheduler import Policy, find_policy
-from corral.sim.job_documents import stored_job
 from corral.spec.job_reader import load_job
 
 BEGIN: Final = 1_000_000_000.0

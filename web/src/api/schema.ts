@@ -23,6 +23,24 @@ export interface components {
             folder: string;
         };
         /**
+         * AddedJobs
+         * @description A job file, submitted so many times now.
+         */
+        AddedJobs: {
+            /** @description The text of the file, in any language that `corral submit` reads. */
+            job: string;
+            /** @default 1 */
+            times?: number;
+        };
+        /**
+         * AddedNodes
+         * @description So many more nodes that are like a known one (`engine/node`).
+         */
+        AddedNodes: {
+            count: number;
+            like: string;
+        };
+        /**
          * Amount
          * @description An amount in use and its limit; a limit of 0 is none.
          */
@@ -960,6 +978,22 @@ export interface components {
             /** @description The taints that the tasks do not mind. */
             tolerations?: components["schemas"]["JobToleration"][];
         };
+        /**
+         * JobOutcome
+         * @description When one job starts, in seconds from now. Of other people's jobs ordinary users see no name and no user.
+         */
+        JobOutcome: {
+            id: string;
+            name: string;
+            user: string;
+            queue: string;
+            devices: number;
+            waitedSeconds: number;
+            /** @description Whether the question submits it; then it has no time before. */
+            added: boolean;
+            before: components["schemas"]["Spread"];
+            after: components["schemas"]["Spread"];
+        };
         /** @description Data kept after the command has ended. */
         JobOutput: {
             /** @description Where the replica leaves it. */
@@ -1879,6 +1913,23 @@ export interface components {
             batchSize?: number | null;
         };
         /**
+         * QueueFigures
+         * @description One queue until the horizon, the mean over the seeds. Waits are in seconds; of jobs that still wait so far.
+         */
+        QueueFigures: {
+            started: number;
+            ended: number;
+            preemptions: number;
+            /** @description Jobs that wait at the horizon. */
+            waiting: number;
+            waitP50: number | null;
+            waitP95: number | null;
+            /** @description Devices in use, the mean over time. */
+            devices: number;
+            lent: number;
+            borrowed: number;
+        };
+        /**
          * QueueLimits
          * @description The most that may be held in a queue, by resource: by all its jobs, by one user's, by one group's.
          */
@@ -1895,6 +1946,15 @@ export interface components {
             groupLimit?: {
                 [key: string]: string;
             };
+        };
+        /**
+         * QueueOutcome
+         * @description One queue before and after the changes.
+         */
+        QueueOutcome: {
+            name: string;
+            before: components["schemas"]["QueueFigures"];
+            after: components["schemas"]["QueueFigures"];
         };
         /**
          * QueueStanding
@@ -2104,6 +2164,15 @@ export interface components {
             expiresAt: string;
         };
         /**
+         * Spread
+         * @description Quantiles over the seeds, in seconds; null: later than the horizon, or never.
+         */
+        Spread: {
+            p10: number | null;
+            p50: number | null;
+            p90: number | null;
+        };
+        /**
          * StorageView
          * @description A storage that the caller may use.
          */
@@ -2213,6 +2282,17 @@ export interface components {
         Uploaded: {
             digest: string;
             size: number;
+        };
+        /**
+         * UseOverTime
+         * @description The whole cluster over time; the mean over the seeds at each time.
+         */
+        UseOverTime: {
+            /** @description Devices that tasks can use. */
+            devices: number;
+            used: number[];
+            /** @description Jobs that wait. */
+            waiting: number[];
         };
         /**
          * UserChange
@@ -2329,6 +2409,94 @@ export interface components {
             possible: boolean;
         };
         /**
+         * WhatIfAnswer
+         * @description What is to be expected as things are, beside what is to be expected with the changes.
+         */
+        WhatIfAnswer: {
+            at: string;
+            /** @description The last request of a user that the answer knows of; answers of equal cursors and seeds look at the same state. */
+            cursor: number;
+            horizonSeconds: number;
+            seeds: number;
+            /** @description The changes, each as a clause. */
+            changes: string[];
+            /** @description What was assumed, each as a sentence. */
+            assumptions: string[];
+            queues: components["schemas"]["QueueOutcome"][];
+            /** @description The waiting and the submitted jobs, in their order; at most 1,000. */
+            jobs: components["schemas"]["JobOutcome"][];
+            jobsLeftOut: number;
+            /** @description The ids of those that start earlier by most (P50), at most ten. */
+            gains: string[];
+            /** @description The ids of those that start later by most, at most ten. */
+            losses: string[];
+            /** @description Seconds from now of the following. */
+            times: number[];
+            before: components["schemas"]["UseOverTime"];
+            after: components["schemas"]["UseOverTime"];
+        };
+        /**
+         * WhatIfRequest
+         * @description Changes to try, and how far to look ahead; without changes the answer says what is to be expected.
+         */
+        WhatIfRequest: {
+            /** @default [] */
+            addNodes?: components["schemas"]["AddedNodes"][];
+            /**
+             * @description Nodes that are drained at once and do not come back.
+             * @default []
+             */
+            removeNodes?: string[];
+            /**
+             * @description Nodes that take no new tasks, and whose tasks run elsewhere.
+             * @default []
+             */
+            drain?: string[];
+            /**
+             * @description By queue, the fields of its document that change; objects are merged: `{"research": {"deserved": {"devices": 16}}}`.
+             * @default {}
+             */
+            queues?: {
+                [key: string]: Record<string, never>;
+            };
+            /**
+             * @description Documents as `corral apply` takes them.
+             * @default
+             */
+            documents?: string;
+            /** @default [] */
+            submit?: components["schemas"]["AddedJobs"][];
+            /**
+             * @description Jobs that are stopped now, by name or id.
+             * @default []
+             */
+            stop?: string[];
+            /**
+             * @description By waiting job, its new priority: a class or a number.
+             * @default {}
+             */
+            priorities?: {
+                [key: string]: string | number;
+            };
+            /**
+             * @description The preset, or the order, of the scheduling policy.
+             * @default
+             */
+            policy?: string;
+            /** @default 86400 */
+            horizonSeconds?: number;
+            /**
+             * @description How many courses are drawn; more than one tell how sure the answer is.
+             * @default 1
+             */
+            seeds?: number;
+            /**
+             * @description The first seed.
+             * @default 0
+             */
+            seed?: number;
+        };
+        /**
          * WorkView
          * @description What a job's program last said of its work; null: not said.
          */
@@ -2356,6 +2524,8 @@ export interface components {
     pathItems: never;
 }
 export type AccountUse = components['schemas']['AccountUse'];
+export type AddedJobs = components['schemas']['AddedJobs'];
+export type AddedNodes = components['schemas']['AddedNodes'];
 export type Amount = components['schemas']['Amount'];
 export type Amounts = components['schemas']['Amounts'];
 export type Applied = components['schemas']['Applied'];
@@ -2417,6 +2587,7 @@ export type JobKubernetes = components['schemas']['JobKubernetes'];
 export type JobMetadata = components['schemas']['JobMetadata'];
 export type JobNetwork = components['schemas']['JobNetwork'];
 export type JobNodeRules = components['schemas']['JobNodeRules'];
+export type JobOutcome = components['schemas']['JobOutcome'];
 export type JobOutput = components['schemas']['JobOutput'];
 export type JobPort = components['schemas']['JobPort'];
 export type JobReplicaSpec = components['schemas']['JobReplicaSpec'];
@@ -2472,7 +2643,9 @@ export type PlacementRecord = components['schemas']['PlacementRecord'];
 export type PortsView = components['schemas']['PortsView'];
 export type ProblemView = components['schemas']['ProblemView'];
 export type ProgressBody = components['schemas']['ProgressBody'];
+export type QueueFigures = components['schemas']['QueueFigures'];
 export type QueueLimits = components['schemas']['QueueLimits'];
+export type QueueOutcome = components['schemas']['QueueOutcome'];
 export type QueueStanding = components['schemas']['QueueStanding'];
 export type QueueView = components['schemas']['QueueView'];
 export type Readiness = components['schemas']['Readiness'];
@@ -2486,6 +2659,7 @@ export type SecretValue = components['schemas']['SecretValue'];
 export type SecretView = components['schemas']['SecretView'];
 export type ShareView = components['schemas']['ShareView'];
 export type SignedIn = components['schemas']['SignedIn'];
+export type Spread = components['schemas']['Spread'];
 export type StorageView = components['schemas']['StorageView'];
 export type TaskCounts = components['schemas']['TaskCounts'];
 export type TaskRecord = components['schemas']['TaskRecord'];
@@ -2494,6 +2668,7 @@ export type TokenView = components['schemas']['TokenView'];
 export type Top = components['schemas']['Top'];
 export type Trial = components['schemas']['Trial'];
 export type Uploaded = components['schemas']['Uploaded'];
+export type UseOverTime = components['schemas']['UseOverTime'];
 export type UserChange = components['schemas']['UserChange'];
 export type UserChanged = components['schemas']['UserChanged'];
 export type UserView = components['schemas']['UserView'];
@@ -2501,6 +2676,8 @@ export type Validation = components['schemas']['Validation'];
 export type VersionView = components['schemas']['VersionView'];
 export type WaitingLine = components['schemas']['WaitingLine'];
 export type WaitingView = components['schemas']['WaitingView'];
+export type WhatIfAnswer = components['schemas']['WhatIfAnswer'];
+export type WhatIfRequest = components['schemas']['WhatIfRequest'];
 export type WorkView = components['schemas']['WorkView'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

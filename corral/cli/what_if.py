@@ -1,0 +1,250 @@
+"""The command `corral what-if`: what would become of jobs and queues with other nodes, quotas, jobs or rules."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from corral.cli.connection import connect
+from corral.cli.output import output_option, paint, show, span, table
+from corral.kernel.errors import InvalidInput
+from corral.kernel.units import counted, parse_duration
+
+if TYPE_CHECKING:
+    from corral.client.schema import JobOutcome, QueueOutcome, Spread, WhatIfAnswer
+
+_MOST_JOBS: Final = 20
+_PATIENCE: Final = 120.0
+"""Seconds to wait for an answer; the server gives up before."""
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
+
+
+@click.command("what-if")
+@click.option("--add-nodes", type=click.IntRange(1), multiple=True, metavar="N", help="So many more nodes ...")
+@click.option("--like", multiple=True, metavar="NODE", help="... that are like this one.")
+@click.option("--remove-node", multiple=True, metavar="NODE", help="Without this node.")
+@click.option("--drain", multiple=True, metavar="NODE", help="With this node drained.")
+@click.option("--queue", multiple=True, metavar="NAME=FIELD:VALUE[,...]", help="research=deserved.devices:16")
+@click.option("--documents", default="", metavar="PATH", help="With the documents of a file or a folder applied.")
+@click.option("--submit", multiple=True, metavar="FILE", help="With this job submitted ...")
+@click.option("--times", type=click.IntRange(1, 1000), default=1, show_default=True, help="... so many times.")
+@click.option("--stop", multiple=True, metavar="JOB", help="With this job stopped.")
+@click.option("--priority", multiple=True, metavar="JOB=PRIORITY", help="With another priority of a waiting job.")
+@click.option("--policy", default="", metavar="NAME", help="Under this preset or order.")
+@click.option("--horizon", default="24h", show_default=True, metavar="DURATION", help="How far to look ahead.")
+@click.option("--seeds", type=click.IntRange(1, 20), default=1, show_default=True, help="How many courses to draw.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first seed.")
+@click.option("--all", "everything", is_flag=True, help="List every waiting job.")
+@output_option
+def what_if_command(everything: bool, output: str, **asked: Any) -> None:
+    """Ask the scheduler what would happen: waits by queue and starts of jobs, before beside after.
+
+    Nothing is changed. Without changes it shows what is to be expected.
+
+    \b
+    corral what-if --add-nodes 4 --like local/node1
+    corral what-if --queue research=deserved.devices:16 --horizon 3d
+    corral what-if --submit job.yaml --times 10 --seeds 5
+    """
+    request = _request(**asked)
+    with connect(timeout=_PATIENCE) as client:
+        answer = client.what_if(**request)
+    if show(answer, output, names=[job["id"] for job in answer["jobs"]]):
+        return
+    click.echo(answer_text(answer, everything=everything))
+
+
+def _request(
+    *,
+    add_nodes: Sequence[int],
+    like: Sequence[str],
+    remove_node: Sequence[str],
+    drain: Sequence[str],
+    queue: Sequence[str],
+    documents: str,
+    submit: Sequence[str],
+    times: int,
+    stop: Sequence[str],
+    priority: Sequence[str],
+    policy: str,
+    horizon: str,
+    seeds: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Return the arguments of the client's call. Raises click.UsageError, InvalidInput for a file that cannot be read."""
+    if len(add_nodes) != len(like):
+        raise click.UsageError("Each --add-nodes N goes with a --like NODE.")
+    try:
+        seconds = parse_duration(horizon)
+    except ValueError as error:
+        raise click.UsageError(f"--horizon: {error}") from None
+    priorities = dict(_pair(each, "--priority JOB=PRIORITY") for each in priority)
+    return {
+        "add_nodes": list(zip(add_nodes, like, strict=True)),
+        "remove_nodes": remove_node,
+        "drain": drain,
+        "queues": queue_changes(queue),
+        "documents": _documents(documents) if documents else "",
+        "submit": [(_text(file), times) for file in submit],
+        "stop": stop,
+        "priorities": priorities,
+        "policy": policy,
+        "horizon_seconds": float(seconds),
+        "seeds": seeds,
+        "seed": seed,
+    }
+
+
+def queue_changes(said: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the changed fields by queue of words like `research=deserved.devices:16,weight:2`.
+
+    Raises click.UsageError for words of another form.
+    """
+    form = "--queue NAME=FIELD:VALUE, such as research=deserved.devices:16"
+    found: dict[str, dict[str, Any]] = {}
+    for each in said:
+        name, fields = _pair(each, form)
+        for field in fields.split(","):
+            path, colon, value = field.partition(":")
+            if not colon or not all(path.split(".")):
+                raise click.UsageError(f"{form}; {each[:100]!r} is not of this form.")
+            at: Any = found.setdefault(name, {})
+            *outer, last = path.split(".")
+            for part in outer:
+                at = at.setdefault(part, {})
+                if not isinstance(at, dict):
+                    raise click.UsageError(f"{form}; {each[:100]!r} is not of this form.")
+            at[last] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _pair(text: str, form: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise click.UsageError(f"{form}; {text[:100]!r} is not of this form.")
+    return name, value
+
+
+def _text(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput("cannot-read", f"{file} cannot be read: {error}.") from None
+
+
+def _documents(path: str) -> str:
+    """Return the documents of a file, or of the YAML and JSON files of a folder, as one text."""
+    folder = Path(path)
+    if not folder.is_dir():
+        return _text(path)
+    files = sorted(file for file in folder.iterdir() if file.suffix in _SUFFIXES)
+    if not files:
+        raise InvalidInput("no-documents", f"The folder {path} has no file of {', '.join(_SUFFIXES)}.")
+    return "\n---\n".join(_text(str(file)) for file in files)
+
+
+def answer_text(answer: WhatIfAnswer, *, everything: bool = False) -> str:
+    """Return an answer for people: queues and jobs before and after, who gains and loses, and what was assumed."""
+    changed = bool(answer["changes"])
+    courses = counted(answer["seeds"], "course")
+    head = f"The next {span(answer['horizonSeconds'])} from {answer['at']}, {courses}."
+    parts = [head + (f"\nChanges: {'; '.join(answer['changes'])}." if changed else "")]
+    if answer["queues"]:
+        parts.append(_queues(answer["queues"], changed=changed))
+    if answer["jobs"]:
+        parts.append(_jobs(answer, changed=changed, everything=everything))
+    if changed:
+        parts.append(_moved(answer))
+    parts.append("\n".join(f"- {each}" for each in answer["assumptions"]))
+    return "\n\n".join(parts)
+
+
+def _queues(queues: Sequence[QueueOutcome], *, changed: bool) -> str:
+    headings = ["QUEUE", "STARTS", "WAIT P50", "WAIT P95", "DEVICES", "LENT", "BORROWED", "PREEMPTED", "STILL WAIT"]
+    rows = []
+    for queue in queues:
+        before, after = queue["before"], queue["after"]
+        pairs = [
+            (_number(before["started"]), _number(after["started"])),
+            (_time(before["waitP50"], ""), _time(after["waitP50"], "")),
+            (_time(before["waitP95"], ""), _time(after["waitP95"], "")),
+            (_number(before["devices"]), _number(after["devices"])),
+            (_number(before["lent"]), _number(after["lent"])),
+            (_number(before["borrowed"]), _number(after["borrowed"])),
+            (_number(before["preemptions"]), _number(after["preemptions"])),
+            (_number(before["waiting"]), _number(after["waiting"])),
+        ]
+        rows.append((queue["name"], *(_both(*pair, changed=changed) for pair in pairs)))
+    return table(headings, rows, right=frozenset(range(1, len(headings))))
+
+
+def _jobs(answer: WhatIfAnswer, *, changed: bool, everything: bool) -> str:
+    moved = {*answer["gains"], *answer["losses"]}
+    jobs = answer["jobs"]
+    shown = (
+        jobs if everything else sorted(jobs, key=lambda job: (job["id"] not in moved, not job["added"]))[:_MOST_JOBS]
+    )
+    sure = answer["seeds"] == 1
+    headings = ["JOB", "USER", "QUEUE", "DEVICES", "WAITED", "STARTS IN"]
+    rows = []
+    for job in shown:
+        times = _both(
+            "" if job["added"] else _starts(job["before"], sure), _starts(job["after"], sure), changed=changed
+        )
+        rows.append((job["name"], job["user"], job["queue"], f"{job['devices']:g}", span(job["waitedSeconds"]), times))
+    text = table(headings, rows, right=frozenset({3, 4}))
+    left = len(jobs) - len(shown)
+    hidden = answer["jobsLeftOut"]
+    if left:
+        text += f"\n{counted(left, 'more job')} (--all)."
+    if hidden:
+        text += f"\n{counted(hidden, 'job')} beyond the first {len(jobs)} left out."
+    return text
+
+
+def _moved(answer: WhatIfAnswer) -> str:
+    jobs = {job["id"]: job for job in answer["jobs"]}
+    lines = []
+    for title, ids, colour in (("Gain most", answer["gains"], "green"), ("Lose most", answer["losses"], "yellow")):
+        named = ", ".join(f"{jobs[each]['name']} ({_change(jobs[each], answer)})" for each in ids if each in jobs)
+        lines.append(f"{paint(title, colour)}: {named or 'none'}.")
+    return "\n".join(lines)
+
+
+def _change(job: JobOutcome, answer: WhatIfAnswer) -> str:
+    horizon = answer["horizonSeconds"]
+    before, after = (horizon if each["p50"] is None else each["p50"] for each in (job["before"], job["after"]))
+    return f"{span(abs(before - after))} {'earlier' if after < before else 'later'}"
+
+
+def _starts(spread: Spread, sure: bool) -> str:
+    middle = _time(spread["p50"], "later")
+    if sure or spread["p10"] == spread["p90"]:
+        return middle
+    return f"{middle} ({_time(spread['p10'], 'later')} to {_time(spread['p90'], 'later')})"
+
+
+def _both(before: str, after: str, *, changed: bool) -> str:
+    if not changed or before == after:
+        return after
+    return f"{before or '-'} > {after or '-'}"
+
+
+def _time(seconds: float | None, none: str) -> str:
+    return none if seconds is None else span(seconds)
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"

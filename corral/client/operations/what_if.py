@@ -1,0 +1,48 @@
+"""The call of what-if questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from corral.client.calls import Call, call
+
+if TYPE_CHECKING:
+    from corral.client.schema import WhatIfAnswer
+
+
+def what_if(
+    *,
+    add_nodes: Sequence[tuple[int, str]] = (),
+    remove_nodes: Sequence[str] = (),
+    drain: Sequence[str] = (),
+    queues: Mapping[str, Mapping[str, Any]] = {},
+    documents: str = "",
+    submit: Sequence[tuple[str, int]] = (),
+    stop: Sequence[str] = (),
+    priorities: Mapping[str, str | int] = {},
+    policy: str = "",
+    horizon_seconds: float = 86400.0,
+    seeds: int = 1,
+    seed: int = 0,
+) -> Call[WhatIfAnswer]:
+    """Return what is to be expected as things are, and with these changes; nothing is changed.
+
+    `add_nodes` are pairs of a count and the node that they are like, `submit` pairs of a job file's text and how often
+    it is submitted; `queues` has the changed fields of queues' documents, `documents` the text of whole ones.
+    """
+    data = {
+        "addNodes": [{"count": count, "like": like} for count, like in add_nodes],
+        "removeNodes": list(remove_nodes),
+        "drain": list(drain),
+        "queues": {name: dict(fields) for name, fields in queues.items()},
+        "documents": documents,
+        "submit": [{"job": text, "times": times} for text, times in submit],
+        "stop": list(stop),
+        "priorities": dict(priorities),
+        "policy": policy,
+        "horizonSeconds": horizon_seconds,
+        "seeds": seeds,
+        "seed": seed,
+    }
+    return call("POST", "/what-if", data=data)

@@ -1,0 +1,81 @@
+"""How long jobs are expected to run: as they say themselves, else as long as ended jobs that are like them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from math import inf
+from random import Random
+from typing import Final, TypeVar
+
+from corral.control.core.world import Job
+from corral.model.what_if import Known, PastRun
+
+Group = TypeVar("Group")
+ENOUGH: Final = 5
+"""Ended jobs that make a distribution; with fewer, the next wider group is asked."""
+_NUMBER: Final = re.compile(r"[-_.~]*\d+$")
+
+
+def stem(name: str) -> str:
+    """A job's name without the numbers at its end: `train-7` and `train-12` have one stem."""
+    return _NUMBER.sub("", name) or name
+
+
+class RunTimes:
+    """Draws run times, in seconds; equal seeds draw equal times for equal jobs, whatever else happens."""
+
+    def __init__(self, past: Iterable[PastRun], seed: int) -> None:
+        self.known = Known()
+        """How the run times of the jobs asked about were known."""
+        self._seed = seed
+        alike: dict[tuple[str, str, float], list[float]] = defaultdict(list)
+        by_queue: dict[str, list[float]] = defaultdict(list)
+        everything: list[float] = []
+        for run in past:
+            for times in (alike[run.user, stem(run.name), run.devices], by_queue[run.queue], everything):
+                times.append(run.seconds)
+        self._alike, self._by_queue = _sorted(alike), _sorted(by_queue)
+        self._all = sorted(everything)
+        self._counted: set[str] = set()
+
+    def drawn(self, job: Job, elapsed: float = 0.0) -> float:
+        """How long a job's present attempt runs in all; it has run for `elapsed` already. Infinite: it runs on.
+
+        Of a distribution, a time above `elapsed` is drawn. A job that has outlived all of it runs as long again.
+        """
+        count = job.id not in self._counted
+        self._counted.add(job.id)
+        if longest := job.view.max_duration_seconds:
+            self.known.own += count
+            return float(max(longest, elapsed))
+        times = self._times(job, count)
+        if not times:
+            return inf
+        first = bisect_right(times, elapsed)
+        if first == len(times):
+            return 2 * elapsed
+        chance = Random(f"{self._seed} {job.id} {job.run.attempt}").random()
+        return times[first + int(chance * (len(times) - first))]
+
+    def _times(self, job: Job, count: bool) -> list[float]:
+        devices = job.asked_millis() / 1000
+        alike = self._alike.get((job.user, stem(job.name), devices), [])
+        if len(alike) >= ENOUGH:
+            self.known.alike += count
+            return alike
+        of_queue = self._by_queue.get(job.terms.queue, [])
+        if len(of_queue) >= ENOUGH:
+            self.known.queue += count
+            return of_queue
+        if self._all:
+            self.known.cluster += count
+        else:
+            self.known.nothing += count
+        return self._all
+
+
+def _sorted(groups: Mapping[Group, list[float]]) -> dict[Group, list[float]]:
+    return {key: sorted(times) for key, times in groups.items()}

@@ -1,0 +1,253 @@
+"""Questions about another course of the cluster, and their answers: what if nodes, quotas, jobs or rules were others?
+
+A request is what people ask. A question is the same with everything found and parsed, as control plays it. Courses are
+what control saw, one before and one after the changes for each seed; an answer compares them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from corral.model.records import Record
+
+LONGEST_HORIZON: Final = 30 * 86400.0
+"""The most seconds that a question may look ahead."""
+MOST_SEEDS: Final = 20
+MOST_NODES: Final = 1000
+MOST_JOBS: Final = 1000
+MOST_NAMED: Final = 500
+"""Nodes, jobs or queues that one kind of change may name."""
+DAY: Final = 86400.0
+
+
+class AddedNodes(Record, frozen=True, forbid_unknown_fields=True):
+    """So many more nodes that are like a known one (`engine/node`)."""
+
+    count: int
+    like: str
+
+
+class AddedJobs(Record, frozen=True, forbid_unknown_fields=True):
+    """A job file, submitted so many times now."""
+
+    job: str
+    """The text of the file, in any language that `corral submit` reads."""
+    times: int = 1
+
+
+class WhatIfRequest(Record, frozen=True, forbid_unknown_fields=True):
+    """Changes to try, and how far to look ahead; without changes the answer says what is to be expected."""
+
+    add_nodes: tuple[AddedNodes, ...] = ()
+    remove_nodes: tuple[str, ...] = ()
+    """Nodes that are drained at once and do not come back."""
+    drain: tuple[str, ...] = ()
+    """Nodes that take no new tasks, and whose tasks run elsewhere."""
+    queues: dict[str, dict[str, Any]] = {}
+    """By queue, the changed fields of its document (`{"research": {"deserved": {"devices": 16}}}`); objects are merged."""
+    documents: str = ""
+    """Documents as `corral apply` takes them."""
+    submit: tuple[AddedJobs, ...] = ()
+    stop: tuple[str, ...] = ()
+    """Jobs that are stopped now, by name or id."""
+    priorities: dict[str, str | int] = {}
+    """By waiting job, its new priority: a class or a number."""
+    policy: str = ""
+    """The preset, or the order, of the scheduling policy."""
+    horizon_seconds: float = DAY
+    seeds: int = 1
+    """How many courses are drawn; more than one tell how sure the answer is."""
+    seed: int = 0
+    """The first seed."""
+
+
+class NewWork(msgspec.Struct, frozen=True):
+    """A checked job that a question submits `times` times; `document` is its canonical document as JSON."""
+
+    document: str
+    user: str
+    groups: tuple[str, ...] = ()
+    times: int = 1
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A request as control plays it."""
+
+    horizon_seconds: float
+    seeds: tuple[int, ...]
+    documents: tuple[dict[str, Any], ...] | None = None
+    """All documents of the changed configuration; None: it stays as it is."""
+    add_nodes: tuple[AddedNodes, ...] = ()
+    drain: tuple[str, ...] = ()
+    submit: tuple[NewWork, ...] = ()
+    stop: tuple[str, ...] = ()
+    """Ids of jobs."""
+    priorities: dict[str, str] = {}
+    """By job id."""
+
+
+class PastRun(msgspec.Struct, frozen=True, gc=False):
+    """How long a job that succeeded ran, and what it was."""
+
+    user: str
+    name: str
+    queue: str
+    devices: float
+    seconds: float
+
+
+class QueueCourse(msgspec.Struct):
+    """What became of one queue. Times are in seconds, devices are means over the time looked at."""
+
+    started: int = 0
+    ended: int = 0
+    preempted: int = 0
+    waiting: int = 0
+    """Jobs that wait at the end."""
+    waits: list[float] = []
+    """Of each start the wait before it, and of each job that waits at the end the wait so far."""
+    used: float = 0.0
+    lent: float = 0.0
+    borrowed: float = 0.0
+
+
+class Known(msgspec.Struct):
+    """By how the run times of jobs were known, how many jobs there were."""
+
+    own: int = 0
+    """By the job's own `maxDuration`."""
+    alike: int = 0
+    """By ended jobs of the same user, name stem and devices."""
+    queue: int = 0
+    """By ended jobs of the same queue."""
+    cluster: int = 0
+    """By ended jobs of the cluster."""
+    nothing: int = 0
+    """No job has ended yet: they run on."""
+
+
+class Course(msgspec.Struct):
+    """What became of jobs and queues until the horizon. Times are in seconds after the question."""
+
+    starts: dict[str, float]
+    """By job that waited at the beginning or was submitted: its first start; without one it is not named."""
+    queues: dict[str, QueueCourse]
+    known: Known
+    times: list[float]
+    """When the following were looked at."""
+    used: list[float]
+    """Devices in use."""
+    devices: int
+    """Sound devices on nodes that take tasks, after the changes."""
+    waiting: list[int]
+    """Jobs that wait."""
+
+
+class WaitingJob(msgspec.Struct, frozen=True):
+    """A job whose start the courses tell: one that waits, or a submitted one."""
+
+    id: str
+    name: str
+    user: str
+    queue: str
+    devices: float
+    waited: float
+    """Seconds that it has waited so far."""
+    added: bool = False
+    """Whether the question submits it."""
+
+
+class Courses(msgspec.Struct, frozen=True):
+    """Control's answer: by seed, the course as things are and the changed one."""
+
+    at: float
+    cursor: int
+    """The last request of a user that both courses know of."""
+    jobs: tuple[WaitingJob, ...]
+    before: tuple[Course, ...]
+    after: tuple[Course, ...]
+
+
+class Spread(Record, frozen=True):
+    """Quantiles over the seeds, in seconds; null: later than the horizon, or never."""
+
+    p10: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+
+
+class QueueFigures(Record, frozen=True):
+    """One queue until the horizon, the mean over the seeds. Waits are in seconds; of jobs that still wait so far."""
+
+    started: float = 0.0
+    ended: float = 0.0
+    preemptions: float = 0.0
+    waiting: float = 0.0
+    """Jobs that wait at the horizon."""
+    wait_p50: float | None = None
+    wait_p95: float | None = None
+    devices: float = 0.0
+    """Devices in use, the mean over time."""
+    lent: float = 0.0
+    borrowed: float = 0.0
+
+
+class QueueOutcome(Record, frozen=True):
+    """One queue before and after the changes."""
+
+    name: str
+    before: QueueFigures
+    after: QueueFigures
+
+
+class JobOutcome(Record, frozen=True):
+    """When one job starts, in seconds from now. Of other people's jobs ordinary users see no name and no user."""
+
+    id: str
+    name: str
+    user: str
+    queue: str
+    devices: float
+    waited_seconds: float = 0.0
+    added: bool = False
+    """Whether the question submits it; then it has no time before."""
+    before: Spread = Spread()
+    after: Spread = Spread()
+
+
+class UseOverTime(Record, frozen=True):
+    """The whole cluster over time; the mean over the seeds at each time."""
+
+    devices: float = 0.0
+    """Devices that tasks can use."""
+    used: tuple[float, ...] = ()
+    waiting: tuple[float, ...] = ()
+    """Jobs that wait."""
+
+
+class WhatIfAnswer(Record, frozen=True):
+    """What is to be expected as things are, beside what is to be expected with the changes."""
+
+    at: str
+    cursor: int
+    """The last request of a user that the answer knows of; answers of equal cursors and seeds look at the same state."""
+    horizon_seconds: float
+    seeds: int
+    changes: tuple[str, ...] = ()
+    """The changes, each as a clause."""
+    assumptions: tuple[str, ...] = ()
+    """What was assumed, each as a sentence."""
+    queues: tuple[QueueOutcome, ...] = ()
+    jobs: tuple[JobOutcome, ...] = ()
+    """The waiting and the submitted jobs, in their order; at most 1,000."""
+    jobs_left_out: int = 0
+    gains: tuple[str, ...] = ()
+    """The ids of those that start earlier by most (P50), at most ten."""
+    losses: tuple[str, ...] = ()
+    """The ids of those that start later by most, at most ten."""
+    times: tuple[float, ...] = ()
+    """Seconds from now of the following."""
+    before: UseOverTime = UseOverTime()
+    after: UseOverTime = UseOverTime()

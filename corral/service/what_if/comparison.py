@@ -1,0 +1,136 @@
+"""Compare the courses of a what-if question, before and after its changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import ceil, inf
+from typing import Final
+
+from corral.kernel.units import counted
+from corral.model.records import rfc3339
+from corral.model.what_if import (
+    Course,
+    Courses,
+    JobOutcome,
+    Known,
+    QueueCourse,
+    QueueFigures,
+    QueueOutcome,
+    Spread,
+    UseOverTime,
+    WaitingJob,
+    WhatIfAnswer,
+)
+
+MOST_JOBS: Final = 1000
+MOST_MOVED: Final = 10
+"""Jobs that gain, and that lose, at most named."""
+_NOTICEABLE: Final = 1.0
+"""Seconds by which a start has to move to be a gain or a loss."""
+_NOTHING: Final = QueueCourse()
+
+
+def quantile(values: Sequence[float], part: float) -> float:
+    """The least of sorted values that at least this part of them do not exceed."""
+    return values[max(0, ceil(part * len(values)) - 1)]
+
+
+def compare(
+    courses: Courses, *, horizon: float, changes: tuple[str, ...], shown: Callable[[str], bool]
+) -> WhatIfAnswer:  # fmt: skip
+    """The answer, with those queues and jobs whose queue is `shown`."""
+    jobs = [_job(each, courses) for each in courses.jobs if shown(each.queue)]
+    gains, losses = _moved(jobs, horizon)
+    names = {name for course in (*courses.before, *courses.after) for name in course.queues if shown(name)}
+    return WhatIfAnswer(
+        at=rfc3339(courses.at),
+        cursor=courses.cursor,
+        horizon_seconds=horizon,
+        seeds=len(courses.before),
+        changes=changes,
+        assumptions=tuple(_assumptions(courses)),
+        queues=tuple(
+            QueueOutcome(name, _figures(name, courses.before), _figures(name, courses.after)) for name in sorted(names)
+        ),
+        jobs=tuple(jobs[:MOST_JOBS]),
+        jobs_left_out=max(0, len(jobs) - MOST_JOBS),
+        gains=gains,
+        losses=losses,
+        times=tuple(courses.before[0].times) if courses.before else (),
+        before=_use(courses.before),
+        after=_use(courses.after),
+    )
+
+
+def _job(job: WaitingJob, courses: Courses) -> JobOutcome:
+    before = Spread() if job.added else _spread(job.id, courses.before)
+    after = _spread(job.id, courses.after)
+    return JobOutcome(job.id, job.name, job.user, job.queue, job.devices, job.waited, job.added, before, after)
+
+
+def _spread(job: str, courses: Sequence[Course]) -> Spread:
+    starts = sorted(course.starts.get(job, inf) for course in courses)
+    found = (quantile(starts, part) for part in (0.1, 0.5, 0.9))
+    return Spread(*(None if at == inf else at for at in found))
+
+
+def _moved(jobs: Iterable[JobOutcome], horizon: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The jobs whose P50 comes earlier, and those whose P50 comes later, by most first; never is the horizon."""
+    moves = []
+    for job in jobs:
+        if not job.added:
+            before = horizon if job.before.p50 is None else job.before.p50
+            moves.append((before - (horizon if job.after.p50 is None else job.after.p50), job.id))
+    gains = sorted((move for move in moves if move[0] >= _NOTICEABLE), key=lambda move: (-move[0], move[1]))
+    losses = sorted(move for move in moves if move[0] <= -_NOTICEABLE)
+    return tuple(job for _, job in gains[:MOST_MOVED]), tuple(job for _, job in losses[:MOST_MOVED])
+
+
+def _figures(queue: str, courses: Sequence[Course]) -> QueueFigures:
+    found = [course.queues.get(queue, _NOTHING) for course in courses]
+    waits = sorted(wait for each in found for wait in each.waits)
+
+    def mean(value: Callable[[QueueCourse], float]) -> float:
+        return sum(map(value, found)) / len(found)
+
+    return QueueFigures(
+        started=mean(lambda each: each.started),
+        ended=mean(lambda each: each.ended),
+        preemptions=mean(lambda each: each.preempted),
+        waiting=mean(lambda each: each.waiting),
+        wait_p50=quantile(waits, 0.5) if waits else None,
+        wait_p95=quantile(waits, 0.95) if waits else None,
+        devices=mean(lambda each: each.used),
+        lent=mean(lambda each: each.lent),
+        borrowed=mean(lambda each: each.borrowed),
+    )
+
+
+def _use(courses: Sequence[Course]) -> UseOverTime:
+    if not courses:
+        return UseOverTime()
+    used = (sum(at) / len(courses) for at in zip(*(course.used for course in courses), strict=True))
+    waiting = (sum(at) / len(courses) for at in zip(*(course.waiting for course in courses), strict=True))
+    return UseOverTime(float(courses[0].devices), tuple(used), tuple(waiting))
+
+
+def _assumptions(courses: Courses) -> Iterable[str]:
+    known = courses.after[0].known if courses.after else Known()
+    yield "Nobody submits anything else, no task fails, and no node is lost."
+    yield "A preempted job begins its work anew."
+    if known.own:
+        yield f"{_jobs(known.own)} for as long as their maxDuration."
+    if known.alike:
+        yield f"{_jobs(known.alike)} for as long as ended jobs of the same user, name and size."
+    if known.queue:
+        yield f"{_jobs(known.queue)} for as long as ended jobs of the same queue."
+    if known.cluster:
+        yield f"{_jobs(known.cluster)} for as long as ended jobs of the cluster."
+    if known.nothing:
+        yield f"{_jobs(known.nothing)} on until the horizon, because nothing is known of their run times."
+    if len(courses.before) == 1 and known.alike + known.queue + known.cluster:
+        yield "One course was drawn; several seeds tell how sure this is."
+
+
+def _jobs(count: int) -> str:
+    return f"{counted(count, 'job')} {'runs' if count == 1 else 'run'}"

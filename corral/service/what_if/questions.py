@@ -1,0 +1,243 @@
+"""Ask what would become of the cluster with other nodes, quotas, jobs or rules; nothing is changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, NotFound, Unavailable
+from corral.kernel.units import counted, format_duration
+from corral.model.configuration import IN_FORCE, Configuration, read_configuration
+from corral.model.document_revisions import DocumentChange, Documents
+from corral.model.what_if import (
+    LONGEST_HORIZON,
+    MOST_JOBS,
+    MOST_NAMED,
+    MOST_NODES,
+    MOST_SEEDS,
+    AddedJobs,
+    Courses,
+    NewWork,
+    Question,
+    WhatIfAnswer,
+    WhatIfRequest,
+)
+from corral.service.access.priority_limit import check_priority
+from corral.service.access.rules import Resource, decide
+from corral.service.actor import Actor
+from corral.service.configuration.change import after, changes_in, planned
+from corral.service.context import Context
+from corral.service.jobs.editing import JobEditor
+from corral.service.jobs.feasibility import Feasibility
+from corral.service.jobs.submission import Submission
+from corral.service.what_if.comparison import compare
+from corral.spec.errors import did_you_mean
+from corral.spec.job import UnifiedJob
+from corral.store.cluster_views import Admission
+
+PATIENCE: Final = 90.0
+"""Seconds that control may take for an answer."""
+_HIDDEN: Final = "job"
+"""The name under which ordinary users see other people's jobs."""
+_NOT_FOUND: Final = frozenset({"node-not-found", "job-is-over"})
+
+
+class WhatIf:
+    """Answers what-if questions."""
+
+    def __init__(
+        self, context: Context, submission: Submission, feasibility: Feasibility, job_editor: JobEditor
+    ) -> None:
+        self._context = context
+        self._store = context.store
+        self._submission = submission
+        self._feasibility = feasibility
+        self._job_editor = job_editor
+
+    async def ask(self, actor: Actor, asked: WhatIfRequest) -> WhatIfAnswer:
+        """What is to be expected as things are, and with the changes.
+
+        Ordinary users may change the quotas of queues that they may submit to and stop or edit jobs that are theirs; of
+        other queues they are told nothing, of other people's jobs the sizes.
+
+        Raises InvalidInput, SpecError, NotFound, Forbidden, Conflict; Unavailable while control does not answer, or has
+        too many questions.
+        """
+        await self._context.check(actor, "cluster.ask", Resource("cluster"))
+        _check_bounds(asked)
+        admission = await self._store.admission()
+        question, said = await self._question(actor, asked, admission)
+        body = msgspec.to_builtins(question)
+        try:
+            found = await self._context.control.request("/what-if", body, seconds=PATIENCE)
+        except Unavailable:
+            raise
+        except CorralError as error:
+            kind = NotFound if error.code in _NOT_FOUND else InvalidInput
+            raise kind(error.code, error.message) from None
+        courses = msgspec.convert(found, Courses)
+        mine = _own_queues(actor, admission)
+        answer = compare(courses, horizon=asked.horizon_seconds, changes=said, shown=mine)
+        return answer if actor.is_admin else _without_names(answer, actor)
+
+    async def _question(
+        self, actor: Actor, asked: WhatIfRequest, admission: Admission
+    ) -> tuple[Question, tuple[str, ...]]:
+        """The question for control, and its changes as clauses."""
+        documents, said = await self._documents(actor, asked, admission)
+        said += [f"{counted(each.count, 'node')} like {each.like} added" for each in asked.add_nodes]
+        said += [f"{name} removed" for name in asked.remove_nodes] + [f"{name} drained" for name in asked.drain]
+        stop, priorities = [], {}
+        for ref in asked.stop:
+            record, _ = await self._context.job_for(actor, ref, "job.stop")
+            stop.append(record.id)
+            said.append(f"{record.name} stopped")
+        for ref, priority in asked.priorities.items():
+            edit = await self._job_editor.edit(actor, ref, priority=priority, dry_run=True)
+            priorities[edit.id] = str(priority)
+            said.append(f"{edit.name} with priority {priority}")
+        submitted = [await self._new_work(actor, each, admission) for each in asked.submit]
+        said += [f"{each.name} submitted {each.work.times} times" if each.work.times > 1 else f"{each.name} submitted"
+                 for each in submitted]  # fmt: skip
+        question = Question(
+            horizon_seconds=asked.horizon_seconds,
+            seeds=tuple(range(asked.seed, asked.seed + asked.seeds)),
+            documents=documents,
+            add_nodes=asked.add_nodes,
+            drain=(*asked.drain, *asked.remove_nodes),
+            submit=tuple(each.work for each in submitted),
+            stop=tuple(stop),
+            priorities=priorities,
+        )
+        return question, tuple(said)
+
+    async def _new_work(self, actor: Actor, asked: AddedJobs, admission: Admission) -> _Submitted:
+        found = await self._submission.validate(actor, asked.job)
+        if found.document is None:
+            problem = found.problems[0]
+            raise InvalidInput(
+                "invalid-job", f"The job file has a problem at {problem.path or 'its beginning'}: {problem.message}"
+            )
+        job = UnifiedJob.from_document(found.document)
+        await self._feasibility.check_queue(actor, job, admission)
+        check_priority(actor, job.priority, job.spec.queue, admission.most_priority)
+        times = asked.times * (job.spec.array.size if job.is_array else 1)
+        if times > MOST_JOBS:
+            raise InvalidInput(
+                "too-many-jobs", f"A question submits at most {MOST_JOBS} jobs of one file, not {times}."
+            )
+        alone = job.model_copy(update={"spec": job.spec.model_copy(update={"depends_on": []})})
+        return _Submitted(job.name, NewWork(alone.to_json(), actor.user, actor.groups, times))
+
+    async def _documents(
+        self, actor: Actor, asked: WhatIfRequest, admission: Admission
+    ) -> tuple[tuple[dict[str, Any], ...] | None, list[str]]:
+        """All documents of the changed configuration (None: it stays), and the changes as clauses."""
+        if not (asked.documents or asked.queues or asked.policy):
+            return None, []
+        if asked.documents or asked.policy:
+            await self._context.check(actor, "document.apply", Resource("document", "what-if"))
+        now = await self._store.all_documents()
+        changes: list[DocumentChange] = []
+        said = []
+        if asked.documents:
+            given, _ = await self._context.run_in_worker(False, changes_in, asked.documents, "the documents")
+            changes += given
+            said += [f"{each.kind}/{each.name} applied" for each in given]
+        configured = await self._context.run_in_worker(False, read_configuration, now.revisions)
+        mine = _own_queues(actor, admission)
+        for name, fields in asked.queues.items():
+            if name not in configured.queues:
+                near = did_you_mean(name, configured.queues) or ";"
+                hint = near if near.endswith("?") else f"{near.rstrip('.;')}; `corral queues` lists them."
+                raise NotFound("queue-not-found", f"There is no queue {name[:100]}{hint}")
+            if not actor.is_admin and not mine(name):
+                raise Forbidden(
+                    "not-allowed", f"You may ask about the queues that you may use; {name[:100]} is not one."
+                )
+            changes.append(_queue_change(configured, name, fields))
+            said.append(f"queue {name} with {json.dumps(fields)}")
+        if asked.policy:
+            changes.append(_policy_change(configured, asked.policy))
+            said.append(f"policy {asked.policy}")
+        return await self._context.run_in_worker(False, _changed, now, changes), said
+
+
+class _Submitted(msgspec.Struct, frozen=True):
+    name: str
+    work: NewWork
+
+
+def _changed(now: Documents, changes: list[DocumentChange]) -> tuple[dict[str, Any], ...]:
+    """All documents after the changes. Raises Conflict for documents that contradict each other."""
+    plan = planned(now, changes)
+    if plan.findings:
+        raise Conflict("documents-contradict", "; ".join(each.message for each in plan.findings[:5]) + ".")
+    return tuple(json.loads(each.doc) for each in after(now, changes))
+
+
+def _queue_change(configured: Configuration, name: str, fields: Mapping[str, Any]) -> DocumentChange:
+    before: dict[str, Any] = configured.queues[name].to_document()
+    ((change, *_), _) = changes_in(json.dumps(_merged(before, fields)), f"the queue {name[:100]}")
+    if (change.kind, change.name) != ("Queue", name):
+        raise InvalidInput("other-document", f"The fields of queue {name[:100]} change its name or kind.")
+    return change
+
+
+def _policy_change(configured: Configuration, preset: str) -> DocumentChange:
+    before: dict[str, Any] = {"kind": "Policy", "name": IN_FORCE}
+    if configured.policy is not None:
+        before = configured.policy.to_document()
+    ((change, *_), _) = changes_in(json.dumps(before | {"preset": preset}), f"the policy {preset[:100]}")
+    return change
+
+
+def _merged(before: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """`before` with these fields; objects in both are merged."""
+    found = dict(before)
+    for name, value in fields.items():
+        there = found.get(name)
+        found[name] = _merged(there, value) if isinstance(there, dict) and isinstance(value, dict) else value
+    return found
+
+
+def _own_queues(actor: Actor, admission: Admission) -> Callable[[str], bool]:
+    def may(queue: str) -> bool:
+        resource = Resource("queue", queue, queue=queue, restricted=queue in admission.granted)
+        return actor.is_admin or decide(actor, "job.submit", resource).allowed or queue in actor.manages
+
+    return may
+
+
+def _without_names(answer: WhatIfAnswer, actor: Actor) -> WhatIfAnswer:
+    """The answer without the names, users and ids of other people's jobs, but those of queues that the actor manages."""
+    ids = {}
+    jobs = []
+    for number, job in enumerate(answer.jobs, start=1):
+        if job.user != actor.user and job.queue not in actor.manages and "*" not in actor.manages:
+            ids[job.id] = f"{_HIDDEN}-{number}"
+            job = msgspec.structs.replace(job, id=ids[job.id], name=_HIDDEN, user="")
+        jobs.append(job)
+
+    def renamed(names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(ids.get(name, name) for name in names)
+
+    return msgspec.structs.replace(answer, jobs=tuple(jobs), gains=renamed(answer.gains), losses=renamed(answer.losses))
+
+
+def _check_bounds(asked: WhatIfRequest) -> None:
+    if not 60 <= asked.horizon_seconds <= LONGEST_HORIZON:
+        shown = format_duration(round(LONGEST_HORIZON))
+        raise InvalidInput("bad-horizon", f"The horizon is from 1 minute to {shown}.")
+    if not 1 <= asked.seeds <= MOST_SEEDS or not 0 <= asked.seed < 2**31:
+        raise InvalidInput("bad-seeds", f"A question draws 1 to {MOST_SEEDS} courses, from a seed of 0 or more.")
+    if sum(each.count for each in asked.add_nodes) > MOST_NODES or any(each.count < 1 for each in asked.add_nodes):
+        raise InvalidInput("bad-node-count", f"A question adds 1 to {MOST_NODES} nodes.")
+    if any(each.times < 1 for each in asked.submit) or sum(each.times for each in asked.submit) > MOST_JOBS:
+        raise InvalidInput("bad-times", f"A question submits 1 to {MOST_JOBS} jobs.")
+    named = (asked.add_nodes, asked.remove_nodes, asked.drain, asked.stop, asked.submit, asked.queues, asked.priorities)
+    if any(len(each) > MOST_NAMED for each in named):
+        raise InvalidInput("too-many-changes", f"A question has at most {MOST_NAMED} changes of one kind.")

@@ -1,0 +1,81 @@
+"""A course tells what then happens, event for event, when run times are known and nobody else comes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corral.control.core.driver import Work
+from corral.control.what_if.changes import Changes
+from corral.control.what_if.course import play
+from corral.kernel.ids import JobId
+from corral.model.phases import Phase, phase
+from corral.model.what_if import Course
+from tests.control.core.virtual import BEGIN, Played
+
+HOUR = 3600.0
+
+
+def lasting(played: Played, name: str, seconds: int, at: float = 0.0, **more: object) -> JobId:
+    """Submit a job that declares its duration and takes that long."""
+    return played.submit(name, at, work=Work(float(seconds)), maxDuration=seconds, **more)
+
+
+def course_of(played: Played, changes: Changes | None = None, horizon: float = 24 * HOUR) -> Course:
+    """The course from now on."""
+    core, now = played.core, played.driver.now
+    return play(core, changes or Changes(), (), now=now, horizon=horizon, seed=0)
+
+
+def next_starts(played: Played, jobs: list[JobId], since: float) -> dict[JobId, float]:
+    """When those jobs started next, in seconds after `since`."""
+    found = {job: [BEGIN + at - since for at in played.when(job, "job.started")] for job in jobs}
+    return {job: min(at for at in times if at >= 0) for job, times in found.items() if max(times, default=-1) >= 0}
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10_000))
+def test_every_start_comes_at_the_time_that_was_said(seed: int) -> None:
+    draw = Random(seed)
+    played = Played(nodes=2, devices=4)
+    jobs = [
+        lasting(
+            played, f"job-{number}", draw.randint(60, 4000), draw.uniform(0, 1000),
+            devices=draw.choice([1, 2, 4]), replicas=draw.choice([1, 1, 2]), priority=draw.choice([0, 0, 10, 100]),
+        )
+        for number in range(12)
+    ]  # fmt: skip
+    played.run(1000.0)
+    now = played.driver.now
+    waiting = [job for job in jobs if phase(played.stored(job).run) is Phase.WAITING]
+    said = course_of(played)
+    played.run(24 * HOUR)
+    assert said.starts == pytest.approx(next_starts(played, waiting, now), abs=1e-3)
+
+
+def test_asking_changes_nothing() -> None:
+    played = Played(nodes=1, devices=4)
+    for number in range(6):
+        lasting(played, f"job-{number}", 600, devices=2)
+    played.settle()
+    facts, revision = list(played.driver.store.facts), played.core.world.cluster.revision
+    first, second = course_of(played), course_of(played)
+    assert first == second
+    assert (played.driver.store.facts, played.core.world.cluster.revision) == (facts, revision)
+
+
+def test_queues_are_told_of_their_waits_and_devices() -> None:
+    played = Played(nodes=1, devices=4)
+    for number in range(3):
+        lasting(played, f"job-{number}", 2 * 3600, devices=4)
+    played.settle()
+    course = course_of(played, horizon=3 * HOUR)
+    default = course.queues["default"]
+    assert (default.started, default.ended, default.waiting) == (1, 1, 1)
+    assert default.waits == pytest.approx([2 * HOUR, 3 * HOUR], abs=0.01)
+    assert default.used == pytest.approx(4.0)
+    assert course.devices == 4 and set(course.used) == {4.0}
+    assert (course.waiting[0], course.waiting[-1]) == (2, 1)

@@ -1,0 +1,84 @@
+"""A computation in a forked process: its answer, its refusals, its limits, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from corral.control.what_if.forked import Fork, ForkLimits
+from corral.kernel.errors import CorralError, NotFound, Unavailable
+
+
+async def test_the_answer_comes_whole_however_long_it_is() -> None:
+    data = os.urandom(3_000_000)
+    assert await Fork(lambda: data, ForkLimits()).answer() == data
+
+
+async def test_what_the_child_changes_stays_with_it() -> None:
+    state = [1]
+
+    def compute() -> bytes:
+        state.append(2)
+        return str(state).encode()
+
+    assert await Fork(compute, ForkLimits()).answer() == b"[1, 2]"
+    assert state == [1]
+
+
+async def test_a_refusal_keeps_its_code_and_status() -> None:
+    def refuse() -> bytes:
+        raise NotFound("node-not-found", "There is no node x.")
+
+    with pytest.raises(CorralError, match=r"There is no node x\.") as refused:
+        await Fork(refuse, ForkLimits()).answer()
+    assert (refused.value.code, refused.value.status) == ("node-not-found", 404)
+
+
+async def test_other_errors_are_told() -> None:
+    def fail() -> bytes:
+        raise ValueError("no such thing")
+
+    with pytest.raises(Unavailable, match="answered: ValueError: no such thing"):
+        await Fork(fail, ForkLimits()).answer()
+
+
+async def test_memory_is_bounded() -> None:
+    with pytest.raises(Unavailable, match="more memory than it may have"):
+        await Fork(lambda: bytes(bytearray(1 << 30))[:1], ForkLimits(memory=64 << 20)).answer()
+
+
+async def test_time_is_bounded_and_the_child_is_gone_then(tmp_path: Path) -> None:
+    def never() -> bytes:
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        while True:
+            time.sleep(1)
+
+    with pytest.raises(Unavailable, match=r"not answered in 0\.5 seconds"):
+        await Fork(never, ForkLimits(seconds=0.5)).answer()
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
+
+
+async def test_a_caller_that_goes_ends_the_child(tmp_path: Path) -> None:
+    def never() -> bytes:
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        while True:
+            time.sleep(1)
+
+    waiting = asyncio.create_task(Fork(never, ForkLimits()).answer())
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        await asyncio.sleep(0.01)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
+
+
+async def test_the_child_has_no_descriptor_of_its_parent() -> None:
+    with open("/dev/null", "rb") as file:
+        held = str(file.fileno())
+        found = await Fork(lambda: " ".join(os.listdir("/proc/self/fd")).encode(), ForkLimits()).answer()
+    assert held not in found.decode().split()

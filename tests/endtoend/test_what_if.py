@@ -1,0 +1,84 @@
+"""Ask a real server what would become of its jobs: the command line, the client, and what ordinary users see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.client import Client
+from corral.kernel.errors import Forbidden, InvalidInput, NotFound
+from tests.endtoend.platform import Platform, on_devices
+
+pytestmark = pytest.mark.timeout(180)
+
+DOCUMENTS = """\
+kind: Cluster
+engine: local
+nodes: {node1: {devices: 4, cpu: 8}, node2: {devices: 4, cpu: 8}}
+queues: {research: {deserved: {devices: 4}}, vision: {deserved: {devices: 4}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """A full cluster: two jobs of an hour on all eight devices, three that wait for them."""
+    folder = tmp_path_factory.mktemp("what-if")
+    (folder / "cluster.yaml").write_text(DOCUMENTS)
+    made = Platform(folder, cluster=folder / "cluster.yaml")
+    made.up()
+    for number in range(2):
+        made.submit(_hour(f"runs-{number}"))
+    for number in range(3):
+        made.submit(_hour(f"waits-{number}"))
+    yield made
+    made.down()
+
+
+def _hour(name: str, queue: str = "research", **more: Any) -> dict[str, Any]:
+    return on_devices(name, 4, queue=queue, maxDuration="1h", **more)
+
+
+def test_more_nodes_let_waiting_jobs_start_at_once(server: Platform) -> None:
+    as_is: dict[str, Any] = json.loads(server.corral("what-if", "-o", "json"))
+    starts = {job["name"]: job["after"]["p50"] for job in as_is["jobs"]}
+    assert sorted(starts) == ["waits-0", "waits-1", "waits-2"]
+    assert starts["waits-0"] == pytest.approx(3600, abs=120) and starts["waits-2"] == pytest.approx(7200, abs=120)
+    more: dict[str, Any] = json.loads(
+        server.corral("what-if", "--add-nodes", "3", "--like", "local/node1", "-o", "json")
+    )
+    assert [job["after"]["p50"] for job in more["jobs"]] == pytest.approx([0, 0, 0], abs=1)
+    assert len(more["gains"]) == 3 and more["losses"] == []
+    assert (more["before"]["devices"], more["after"]["devices"]) == (8, 20)
+
+
+def test_a_quota_and_a_submission_move_others(server: Platform, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(json.dumps(_hour("more", queue="vision")))
+    text = server.corral("what-if", "--queue", "research=limit.devices:4", "--submit", str(tmp_path / "job.yaml"))
+    assert 'Changes: queue research with {"limit": {"devices": 4}}; more submitted.' in text
+    assert "Lose most: waits-2" in text and "more" in text
+    assert [job["name"] for job in server.client.jobs()["items"] if job["name"] == "more"] == []
+    assert server.client.queue("research")["standing"]["limit"] == {}
+
+
+def test_the_server_goes_on_while_it_answers_and_refuses_what_is_not_there(server: Platform) -> None:
+    with pytest.raises(NotFound, match=r"did you mean local/node1\?"):
+        server.client.what_if(drain=["local/node11"])
+    with pytest.raises(InvalidInput, match="There is no policy 'nope'"):
+        server.client.what_if(policy="nope")
+    assert server.refused("what-if", "--stop", "nobody", code=3)
+    answer = server.client.what_if(seeds=4, horizon_seconds=30 * 86400.0)
+    assert answer["seeds"] == 4 and len(answer["times"]) == len(answer["before"]["used"]) == 97
+
+
+def test_ordinary_users_see_sizes(server: Platform) -> None:
+    server.client.create_user("bob", password="correct horse battery")
+    with Client(server.url, "") as bob:
+        bob.login(user="bob", password="correct horse battery")
+        answer = bob.what_if()
+        assert {(job["name"], job["user"], job["devices"]) for job in answer["jobs"]} == {("job", "", 4)}
+        with pytest.raises(Forbidden):
+            bob.what_if(policy="fifo")
