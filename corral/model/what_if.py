@@ -17,6 +17,7 @@ LONGEST_HORIZON: Final = 30 * 86400.0
 MOST_SEEDS: Final = 20
 MOST_NODES: Final = 1000
 MOST_JOBS: Final = 1000
+MOST_FILES: Final = 50
 MOST_NAMED: Final = 500
 """Nodes, jobs or queues that one kind of change may name."""
 DAY: Final = 86400.0

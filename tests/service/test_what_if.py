@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
 import pytest
 
-from corral.kernel.errors import Forbidden, InvalidInput, NotFound
+from corral.kernel.errors import Forbidden, InvalidInput, NotFound, Unavailable
 from corral.model.what_if import (
     AddedJobs,
     AddedNodes,
@@ -104,7 +105,7 @@ async def test_changes_become_a_question_and_clauses(service: Service, control: 
         ),
     )
     assert answer.changes == (
-        'queue default with {"deserved": {"devices": 2}}',
+        "deserved.devices 2 in queue default",
         "policy fifo",
         "2 nodes like local/n1 added",
         "local/n2 drained",
@@ -129,6 +130,7 @@ async def test_changes_become_a_question_and_clauses(service: Service, control: 
         (WhatIfRequest(add_nodes=(AddedNodes(-1, "local/n1"),)), "adds 1 to 1000 nodes"),
         (WhatIfRequest(submit=(AddedJobs("x", 10**9),)), "submits 1 to 1000 jobs"),
         (WhatIfRequest(drain=("local/n1",) * 1000), "at most 500 changes"),
+        (WhatIfRequest(submit=(AddedJobs("x"),) * 51), "at most 50 job files"),
         (WhatIfRequest(submit=(AddedJobs("name: x"),)), "The job file has a problem"),
     ],
 )
@@ -138,6 +140,23 @@ async def test_what_is_out_of_bounds_is_refused(
     with pytest.raises(InvalidInput, match=message):
         await service.what_if.ask(ROOT, request_)
     assert control.asked == {}
+
+
+async def test_one_caller_asks_one_question_at_a_time(service: Service, control: Recording) -> None:
+    turn, ask = asyncio.Event(), control.request
+
+    async def later(path: str, body: Any = None, *, seconds: float | None = None) -> Any:
+        await turn.wait()
+        return await ask(path, body, seconds=seconds)
+
+    control.request = later  # type: ignore[method-assign]
+    first, other = (asyncio.create_task(service.what_if.ask(each, WhatIfRequest())) for each in (ANN, BOB))
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable, match="Your question before this one is still being answered"):
+        await service.what_if.ask(ANN, WhatIfRequest())
+    turn.set()
+    assert (await first).seeds == (await other).seeds == 2
+    await service.what_if.ask(ANN, WhatIfRequest())
 
 
 async def test_an_array_counts_all_its_jobs(service: Service, control: Recording) -> None:
@@ -162,7 +181,7 @@ async def test_ordinary_users_ask_about_what_is_theirs(service: Service, control
 
 
 async def test_an_unknown_queue_is_named_with_the_nearest(service: Service, control: Recording) -> None:
-    with pytest.raises(NotFound, match='There is no queue defaul; did you mean "default"?'):
+    with pytest.raises(NotFound, match=r'There is no queue defaul; did you mean "default"\?'):
         await service.what_if.ask(ROOT, WhatIfRequest(queues={"defaul": {"weight": 2}}))
     with pytest.raises(InvalidInput, match="change its name or kind"):
         await service.what_if.ask(ROOT, WhatIfRequest(queues={"default": {"name": "other"}}))

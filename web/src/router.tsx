@@ -119,6 +119,12 @@ const receipts = createRoute({
   component: lazyRouteComponent(() => import('./pages/Receipts'), 'Receipts'),
 });
 
+const whatIf = createRoute({
+  getParentRoute: () => frame,
+  path: '/what-if',
+  component: lazyRouteComponent(() => import('./pages/WhatIf'), 'WhatIf'),
+});
+
 const account = createRoute({
   getParentRoute: () => frame,
   path: '/account',
@@ -158,7 +164,7 @@ const groups = createRoute({
   component: lazyRouteComponent(() => import('./pages/Groups'), 'Groups'),
 });
 
-const pages = [home, job, submit, queues, line, receipts, nodes, configuration, account, storages, storage, users, batch, groups];
+const pages = [home, job, submit, queues, line, receipts, whatIf, nodes, configuration, account, storages, storage, users, batch, groups];
 
 export const router = createRouter({
   routeTree: root.addChildren([signIn, frame.addChildren(pages)]),

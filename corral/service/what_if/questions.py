@@ -14,6 +14,7 @@ from corral.model.configuration import IN_FORCE, Configuration, read_configurati
 from corral.model.document_revisions import DocumentChange, Documents
 from corral.model.what_if import (
     LONGEST_HORIZON,
+    MOST_FILES,
     MOST_JOBS,
     MOST_NAMED,
     MOST_NODES,
@@ -34,12 +35,13 @@ from corral.service.jobs.editing import JobEditor
 from corral.service.jobs.feasibility import Feasibility
 from corral.service.jobs.submission import Submission
 from corral.service.what_if.comparison import compare
-from corral.spec.errors import did_you_mean
+from corral.spec.errors import did_you_mean, shorten
 from corral.spec.job import UnifiedJob
 from corral.store.cluster_views import Admission
 
 PATIENCE: Final = 90.0
 """Seconds that control may take for an answer."""
+_LONGEST_CLAUSE: Final = 200
 _HIDDEN: Final = "job"
 """The name under which ordinary users see other people's jobs."""
 _NOT_FOUND: Final = frozenset({"node-not-found", "job-is-over"})
@@ -56,6 +58,8 @@ class WhatIf:
         self._submission = submission
         self._feasibility = feasibility
         self._job_editor = job_editor
+        self._asking: set[str] = set()
+        """The users whose questions are being answered."""
 
     async def ask(self, actor: Actor, asked: WhatIfRequest) -> WhatIfAnswer:
         """What is to be expected as things are, and with the changes.
@@ -68,6 +72,16 @@ class WhatIf:
         """
         await self._context.check(actor, "cluster.ask", Resource("cluster"))
         _check_bounds(asked)
+        if actor.user in self._asking:
+            message = "Your question before this one is still being answered; ask again when it is."
+            raise Unavailable("question-busy", message, retry_after=10)
+        self._asking.add(actor.user)
+        try:
+            return await self._answered(actor, asked)
+        finally:
+            self._asking.discard(actor.user)
+
+    async def _answered(self, actor: Actor, asked: WhatIfRequest) -> WhatIfAnswer:
         admission = await self._store.admission()
         question, said = await self._question(actor, asked, admission)
         body = msgspec.to_builtins(question)
@@ -159,7 +173,7 @@ class WhatIf:
                     "not-allowed", f"You may ask about the queues that you may use; {name[:100]} is not one."
                 )
             changes.append(_queue_change(configured, name, fields))
-            said.append(f"queue {name} with {json.dumps(fields)}")
+            said.append(f"{shorten(', '.join(_flat(fields)), _LONGEST_CLAUSE)} in queue {name}")
         if asked.policy:
             changes.append(_policy_change(configured, asked.policy))
             said.append(f"policy {asked.policy}")
@@ -204,6 +218,15 @@ def _merged(before: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, A
     return found
 
 
+def _flat(fields: Mapping[str, Any], path: str = "") -> Iterable[str]:
+    """The fields in words: `deserved.devices 16`."""
+    for name, value in fields.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{path}{name}.")
+        else:
+            yield f"{path}{name} {value if isinstance(value, str) else json.dumps(value)}"
+
+
 def _own_queues(actor: Actor, admission: Admission) -> Callable[[str], bool]:
     def may(queue: str) -> bool:
         resource = Resource("queue", queue, queue=queue, restricted=queue in admission.granted)
@@ -238,6 +261,8 @@ def _check_bounds(asked: WhatIfRequest) -> None:
         raise InvalidInput("bad-node-count", f"A question adds 1 to {MOST_NODES} nodes.")
     if any(each.times < 1 for each in asked.submit) or sum(each.times for each in asked.submit) > MOST_JOBS:
         raise InvalidInput("bad-times", f"A question submits 1 to {MOST_JOBS} jobs.")
-    named = (asked.add_nodes, asked.remove_nodes, asked.drain, asked.stop, asked.submit, asked.queues, asked.priorities)
+    if len(asked.submit) > MOST_FILES:
+        raise InvalidInput("too-many-files", f"A question has at most {MOST_FILES} job files.")
+    named = (asked.add_nodes, asked.remove_nodes, asked.drain, asked.stop, asked.queues, asked.priorities)
     if any(len(each) > MOST_NAMED for each in named):
         raise InvalidInput("too-many-changes", f"A question has at most {MOST_NAMED} changes of one kind.")

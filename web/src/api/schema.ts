@@ -2453,7 +2453,7 @@ export interface components {
              */
             drain?: string[];
             /**
-             * @description By queue, the fields of its document that change; objects are merged: `{"research": {"deserved": {"devices": 16}}}`.
+             * @description By queue, the changed fields of its document (`{"research": {"deserved": {"devices": 16}}}`); objects are merged.
              * @default {}
              */
             queues?: {

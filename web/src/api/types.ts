@@ -31,6 +31,7 @@ export type {
   GuaranteeFinding as Finding,
   Holding,
   JobFile,
+  JobOutcome,
   JobSummary,
   LedgerLine,
   LedgerView as Ledger,
@@ -42,6 +43,8 @@ export type {
   NodeView as Node,
   OidcView as Oidc,
   ProblemView as Problem,
+  QueueFigures,
+  QueueOutcome,
   QueueStanding,
   QueueView as Queue,
   Readiness,
@@ -49,6 +52,7 @@ export type {
   ReasonsView as Reasons,
   ReceiptView as Receipt,
   RoleView as Role,
+  Spread,
   StorageView,
   TaskRecord as Task,
   TokenView as Token,
@@ -56,6 +60,7 @@ export type {
   UserChanged,
   UserView,
   WaitingLine,
+  WhatIfAnswer,
 } from './schema';
 
 export type JobState = schema.JobSummary['state'];

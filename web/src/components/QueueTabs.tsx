@@ -1,4 +1,4 @@
-/** The three pages about shares: what queues are owed, who waits in which order, who had to yield. */
+/** The pages about shares: what queues are owed, who waits in which order, who had to yield, and what would be otherwise. */
 
 import { Link } from '@tanstack/react-router';
 
@@ -6,6 +6,7 @@ const WAYS = [
   ['/queues', 'Shares'],
   ['/line', 'Waiting list'],
   ['/receipts', 'Receipts'],
+  ['/what-if', 'What if'],
 ] as const;
 
 export function QueueTabs({ queue }: { queue: string }) {
