@@ -20,7 +20,6 @@ NAMES_IT = {
     "corral/spec/job_options.py": "the standard exit table has this name in documents",
     "corral/store/migrations/versions/0008_jobs_of_openpai.py": "a step that databases have taken",
     "corral/store/migrations/versions/0011_kept_for_openpai.py": "a step that databases have taken",
-    "corral/store/tables.py": "two tables keep the names that databases have",
 }
 CORE_TESTS = (
     "tests/frameworks/test_registry.py",
