@@ -12,7 +12,7 @@ import importlib.util
 import pkgutil
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from corral.kernel.errors import InvalidInput
@@ -61,7 +61,7 @@ def runtime_modules() -> tuple[str, ...]:
 
 
 @cache
-def _installed() -> EntryPoints:
+def _installed() -> Any:
     """The entry points of all distributions, read once: a look at each of them costs 20 to 40 ms."""
     return entry_points()
 

@@ -16,7 +16,6 @@ NAMES_IT = {
     "corral/client/operations/accounts.py": "the operation of that method",
     "corral/client/schema.py": "generated from the OpenAPI document",
     "corral/client/sync.py": "the SDK's method that imports a cluster keeps its name",
-    "corral/settings.py": "settings keep their names",
     "corral/spec/job_options.py": "the standard exit table has this name in documents",
     "corral/store/migrations/versions/0008_jobs_of_openpai.py": "a step that databases have taken",
     "corral/store/migrations/versions/0011_kept_for_openpai.py": "a step that databases have taken",
@@ -34,7 +33,7 @@ CORE_TESTS = (
 EVERY_MODULE = """
 import importlib, pkgutil, corral
 from corral.api.tenants import routes_of
-from corral.service.tenants import no_options
+from corral.service.tenant_settings import no_options
 assert importlib.util.find_spec("corral.compat.openpai") is None
 for module in pkgutil.walk_packages(corral.__path__, "corral."):
     if "migrations" not in module.name and not module.name.endswith("__main__"):
