@@ -16,7 +16,7 @@ NAMES_IT = {
     "corral/client/operations/accounts.py": "the operation of that method",
     "corral/client/schema.py": "generated from the OpenAPI document",
     "corral/client/sync.py": "the SDK's method that imports a cluster keeps its name",
-    "corral/spec/job_options.py": "the standard exit table has this name in documents",
+    "corral/spec/job_options.py": "stored documents have this former name of the standard exit table",
     "corral/store/migrations/versions/0008_jobs_of_openpai.py": "a step that databases have taken",
     "corral/store/migrations/versions/0011_kept_for_openpai.py": "a step that databases have taken",
 }

@@ -182,3 +182,11 @@ def test_the_short_form_is_short() -> None:
         "array": 3,
     }
     assert short_form(load_job(written)) == written
+
+
+def test_the_former_name_of_the_standard_exit_table_is_read_as_its_present_one() -> None:
+    job = load_job("name: a\nexitTable: openpai\nroles: {w: {command: [x]}}")
+    assert job == load_job("name: a\nroles: {w: {command: [x]}}")
+    assert job.to_document()["spec"]["exitTable"] == "standard"
+    stored = json.loads(job.to_json()) | {"spec": job.to_document()["spec"] | {"exitTable": "openpai"}}
+    assert UnifiedJob.from_document(stored) == job
