@@ -484,6 +484,7 @@ def test_a_role_is_rescaled_stopped_and_told_how_far_it_is(server: Server, ann: 
     assert ann.get("/v1/Frameworks/ann~change")["summarizedFrameworkInfo"]["totalTaskNumber"] == 6
     for path, body in (
         ("TaskRoles/B/TaskNumber", {"taskNumber": -1}),
+        ("TaskRoles/B/TaskNumber", {"taskNumber": 10_001}),
         ("TaskRoles/B/TaskNumber", {}),
         ("TaskRoles/C/TaskNumber", {"taskNumber": 1}),
         ("ExecutionType", {"executionType": "PAUSE"}),

@@ -32,6 +32,7 @@ from corral.service.context import INLINE_BYTES, Context, json_size
 from corral.service.jobs.job_commands import JobCommands
 from corral.service.jobs.submission import Submission
 from corral.service.people.authentication import Authentication
+from corral.spec.job import UnifiedJob
 
 FRAMEWORK, CONFIGURATION = "framework", "launcher"
 CLUSTER, ACL = "ClusterConfiguration", "AclConfiguration"
@@ -428,6 +429,7 @@ class FrameworkLauncher:
             why = f"The role {left_out[0]} began with no task, so it is no part of the job"
             raise InvalidInput("role-without-tasks", f"{why}; give the Framework another version to begin it anew.")
         sizes = {own[role]: number for role, number in changed.items()}
+        UnifiedJob.from_document(json.loads(record.doc)).check_sizes(sizes)
         await self._store.scale(
             record.id,
             sizes,
