@@ -90,6 +90,7 @@ def _job(model: UnifiedJob, number: int, at: float) -> NewJob:
 
 def _new(job: UnifiedJob, name: str, number: int, user: str, at: float) -> NewJob:
     identity, tasks = job_id(int(at * 1000), number), job.total_tasks
+    listing = listing_of(job)
     tags = ("nightly",) if number % 7 == 0 else ()
     counts = TaskCounts(total=tasks, succeeded=tasks)
     ended = rfc3339(at)
@@ -108,7 +109,7 @@ def _new(job: UnifiedJob, name: str, number: int, user: str, at: float) -> NewJo
         job_type="openpai",
         tags=tags,
         unique_name="none",
-        submitted_as=listing_of(job),
+        submitted_as=None if listing is None else listing.stored(),
     )
 
 

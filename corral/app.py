@@ -106,6 +106,7 @@ async def _front(settings: Settings) -> None:
     from corral.service.health_events import HealthWatch
     from corral.service.mutual_tls import write_tls_files
     from corral.service.service import Service
+    from corral.service.tenant_settings import tenant_options
     from corral.service.tenants import compose_tenants
     from corral.store import open_store
     from corral.systemclock import SystemClock
@@ -140,9 +141,10 @@ async def _front(settings: Settings) -> None:
         allowance=_allowance(settings, chosen),
     )
     service = Service(context)
+    options = tenant_options(settings.of_others)
     application = create_app(
         service,
-        tenants=routes_of(compose_tenants(service, settings.of_tenant), settings.of_tenant),
+        tenants=routes_of(compose_tenants(service, options), options),
         clock=clock,
         portal_folder=portal_folder(),
         connect=control_client.connect,

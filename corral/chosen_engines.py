@@ -27,7 +27,7 @@ def chosen_engines(settings: Settings) -> tuple[ChosenEngine, ...]:
     Raises InvalidInput for an unknown kind, and for a setting of a kind that is not valid.
     """
     kinds = [engine_kind(name) for name in settings.engine]
-    return tuple(ChosenEngine(kind, engine_settings(kind, settings.of_engines)) for kind in kinds)
+    return tuple(ChosenEngine(kind, engine_settings(kind, settings.of_others)) for kind in kinds)
 
 
 def check_engines(settings: Settings) -> None:

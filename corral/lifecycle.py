@@ -14,6 +14,7 @@ from corral import datafolder, supervisor
 from corral.chosen_engines import check_engines
 from corral.forking import fork, has_one_thread
 from corral.kernel.errors import Conflict, CorralError, InvalidInput, NotFound, TooLarge, Unavailable
+from corral.service.tenant_settings import tenant_options
 from corral.settings import Settings
 
 _FROM_FILES = {"tls_certificate": "--tls-cert", "tls_key": "--tls-key", "cluster": "--cluster"}
@@ -118,6 +119,7 @@ def check(settings: Settings) -> None:
         raise InvalidInput("bad-database-url", "database_url must be postgresql://…; leave it empty for SQLite.")
     check_replicas(settings)
     check_engines(settings)
+    tenant_options(settings.of_others)
     if settings.cluster is not None:
         from corral.spec.configuration_file import load_site
         from corral.spec.errors import SpecError

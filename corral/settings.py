@@ -42,7 +42,7 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
 class Settings(BaseSettings):
     """Corral's settings: command-line options override `CORRAL_…` variables, which override these defaults."""
 
-    # Options of engines are carried along: the kinds of engines that are named declare and check them.
+    # Options of engines and tenants are carried along: those declare and check them.
     model_config = SettingsConfigDict(env_prefix="CORRAL_", extra="allow", frozen=True)
 
     data_folder: Path = Field(
@@ -227,7 +227,7 @@ class Settings(BaseSettings):
         default="",
         pattern=r"^$|^https?://[^?#]+$",
         description="The redirect URI, where the provider has another one registered: under `/api/v2/authn/oidc/return` "
-        "or `/rest-server/api/v1/authn/oidc/return`, as OpenPAI's was, it is answered alike.",
+        "or `/rest-server/api/v1/authn/oidc/return` it is answered alike.",
     )
     oidc_scopes: str = Field(
         default="openid profile email", description="The scopes that are asked for, separated by spaces."
@@ -259,32 +259,10 @@ class Settings(BaseSettings):
     oidc_label: str = Field(
         default="", max_length=60, description="What the portal's button says; empty: `Sign in with` and the host."
     )
-    openpai_fs_uri: str = Field(
-        default="",
-        pattern=r"^$|^[a-z][a-z0-9+.-]*://.*[^/]$",
-        description="For jobs of OpenPAI's YARN era: the file system (`hdfs://HOST:PORT`, `file:///shared`) that "
-        "`$PAI_DEFAULT_FS_URI` and paths without a scheme stand for. Empty: that of the machine, and no authFile is read.",
-    )
-    openpai_anonymous_reads: bool = Field(
-        default=False,
-        description="Whether jobs are read under `/api/v1` without a token, as in OpenPAI's YARN era.",
-    )
-    openpai_origins: str = Field(
-        default="*",
-        description="The origins, separated by commas, whose pages may call OpenPAI's API (`/api/v1`, `/api/v2`) from a "
-        "browser, with a token and never with cookies; `*` is any, as with OpenPAI, and empty none. Corral's own "
-        "`/api/v3` is open to no other origin.",
-    )
-    openpai_return_urls: str = Field(
-        default="",
-        description="Where OpenPAI's `/authn/oidc/login?redirect_uri=` may send people with their token in the address, "
-        "as its portal had it: addresses that begin so, separated by commas. Empty: only to this server's own "
-        "pages, and without the token, which stands in a cookie.",
-    )
     mail_server: str = Field(
         default="",
         pattern=r"^$|^smtps?://\S+$",
-        description="The server that mail about jobs goes out by, where job files of OpenPAI ask for it "
+        description="The server that mail about jobs goes out by, where job files ask for it "
         "(`extras.jobStatusChangeNotification`): `smtp://USER@HOST:PORT`, or `smtps://`. Empty: no mail.",
     )
     mail_from: str = Field(default="", description="The sender of the mail, such as `corral@example.org`.")
@@ -300,15 +278,6 @@ class Settings(BaseSettings):
         ge=0,
         description="How many jobs one user may submit in an hour at Corral's own API, an array being one; 0 is no limit.",
     )
-    openpai_calls_per_minute: int = Field(
-        default=600, ge=0, description="How many calls one user may make in a minute at OpenPAI's API; 0 is no limit."
-    )
-    openpai_lists_per_minute: int = Field(
-        default=120, ge=0, description="How many of them may be lists of jobs; 0 is no limit of their own."
-    )
-    openpai_submits_per_hour: int = Field(
-        default=3600, ge=0, description="How many jobs one user may submit in an hour at OpenPAI's API; 0 is no limit."
-    )
     server_log_bytes: int = Field(
         default=DEFAULT_LOG_BYTES,
         ge=0,
@@ -317,14 +286,9 @@ class Settings(BaseSettings):
     )
     log_level: str = Field(default="info", description="debug, info, warning or error.")
 
-    def of_tenant(self, name: str) -> dict[str, Any]:
-        """The settings of a tenant: those that begin with its name, without that beginning."""
-        begin = f"{name}_"
-        return {key.removeprefix(begin): value for key, value in iter(self) if key.startswith(begin)}
-
     @property
-    def of_engines(self) -> dict[str, Any]:
-        """The options given for engines, which their kinds declare."""
+    def of_others(self) -> dict[str, Any]:
+        """The options given for engines and tenants, which declare them."""
         return dict(self.model_extra or {})
 
     @property

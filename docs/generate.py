@@ -37,16 +37,21 @@ def documents() -> dict[str, str]:
 
 
 def settings_page() -> dict[str, str]:
-    """Every setting of the server and of Corral's own engines: its variable, type, default and meaning."""
+    """Every setting of the server, of Corral's own engines and tenants: its variable, type, default and meaning."""
     from corral.engines.kubernetes.kind import KubernetesKind
     from corral.engines.local.kind import LocalKind
     from corral.engines.yarn.kind import YarnKind
+    from corral.kernel.plug_ins import own_plug_ins
+    from corral.service.tenant_settings import GROUP
     from corral.settings import Settings
 
     rows = [f"# Settings\n\n{NOTE}\n\n{inspect.getdoc(Settings)}\n", *_settings(Settings.model_fields)]
     for kind in (LocalKind, KubernetesKind, YarnKind):
         rows += [f"\n## The engine {kind.name}\n\n{inspect.getdoc(kind.settings)}\n"]
         rows += _settings(kind.settings.model_fields)
+    for name, point in own_plug_ins(GROUP).items():
+        declared = point.load()
+        rows += [f"\n## The tenant {name}\n\n{inspect.getdoc(declared)}\n", *_settings(declared.model_fields)]
     return {"reference/settings.md": "\n".join(rows) + "\n"}
 
 
@@ -94,7 +99,7 @@ def openapi() -> dict[str, Any]:
     from corral.api.application import create_app
     from corral.api.tenants import routes_of
     from corral.kernel.clock import VirtualClock
-    from corral.service.tenants import no_options
+    from corral.service.tenant_settings import no_options
 
     nowhere = Path("/nonexistent")
     tenants = routes_of({}, no_options)

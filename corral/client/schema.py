@@ -1437,8 +1437,8 @@ class JobSpec(TypedDict):
     """How the program tells how far it is."""
     badHardware: NotRequired[Literal["auto", "replace", "keep"]]
     """When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets it run on; auto moves it off a lost node and keeps it on an unhealthy device."""
-    exitTable: NotRequired[Literal["openpai", "frameworkcontroller", "frameworklauncher"]]
-    """The table of exit codes: which failures are transient, and which are permanent."""
+    exitTable: NotRequired[Literal["standard", "openpai", "frameworkcontroller", "frameworklauncher"]]
+    """The table of exit codes: which failures are transient, and which are permanent. `openpai` is the former name of `standard`, and deprecated."""
     barrier: NotRequired[JobBarrier]
     """Whether tasks wait for each other at the start."""
     tags: NotRequired[list[str]]

@@ -72,13 +72,14 @@ def file_owner(job: str) -> str:
 
 
 class SubmittedAs(msgspec.Struct, frozen=True):
-    """Fields of a job as it was submitted, for lists and look-ups that would otherwise parse its document."""
+    """The name that a job was submitted under in a tenant's language, as a row of the tenant's table of names."""
 
+    table: str
+    """The table, one of the tenants' `corral.store.tenant_tables.JobNames`."""
     name: str
     """The name as submitted; it may have capitals and be longer than a DNS label."""
-    job_priority: str | None = None
-    """The name of its priority, if it has one."""
-    roles: int = 1
+    columns: dict[str, str | int | None] = {}
+    """Further columns of the row, such as those that the tenant's lists show."""
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
@@ -115,7 +116,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     suspended: bool = False
     """Whether it is suspended from the start."""
     submitted_as: SubmittedAs | None = None
-    """For a job in a dialect with names of its own; `unique_name` then applies to that name."""
+    """For a job in a dialect with names of its own; `unique_name` then applies to that name, among the dialect's jobs."""
     request_hash: str = ""
     """A hash that tells a repeated request from another one with the same idempotency key."""
 

@@ -35,19 +35,17 @@ class EngineUnknown(msgspec.Struct, frozen=True, tag=True):
 class GangPlaced(msgspec.Struct, frozen=True, tag=True):
     """A placement was committed; its tasks hold what `request` says, and end at `ends_at` at the latest."""
 
-    job: JobId
-    job_attempt: int
+    request: GangRequest
+    """The request that was placed. A task whose role it lacks holds nothing but its devices."""
     placement: Placement
+    placed_at: float = 0.0
     ends_at: float = FOREVER
     """Seconds since 1970 by which the gang ends because its duration is bounded."""
-    queue: str = "default"
-    user: str = ""
-    groups: tuple[str, ...] = ()
-    priority: int = 0
-    placed_at: float = 0.0
-    preemptible: bool = True
-    request: GangRequest | None = None
-    """The request that was placed; without one its tasks hold nothing but their devices."""
+
+    @property
+    def job(self) -> JobId:
+        """The job that was placed."""
+        return self.request.job
 
 
 class TasksReleased(msgspec.Struct, frozen=True, tag=True):
@@ -175,16 +173,4 @@ PlannerEvent = ClusterEvent | QueueEvent | CellsReserved | GuaranteeLost | PartF
 def gang_placed(request: GangRequest, placement: Placement, at: float) -> GangPlaced:
     """Build the event for a `placement` of `request` committed at time `at`."""
     ends_at = at + request.max_duration_seconds if request.max_duration_seconds else FOREVER
-    return GangPlaced(
-        request.job,
-        request.job_attempt,
-        placement,
-        ends_at,
-        request.queue,
-        request.user,
-        request.groups,
-        request.priority,
-        at,
-        request.preemptible,
-        request,
-    )
+    return GangPlaced(request, placement, at, ends_at)

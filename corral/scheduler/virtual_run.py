@@ -46,8 +46,7 @@ class VirtualRun(PlanHooks):
 
     def placed(self, found: GangPlacement, event: GangPlaced) -> None:
         """Queue the unplaced tasks of an elastic gang as growth."""
-        if event.request is not None:
-            self.wait_to_grow(found.job, event.request)
+        self.wait_to_grow(found.job, event.request)
 
     def release(self, job: JobId, tasks: tuple[TaskKey, ...]) -> None:
         """Free what these tasks hold."""

@@ -21,7 +21,6 @@ from corral.service.jobs.submission import Submission
 from corral.service.jobs.task_connections import TaskConnections
 from corral.service.logs.task_logs import TaskLogs
 from corral.service.machines.cordons import Cordons
-from corral.service.machines.hived_inspection import HivedInspection
 from corral.service.machines.nodes import Nodes
 from corral.service.machines.queue_views import Queues
 from corral.service.people.account_passwords import AccountPasswords
@@ -83,7 +82,6 @@ class Service:
         self.nodes = Nodes(context)
         self.cordons = Cordons(context)
         self.queues = Queues(context)
-        self.hived_inspection = HivedInspection(context)
         self.what_if = WhatIf(context, self.submission, self.feasibility, self.job_editor)
         self.readiness = ReadinessCheck(context)
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from corral.kernel.plug_ins import plug_ins
 from corral.service.service import Service
+from corral.service.tenant_settings import Options, no_options
 
 GROUP: Final = "corral.service"
 """The entry-point group; an object is called with the service and the tenant's options, and returns the tenant's part."""
-
-Options = Callable[[str], Mapping[str, Any]]
-"""The settings of a tenant by its name: those whose names begin with it, without that beginning."""
-
-
-def no_options(name: str) -> Mapping[str, Any]:
-    """No settings, so that each tenant has its defaults."""
-    return {}
 
 
 def compose_tenants(service: Service, options: Options = no_options) -> dict[str, Any]:

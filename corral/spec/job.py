@@ -21,6 +21,8 @@ API_VERSION: Final = "corral.dev/v1alpha1"
 KIND: Final = "UnifiedJob"
 FRAMEWORK_CONTROLLER: Final = "frameworkcontroller"
 """The job type of FrameworkController's Frameworks, whose roles may be resized while they run."""
+_UNBOUNDED_FROM: Final = {FRAMEWORK_CONTROLLER: 1, "frameworklauncher": 0}
+"""The fewest tasks of a role, for job types whose language has no bounds of a job's size."""
 
 
 class Metadata(SpecModel):
@@ -210,17 +212,34 @@ class UnifiedJob(SpecModel):
     def scaled(self, replicas: int) -> UnifiedJob:
         """The same job with `replicas` of its counted role.
 
-        A Framework that is not elastic may take any size from 1 to MAX_REPLICAS. Raises SpecError otherwise when
-        `replicas` is outside minReplicas..maxReplicas.
+        Raises SpecError when `check_sizes` does.
         """
-        count = self.spec.replica_spec
-        if self.spec.job_type == FRAMEWORK_CONTROLLER and not self.is_elastic and 1 <= replicas <= MAX_REPLICAS:
+        self.check_sizes({self.counted_role.name: replicas})
+        if self._is_unbounded:
             return self._counting(dict.fromkeys(("replicas", "min_replicas", "max_replicas"), replicas))
-        if not count.min_replicas <= replicas <= count.max_replicas:
-            bounds = f"{count.min_replicas} to {count.max_replicas}"
-            message = f"expected {bounds} replicas of {count.role}, got {replicas}; the job's file sets these bounds"
-            raise SpecError([Problem(message, ("spec", "replicaSpec", "replicas"))])
         return self._counting({"replicas": replicas})
+
+    def check_sizes(self, sizes: Mapping[str, int]) -> None:
+        """Refuse new numbers of tasks, by role, that the job may not have: the one check of every rescale.
+
+        The counted role keeps to minReplicas..maxReplicas, and other roles keep their size. A job whose language has no
+        such bounds may take any size up to MAX_REPLICAS. Raises SpecError.
+        """
+        count, counted = self.spec.replica_spec, self.counted_role.name
+        for role, size in sizes.items():
+            if self._is_unbounded:
+                least, most = _UNBOUNDED_FROM[self.spec.job_type], MAX_REPLICAS
+            elif role == counted:
+                least, most = count.min_replicas, count.max_replicas
+            else:
+                least = most = self.replicas_of(role)
+            if not least <= size <= most:
+                message = f"expected {least} to {most} replicas of {role}, got {size}; the job's file sets these bounds"
+                raise SpecError([Problem(message, ("spec", "replicaSpec", "replicas"))])
+
+    @property
+    def _is_unbounded(self) -> bool:
+        return self.spec.job_type in _UNBOUNDED_FROM and not self.is_elastic
 
     def with_targets(self, target_replicas: Mapping[str, int]) -> UnifiedJob:
         """The same job with the scheduler's replicas of the counted role by node id."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Literal
 
-from corral.spec.dialects.hived_annotation import SCHEDULING_SPEC
+from corral.spec.dialects.pod_annotations import request_keys
 from corral.spec.dialects.translation import PRIORITY_ANNOTATION
 from corral.spec.job import API_VERSION, KIND, UnifiedJob
 from corral.spec.job_reader import load_job
@@ -191,7 +191,7 @@ class ObjectKind(ABC):
         A priority number or an annotation does not count: Kubernetes admits any of them in a pod template.
         """
         said = set(_said(document))
-        return "priorityClassName" in said and not said & {"priority", SCHEDULING_SPEC, PRIORITY_ANNOTATION}
+        return "priorityClassName" in said and not said & {"priority", PRIORITY_ANNOTATION, *request_keys()}
 
     def fingerprint(self, document: Document) -> str:
         """SHA-256 of the immutable part, to detect changes of it."""

@@ -25,8 +25,15 @@ from corral.spec.priority import check_priority
 from corral.spec.storage import StorageUse, distinct
 from corral.spec.yaml_scalars import written
 
-STANDARD_TABLE: Final = "openpai"
+STANDARD_TABLE: Final = "standard"
 """The name of the exit table of `corral.model.exits` in documents."""
+_FORMER_TABLE: Final = "openpai"
+"""The former name of the standard table, which stored documents have."""
+
+
+def _table(name: str) -> str:
+    """The present name of an exit table."""
+    return STANDARD_TABLE if name == _FORMER_TABLE else name
 
 
 def _parameter(value: Any) -> Any:
@@ -90,9 +97,12 @@ class JobOptions(SpecModel):
         description="When a node is lost or a device turns unhealthy under the job: replace moves it elsewhere, keep lets "
         "it run on; auto moves it off a lost node and keeps it on an unhealthy device.",
     )
-    exit_table: Literal["openpai", "frameworkcontroller", "frameworklauncher"] = Field(
+    exit_table: Annotated[
+        Literal["standard", "openpai", "frameworkcontroller", "frameworklauncher"], AfterValidator(_table)
+    ] = Field(
         STANDARD_TABLE,
-        description="The table of exit codes: which failures are transient, and which are permanent.",
+        description="The table of exit codes: which failures are transient, and which are permanent. `openpai` is the "
+        "former name of `standard`, and deprecated.",
     )
     barrier: Barrier = Field(default_factory=Barrier, description="Whether tasks wait for each other at the start.")
     tags: list[Tag] = Field(default_factory=list, max_length=100, description="Words to find the job by.")

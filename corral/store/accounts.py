@@ -17,6 +17,7 @@ from corral.store.account_ids import give_id
 from corral.store.database import Database, rows
 from corral.store.paging import bounded, read_cursor, write_cursor
 from corral.store.rows import clean, encode, put
+from corral.store.tenant_tables import tenant_tables
 from corral.store.writer import Transaction
 
 _users, _tokens, _links = tables.users, tables.tokens, tables.login_links
@@ -340,13 +341,14 @@ def _pass_uid(transaction: Transaction, uid: int) -> None:
 
 
 def _disown(transaction: Transaction, name: str, account: str) -> None:
-    """Detach jobs, code, idempotency keys and templates, so that a later account of this name inherits none."""
+    """Detach jobs, code, idempotency keys and records of tenants, so that a later account of this name inherits none."""
     orphans = tables.orphaned_jobs
     theirs = select(_jobs.c.id, literal(account)).where(_jobs.c.user == name, _jobs.c.id.not_in(select(orphans.c.job)))
     transaction.write(insert(orphans).from_select(["job", "account"], theirs))
     transaction.write(delete(tables.submissions).where(tables.submissions.c.user == name))
     transaction.write(delete(tables.idempotency).where(tables.idempotency.c.user == name))
-    transaction.write(update(tables.client_records).where(tables.client_records.c.owner == name).values(owner=""))
+    for column in (column for each in tenant_tables().values() for column in each.by_account):
+        transaction.write(update(column.table).where(column == name).values({column.name: ""}))
     blobs, nobody = tables.blobs, f"{name} (deleted)"  # no account has such a name
     again = select(blobs.c.digest).where(blobs.c.user == name).scalar_subquery()
     transaction.write(delete(blobs).where(blobs.c.user == nobody, blobs.c.digest.in_(again)))

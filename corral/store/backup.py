@@ -13,7 +13,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, create_engine, delete, func, insert, select
+from sqlalchemy import Connection, Engine, create_engine, delete, func, insert, inspect, select
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -24,7 +24,8 @@ from corral.store.connections import parse_url, writer_engine
 from corral.store.database import Database
 from corral.store.database_errors import StoreRefused, refusal
 from corral.store.leadership import ENGINE_HOME
-from corral.store.schema import bring_up, version_of
+from corral.store.schema import HEAD, bring_up, version_of
+from corral.store.tenant_tables import all_tables, forget_absent, steps_taken
 
 _PIECE: Final = 1000
 _MUST_BE_EMPTY: Final = (tables.jobs, tables.users, tables.events)
@@ -87,9 +88,14 @@ def _copy_rows(connection: Connection, part: Path) -> None:
 
 
 def copy_tables(source: Connection, target: Connection) -> None:
-    """Copy every row of every table, in batches of 1,000."""
-    for table in tables.metadata.sorted_tables:
-        found = source.execution_options(yield_per=_PIECE).execute(select(table))
+    """Copy every row of every table that the source has, in batches of 1,000; of an older schema, the columns it has."""
+    there = inspect(source)
+    names = frozenset(there.get_table_names())
+    for table in all_tables():
+        if table.name not in names:
+            continue
+        columns = frozenset(column["name"] for column in there.get_columns(table.name))
+        found = source.execution_options(yield_per=_PIECE).execute(select(*(c for c in table.c if c.name in columns)))
         for piece in found.mappings().partitions(_PIECE):
             target.execute(insert(table), [dict(row) for row in piece])
 
@@ -132,13 +138,17 @@ def _restore_into(source: Engine, target: Engine, url: URL) -> None:
         path = Path(str(url.database))
         if not path.exists():
             path.touch(mode=0o600)
-    bring_up(target, target=str(version_of(source)))
+    version = str(version_of(source))
+    with source.connect() as old:
+        taken = steps_taken(old) if version == HEAD else {}
+    bring_up(target, target=version, tenant_steps=taken)
     with source.connect() as old, target.begin() as new:
         if any(new.execute(select(func.count()).select_from(table)).scalar_one() for table in _MUST_BE_EMPTY):
             message = "The store has jobs or users already; restore into a new data folder or an empty database."
             raise Conflict("store-not-empty", message)
         _empty(new)
         copy_tables(old, new)
+        forget_absent(new)
         new.execute(_nobody_leads())
         new.execute(delete(tables.settings).where(tables.settings.c.key == ENGINE_HOME))  # its tasks are not there
     bring_up(target)
@@ -146,8 +156,10 @@ def _restore_into(source: Engine, target: Engine, url: URL) -> None:
 
 def _empty(connection: Connection) -> None:
     """Delete the rows that a new schema starts with."""
-    for table in tables.metadata.sorted_tables:
-        connection.execute(delete(table))
+    names = frozenset(inspect(connection).get_table_names())
+    for table in all_tables():
+        if table.name in names:
+            connection.execute(delete(table))
 
 
 def _nobody_leads() -> Any:

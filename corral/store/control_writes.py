@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Update, bindparam, delete, insert, select, update
 
 from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId, TaskKey, parse_attempt_id
@@ -37,6 +38,7 @@ from corral.store.job_removal import remove_jobs
 from corral.store.open_tasks import AS_CONTROL_SAYS
 from corral.store.preemption_records import write_ledger, write_receipts, write_usage, write_user_usage
 from corral.store.rows import add_events, clean, encode, event_row, fact_row, put
+from corral.store.tenant_tables import job_names
 from corral.store.writer import Transaction
 
 _jobs, _runs, _tasks, _outbox = tables.jobs, tables.job_runs, tables.tasks, tables.outbox
@@ -64,11 +66,6 @@ _JOB_ROW: Final = (
     )
 )
 _PLACE: Final = update(_jobs).where(_jobs.c.id == bindparam("j"))
-_SUBMITTED_PRIORITY: Final = (
-    update(tables.submitted_jobs)
-    .where(tables.submitted_jobs.c.job == bindparam("j"))
-    .values(job_priority=bindparam("p"))
-)
 _CLASSES: Final = {number: name for name, number in PRIORITY_CLASSES.items()}
 """The names of priorities by number, as lists of tenants show them."""
 _DOC: Final = (
@@ -260,9 +257,20 @@ def _write_jobs(transaction: Transaction, jobs: Sequence[JobWrite], cursor: int)
         if changed:
             transaction.write(_PLACE.values(**changed), {"j": job.id})
         if job.priority is not None:
-            transaction.write(_SUBMITTED_PRIORITY, {"j": job.id, "p": _CLASSES.get(job.priority)})
+            for statement in _shown_priorities():
+                transaction.write(statement, {"j": job.id, "p": _CLASSES.get(job.priority)})
         if job.doc is not None:
             transaction.write(_DOC, {"j": job.id, "d": job.doc})
+
+
+@cache
+def _shown_priorities() -> tuple[Update, ...]:
+    """Statements that set a job's priority in the tables of tenants that show it."""
+    return tuple(
+        update(each.table).where(each.table.c.job == bindparam("j")).values({each.priority.name: bindparam("p")})
+        for each in job_names().values()
+        if each.priority is not None
+    )
 
 
 def _write_tasks(transaction: Transaction, tasks: Sequence[TaskWrite]) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
-from sqlalchemy import bindparam, delete, exists, insert, literal, select
+from sqlalchemy import Delete, bindparam, delete, exists, insert, literal, select
 
 from corral.kernel.ids import JobId
 from corral.model.store_writes import file_owner
 from corral.store import tables
+from corral.store.tenant_tables import tenant_tables
 from corral.store.writer import Transaction
 
 _PARTS: Final = (
@@ -18,7 +20,6 @@ _PARTS: Final = (
     (tables.job_runs, tables.job_runs.c.job),
     (tables.job_tags, tables.job_tags.c.job),
     (tables.orphaned_jobs, tables.orphaned_jobs.c.job),
-    (tables.submitted_jobs, tables.submitted_jobs.c.job),
     (tables.job_dependencies, tables.job_dependencies.c.job),
     (tables.tasks, tables.tasks.c.job),
     (tables.attempts, tables.attempts.c.job),
@@ -27,7 +28,6 @@ _PARTS: Final = (
     (tables.receipts, tables.receipts.c.job),
     (tables.idempotency, tables.idempotency.c.job),
 )
-_DELETES: Final = tuple(delete(table).where(column == bindparam("j")) for table, column in _PARTS)
 _SECRETS: Final = delete(tables.secrets).where(tables.secrets.c.owner == bindparam("o"))
 _FILE: Final = delete(tables.job_files).where(
     tables.job_files.c.job == bindparam("j"), ~exists().where(tables.jobs.c.array_parent == bindparam("j"))
@@ -56,9 +56,16 @@ def remove_jobs(transaction: Transaction, jobs: Sequence[JobId], at: float | Non
     transaction.write(insert(tables.history).from_select(columns, line))
     parents = select(job.c.id, job.c.array_parent).where(job.c.id.in_(list(jobs)))
     files = dict.fromkeys(row.array_parent or row.id for row in transaction.read(parents))
-    for statement in _DELETES:
+    for statement in _deletes():
         transaction.write(statement, [{"j": each} for each in jobs])
     transaction.write(_SECRETS, [{"o": f"job:{each}"} for each in jobs])
     if files:
         transaction.write(_FILE, [{"j": each} for each in files])
         transaction.write(_FILE_SECRETS, [{"j": each, "o": file_owner(each)} for each in files])
+
+
+@cache
+def _deletes() -> tuple[Delete, ...]:
+    """Statements that delete a job's rows in the tables of the store and of tenants."""
+    own = ((column.table, column) for each in tenant_tables().values() for column in each.by_job)
+    return tuple(delete(table).where(column == bindparam("j")) for table, column in (*_PARTS, *own))

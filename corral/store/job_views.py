@@ -33,6 +33,7 @@ from corral.runtime.error_block import sentence
 from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.paging import after, bounded, read_cursor, write_cursor
+from corral.store.tenant_tables import job_names
 
 
 class _Placed(msgspec.Struct, frozen=True):
@@ -41,8 +42,7 @@ class _Placed(msgspec.Struct, frozen=True):
     placement: TaskPlacement | None = None
 
 
-_jobs, _runs, _tasks, _submitted = tables.jobs, tables.job_runs, tables.tasks, tables.submitted_jobs
-_files = tables.job_files
+_jobs, _runs, _tasks, _files = tables.jobs, tables.job_runs, tables.tasks, tables.job_files
 _PARAMETERS: Final = msgspec.json.Decoder(dict[str, str])
 ORPHANED: Final = exists().where(tables.orphaned_jobs.c.job == _jobs.c.id).label("orphaned")
 """Column: whether a job's account was deleted."""
@@ -121,10 +121,14 @@ class JobViews(Database):
         wanted, whose = (name, owner) if tilde else (ref, user)
         questions = [query.where(_jobs.c.name == wanted)]
         if whose is not None:
-            as_submitted = query.join(_submitted, _submitted.c.job == _jobs.c.id).where(
-                _submitted.c.user == whose, _submitted.c.name == wanted
-            )
-            questions = [questions[0].where(_jobs.c.user == whose), as_submitted]
+            names = [each.table for each in job_names().values()]
+            questions = [
+                questions[0].where(_jobs.c.user == whose),
+                *(
+                    query.join(table, table.c.job == _jobs.c.id).where(table.c.user == whose, table.c.name == wanted)
+                    for table in names
+                ),
+            ]
         latest = (_jobs.c.live.desc(), _jobs.c.id.desc())
 
         def run(connection: Connection) -> JobRecord | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import Select, bindparam, delete, func, insert, select, update
 
 from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
@@ -21,6 +22,7 @@ from corral.store.object_links import already_linked, link
 from corral.store.open_tasks import ADD, check_restarted, check_scaled, check_submitted, open_tasks
 from corral.store.rows import add_events, encode, event_row, fact_row
 from corral.store.submission_rate import count_submission
+from corral.store.tenant_tables import job_names
 from corral.store.writer import Transaction
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600.0
@@ -40,17 +42,6 @@ class _Data(msgspec.Struct, rename="camel"):
 
 _jobs, _idempotency = tables.jobs, tables.idempotency
 _NAMED: Final = select(_jobs.c.id).where(_jobs.c.user == bindparam("u"), _jobs.c.name == bindparam("n")).limit(1)
-_submitted = tables.submitted_jobs
-_SUBMITTED_AS: Final = (
-    select(_jobs.c.id)
-    .join(_submitted, _submitted.c.job == _jobs.c.id)
-    .where(_submitted.c.user == bindparam("u"), _submitted.c.name == bindparam("n"))
-    .limit(1)
-)
-_UNDER_ITS_OWN: Final = _NAMED.outerjoin(_submitted, _submitted.c.job == _jobs.c.id).where(_submitted.c.job.is_(None))
-_TAKEN_EVER: Final = {False: (_NAMED,), True: (_SUBMITTED_AS, _UNDER_ITS_OWN)}
-"""Queries that find jobs with the same name, by whether the new job was submitted under another name."""
-_TAKEN_NOW: Final = {kind: tuple(query.where(_jobs.c.live) for query in each) for kind, each in _TAKEN_EVER.items()}
 _REPEATED: Final = select(_idempotency).where(
     _idempotency.c.user == bindparam("u"), _idempotency.c.key == bindparam("k"), _idempotency.c.at > bindparam("since")
 )
@@ -400,9 +391,9 @@ def _submit(transaction: Transaction, job: NewJob, limit: SubmitLimit | None = N
     run = JobRun(job=job.id, created_at=job.created_at, hold=job.hold, external=job.external, suspended=job.suspended)
     transaction.write(insert(tables.job_runs), {"job": job.id, "run": encode(run), "summary": encode(job.summary)})
     if job.submitted_as is not None:
-        transaction.write(
-            insert(_submitted), {"job": job.id, "user": job.user, **msgspec.structs.asdict(job.submitted_as)}
-        )
+        said = job.submitted_as
+        row = {"job": job.id, "user": job.user, "name": said.name, **said.columns}
+        transaction.write(insert(job_names()[said.table].table), row)
     if job.tags:
         transaction.write(insert(tables.job_tags), [{"tag": tag, "job": job.id} for tag in dict.fromkeys(job.tags)])
     if job.depends_on:
@@ -477,11 +468,24 @@ def _remember_key(transaction: Transaction, job: NewJob, seq: int) -> None:
     transaction.write(insert(_idempotency), row)
 
 
+@cache
+def _same_name(table: str, *, live: bool) -> tuple[Select[Any], ...]:
+    """Queries that find jobs of a name: by their own, or by the names of a tenant's `table` and, without one, their own."""
+    named: tuple[Select[Any], ...] = (_NAMED,)
+    if table:
+        submitted = job_names()[table].table
+        joined = select(_jobs.c.id).join(submitted, submitted.c.job == _jobs.c.id).limit(1)
+        as_submitted = joined.where(submitted.c.user == bindparam("u"), submitted.c.name == bindparam("n"))
+        others = _NAMED.outerjoin(submitted, submitted.c.job == _jobs.c.id).where(submitted.c.job.is_(None))
+        named = (as_submitted, others)
+    return tuple(query.where(_jobs.c.live) for query in named) if live else named
+
+
 def _check_name(transaction: Transaction, job: NewJob) -> None:
     if job.unique_name == "none":
         return
-    name = job.name if job.submitted_as is None else job.submitted_as.name
-    queries = (_TAKEN_EVER if job.unique_name == "ever" else _TAKEN_NOW)[job.submitted_as is not None]
+    name, table = (job.name, "") if job.submitted_as is None else (job.submitted_as.name, job.submitted_as.table)
+    queries = _same_name(table, live=job.unique_name != "ever")
     if any(transaction.read(query, {"u": job.user, "n": name}).first() is not None for query in queries):
         raise Conflict(
             "name-taken", f"{job.user} has a job named {name} already; choose another name, or stop that one first."

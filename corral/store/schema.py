@@ -6,15 +6,17 @@ store. An empty SQLite file gets the newest tables at once; a test compares them
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from corral.store.connections import parse_url, writer_engine
 from corral.store.database_errors import StoreRefused
 from corral.store.tables import metadata
+from corral.store.tenant_tables import are_migrated, create_tenants, migrate_tenants
 
 HEAD: Final = "0018"
 """The newest migration."""
@@ -52,13 +54,15 @@ def is_empty(url: str) -> bool:
         engine.dispose()
 
 
-def bring_up(engine: Engine, *, create: bool = True, target: str = HEAD) -> None:
-    """Migrate the tables to `target`.
+def bring_up(
+    engine: Engine, *, create: bool = True, target: str = HEAD, tenant_steps: Mapping[str, int] | None = None
+) -> None:
+    """Migrate the tables to `target`, and those of tenants to their newest form, or as many steps as `tenant_steps` says.
 
     Raises StoreRefused when they were made by a newer Corral, or when they are missing and `create` is False.
     """
     version = version_of(engine)
-    if version == target:
+    if version == target and (target != HEAD or are_migrated(engine)):
         return
     if version is not None and version not in KNOWN:
         raise StoreRefused(
@@ -70,9 +74,10 @@ def bring_up(engine: Engine, *, create: bool = True, target: str = HEAD) -> None
         raise StoreRefused(
             "store-empty", "There is no Corral database there; name the right one, or start a server first."
         )
-    if version is None and target == HEAD and engine.dialect.name == "sqlite" and _create(engine):
+    new = version is None and target == HEAD and tenant_steps is None
+    if new and engine.dialect.name == "sqlite" and _create(engine):
         return
-    _upgrade(engine, target)
+    _upgrade(engine, version, target, tenant_steps)
 
 
 _FIRST_ROWS: Final = (
@@ -90,21 +95,29 @@ def _create(engine: Engine) -> bool:
         if inspect(connection).get_table_names():
             return False
         metadata.create_all(connection, checkfirst=False)
+        create_tenants(connection)
         for statement in _FIRST_ROWS:
             connection.execute(text(statement))
         connection.execute(text("INSERT INTO alembic_version (version_num) VALUES (:head)"), {"head": HEAD})
     return True
 
 
-def _upgrade(engine: Engine, target: str) -> None:
+def _upgrade(engine: Engine, version: str | None, target: str, tenant_steps: Mapping[str, int] | None) -> None:
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SET LOCAL lock_timeout = 0"))
+            connection.execute(text("SELECT pg_advisory_xact_lock(829135522)"))
+        if version != target:
+            _run_alembic(connection, target)
+        if target == HEAD:
+            migrate_tenants(connection, tenant_steps)
+
+
+def _run_alembic(connection: Connection, target: str) -> None:
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    with engine.begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(text("SET LOCAL lock_timeout = 0"))
-            connection.execute(text("SELECT pg_advisory_xact_lock(829135522)"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, target)
+    config.attributes["connection"] = connection
+    command.upgrade(config, target)

@@ -25,7 +25,6 @@ from corral.store.groups import Groups
 from corral.store.job_rows import JobRows
 from corral.store.job_views import JobViews
 from corral.store.job_writes import JobWrites
-from corral.store.key_values import KeyValues
 from corral.store.leadership import Leadership
 from corral.store.object_links import Objects
 from corral.store.openid_identities import Identities
@@ -51,7 +50,6 @@ class Store(
     Leadership,
     Groups,
     Identities,
-    KeyValues,
     ClusterViews,
     DocumentStore,
     Audit,

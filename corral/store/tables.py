@@ -3,7 +3,8 @@
 JSON is stored as text, so that it is passed through without decoding and reads the same on SQLite and PostgreSQL. Times
 are seconds since 1970. The conditions of most partial indexes are declared for SQLite only, because naming PostgreSQL
 would load its dialect, which costs 3 MB; the migrations declare them for both. A job is three rows (list columns,
-document, run), so that scanning a list does not read documents.
+document, run), so that scanning a list does not read documents. Tenants declare tables of their own
+(`corral.store.tenant_tables`).
 """
 
 from __future__ import annotations
@@ -86,17 +87,6 @@ job_dependencies = Table(
     Column("job", Text, primary_key=True),
     Column("needs", Text, primary_key=True),
     Index("job_dependencies_by_need", "needs"),
-)
-
-submitted_jobs = Table(
-    "openpai_jobs",
-    metadata,
-    Column("job", Text, primary_key=True),
-    Column("user", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("job_priority", Text),
-    Column("roles", Integer, nullable=False),
-    Index("openpai_jobs_by_name", "user", "name"),
 )
 
 history = Table(
@@ -431,15 +421,4 @@ settings = Table(
     metadata,
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
-)
-
-client_records = Table(
-    "openpai_kept",
-    metadata,
-    Column("kind", Text, primary_key=True),
-    Column("name", Text, primary_key=True),
-    Column("owner", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("created_at", Double, nullable=False),
-    Column("changed_at", Double, nullable=False),
 )

@@ -23,7 +23,8 @@ from corral.front import Server as Front
 from corral.kernel.clock import VirtualClock
 from corral.service.context import Context
 from corral.service.service import Service
-from corral.service.tenants import compose_tenants, no_options
+from corral.service.tenant_settings import no_options
+from corral.service.tenants import compose_tenants
 from corral.settings import Settings
 from corral.storage.code_archives import BlobStore
 from corral.storage.log_files import LogStore

@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
 from corral.api import create_app
 from corral.api.tenants import routes_of
 from corral.kernel.clock import VirtualClock
-from corral.service.tenants import no_options
+from corral.service.tenant_settings import no_options
 from tests.api.harness import Server, serving
 from tests.api.idle_scheduler import IdleScheduler
 

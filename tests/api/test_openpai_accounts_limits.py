@@ -8,6 +8,7 @@ import pytest
 
 from corral.api.rate_limits import ApiCallLimits, CallLimit, Calls
 from corral.compat.openpai.routes.mounting import DEFAULT_CALLS
+from corral.compat.openpai.settings import OpenPaiSettings
 from corral.kernel.errors import TooManyRequests
 from corral.model.store_writes import SubmitLimit
 from corral.settings import Settings
@@ -93,9 +94,9 @@ def test_submissions_are_told_from_other_calls_and_left_to_the_store_to_count(me
 
 
 def test_the_settings_say_what_openpai_had_and_leave_our_own_api_alone() -> None:
-    settings = Settings()
-    assert (settings.openpai_calls_per_minute, settings.openpai_lists_per_minute) == (600, 120)
-    assert settings.openpai_submits_per_hour == 3600
+    settings, theirs = Settings(), OpenPaiSettings()
+    assert (theirs.openpai_calls_per_minute, theirs.openpai_lists_per_minute) == (600, 120)
+    assert theirs.openpai_submits_per_hour == 3600
     assert (settings.calls_per_minute, settings.lists_per_minute, settings.submits_per_hour) == (0, 0, 10_000)
 
 

@@ -15,6 +15,7 @@ from corral.compat.openpai.language.descriptor import read_descriptor
 from corral.compat.openpai.language.launcher import Cluster, launcher_job
 from corral.compat.openpai.records.launcher import Asked, Framework, Launching, aggregated_status
 from corral.compat.openpai.service.tenant import OpenPai
+from corral.compat.openpai.tables.key_values import KeyValue, KeyValues
 from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId
 from corral.kernel.tokens import mint_job_token
@@ -26,7 +27,6 @@ from corral.service.jobs.account_limits import UNBOUNDED, Allowance
 from corral.service.service import Service
 from corral.spec.errors import SpecError
 from corral.spec.job import UnifiedJob
-from corral.store.key_values import KeyValue
 from tests.api.harness import Server
 from tests.api.openpai_caller import Pai, signed_in
 
@@ -116,7 +116,7 @@ def refused(caller: Pai, method: str, path: str, **terms: Any) -> tuple[int, str
 
 def job_of(server: Server, caller: Pai, name: str) -> str:
     status = caller.get(f"/v1/Frameworks/{name}/FrameworkStatus")
-    found = server.call(server.store.key_value("framework", name))
+    found = server.call(KeyValues(server.store).key_value("framework", name))
     assert found is not None and status["frameworkName"] == name
     return str(json.loads(found.body)["job"])
 
@@ -340,21 +340,21 @@ def test_a_launch_that_fails_leaves_the_name_free_and_one_that_was_cut_off_is_no
 ) -> None:
     nowhere = framework(platformSpecificParameters={"queue": "nowhere"})
     assert refused(ann, "PUT", "/v1/Frameworks/ann~fails", json=nowhere)[0] == 400
-    assert server.call(server.store.key_value("framework", "ann~fails")) is None
+    assert server.call(KeyValues(server.store).key_value("framework", "ann~fails")) is None
     descriptor = {**read_descriptor(framework(2)), "user": {"name": "ann"}}
     now = server.service.context.clock.now()
     for age, status in ((1.0, 409), (61.0, 202)):
         begun = Launching("cut", "ann", "something else", now - age)
         body = msgspec.json.encode(Asked(descriptor, "", now - age, now - age, launching=begun)).decode()
         claim = KeyValue("framework", "ann~cut", "ann", body, now - age, now - age)
-        server.call(server.store.change_key_value("framework", "ann~cut", lambda _, claim=claim: claim))  # type: ignore[misc]
+        server.call(KeyValues(server.store).change_key_value("framework", "ann~cut", lambda _, claim=claim: claim))  # type: ignore[misc]
         assert refused(ann, "GET", "/v1/Frameworks/ann~cut")[0] == 404
         assert admin.call("PUT", "/v1/Frameworks/ann~cut", json=framework()).status_code == status
 
 
 def launched(server: Server, name: str) -> tuple[Asked, list[str]]:
     """The stored Framework, and all jobs that it has had."""
-    kept = server.call(server.store.key_value("framework", name))
+    kept = server.call(KeyValues(server.store).key_value("framework", name))
     assert kept is not None
     label = name.replace("~", "-")
     listed = server.call(server.store.list_jobs(JobFilter(job_type="frameworklauncher", search=label), limit=50))
@@ -424,14 +424,14 @@ def test_a_framework_that_is_removed_while_its_next_job_is_begun_stays_away_and_
 
     async def slow(*args: Any, **terms: Any) -> Any:
         found = await submit(*args, **terms)
-        await server.store.change_key_value("framework", "ann~gone", lambda _: None)
+        await KeyValues(server.store).change_key_value("framework", "ann~gone", lambda _: None)
         return found
 
     monkeypatch.setattr(server.service.submission, "submit", slow)
     status, message = refused(ann, "PUT", "/v1/Frameworks/ann~gone", json=framework(2))
     assert (status, "was removed" in message) == (409, True)
     monkeypatch.undo()
-    assert server.call(server.store.key_value("framework", "ann~gone")) is None
+    assert server.call(KeyValues(server.store).key_value("framework", "ann~gone")) is None
     listed = server.call(server.store.list_jobs(JobFilter(job_type="frameworklauncher", search="ann-gone"), limit=50))
     stopped = {each.job for each in server.call(server.store.intents(0, 10_000)) if each.kind == "job.stop-requested"}
     assert len(listed.items) == 2 and {each.id for each in listed.items} <= stopped
@@ -473,7 +473,7 @@ def test_frameworks_that_follow_each_other_in_a_ring_all_stop_and_go(server: Ser
     assert {each["executionType"] for each in said} == {"STOP"}
     assert ann.call("DELETE", f"/v1/Frameworks/{names[2]}").status_code == 202
     assert [refused(ann, "GET", f"/v1/Frameworks/{name}")[0] for name in names] == [404] * 4
-    assert server.call(server.store.beside("framework", "deleteOnParentDeleted", text=names[0])) == []
+    assert server.call(KeyValues(server.store).beside("framework", "deleteOnParentDeleted", text=names[0])) == []
 
 
 def test_a_role_is_rescaled_stopped_and_told_how_far_it_is(server: Server, ann: Pai) -> None:
@@ -484,6 +484,7 @@ def test_a_role_is_rescaled_stopped_and_told_how_far_it_is(server: Server, ann: 
     assert ann.get("/v1/Frameworks/ann~change")["summarizedFrameworkInfo"]["totalTaskNumber"] == 6
     for path, body in (
         ("TaskRoles/B/TaskNumber", {"taskNumber": -1}),
+        ("TaskRoles/B/TaskNumber", {"taskNumber": 10_001}),
         ("TaskRoles/B/TaskNumber", {}),
         ("TaskRoles/C/TaskNumber", {"taskNumber": 1}),
         ("ExecutionType", {"executionType": "PAUSE"}),

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from corral.compat.openpai.service.templates import LONGEST_SHOWN, MOST_BYTES, MOST_VERSIONS_BYTES, PAGE
+from corral.compat.openpai.tables.key_values import KeyValues
 from tests.api.harness import Server
 from tests.api.openpai_caller import Pai, signed_in
 
@@ -105,7 +106,7 @@ def test_the_versions_of_a_template_are_bounded_together_and_the_oldest_go(serve
     for at in range(MOST_VERSIONS_BYTES // MOST_BYTES + 3):
         item = template("long", lr=at, text="x" * (MOST_BYTES - 1000))
         versions.append(shared(ann, item, 201 if at == 0 else 200)["version"])
-    body = server.call(server.store.key_value("template", "job/long")).body
+    body = server.call(KeyValues(server.store).key_value("template", "job/long")).body
     assert MOST_VERSIONS_BYTES // 2 < len(body) < MOST_VERSIONS_BYTES + 10_000
     assert ann.call("GET", f"/api/v2/template/job/long?version={versions[0]}").status_code == 404
     assert ann.get(f"/api/v2/template/job/long?version={versions[-2]}")["lr"] == len(versions) - 2
@@ -118,8 +119,8 @@ def test_lists_and_searches_read_no_template_whole(server: Server, ann: Pai, mon
     async def whole(*_: Any) -> None:
         raise AssertionError("a template was read")
 
-    monkeypatch.setattr(server.store, "key_values", whole)
-    monkeypatch.setattr(server.store, "key_value", whole)
+    monkeypatch.setattr(KeyValues, "key_values", whole)
+    monkeypatch.setattr(KeyValues, "key_value", whole)
     for words in ("échelle", "50%_DONE", "light échelle"):
         found = ann.get(f"/api/v2/template?query={quote(words)}")["items"]
         assert [each["name"] for each in found] == ["light"], words

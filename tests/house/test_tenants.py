@@ -16,11 +16,9 @@ NAMES_IT = {
     "corral/client/operations/accounts.py": "the operation of that method",
     "corral/client/schema.py": "generated from the OpenAPI document",
     "corral/client/sync.py": "the SDK's method that imports a cluster keeps its name",
-    "corral/settings.py": "settings keep their names",
-    "corral/spec/job_options.py": "the standard exit table has this name in documents",
+    "corral/spec/job_options.py": "stored documents have this former name of the standard exit table",
     "corral/store/migrations/versions/0008_jobs_of_openpai.py": "a step that databases have taken",
     "corral/store/migrations/versions/0011_kept_for_openpai.py": "a step that databases have taken",
-    "corral/store/tables.py": "two tables keep the names that databases have",
 }
 CORE_TESTS = (
     "tests/frameworks/test_registry.py",
@@ -35,7 +33,7 @@ CORE_TESTS = (
 EVERY_MODULE = """
 import importlib, pkgutil, corral
 from corral.api.tenants import routes_of
-from corral.service.tenants import no_options
+from corral.service.tenant_settings import no_options
 assert importlib.util.find_spec("corral.compat.openpai") is None
 for module in pkgutil.walk_packages(corral.__path__, "corral."):
     if "migrations" not in module.name and not module.name.endswith("__main__"):

@@ -108,7 +108,12 @@ def occupy(target: Cluster, name: str, *devices: int, job: str = "", ends_at: fl
     """Occupy these devices of a node."""
     tasks = tuple(TaskPlacement("other", index, f"local/{name}", (index,)) for index in devices)
     holder = JobId(job or f"other-{name}-{'-'.join(map(str, devices))}")
-    target.apply(GangPlaced(holder, 0, Placement(tasks), ends_at))
+    target.apply(GangPlaced(unknown(holder), Placement(tasks), ends_at=ends_at))
+
+
+def unknown(job: str) -> GangRequest:
+    """A request of which only the job is known."""
+    return GangRequest(JobId(job), 0, "", "default", 0, 0.0, ())
 
 
 def place(target: Cluster, request: GangRequest) -> Placement | None:

@@ -76,7 +76,7 @@ class World:
             share = DeviceShare(*other.share) if other.share else None
             task = TaskPlacement("other", 0, other.node, other.devices, 0, share)
             job = JobId(f"other{number}")
-            made.apply(GangPlaced(job, 0, Placement((task,)), request=other.use.request(job)))
+            made.apply(GangPlaced(other.use.request(job), Placement((task,))))
         return made
 
     def here(self, node: Node) -> list[Other]:

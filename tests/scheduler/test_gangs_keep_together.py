@@ -19,7 +19,7 @@ from corral.scheduler import (
 )
 from corral.scheduler.placement.shape import RDMA_LABEL
 from corral.scheduler.planners.builtin.planning import plan
-from tests.scheduler.machines import cluster, gang, inventory, node, occupy, place, queue, role
+from tests.scheduler.machines import cluster, gang, inventory, node, occupy, place, queue, role, unknown
 
 
 def nodes_of(placement: Placement | None) -> list[str]:
@@ -95,7 +95,7 @@ def test_what_joins_a_gang_shares_the_rack_that_the_job_requires() -> None:
 
 def test_what_joins_a_gang_comes_as_near_as_it_can() -> None:
     target = two_by_two()
-    target.apply(GangPlaced(JobId("job"), 0, Placement((TaskPlacement("worker", 0, "local/n3", (0,)),))))
+    target.apply(GangPlaced(unknown("job"), Placement((TaskPlacement("worker", 0, "local/n3", (0,)),))))
     joins = gang("job", msgspec.structs.replace(role(2, 1), indexes=(1,), minimum=1), beside=("local/n3",))
     assert nodes_of(place(target, joins)) == ["n3"]
     occupy(target, "n3", 1, 2, 3)
@@ -133,7 +133,7 @@ def test_the_next_engine_is_used_when_the_first_is_full() -> None:
 
 def test_an_elastic_gang_goes_where_most_of_it_fits() -> None:
     target = two_engines()
-    target.apply(GangPlaced(JobId("other"), 0, Placement((TaskPlacement("other", 0, "east/n1", (0, 1)),))))
+    target.apply(GangPlaced(unknown("other"), Placement((TaskPlacement("other", 0, "east/n1", (0, 1)),))))
     placement = place(target, gang("job", role(6, 1, minimum=2)))
     assert placement is not None
     assert [task.node for task in placement.tasks] == ["west/n1"] * 4

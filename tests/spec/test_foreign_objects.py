@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from corral.compat.alnair.language.job_object import AlnairKind
 from corral.compat.frameworkcontroller.language.framework_object import FrameworkKind
+from corral.compat.hived.language.annotation import SCHEDULING_SPEC
 from corral.model.states import JobState
 from corral.model.states import TaskState as LauncherTask
 from corral.spec.dialects.foreign_crds import definition_files, definitions
-from corral.spec.dialects.hived_annotation import SCHEDULING_SPEC
 from corral.spec.dialects.registry import dialects
 from corral.spec.job_objects import NOW, Condition, ObjectState, RoleState, TaskState, UnifiedJobKind, Wish
 from corral.spec.job_reader import load_job

@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 import jsonschema_rs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corral.spec.errors import SpecError
 from corral.spec.job import JobSpec, Metadata, ReplicaSpec, UnifiedJob
 from corral.spec.job_reader import load_job
 from corral.spec.role import Role
@@ -182,3 +184,48 @@ def test_the_short_form_is_short() -> None:
         "array": 3,
     }
     assert short_form(load_job(written)) == written
+
+
+@pytest.mark.parametrize(
+    ("job_type", "sizes", "refused"),
+    [
+        ("pytorch", {"w": 4, "x": 1}, ""),
+        ("pytorch", {"w": 5}, "expected 2 to 4 replicas of w, got 5"),
+        ("pytorch", {"x": 2}, "expected 1 to 1 replicas of x, got 2"),
+        ("frameworkcontroller", {"w": 5}, "expected 2 to 4 replicas of w, got 5"),
+    ],
+)
+def test_a_job_may_have_the_sizes_that_its_file_allows(job_type: str, sizes: dict[str, int], refused: str) -> None:
+    _check("{min: 2, max: 4}", job_type, sizes, refused)
+
+
+@pytest.mark.parametrize(
+    ("job_type", "sizes", "refused"),
+    [
+        ("frameworkcontroller", {"w": 10_000}, ""),
+        ("frameworkcontroller", {"w": 0}, "expected 1 to 10000 replicas of w, got 0"),
+        ("frameworklauncher", {"w": 0, "x": 10_000}, ""),
+        ("frameworklauncher", {"x": 10_001}, "expected 0 to 10000 replicas of x, got 10001"),
+        ("shell", {"w": 3}, "expected 2 to 2 replicas of w, got 3"),
+    ],
+)
+def test_a_language_without_bounds_allows_any_size(job_type: str, sizes: dict[str, int], refused: str) -> None:
+    _check("2", job_type, sizes, refused)
+
+
+def _check(replicas: str, job_type: str, sizes: dict[str, int], refused: str) -> None:
+    job = load_job(f"name: a\nroles: {{w: {{command: [x], replicas: {replicas}}}, x: {{command: [x]}}}}")
+    job = job.model_copy(update={"spec": job.spec.model_copy(update={"job_type": job_type})})
+    if not refused:
+        job.check_sizes(sizes)
+        return
+    with pytest.raises(SpecError, match=refused):
+        job.check_sizes(sizes)
+
+
+def test_the_former_name_of_the_standard_exit_table_is_read_as_its_present_one() -> None:
+    job = load_job("name: a\nexitTable: openpai\nroles: {w: {command: [x]}}")
+    assert job == load_job("name: a\nroles: {w: {command: [x]}}")
+    assert job.to_document()["spec"]["exitTable"] == "standard"
+    stored = json.loads(job.to_json()) | {"spec": job.to_document()["spec"] | {"exitTable": "openpai"}}
+    assert UnifiedJob.from_document(stored) == job

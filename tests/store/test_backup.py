@@ -8,12 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from corral.kernel.errors import Conflict
 from corral.model.accounts import User
 from corral.model.records import JobFilter
 from corral.store import Store, StoreRefused, open_store, restore
+from corral.store.connections import parse_url, writer_engine
 from corral.store.leadership import ENGINE_HOME
+from corral.store.schema import KNOWN, bring_up, version_of
 from tests.store.makers import ME, OTHER, START, Ticking, batch, new_job, running_task, told
 from tests.testbeds.postgresql import PostgresServer
 
@@ -107,3 +110,20 @@ def test_what_is_no_backup_is_refused(tmp_path: Path) -> None:
         with pytest.raises(StoreRefused) as refused:
             restore(tmp_path / name, target)
         assert refused.value.code in {"store-not-a-database", "not-a-backup", "no-backup"}
+
+
+@pytest.mark.parametrize("version", [KNOWN[0], "0010", KNOWN[-2]])
+def test_a_backup_of_an_earlier_schema_is_restored(other_url: str, tmp_path: Path, version: str) -> None:
+    kept = tmp_path / "kept"
+    kept.touch()
+    engine = writer_engine(parse_url(f"sqlite:///{kept}"))
+    bring_up(engine, target=version)
+    with engine.begin() as connection:
+        connection.execute(text("INSERT INTO settings (key, value) VALUES ('told', 'then')"))
+    engine.dispose()
+    restore(kept, other_url)
+    restored = writer_engine(parse_url(other_url))
+    with restored.connect() as connection:
+        assert connection.execute(text("SELECT value FROM settings WHERE key = 'told'")).scalar() == "then"
+    assert version_of(restored) == KNOWN[-1]
+    restored.dispose()

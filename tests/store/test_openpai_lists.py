@@ -9,6 +9,7 @@ import pytest
 
 from corral.compat.openpai.records.terms import ORDERS, STATES, OpenPaiFilter
 from corral.compat.openpai.tables.job_lists import OpenPaiLists
+from corral.compat.openpai.tables.listing import Listing
 from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import JobId
 from corral.model.exits import classify
@@ -16,7 +17,7 @@ from corral.model.phases import phase
 from corral.model.records import TaskCounts
 from corral.model.runs import JobRun, Retries
 from corral.model.states import JobState
-from corral.model.store_writes import IntentKind, JobWrite, NewJob, SubmittedAs
+from corral.model.store_writes import IntentKind, JobWrite, NewJob
 from corral.store import Store
 from tests.store.makers import ME, START, batch, new_job
 
@@ -25,7 +26,7 @@ def submitted(name: str, *, priority: str | None = None, tasks: int = 1, devices
     """A job in OpenPAI's language; its label differs from its name."""
     made = new_job(f"label-{name.lower()}", job_type="openpai", **fields)
     summary = msgspec.structs.replace(made.summary, tasks=TaskCounts(tasks, tasks), devices=devices)
-    listing = SubmittedAs(name, priority, 2)
+    listing = Listing(name, priority, 2).stored()
     return msgspec.structs.replace(made, summary=summary, submitted_as=listing, unique_name="ever")
 
 
@@ -133,7 +134,7 @@ async def test_a_job_is_found_by_the_name_that_it_came_with_and_is_gone_with_its
     await store.submit(made)
     found = await OpenPaiLists(store).find("ann", "Found")
     assert found is not None
-    assert (found[0].id, found[1]) == (made.id, SubmittedAs("Found", "prod", 2))
+    assert (found[0].id, found[1]) == (made.id, Listing("Found", "prod", 2))
     assert await OpenPaiLists(store).find("ann", made.name) is None
     assert await OpenPaiLists(store).find("bob", "Found") is None
     lease = await store.lead(ME)

@@ -9,6 +9,8 @@ PLUG_INS: Final = {
     "corral.notices": {"openpai": "corral.compat.openpai.mail_notices:Notices"},
     "corral.password_hashes": {"openpai-pbkdf2": "corral.compat.openpai.service.password_hash:fits"},
     "corral.service": {"openpai": "corral.compat.openpai.service.tenant:compose"},
+    "corral.settings": {"openpai": "corral.compat.openpai.settings:OpenPaiSettings"},
+    "corral.tables": {"openpai": "corral.compat.openpai.tables.schema:TABLES"},
     "corral.routes": {"openpai": "corral.compat.openpai.routes.mounting:OpenPaiRoutes"},
     "corral.frameworks": {
         "openpai": "corral.compat.openpai.frameworks.openpai:OpenPai",

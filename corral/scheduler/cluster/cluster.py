@@ -15,6 +15,7 @@ from corral.kernel.units import DEVICE
 from corral.model.inventory import Inventory, Node
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import Reason
+from corral.model.requests import GangRequest
 from corral.scheduler.cells.ownership_registry import Ownership
 from corral.scheduler.cluster.allocation import Allocation, DeviceFraction, ExtraAllocation, task_allocation
 from corral.scheduler.cluster.device_count import held
@@ -325,17 +326,18 @@ class Cluster:
         self.engines = dict(sorted(self.engines.items()))
 
     def _place(self, event: GangPlaced) -> None:
-        tasks = self._holds.setdefault(event.job, {})
-        gang = self.gangs.by_job.get(event.job)
+        request = event.request
+        job = request.job
+        tasks = self._holds.setdefault(job, {})
+        gang = self.gangs.by_job.get(job)
         if gang is None:
             gang = RunningGang(event, len(self.queues.names))
             self.gangs.add(gang)
         else:
-            gang.join(event.request)
+            gang.join(request)
             self.gangs.grown(gang)
         before = gang.amounts[:]
-        request = event.request
-        by_role = {role.role: task_allocation(request, role) for role in request.roles} if request is not None else {}
+        by_role = {role.role: task_allocation(request, role) for role in request.roles}
         for placed in event.placement.tasks:
             mask = sum(1 << device for device in placed.devices)
             index = self._engine_of(placed.node)
@@ -347,7 +349,7 @@ class Cluster:
             if key in tasks or (index is not None and allocation is not None and not index[0].may_add(allocation)):
                 raise Conflict(
                     "device-held-twice",
-                    f"{event.job} {key} was given what is held on {placed.node}; rebuild the index from the store.",
+                    f"{job} {key} was given what is held on {placed.node}; rebuild the index from the store.",
                 )
             tasks[key] = hold
             gang.charge(key, self._amounts(hold))
@@ -358,11 +360,11 @@ class Cluster:
         more = [now - was for now, was in zip(gang.amounts, before, strict=True)]
         self.queues.remember(gang.queue, gang.user, event.placed_at)
         self.queues.charge(gang.queue, gang.user, gang.groups, more)
-        self.history.holds(event.job, gang.amounts[0], event.placed_at)
-        if event.ends_at < self._ends_at.get(event.job, FOREVER):
-            self._forget_end(event.job)
-            self._ends_at[event.job] = event.ends_at
-            insort(self.ends, (event.ends_at, event.job))
+        self.history.holds(job, gang.amounts[0], event.placed_at)
+        if event.ends_at < self._ends_at.get(job, FOREVER):
+            self._forget_end(job)
+            self._ends_at[job] = event.ends_at
+            insort(self.ends, (event.ends_at, job))
 
     def _release(self, job: JobId, keys: tuple[TaskKey, ...], at: float) -> bool:
         tasks = self._holds.get(job)
@@ -427,15 +429,9 @@ def placed_again(gang: RunningGang, holds: Mapping[TaskKey, Hold]) -> GangPlaced
         for task, hold in sorted(holds.items())
         if not (hold.extra and hold.extra.shares)
     )
-    return GangPlaced(
-        gang.job,
-        gang.attempt,
-        Placement(tasks),
-        queue=gang.queue,
-        priority=gang.priority,
-        placed_at=gang.placed_at,
-        request=gang.request,
-    )
+    request = gang.request or GangRequest(gang.job, gang.attempt, "", "", 0, 0.0, ())
+    placed = msgspec.structs.replace(request, queue=gang.queue, priority=gang.priority)
+    return GangPlaced(placed, Placement(tasks), gang.placed_at)
 
 
 def _hold(placed: TaskPlacement, mask: int, held: Allocation) -> Hold:

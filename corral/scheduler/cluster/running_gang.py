@@ -21,14 +21,15 @@ class RunningGang:
     )  # fmt: skip
 
     def __init__(self, event: GangPlaced, size: int) -> None:
-        self.job = event.job
-        self.attempt = event.job_attempt
-        self.queue = event.queue
-        self.user = event.user
-        self.groups = event.groups
-        self.priority = event.priority
-        self.preemptible = event.preemptible
-        self.request = event.request
+        request = event.request
+        self.job = request.job
+        self.attempt = request.job_attempt
+        self.queue = request.queue
+        self.user = request.user
+        self.groups = request.groups
+        self.priority = request.priority
+        self.preemptible = request.preemptible
+        self.request = request if request.roles else None
         """The request of its tasks, including tasks it may still grow by; None if unknown."""
         self.shape: Hashable = None
         """The shape of its request, computed on first use."""
@@ -56,9 +57,9 @@ class RunningGang:
         """Return whether some of its tasks are not terminating."""
         return len(self.leaving) < len(self.charges)
 
-    def join(self, request: GangRequest | None) -> None:
+    def join(self, request: GangRequest) -> None:
         """Merge the request of newly placed tasks into its own."""
-        self.request, self.shape = joined(self.request, request), None
+        self.request, self.shape = joined(self.request, request if request.roles else None), None
 
     @property
     def elastic(self) -> bool:

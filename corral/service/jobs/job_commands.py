@@ -70,7 +70,7 @@ class JobCommands:
         counted = document.counted_role.name
         if role and role != counted:
             raise InvalidInput("role-not-counted", f"Only role {counted} of this job can be scaled.")
-        document.scaled(replicas)
+        document.check_sizes({counted: replicas})
         data = {"role": counted, "replicas": replicas}
         sizes, asked, most = (
             {counted: replicas},

@@ -1309,11 +1309,11 @@ export interface components {
              */
             badHardware?: "auto" | "replace" | "keep";
             /**
-             * @description The table of exit codes: which failures are transient, and which are permanent.
-             * @default openpai
+             * @description The table of exit codes: which failures are transient, and which are permanent. `openpai` is the former name of `standard`, and deprecated.
+             * @default standard
              * @enum {string}
              */
-            exitTable?: "openpai" | "frameworkcontroller" | "frameworklauncher";
+            exitTable?: "standard" | "openpai" | "frameworkcontroller" | "frameworklauncher";
             /** @description Whether tasks wait for each other at the start. */
             barrier?: components["schemas"]["JobBarrier"];
             /** @description Words to find the job by. */

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from corral.spec.base import ENV_NAME
 from corral.spec.dialects.field_reader import Fields
-from corral.spec.dialects.hived_annotation import PREFIX as HIVED
+from corral.spec.dialects.pod_annotations import is_of_a_scheduler
 from corral.spec.yaml_scalars import written
 
 TASK: Final = "task"
@@ -68,7 +68,7 @@ def _environment(container: Fields) -> tuple[dict[str, str], list[Any]]:
             plain[name] = value if isinstance(value, str) else ""
             for key in variable.keys() - {"name", "value", "valueFrom"}:
                 container.problem(("env", at, key), "unknown field", at_key=True)
-        elif not _is_hiveds(variable):
+        elif not _is_choice_of_devices(variable):
             left.append(variable)
     return plain, left
 
@@ -86,11 +86,12 @@ def _only_known(container: Fields, role: Mapping[str, Any], unknown: set[str]) -
                 return
 
 
-def _is_hiveds(variable: Mapping[str, Any]) -> bool:
-    """Whether the variable only passes on HiveD's choice of devices, which Corral tells its tasks itself."""
+def _is_choice_of_devices(variable: Mapping[str, Any]) -> bool:
+    """Whether the variable only passes on another scheduler's choice of devices, which Corral tells its tasks itself."""
     source = variable.get("valueFrom")
     field = source.get("fieldRef") if isinstance(source, dict) else None
-    return isinstance(field, dict) and f"['{HIVED}" in str(field.get("fieldPath"))
+    path = str(field.get("fieldPath")) if isinstance(field, dict) else ""
+    return is_of_a_scheduler(path.partition("['")[2])
 
 
 def _ports(container: Fields) -> list[Any]:

@@ -13,11 +13,10 @@ from typing import Any, Final
 from corral.kernel.amounts import names_for
 from corral.spec.dialects.accelerators import kind_of
 from corral.spec.dialects.field_reader import Fields
+from corral.spec.dialects.pod_annotations import marks_pods
 from corral.spec.dialects.quantities import document_amount, quantity, whole
 from corral.spec.yaml_scalars import written
 
-HIVED_ENABLE: Final = "hivedscheduler.microsoft.com/pod-scheduling-enable"
-"""Resource that marks pods for HiveD; no node has it."""
 _RDMA: Final = ("rdma/", "openib.org/", "smarter-devices/rdma")
 
 Amounts = dict[str, Decimal]
@@ -59,10 +58,9 @@ def resources(amounts: Amounts, place: Fields) -> tuple[dict[str, Any], bool]:
         size = amounts.pop(resource, Decimal(0))
         if size or amount.column:  # a job file's own default for processors is not 0
             said[amount.name] = document_amount(amount.unit, size)
-    amounts.pop(HIVED_ENABLE, None)
     rdma, devices, other = False, {}, {}
     for name, size in amounts.items():
-        if not size:
+        if not size or marks_pods(name):
             continue
         if name.startswith(_RDMA):
             rdma = True

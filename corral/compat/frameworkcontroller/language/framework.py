@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from corral.compat.frameworkcontroller.language.pod import RESTARTS, Pod, read_pod
+from corral.spec.completion_rules import reachable
 from corral.spec.dialects.field_reader import Fields
 from corral.spec.dialects.translation import NAMESPACE_ANNOTATION, Translation, head
 from corral.spec.job import FRAMEWORK_CONTROLLER
@@ -100,8 +101,8 @@ def _role(given: Fields) -> tuple[dict[str, Any], Pod]:
         "name": given.matches("name", _NAME, _NAMED),
         "replicas": given.whole("taskNumber", least=0, most=MAX_REPLICAS),
         "completion": {
-            "minFailed": _reachable(policy.whole("minFailedTaskCount", 0, least=-1)),
-            "minSucceeded": _reachable(policy.whole("minSucceededTaskCount", 0, least=-1)),
+            "minFailed": reachable(policy.whole("minFailedTaskCount", 0, least=-1)),
+            "minSucceeded": reachable(policy.whole("minSucceededTaskCount", 0, least=-1)),
         },
         "retryPolicy": _retries(task),
         **pod.role,
@@ -140,11 +141,6 @@ def _place(given: Fields, role: dict[str, Any], metadata: dict[str, Any]) -> Non
         if "{{FC_" in role.get(field, ""):
             path = ("task", "pod", "spec", "containers", 0, field)
             given.problem(path, f"{field} is the same for all tasks of a role; this placeholder is not")
-
-
-def _reachable(count: int) -> int:
-    """Disable a completion condition whose number of tasks no role can reach."""
-    return -1 if count < 1 or count > MAX_REPLICAS else count
 
 
 def _agree(spec: dict[str, Any], pods: list[tuple[Fields, Pod]], translation: Translation) -> None:

@@ -13,8 +13,7 @@ from corral.compat.frameworkcontroller.language.container import TASK, side_cont
 from corral.compat.frameworkcontroller.language.container_resources import asked, resources, together
 from corral.compat.frameworkcontroller.language.node_selection import node_rules
 from corral.spec.dialects.field_reader import Fields
-from corral.spec.dialects.hived_annotation import PREFIX as HIVED
-from corral.spec.dialects.hived_annotation import hived_ask
+from corral.spec.dialects.pod_annotations import is_of_a_scheduler, request_of
 from corral.spec.priority import PRIORITY_CLASSES
 from corral.spec.retry_rules import ALWAYS, UNBOUNDED
 
@@ -42,7 +41,7 @@ class Pod:
     job: dict[str, Any] = field(default_factory=dict)
     """Fields of the job's spec, on which all roles must agree."""
     cells: dict[str, str] = field(default_factory=dict)
-    """The tasks' cells, as requested of HiveD: `pinnedCell`, `affinityGroup`."""
+    """The tasks' cells, as requested by annotation: `pinnedCell`, `affinityGroup`."""
     barrier: Barrier | None = None
     rdma: bool = False
     restart: str = "Never"
@@ -55,8 +54,8 @@ def read_pod(pod: Fields) -> Pod:
     metadata, spec = pod.inner("metadata"), pod.inner("spec", needed=True)
     metadata.ignore(("name", "namespace", "creationTimestamp"))
     labels, notes = metadata.texts("labels"), metadata.inner("annotations")
-    ask = hived_ask(notes)
-    annotations = {key: notes.text(key) for key in notes.data if not key.startswith(HIVED)}
+    ask = request_of(notes)
+    annotations = {key: notes.text(key) for key in notes.data if not is_of_a_scheduler(key)}
     metadata.done()
     pod.done()
     containers = spec.items("containers")
@@ -107,7 +106,7 @@ def _settle(spec: Fields, pod: Pod) -> None:
 
 
 def _priority(spec: Fields, pod: Pod) -> None:
-    """Set the priority: HiveD's annotation first, then the number, then the class."""
+    """Set the priority: the annotation of another scheduler first, then the number, then the class."""
     name, number = spec.text("priorityClassName"), spec.take("priority")
     if "priority" in pod.job:
         return

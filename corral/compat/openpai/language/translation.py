@@ -32,11 +32,12 @@ from corral.compat.openpai.language.names import (
     dns_labels,
 )
 from corral.compat.openpai.language.protocol import ProtocolError, by_name
+from corral.spec.completion_rules import reachable
 from corral.spec.errors import Path, Problem, SpecError, describe
 from corral.spec.job import API_VERSION, KIND
 from corral.spec.job_parts import MAX_REPLICAS
 from corral.spec.own_file import MASK
-from corral.spec.retry_rules import ALWAYS, retry_policy
+from corral.spec.retry_rules import ALWAYS, retry_policy, task_retry_policy
 
 DEFAULT_QUEUE: Final = "default"
 DEFAULT_SHM_MB: Final = 512
@@ -274,7 +275,6 @@ def _role(
 ) -> dict[str, Any]:
     """One task role without name and secrets; `cell` is the pinned cell of the whole job."""
     asked, instances = role["resourcePerInstance"], role.get("instances", 1)
-    retried = 0 if is_gang(rendered) else max(role.get("taskRetryCount", 0), ALWAYS)
     shared = role.get("extraContainerOptions", {}).get("shmMB", DEFAULT_SHM_MB)
     return {
         "replicas": instances,
@@ -288,7 +288,7 @@ def _role(
         "shm": f"{shared}Mi" if shared else "",
         "ports": [{"name": ports[label], "count": count} for label, count in _ports(role).items()],
         "completion": _completion(role.get("completion", {}), instances),
-        "retryPolicy": retry_policy(retried, fancy=not is_gang(rendered)),
+        "retryPolicy": task_retry_policy(max(role.get("taskRetryCount", 0), ALWAYS), gang=is_gang(rendered)),
         **_place(terms, cell),
     }
 
@@ -307,12 +307,7 @@ def _completion(given: Mapping[str, Any], instances: int) -> dict[str, int]:
     """The numbers of ended tasks that end the job; as in OpenPAI, 0 and null mean the default."""
     failed = given.get("minFailedInstances") or 1
     succeeded = given.get("minSucceededInstances") or instances
-    return {"minFailed": _reachable(failed), "minSucceeded": _reachable(succeeded)}
-
-
-def _reachable(count: int) -> int:
-    """Disable a completion condition whose number of tasks no role can reach."""
-    return -1 if count < 1 or count > MAX_REPLICAS else count
+    return {"minFailed": reachable(failed), "minSucceeded": reachable(succeeded)}
 
 
 def _ports(role: Mapping[str, Any]) -> dict[str, int]:

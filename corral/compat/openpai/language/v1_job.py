@@ -16,7 +16,7 @@ from typing import Any, Final
 from corral.compat.openpai.language.translation import OpenPaiJob, to_job
 from corral.compat.openpai.language.v1 import DIRECTORIES, v1_to_protocol
 from corral.spec.errors import Problem, SpecError
-from corral.spec.retry_rules import retry_policy
+from corral.spec.retry_rules import retry_policy, task_retry_policy
 
 ANNOTATION: Final = "openpai.corral.dev/v1"
 """The whole v1 job, validated and with its defaults, as JSON text."""
@@ -117,7 +117,7 @@ def _amend_role(
         "minFailed": said["minFailedTaskCount"] or -1,
         "minSucceeded": said["minSucceededTaskCount"] or -1,
     }
-    role["retryPolicy"] = retry_policy(0, fancy=False)
+    role["retryPolicy"] = task_retry_policy(gang=True)
     folders = {variable: v1[name] for variable, name in _VARIABLES.items() if v1[name]}
     role["env"] = {**role.get("env", {}), **folders, **v1["jobEnvs"]}
     if v1["jobEnvs"].get(DEBUG) == "true":

@@ -20,6 +20,7 @@ from corral.compat.openpai.language.launcher import Cluster, launcher_job
 from corral.compat.openpai.language.names import ROLES
 from corral.compat.openpai.records.launcher import Asked, Framework, Launching
 from corral.compat.openpai.service.background_removal import BackgroundRemoval
+from corral.compat.openpai.tables.key_values import KeyValue, KeyValues
 from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, NotFound
 from corral.kernel.ids import JobId, parse_attempt_id
 from corral.model.states import TaskState
@@ -31,7 +32,7 @@ from corral.service.context import INLINE_BYTES, Context, json_size
 from corral.service.jobs.job_commands import JobCommands
 from corral.service.jobs.submission import Submission
 from corral.service.people.authentication import Authentication
-from corral.store.key_values import KeyValue
+from corral.spec.job import UnifiedJob
 
 FRAMEWORK, CONFIGURATION = "framework", "launcher"
 CLUSTER, ACL = "ClusterConfiguration", "AclConfiguration"
@@ -68,6 +69,7 @@ class FrameworkLauncher:
     ) -> None:
         self._context = context
         self._store = context.store
+        self._records = KeyValues(context.store)
         self._clock = context.clock
         self._authentication = authentication
         self._submission = submission
@@ -86,7 +88,7 @@ class FrameworkLauncher:
         wanted = await self._context.run_in_worker(len(body) <= INLINE_BYTES, descriptors.read_descriptor, body)
         self._launching = self._launching or asyncio.Lock()
         async with self._launching:
-            known = await self._store.key_value(FRAMEWORK, name)
+            known = await self._records.key_value(FRAMEWORK, name)
             asker = await self._asker(actor, name, known, as_user or wanted["user"]["name"])
             wanted["user"] = {"name": asker.user}
             await self._check_total(name, descriptors.total_tasks(wanted))
@@ -157,7 +159,7 @@ class FrameworkLauncher:
         Raises Forbidden.
         """
         _check_name(name)
-        known = await self._store.key_value(FRAMEWORK, name)
+        known = await self._records.key_value(FRAMEWORK, name)
         owner = await self._owner(actor, name, known, as_user)
         if known is not None:
             await self._remove(owner, known)
@@ -168,7 +170,7 @@ class FrameworkLauncher:
         Raises NotFound.
         """
         await self._context.check(actor, "job.read", Resource("job"))
-        known = await self._store.key_value(FRAMEWORK, name)
+        known = await self._records.key_value(FRAMEWORK, name)
         found = None if known is None else await self._framework(known, address)
         if found is None:
             raise _not_requested(name)
@@ -178,7 +180,7 @@ class FrameworkLauncher:
     async def all(self, actor: Actor, user: str = "", address: str = "") -> list[Framework]:
         """All requested Frameworks, without their tasks; only those of `user` if it is given."""
         await self._context.check(actor, "job.list", Resource("job"))
-        there = [(known, _ASKED.decode(known.body)) for known in await self._store.key_values(FRAMEWORK, user)]
+        there = [(known, _ASKED.decode(known.body)) for known in await self._records.key_values(FRAMEWORK, user)]
         records = await self._store.jobs_by_id([asked.job for _, asked in there if asked.job])
         found = []
         for known, asked in there:
@@ -209,10 +211,10 @@ class FrameworkLauncher:
             first = now if known is None else known.created_at
             return KeyValue(CONFIGURATION, kind, actor.user, json.dumps(said), first, now)
 
-        await self._store.change_key_value(CONFIGURATION, kind, change, audit=line)
+        await self._records.change_key_value(CONFIGURATION, kind, change, audit=line)
 
     async def _configuration(self, kind: str) -> dict[str, Any]:
-        known = await self._store.key_value(CONFIGURATION, kind)
+        known = await self._records.key_value(CONFIGURATION, kind)
         if known is None:
             return {CLUSTER: {"nodes": {}}, ACL: {"namespaceAcls": {}}}[kind]
         found: dict[str, Any] = json.loads(known.body)
@@ -264,7 +266,7 @@ class FrameworkLauncher:
         """
         if user == namespace:
             return True
-        known = await self._store.key_value(CONFIGURATION, ACL)
+        known = await self._records.key_value(CONFIGURATION, ACL)
         said: dict[str, Any] = {} if known is None else json.loads(known.body)
         listed = said.get("namespaceAcls", {}).get(namespace, {}).get("users", ())
         if user not in {each["name"] for each in listed}:
@@ -292,7 +294,7 @@ class FrameworkLauncher:
 
         Raises NotFound, Forbidden.
         """
-        known = await self._store.key_value(FRAMEWORK, name)
+        known = await self._records.key_value(FRAMEWORK, name)
         owner = await self._owner(actor, name, known, as_user)
         if known is None or await self._framework(known, "") is None:
             raise _not_requested(name)
@@ -314,7 +316,7 @@ class FrameworkLauncher:
         def run(now: KeyValue | None) -> KeyValue | None:
             return None if now is None or now == known else _framework_kept(now, _ASKED.decode(now.body))
 
-        await self._store.change_key_value(FRAMEWORK, known.name, run)
+        await self._records.change_key_value(FRAMEWORK, known.name, run)
 
     async def _begin_once(
         self, asker: Actor, name: str, wanted: dict[str, Any], before: Asked | None, address: str
@@ -327,7 +329,7 @@ class FrameworkLauncher:
         own = Launching(self._context.new_job_id(), asker.user, _digest(wanted, address), self._clock.now())
         space = await self._id_of(name.partition("~")[0]) if "~" in name else ""
         job = "" if before is None else before.job
-        kept = await self._store.change_key_value(
+        kept = await self._records.change_key_value(
             FRAMEWORK, name, lambda known: _claimed(known, name, wanted, job, own, space)
         )
         assert kept is not None
@@ -353,7 +355,7 @@ class FrameworkLauncher:
                 return _framework_kept(known, asked)
             return _framework_kept(known, msgspec.structs.replace(asked, launching=None)) if asked.job else None
 
-        await self._store.change_key_value(FRAMEWORK, name, run)
+        await self._records.change_key_value(FRAMEWORK, name, run)
 
     async def _begin(
         self, owner: Actor, name: str, wanted: dict[str, Any], before: Asked, launching: str, address: str
@@ -389,7 +391,7 @@ class FrameworkLauncher:
             own = asked.launching is not None and asked.launching.id == launching
             return begun if own else _framework_kept(known, asked)
 
-        kept = await self._store.change_key_value(FRAMEWORK, name, settle)
+        kept = await self._records.change_key_value(FRAMEWORK, name, settle)
         if kept is None or _ASKED.decode(kept.body).job != job:
             await self._end_job(owner, job)
             raise Conflict("framework-launching", f"{name} was removed or launched anew meanwhile; look at it first.")
@@ -427,6 +429,7 @@ class FrameworkLauncher:
             why = f"The role {left_out[0]} began with no task, so it is no part of the job"
             raise InvalidInput("role-without-tasks", f"{why}; give the Framework another version to begin it anew.")
         sizes = {own[role]: number for role, number in changed.items()}
+        UnifiedJob.from_document(json.loads(record.doc)).check_sizes(sizes)
         await self._store.scale(
             record.id,
             sizes,
@@ -449,7 +452,7 @@ class FrameworkLauncher:
                 return None
             return _framework_kept(msgspec.structs.replace(known, changed_at=now), change(_ASKED.decode(known.body)))
 
-        await self._store.change_key_value(FRAMEWORK, name, run)
+        await self._records.change_key_value(FRAMEWORK, name, run)
 
     async def _end_job(self, owner: Actor, job: str) -> None:
         """Stop a job, unless it is over."""
@@ -461,13 +464,13 @@ class FrameworkLauncher:
         """Remove a Framework, and those that asked to be deleted with it."""
         waiting, seen = [known.name], {known.name}
         while waiting:
-            one = await self._store.key_value(FRAMEWORK, waiting.pop())
+            one = await self._records.key_value(FRAMEWORK, waiting.pop())
             if one is None:
                 continue
             asked = _ASKED.decode(one.body)
             if asked.job and await self._store.find_job(asked.job) is not None:
                 await self._removal.stop_and_remove(await self._as_owner(asker, one), asked.job)
-            await self._store.change_key_value(FRAMEWORK, one.name, lambda _: None)
+            await self._records.change_key_value(FRAMEWORK, one.name, lambda _: None)
             waiting += await self._children(one.name, _DELETE, seen)
 
     async def _stop_with_children(self, asker: Actor, name: str) -> None:
@@ -475,7 +478,7 @@ class FrameworkLauncher:
         seen = {name}
         waiting = await self._children(name, _STOP, seen)
         while waiting:
-            child = await self._store.key_value(FRAMEWORK, waiting.pop())
+            child = await self._records.key_value(FRAMEWORK, waiting.pop())
             asked = None if child is None else _ASKED.decode(child.body)
             if child is None or asked is None or asked.descriptor["executionType"] == descriptors.STOP:
                 continue
@@ -485,7 +488,7 @@ class FrameworkLauncher:
 
     async def _children(self, name: str, when: str, seen: set[str]) -> list[str]:
         """The children of a Framework that are not in `seen`, to which they are added; at most 10,000 in all."""
-        found = [child for child, _ in await self._store.beside(FRAMEWORK, when, text=name) if child not in seen]
+        found = [child for child, _ in await self._records.beside(FRAMEWORK, when, text=name) if child not in seen]
         found = found[: max(0, _MOST_CHILDREN - len(seen))]
         seen.update(found)
         return found
@@ -494,12 +497,12 @@ class FrameworkLauncher:
         parent = wanted["parentFramework"]
         if parent is None or not parent["deleteOnParentDeleted"] or parent["parentFrameworkName"] == name:
             return
-        if await self._store.key_value(FRAMEWORK, parent["parentFrameworkName"]) is None:
+        if await self._records.key_value(FRAMEWORK, parent["parentFrameworkName"]) is None:
             why = f"The parent {parent['parentFrameworkName']} is not there, and {name} is to go when it goes."
             raise InvalidInput("no-parent", f"{why} Launch the parent first.")
 
     async def _check_total(self, name: str, tasks: int) -> None:
-        others = await self._store.sum_beside(FRAMEWORK, _TASKS, but=name)
+        others = await self._records.sum_beside(FRAMEWORK, _TASKS, but=name)
         if others + tasks > self.most_launched_tasks:
             what = (
                 f"All Frameworks together would have {others + tasks} tasks, and {self.most_launched_tasks} are taken"

@@ -92,4 +92,4 @@ class OpenPaiJobRule:
     def stored(self, new: NewJob, job: UnifiedJob) -> NewJob:
         """The new job with the fields of OpenPAI's job list."""
         listing = listing_of(job)
-        return new if listing is None else msgspec.structs.replace(new, submitted_as=listing)
+        return new if listing is None else msgspec.structs.replace(new, submitted_as=listing.stored())

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from corral.compat.openpai.language.names import JOB_TYPE, NAME, PROTOCOL
-from corral.model.store_writes import SubmittedAs
+from corral.compat.openpai.tables.listing import Listing
 from corral.spec.job import UnifiedJob
 
 
@@ -73,10 +73,10 @@ def _is_gang(protocol: str) -> bool:
     return extras is None or extras.gang_allocation not in (False, "false")
 
 
-def listing_of(job: UnifiedJob) -> SubmittedAs | None:
+def listing_of(job: UnifiedJob) -> Listing | None:
     """The fields by which OpenPAI's list shows and finds a job; None for another job type."""
     annotations = job.metadata.annotations
     if job.spec.job_type != JOB_TYPE:
         return None
     priority = hived_glance(annotations.get(PROTOCOL, "")).job_priority_class
-    return SubmittedAs(annotations.get(NAME, job.name)[:_LONGEST_NAME], priority, len(job.spec.roles))
+    return Listing(annotations.get(NAME, job.name)[:_LONGEST_NAME], priority, len(job.spec.roles))

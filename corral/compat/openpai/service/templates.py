@@ -12,11 +12,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from corral.compat.openpai.tables.key_values import KeyValue, KeyValues
 from corral.kernel.errors import Conflict, CorralError
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
-from corral.store.key_values import KeyValue
 
 KIND: Final = "template"
 TYPES: Final = ("job", "dockerimage", "script", "data", "output")
@@ -44,7 +44,7 @@ class Templates:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._store = context.store
+        self._records = KeyValues(context.store)
         self._clock = context.clock
         self.most_templates = 2000
         self.most_templates_of_one = 100
@@ -76,7 +76,7 @@ class Templates:
 
         most, own = self.most_templates, self.most_templates_of_one
         try:
-            kept = await self._store.change_key_value(KIND, _key(kind, name), change, most=most, most_of_owner=own)
+            kept = await self._records.change_key_value(KIND, _key(kind, name), change, most=most, most_of_owner=own)
         except Conflict:
             why = f"One account shares at most {own} templates, and all together {most}"
             raise TemplateRefusal(409, f"{why}; share this as a new version of one of yours.") from None
@@ -91,7 +91,7 @@ class Templates:
         """
         await self._context.check(actor, "document.read", Resource("document", name))
         _check_kind(kind)
-        known = await self._store.key_value(KIND, _key(kind, name))
+        known = await self._records.key_value(KIND, _key(kind, name))
         versions = {} if known is None else json.loads(known.body)["versions"]
         chosen = version or next(reversed(versions), "")
         if chosen not in versions:
@@ -111,7 +111,7 @@ class Templates:
         if len(wanted) > _MOST_WORDS:
             raise TemplateRefusal(400, f"A search has at most {_MOST_WORDS} words.")
         found = []
-        for key, text in await self._store.beside(KIND, _LINE, words=wanted, words_in=_TEXT):
+        for key, text in await self._records.beside(KIND, _LINE, words=wanted, words_in=_TEXT):
             if not kind or key.startswith(_key(kind, "")):
                 line = json.loads(text)
                 found.append((-_score(line["name"], wanted), key, line))

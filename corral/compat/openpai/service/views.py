@@ -33,11 +33,12 @@ from corral.compat.openpai.records.views import (
 )
 from corral.compat.openpai.service.list_fields import affinity_groups, hived_glance
 from corral.compat.openpai.tables.job_lists import ListedJob
+from corral.compat.openpai.tables.listing import Listing
 from corral.model.facts import GUARANTEE_LOST
 from corral.model.outcome import Completion, Trigger
 from corral.model.records import EventRecord
 from corral.model.runs import Retries
-from corral.model.store_writes import JobRecord, SubmittedAs
+from corral.model.store_writes import JobRecord
 from corral.runtime.error_block import read_error, sentence
 
 ATTEMPT_KINDS: Final = ("job.queued", "job.started", "job.ending")
@@ -117,7 +118,7 @@ class Attempt(NamedTuple):
     word: str
 
 
-def shown(record: JobRecord, listing: SubmittedAs | None) -> Shown:
+def shown(record: JobRecord, listing: Listing | None) -> Shown:
     """A stored job with the names that OpenPAI's callers use."""
     document = _DOCUMENT.decode(record.doc)
     said = document.metadata.annotations

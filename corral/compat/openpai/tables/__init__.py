@@ -1,1 +1,1 @@
-"""Queries of OpenPAI's lists over the tables of the store."""
+"""OpenPAI's tables, and the queries of its lists over them and those of the store."""

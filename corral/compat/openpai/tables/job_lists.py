@@ -15,9 +15,11 @@ from sqlalchemy.types import JSON, Float
 
 from corral.compat.openpai.language.names import JOB_TYPE
 from corral.compat.openpai.records.terms import STOPS, OpenPaiFilter
+from corral.compat.openpai.tables.listing import Listing
+from corral.compat.openpai.tables.schema import submitted_jobs
 from corral.model.outcome import Completion
 from corral.model.runs import Retries, TaskRun
-from corral.model.store_writes import JobRecord, SubmittedAs
+from corral.model.store_writes import JobRecord
 from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.job_rows import tags_of_jobs
@@ -77,7 +79,7 @@ class Listed(msgspec.Struct, frozen=True):
     total: int | None = None
 
 
-_jobs, _runs, _pai, _tags = tables.jobs, tables.job_runs, tables.submitted_jobs, tables.job_tags
+_jobs, _runs, _pai, _tags = tables.jobs, tables.job_runs, submitted_jobs, tables.job_tags
 _tasks, _attempts, _events = tables.tasks, tables.attempts, tables.events
 _RUN: Final = msgspec.json.Decoder(RunGlance)
 _SUMMARY: Final = msgspec.json.Decoder(SummaryGlance)
@@ -120,7 +122,7 @@ class OpenPaiLists:
 
         return await self._database.read(run)
 
-    async def find(self, user: str, name: str) -> tuple[JobRecord, SubmittedAs | None] | None:
+    async def find(self, user: str, name: str) -> tuple[JobRecord, Listing | None] | None:
         """The job submitted under that name; OpenPAI jobs come before others, then live ones first."""
         found = (
             select(_jobs, tables.job_documents.c.doc, _runs.c.run, _runs.c.summary, ORPHANED)
@@ -135,11 +137,11 @@ class OpenPaiLists:
         of_openpai = found.where(_pai.c.user == user, _pai.c.name == name)
         of_others = found.where(_jobs.c.user == user, _jobs.c.name == name, _jobs.c.job_type != JOB_TYPE)
 
-        def run(connection: Connection) -> tuple[JobRecord, SubmittedAs | None] | None:
+        def run(connection: Connection) -> tuple[JobRecord, Listing | None] | None:
             row = connection.execute(of_openpai).first() or connection.execute(of_others).first()
             if row is None:
                 return None
-            listing = None if row.pai_name is None else SubmittedAs(row.pai_name, row.job_priority, row.roles)
+            listing = None if row.pai_name is None else Listing(row.pai_name, row.job_priority, row.roles)
             return job_record(row), listing
 
         return await self._database.read(run)

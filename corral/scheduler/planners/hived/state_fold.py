@@ -255,11 +255,11 @@ class Hived:
         bound = read(tasks[0].cells)
         pods = pods_of(
             event.job,
-            event.queue,
-            event.priority,
+            event.request.queue,
+            event.request.priority,
             [(task.key, len(task.devices)) for task in tasks],
             name,
-            lazy_preemption=self.lazy_preemption or (event.request is not None and event.request.lazy_preemption),
+            lazy_preemption=self.lazy_preemption or event.request.lazy_preemption,
             pinned_cell=bound.pinned_cell,
         )
         self._forget_waiting(event.job, label)
@@ -332,7 +332,7 @@ class Hived:
 
 def _by_label(event: GangPlaced, tasks: Iterable[TaskPlacement]) -> dict[str, list[TaskPlacement]]:
     """Group the tasks of a gang by affinity group."""
-    roles = {role.role: role for role in event.request.roles} if event.request is not None else {}
+    roles = {role.role: role for role in event.request.roles}
     found: dict[str, list[TaskPlacement]] = defaultdict(list)
     for task in tasks:
         role = roles.get(task.role)
@@ -349,7 +349,7 @@ def _same(expected: HivedEvent, event: HivedEvent) -> bool:
     if not isinstance(expected, GangPlaced) or not isinstance(event, GangPlaced):
         return expected == event
     here, there = (
-        (each.job, each.queue, each.priority, each.placed_at, each.placement.demoted, _tasks(each))
+        (each.job, each.request.queue, each.request.priority, each.placed_at, each.placement.demoted, _tasks(each))
         for each in (expected, event)
     )
     return here == there

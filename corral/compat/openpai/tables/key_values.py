@@ -1,4 +1,4 @@
-"""Small named records that clients of a tenant's API store here, such as launch requests and templates."""
+"""Small named records that OpenPAI's clients store, such as launch requests and templates."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final
 import msgspec
 from sqlalchemy import BigInteger, cast, delete, func, insert, select, update
 
+from corral.compat.openpai.tables.schema import client_records
 from corral.kernel.errors import Conflict
 from corral.model.accounts import AuditWrite
-from corral.store import tables
 from corral.store.audit import write_audit
 from corral.store.database import Database, rows
 from corral.store.rows import clean
 from corral.store.writer import Transaction
 
-_records = tables.client_records
+_records = client_records
 MAX_RECORDS: Final = 100_000
 """Records of one kind at most; a list shows no more."""
 
@@ -42,13 +42,16 @@ Change = Callable[[KeyValue | None], KeyValue | None]
 """Maps the stored record (None: none) to the new one (None: delete). Runs in the transaction; may raise to refuse."""
 
 
-class KeyValues(Database):
+class KeyValues:
     """Records of clients."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def key_value(self, kind: str, name: str) -> KeyValue | None:
         """One record; None when it does not exist."""
         query = select(_records).where(_records.c.kind == kind, _records.c.name == clean(name))
-        found = await self.read(lambda connection: rows(connection, query))
+        found = await self._database.read(lambda connection: rows(connection, query))
         return _key_value(found[0]) if found else None
 
     async def key_values(self, kind: str, owner: str = "") -> list[KeyValue]:
@@ -56,7 +59,7 @@ class KeyValues(Database):
         query = select(_records).where(_records.c.kind == kind).order_by(_records.c.name).limit(MAX_RECORDS)
         if owner:
             query = query.where(_records.c.owner == clean(owner))
-        return [_key_value(row) for row in await self.read(lambda connection: rows(connection, query))]
+        return [_key_value(row) for row in await self._database.read(lambda connection: rows(connection, query))]
 
     async def beside(
         self, kind: str, part: str, *, text: str | None = None, words: tuple[str, ...] = (), words_in: str = ""
@@ -78,15 +81,14 @@ class KeyValues(Database):
             query = query.where(
                 _records.c.name.in_(select(other.c.name).where(other.c.kind == _part(kind, words_in), *has))
             )
-        return [
-            (row[0], row[1]) for row in await self.read(lambda connection: rows(connection, query.limit(MAX_RECORDS)))
-        ]
+        found = await self._database.read(lambda connection: rows(connection, query.limit(MAX_RECORDS)))
+        return [(row[0], row[1]) for row in found]
 
     async def sum_beside(self, kind: str, part: str, *, but: str) -> int:
         """The sum of a short text over all records of one kind except `but`; the texts are whole numbers."""
         total = func.coalesce(func.sum(cast(_records.c.body, BigInteger)), 0)
         query = select(total).where(_records.c.kind == _part(kind, part), _records.c.name != clean(but))
-        return await self.read(lambda connection: int(connection.execute(query).scalar_one()))
+        return await self._database.read(lambda connection: int(connection.execute(query).scalar_one()))
 
     async def change_key_value(
         self,
@@ -120,7 +122,7 @@ class KeyValues(Database):
             write_audit(transaction, audit)
             return wanted
 
-        return await self.write(run)
+        return await self._database.write(run)
 
 
 def _check_room(transaction: Transaction, wanted: KeyValue, most: int, most_of_owner: int) -> None:

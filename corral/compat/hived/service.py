@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -9,6 +10,7 @@ from corral.kernel.errors import CorralError, InvalidInput, NotFound
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
+from corral.service.service import Service
 
 
 class HivedInspection:
@@ -32,3 +34,8 @@ class HivedInspection:
             if error.code in ("unknown-group", "unknown-virtual-cluster"):
                 raise InvalidInput(error.code, error.message) from None
             raise
+
+
+def compose(service: Service, options: Mapping[str, Any]) -> HivedInspection:
+    """Compose HiveD's operations over `service`; HiveD has no settings here."""
+    return HivedInspection(service.context)

@@ -1,0 +1,1 @@
+"""HiveD's annotation of pods, translated to fields of a job."""
