@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from corral.kernel.garbage import uncollected
+from corral.kernel.garbage import rarely_collected, uncollected
 
 
 def test_it_is_off_inside_and_on_again_after_an_error() -> None:
@@ -23,3 +23,11 @@ def test_who_has_it_off_keeps_it_off() -> None:
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
+
+
+def test_it_is_rare_inside_and_as_before_after_an_error() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(ValueError, match="half played"), rarely_collected():
+        assert gc.get_threshold() == (100 * before[0], *before[1:])
+        raise ValueError("half played")
+    assert gc.get_threshold() == before

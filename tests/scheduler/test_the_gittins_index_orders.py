@@ -28,7 +28,7 @@ def distribution(*attained: float) -> ServiceDistribution:
     """What these jobs had attained when they were over."""
     found = ServiceDistribution()
     for each in attained:
-        found = found.with_job(each)
+        found = found.with_jobs([each])
     return found
 
 
@@ -125,10 +125,10 @@ def test_an_amount_is_in_its_grade(amount: float) -> None:
 def test_the_distribution_is_bounded_and_forgets() -> None:
     ended = distribution(*[1.0] * 1999)
     assert ended.parts == ((1, 1999.0, 1999.0),)
-    ended = ended.with_job(100.0)
+    ended = ended.with_jobs([100.0])
     assert (ended.count, ended.parts) == (1000.0, ((1, 999.5, 999.5), (27, 0.5, 50.0)))
     for number in range(3000):
-        ended = ended.with_job(1.5**number if number < 150 else 7.0)
+        ended = ended.with_jobs([1.5**number if number < 150 else 7.0])
     assert len(ended.parts) <= HIGHEST + 1 and 1000.0 <= ended.count < 2000.0
 
 

@@ -16,6 +16,7 @@ from corral.control.core.intents import IntentsRead, named_jobs, needed_jobs
 from corral.control.core.memory_store import MemoryStore
 from corral.control.core.world import Job
 from corral.kernel.agenda import Agenda
+from corral.kernel.garbage import rarely_collected
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.model.commands import EngineCommand, ForgetTask, StartTask, StopTask
 from corral.model.events import StartRefused
@@ -67,9 +68,10 @@ class Driver:
 
     def run(self, until: float = inf) -> None:
         """Go on through all that happens up to a time, or until nothing is to come."""
-        while (at := self._next()) <= until and at < inf:
-            self.now = max(self.now, at)
-            self._step()
+        with rarely_collected():
+            while (at := self._next()) <= until and at < inf:
+                self.now = max(self.now, at)
+                self._step()
         if until < inf:
             self.now = max(self.now, until)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from functools import cached_property
 from typing import NamedTuple
 
 from corral.kernel.ids import JobId
@@ -56,11 +57,11 @@ class PlannerTrial:
         self.looks = max(16, min(_MOST_FITS, _FITS_COST // (1 + nodes)))
         """The number of checks for room that may still be made."""
 
-    @property
+    @cached_property
     def head(self) -> Reservation | None:
         """Return the reservation of the head of the queue, or None if there is none or this gang is the head."""
         memory = self._queue.memory
-        found = memory.reservation if isinstance(memory, Memory) else None
+        found = memory.head(self.now) if isinstance(memory, Memory) else None
         return found if found is not None and found.job != self.request.job else None
 
     def fits(self, request: GangRequest, bound: Bound | None = None) -> bool:

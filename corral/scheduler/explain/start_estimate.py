@@ -60,7 +60,7 @@ def estimate(
         return Estimate(Basis.UNKNOWN, "Unknown: the nodes that it needs are cordoned or out of order.")
     if len(queue) <= MOST_WAITING and len(cluster.gangs.by_job) <= MOST_RUNNING:
         found = _played(Forecast(planner, now, grace_periods), job, now)
-        if found.basis is not Basis.NOT_BEFORE or _head(queue) != job:
+        if found.basis is not Basis.NOT_BEFORE or _head(queue, now) != job:
             return found
     return _certain(cluster, queue, entry, now)
 
@@ -86,7 +86,7 @@ def _never(code: str) -> str:
 
 def _played(forecast: Forecast, job: JobId, now: float) -> Estimate:
     """Simulate cycles until one starts the job, within the bound on the work."""
-    first = _head(forecast.queue) in (None, job)
+    first = _head(forecast.queue, now) in (None, job)
     nodes = sum(len(index.tree.nodes) for index in forecast.cluster.engines.values())
     looks, begun = max(_FEWEST_LOOKS, min(_MOST_LOOKS, _LOOKS_COST // (1 + nodes))), False
     while looks > 0:
@@ -95,7 +95,7 @@ def _played(forecast: Forecast, job: JobId, now: float) -> Estimate:
         if any(placed.job == job for placed in found.placements):
             return _starts(forecast, first=first, now=now)
         if not begun:
-            begun, first = True, _head(forecast.queue) == job
+            begun, first = True, _head(forecast.queue, forecast.now) == job
         if not found.placements and not found.evictions and not forecast.advance():
             return _endless(forecast, job)
     message = f"The forecast ends at this time, and the job still waits. {_ASSUMED}."
@@ -117,7 +117,7 @@ def _starts(forecast: Forecast, *, first: bool, now: float) -> Estimate:
 def _certain(cluster: Cluster, queue: Queue, entry: Entry, now: float) -> Estimate:
     """Estimate the start of one gang among many from known ends alone."""
     memory = queue.memory
-    head = memory.reservation if isinstance(memory, Memory) and memory.cluster is cluster else None
+    head = memory.head(now) if isinstance(memory, Memory) and memory.cluster is cluster else None
     if head is not None and head.job == entry.request.job:
         return _of_head(cluster, head)
     many = f"{counted(len(queue), 'job')} wait and {len(cluster.gangs.by_job)} run, too many for a forecast"
@@ -198,7 +198,7 @@ def _endless(forecast: Forecast, job: JobId) -> Estimate:
     cluster, queue = forecast.cluster, forecast.queue
     entry = queue.first(job)
     assert entry is not None
-    who, head = "it", _head(queue)
+    who, head = "it", _head(queue, forecast.now)
     if entry.reported is not None and entry.reported.binding.code == BEHIND and head is not None:
         first = queue.first(head)
         if first is not None and head != job:
@@ -246,10 +246,11 @@ def _oldest(gang: RunningGang) -> tuple[float, JobId]:
     return gang.placed_at, gang.job
 
 
-def _head(queue: Queue) -> JobId | None:
+def _head(queue: Queue, now: float) -> JobId | None:
     """Return the job at the head of the queue, according to the last cycle."""
     memory = queue.memory
-    return memory.reservation.job if isinstance(memory, Memory) and memory.reservation is not None else None
+    head = memory.head(now) if isinstance(memory, Memory) else None
+    return None if head is None else head.job
 
 
 def _named(jobs: Sequence[JobId]) -> str:

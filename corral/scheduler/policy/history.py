@@ -21,6 +21,8 @@ SETTLING_SECONDS: Final = 30.0
 """Seconds after a change of a job's holdings in which its throughput counts for no size: processes start or join."""
 _MOST_SIZES: Final = 64
 """The most sizes of one job whose throughput is remembered; the oldest are dropped first."""
+_MOST_OVER: Final = 1024
+"""The most ended jobs that wait to be added to the distribution of attained service."""
 
 
 class JobHistory(NamedTuple):
@@ -79,8 +81,9 @@ class History:
 
     def __init__(self) -> None:
         self._accounts: dict[JobId, _Account] = {}
-        self.ended = ServiceDistribution()
-        """The service that jobs had attained when they were over, however they ended; jobs that never ran do not count."""
+        self._ended = ServiceDistribution()
+        self._over: list[float] = []
+        """The service of jobs that are over and not yet in `_ended`: most policies never ask for it."""
         self.share = inf
         """The devices of all machines for each job that ran or waited at the latest plan; infinite before the first one.
 
@@ -198,12 +201,30 @@ class History:
         """Drop a job that is over; what it attained goes into `ended`."""
         account = self._accounts.pop(job, None)
         if account is not None and account.starts:
-            self.ended = self.ended.with_job(account.attained)
+            self._over.append(account.attained)
+            if len(self._over) >= _MOST_OVER:
+                self._add_ended()
+
+    @property
+    def ended(self) -> ServiceDistribution:
+        """The service that jobs had attained when they were over, however they ended; jobs that never ran do not count."""
+        if self._over:
+            self._add_ended()
+        return self._ended
+
+    @ended.setter
+    def ended(self, known: ServiceDistribution) -> None:
+        self._ended = known
+        self._over.clear()
+
+    def _add_ended(self) -> None:
+        self._ended = self._ended.with_jobs(self._over)
+        self._over.clear()
 
     def copy(self) -> History:
         """Return an independent copy."""
         twin = History()
-        twin._accounts, twin.ended, twin.share = dict(self._accounts), self.ended, self.share
+        twin._accounts, twin._ended, twin.share = dict(self._accounts), self.ended, self.share
         return twin
 
     def columns(self) -> list[tuple[object, ...]]:

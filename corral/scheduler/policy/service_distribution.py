@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
@@ -29,14 +30,21 @@ class ServiceDistribution:
         """Return how much all its jobs count together."""
         return sum(count for _, count, _ in self.parts)
 
-    def with_job(self, attained: float) -> ServiceDistribution:
-        """Return the distribution with one job more, which had attained this service; O(grades)."""
+    def with_jobs(self, attained: Iterable[float]) -> ServiceDistribution:
+        """Return the distribution with these jobs more, each given by the service it had attained; O(jobs + grades)."""
         kept = {own: (count, total) for own, count, total in self.parts}
-        own = grade(attained)
-        count, total = kept.get(own, (0.0, 0.0))
-        kept[own] = (count + 1.0, total + attained)
-        part = 0.5 if self.count + 1.0 >= _MOST else 1.0
-        return ServiceDistribution(tuple((own, kept[own][0] * part, kept[own][1] * part) for own in sorted(kept)))
+        weight = self.count
+        for each in attained:
+            own = grade(each)
+            count, total = kept.get(own, (0.0, 0.0))
+            kept[own] = (count + 1.0, total + each)
+            weight += 1.0
+            if weight > _MOST - 2.0:  # near the bound the sum decides, as rounding may have moved the other
+                weight = sum(kept[own][0] for own in sorted(kept))
+            if weight >= _MOST:
+                kept = {own: (count * 0.5, total * 0.5) for own, (count, total) in kept.items()}
+                weight = sum(kept[own][0] for own in sorted(kept))
+        return ServiceDistribution(tuple((own, *kept[own]) for own in sorted(kept)))
 
     def service_per_end(self, attained: float) -> float:
         """Return the expected service per end of a job that attained so much: device-seconds, the inverse Gittins index.

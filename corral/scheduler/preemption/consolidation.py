@@ -42,8 +42,7 @@ class Migrations:
 
     def for_head(self, request: GangRequest, start: float, ask: Sequence[int]) -> tuple[Victim, ...]:
         """Return gangs to move elsewhere so that the head fits now; empty if waiting until `start` is better."""
-        free = self._free_devices()
-        if free * DEVICE < ask[0] or not ask[0]:
+        if not self.has_devices(ask[0]):
             return ()
         gain = ask[0] / DEVICE * min(HORIZON, start - self._now if start < inf else HORIZON)
         head = self._only_room(request)
@@ -61,6 +60,10 @@ class Migrations:
             return ()
         self._preemption.settle(request, ask, chosen)
         return chosen
+
+    def has_devices(self, millis: int) -> bool:
+        """Return whether these thousandths of devices, some at all, are free on all machines together."""
+        return 0 < millis <= self._free_devices() * DEVICE
 
     def _only_room(self, request: GangRequest) -> TaskShape | None:
         """Return the task shape of the head if that many single-task places, anywhere, are all it needs; else None."""

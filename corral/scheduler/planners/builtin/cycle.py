@@ -12,7 +12,7 @@ from corral.kernel.units import counted
 from corral.model.placement import Placement
 from corral.model.plan import Eviction, GangPlacement, Reason, Reasons, Rule
 from corral.model.requests import GangRequest
-from corral.scheduler.backfill import Reservation, reserve
+from corral.scheduler.backfill import Reservation
 from corral.scheduler.cells.owned_placement import owner_of, place_best, place_owned
 from corral.scheduler.explain.shortage import why_not
 from corral.scheduler.placement.bulk import place_alike
@@ -20,6 +20,7 @@ from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
 from corral.scheduler.planners.builtin.group_walk import Run, Walk
+from corral.scheduler.planners.builtin.queue_head import QueueHead
 from corral.scheduler.planners.builtin.reason_reports import BEHIND, YIELDING, Reports
 from corral.scheduler.policy.order import QueueKey
 from corral.scheduler.policy.place import Tightest
@@ -70,16 +71,11 @@ class Cycle:
         self.placed: list[GangPlacement] = []
         self.evictions: list[Eviction] = []
         self.reasons: dict[str, Reasons] = {}
-        self.reservation: Reservation | None = None
-        """The reservation of the head: the first gang in order that waits and could run on the working machines."""
-        self.reserved_at: tuple[GangRequest, int] | None = None
-        """The head and the cluster's revision, where `reservation` follows from these two alone."""
+        self.head = QueueHead(trial, now, last, last_reserved_at, cluster_decides=isinstance(policy.place, Tightest))
         self.lapsed: set[JobId] = set()
         """The nominated gangs that lost their nomination because others came first."""
         self._targets = SizeTargets(trial.cluster, queue, policy.allot, now)
         self._queues = trial.cluster.queues
-        self._last = last
-        self._last_reserved_at = last_reserved_at
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[QueueKey] = set()
         self._order: QueueOrder | None = None
@@ -122,7 +118,7 @@ class Cycle:
         """Undo the charges to the queues; the trial is undone by its owner."""
         for request, amounts in self._charged:
             self._queues.charge(request.queue, request.user, request.groups, amounts, -1)
-        for reservation in (self.reservation, *self._preemption.places):
+        for reservation in (self.head.known, *self._preemption.places):
             if reservation is not None:
                 reservation.forget()
 
@@ -266,7 +262,8 @@ class Cycle:
         return walk.without(first, self._passes) if walk.passable else None
 
     def _passes(self, duration: int) -> bool:
-        return self.reservation is not None and self.reservation.lets_pass(duration, self.now)
+        reservation = self.head.reservation
+        return reservation is not None and reservation.lets_pass(duration, self.now)
 
     def _end(self, order: QueueOrder, walk: Walk, at: int, first: int, other: QueueKey | None) -> int:
         """Return the index up to which gangs of a group may be placed before another group or duration is next."""
@@ -325,11 +322,11 @@ class Cycle:
                 return made
             self._maybe_head(request, known.reasons)
             return known.reasons
-        if self.reservation is not None and not self.policy.backfill:
+        if self.head.possible and not self.policy.backfill and self.head.reservation is not None:
             return self._behind("it waits for its turn")
         self._remember(group, run[0], None)
-        if self.reservation is not None:
-            return self._past(self.reservation, group, shape, run)
+        if self.head.possible and (passing := self._past(group, shape, run)) is not None:
+            return passing
         found = self._try(shape, run)
         if found:
             return found
@@ -375,8 +372,10 @@ class Cycle:
 
         The head's reserved place in them counts as free only if the gang ends before the head starts.
         """
-        if self.reservation is not None:
-            self.reservation.hold_unless_passed(request, self.trial.cluster, self.now)
+        if self._passes(request.max_duration_seconds):
+            self.head.lift()
+        else:
+            self.head.hold()
         with self.trial.tentative():
             return place_owned(self.trial, request) is not None
 
@@ -406,29 +405,36 @@ class Cycle:
 
     def _holds(self, known: Verdict, request: GangRequest) -> bool:
         """Return whether what was found for a group is still true of this gang."""
-        if known.against is None or known.against is not self.reservation:
+        if known.against is None or known.against is not self.head.reservation:
             return known.against is None
         return not known.against.lets_pass(request.max_duration_seconds, self.now)
 
     def _verdict(self, reasons: Reasons, against: Reservation | None) -> Verdict:
         return Verdict(reasons, against, self.trial.cluster.freed_count, valid_for_cycle=bool(self._preemption.places))
 
-    def _past(
-        self, reservation: Reservation, group: Group, shape: Hashable, run: Sequence[GangRequest]
-    ) -> Sequence[Placement] | Reasons:
-        """Place a gang behind the head beside its reserved place, or anywhere if it ends before the head starts."""
+    def _past(self, group: Group, shape: Hashable, run: Sequence[GangRequest]) -> Sequence[Placement] | Reasons | None:
+        """Place a gang behind the head beside its reserved place, or anywhere if it ends before the head starts.
+
+        Returns None if it fits and nothing is reserved.
+        """
         request = run[0]
-        reservation.lift()
+        self.head.lift()
         if not self._fits(request, shape):
             reasons = why_not(self.trial, request, group.shape)
             self._remember(group, request, self._verdict(reasons, None))
-            reservation.hold(self.trial.cluster)
-            return self._make_room(request, reasons) or reasons
-        reservation.hold(self.trial.cluster)
+            self.head.hold()
+            if made := self._make_room(request, reasons):
+                return made
+            self._maybe_head(request, reasons)
+            return reasons
+        reservation = self.head.reservation
+        if reservation is None:
+            return None
+        self.head.hold()
         passes = reservation.lets_pass(request.max_duration_seconds, self.now)
         found = () if passes and owner_of(self.trial, request) else self._try(shape, run)
         if not found and passes:
-            reservation.lift()
+            self.head.lift()
             found = self._try(shape, [request])
         if found:
             return found
@@ -452,8 +458,8 @@ class Cycle:
         ask = asked(request, self._queues)
         if not self._preemption.may_have_victims(request, ask):
             return None
-        if self.reservation is not None:
-            self.reservation.hold(self.trial.cluster)
+        if self.head.reservation is not None:
+            self.head.hold()
         if not self._preemption.reserve_freed_place(request, ask):
             victims = self._preemption.find(request, ask)
             if not victims:
@@ -503,39 +509,41 @@ class Cycle:
     def _move(self) -> None:
         """Move running gangs where the gain exceeds the cost: for the head, and for the growth of elastic gangs."""
         migrations = Migrations(self._preemption, self.policy.move_seconds, self._targets, self.now)
-        head = self.queue.first(self.reservation.job) if self.reservation is not None else None
-        if head is not None and self.reservation is not None and self.policy.consolidation:
-            self.reservation.lift()
-            request = self._targets.limited(head.request) or head.request
-            victims = migrations.for_head(request, self.reservation.start, asked(request, self._queues))
-            if victims:
-                self.evictions += self._evictions(victims, head.request)
-                self._reports.one(head, self._yielding_reasons())
+        if self.policy.consolidation and self.head.possible:
+            self.head.lift()
+            self._move_for_head(migrations)
         if self.policy.move_seconds and not self.placed and not self.evictions:
+            self.head.settle()
             found = migrations.for_growth(self.queue)
             if found is not None:
                 self.evictions += self._evictions([found[0]], found[1])
 
-    def _maybe_head(self, request: GangRequest, reasons: Reasons) -> None:
-        """Give the first waiting gang a reservation, reusing an equal one from the last cycle.
+    def _move_for_head(self, migrations: Migrations) -> None:
+        """Move gangs to make room for the head, where as many devices are free as it needs."""
+        if self.head.known is None:
+            needs = [asked(self._limited(request), self._queues)[0] for request in self.head.refused]
+            if not migrations.has_devices(min(filter(None, needs), default=0)):
+                return
+        reservation = self.head.reservation
+        entry = self.queue.first(reservation.job) if reservation is not None else None
+        if entry is None or reservation is None:
+            return
+        request = self._limited(entry.request)
+        victims = migrations.for_head(request, reservation.start, asked(request, self._queues))
+        if victims:
+            self.evictions += self._evictions(victims, entry.request)
+            self._reports.one(entry, self._yielding_reasons())
 
-        It follows from the cluster alone while its start is to come. Optional growth (every minimum is 0) gets none.
-        """
-        if self.reservation is not None or not reasons.possible or not any(role.minimum for role in request.roles):
-            return
-        last = self._last
-        follows = self.trial.untouched and isinstance(self.policy.place, Tightest)
-        alone = (request, self.trial.cluster.revision) if follows else None
-        if alone is not None and last is not None and last.start > self.now and alone == self._last_reserved_at:
-            self.reservation, self.reserved_at = last, alone
-            return
-        found = reserve(self.trial, request, self.now)
-        if found is not None and found == last:
-            found = last
-        self.reservation, self.reserved_at = found, alone
+    def _limited(self, request: GangRequest) -> GangRequest:
+        return self._targets.limited(request) or request
+
+    def _maybe_head(self, request: GangRequest, reasons: Reasons) -> None:
+        """Note that a gang was refused: the first one that could run on the working machines is the head."""
+        if reasons.possible:
+            self.head.add(request)
 
     def _behind(self, why: str) -> Reasons:
-        head = self.reservation.job if self.reservation else ""
+        head = self.head.reservation.job if self.head.reservation else ""
         return Reasons(Reason(BEHIND, f"Behind job {head}, the first in the queue order: {why}."))
 
 

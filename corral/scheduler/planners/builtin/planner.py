@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from hashlib import blake2b
+from typing import Final, cast, get_args
 
 import msgspec
 
@@ -25,6 +26,9 @@ from corral.scheduler.policy.registry import find_policy
 from corral.scheduler.preemption.return_estimate import likely_back
 from corral.scheduler.queues.waiting_queue import Queue
 from corral.scheduler.views.cell_owners import Owners, quota_owners
+
+_OF_CLUSTER: Final = frozenset(get_args(ClusterEvent))
+_OF_QUEUE: Final = frozenset(get_args(QueueEvent))
 
 
 class BuiltinPlanner:
@@ -67,12 +71,13 @@ class BuiltinPlanner:
 
     def fold(self, event: PlannerEvent) -> None:
         """Fold one committed event into cluster and queue; `Cluster.apply` says what it raises."""
-        if isinstance(event, ClusterEvent):
-            self.cluster.apply(event)
-        if isinstance(event, QueueEvent):
-            self.queue.apply(event)
-        if isinstance(event, PartFault):
-            self._in_force.fold(event)
+        kind = type(event)
+        if kind in _OF_CLUSTER:
+            self.cluster.apply(cast(ClusterEvent, event))
+        if kind in _OF_QUEUE:
+            self.queue.apply(cast(QueueEvent, event))
+        if kind is PartFault:
+            self._in_force.fold(cast(PartFault, event))
 
     def plan(self, now: float) -> Plan:
         """Return the next plan."""

@@ -16,6 +16,7 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.explain.shortage import never_allowed, why_not
 from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.cycle import Cycle, Verdict
+from corral.scheduler.planners.builtin.queue_head import reservation_of_first
 from corral.scheduler.planners.builtin.reason_reports import BEHIND
 from corral.scheduler.policy.call_guard import begin_plan
 from corral.scheduler.policy.faults import PartFailed, with_default
@@ -43,10 +44,18 @@ class Memory:
     reservation: Reservation | None = None
     reserved_at: tuple[GangRequest, int] | None = None
     """The head and the cluster's revision of a `reservation` that follows from these alone."""
+    refused: tuple[GangRequest, ...] = ()
+    """Without a `reservation`: the gangs, first one first, of which one is the head, if no other gang would fit."""
     seen: tuple[int, int] = (-1, -1)
     """The revisions of cluster and queue at which nothing could be placed."""
     next_look_at: float = inf
     """The time from which a plan may differ even without an event."""
+
+    def head(self, now: float) -> Reservation | None:
+        """Return the reservation of the head of the last plan; searched now if that plan had no use for it."""
+        if self.reservation is not None or not self.refused:
+            return self.reservation
+        return reservation_of_first(Trial(self.cluster), self.refused, now)
 
 
 def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
@@ -103,7 +112,8 @@ def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
         if memory.reservation is not None:
             memory.reservation.forget()
     queue.expected = {placed.job for placed in cycle.placed}
-    memory.reservation, memory.reserved_at = cycle.reservation, cycle.reserved_at
+    memory.reservation, memory.reserved_at = cycle.head.known, cycle.head.reserved_at
+    memory.refused = tuple(cycle.head.refused)
     memory.freed_count, memory.release_count = cluster.freed_count, cluster.release_count
     memory.next_look_at = cycle.next_look_at
     settled = not cycle.placed and not cycle.evictions and not cycle.lapsed
@@ -115,6 +125,7 @@ def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
 
 def _nothing_waits(cluster: Cluster, queue: Queue, memory: Memory, next_look_at: float) -> Plan:
     queue.expected, memory.reservation, memory.next_look_at = set(), None, next_look_at
+    memory.refused = ()
     memory.freed_count, memory.release_count = cluster.freed_count, cluster.release_count
     memory.seen = (cluster.revision, queue.revision)
     return Plan(cluster.revision, again_at=_known(next_look_at))

@@ -1,0 +1,106 @@
+"""The head of the queue in one cycle: its reservation is searched only when something depends on it.
+
+The search costs more than the refusal of a gang, and in a long queue mostly no other gang would fit anyway.
+"""
+
+from __future__ import annotations
+
+from corral.model.requests import GangRequest
+from corral.scheduler.backfill import Reservation, reserve
+from corral.scheduler.placement.trial import Trial
+
+
+class QueueHead:
+    """The first gang in order that waits and could run on the working machines, with its reservation.
+
+    The reservation follows from the trial as it was when the head was refused. So whoever changes the trial must ask
+    for `reservation` before.
+    """
+
+    def __init__(
+        self,
+        trial: Trial,
+        now: float,
+        last: Reservation | None,
+        last_reserved_at: tuple[GangRequest, int] | None,
+        *,
+        cluster_decides: bool,
+    ) -> None:
+        """`last` is the reservation of the last cycle, and `last_reserved_at` what it followed from.
+
+        With `cluster_decides`, a reservation in an untouched trial follows from the gang and the cluster alone.
+        """
+        self.trial = trial
+        self.reserved_at: tuple[GangRequest, int] | None = None
+        """The head and the cluster's revision, where the reservation follows from these two alone."""
+        self.refused: list[GangRequest] = []
+        """The gangs that were refused while no reservation was known, first one first; one of them is the head."""
+        self._now = now
+        self._last = last
+        self._last_reserved_at = last_reserved_at
+        self._cluster_decides = cluster_decides
+        self._found: Reservation | None = None
+        self._held = False
+
+    @property
+    def reservation(self) -> Reservation | None:
+        """Return the reservation, searched now if it is not known; None if no gang that was refused has one."""
+        while self._found is None and self.refused:
+            self._found = self._reserve(self.refused.pop(0))
+            if self._found is not None:
+                self.refused.clear()
+                if self._held:
+                    self._found.hold(self.trial.cluster)
+        self._held = self._held and self._found is not None
+        return self._found
+
+    @property
+    def known(self) -> Reservation | None:
+        """Return the reservation if something has asked for it; else None."""
+        return self._found
+
+    @property
+    def possible(self) -> bool:
+        """Return whether there may be a head."""
+        return self._found is not None or bool(self.refused)
+
+    def add(self, request: GangRequest) -> None:
+        """Note a gang that was refused; optional growth (every minimum is 0) gets no reservation."""
+        if self._found is None and any(role.minimum for role in request.roles):
+            self.refused.append(request)
+
+    def hold(self) -> None:
+        """Keep other gangs off the reserved place, at once or from when it is known."""
+        self._held = self.possible
+        if self._found is not None:
+            self._found.hold(self.trial.cluster)
+
+    def lift(self) -> None:
+        """Release the reserved place until the next `hold`."""
+        self._held = False
+        if self._found is not None:
+            self._found.lift()
+
+    def settle(self) -> None:
+        """Search the reservation if its place is to be held; the trial is used for other things from now on."""
+        if self._held:
+            self.reservation  # noqa: B018
+
+    def _reserve(self, request: GangRequest) -> Reservation | None:
+        """Return the reservation of a gang; one equal to the last cycle's is the same object.
+
+        It follows from the cluster alone while its start is to come.
+        """
+        last, follows = self._last, self._cluster_decides and self.trial.untouched
+        alone = (request, self.trial.cluster.revision) if follows else None
+        if alone is not None and last is not None and last.start > self._now and alone == self._last_reserved_at:
+            self.reserved_at = alone
+            return last
+        found = reserve(self.trial, request, self._now)
+        self.reserved_at = alone if found is not None else None
+        return last if found is not None and found == last else found
+
+
+def reservation_of_first(trial: Trial, refused: tuple[GangRequest, ...], now: float) -> Reservation | None:
+    """Return the reservation of the first of these gangs that can have one, outside a cycle."""
+    return next((found for request in refused if (found := reserve(trial, request, now)) is not None), None)
