@@ -15,7 +15,10 @@ from corral.kernel.errors import InvalidInput
 from corral.sim.files import hash_of_all
 from corral.sim.honest.settings import COSTS, REVIEW_SECONDS
 
-_MODULES: Final = {"A": "corral.sim.honest.muri_rows"}
+_MODULES: Final = {
+    "A": "corral.sim.honest.muri_rows",
+    "E": "corral.sim.honest.openb_rows",
+}
 """The module of each table; it is a `Table`."""
 
 

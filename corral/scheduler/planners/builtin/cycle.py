@@ -246,7 +246,7 @@ class Cycle:
         """Return whether the gang is refused for what an earlier gang of its group was refused for."""
         if walk.refused_at != self._changes or walk.turn != entry.key[0] or not self._preemption.in_queue_order:
             return False
-        return not (walk.passable and self._passes(entry.request.max_duration_seconds))
+        return not (walk.passable and self._passes(entry.request))
 
     def _after_refusal(self, walk: Walk, first: int, reasons: Reasons) -> int | None:
         """Return the index of the next gang of a group that may fare better than the one refused at `first`.
@@ -263,10 +263,20 @@ class Cycle:
         alone = not self.policy.preemption or not reasons.possible or self._preemption.nobody_preemptible(request)
         if not alone or group.keys[-1][0] != walk.turn:
             return walk.without(first)
-        return walk.without(first, self._passes) if walk.passable else None
+        if not walk.passable or self._preemption.may_yield_later(request):
+            return walk.without(first) if walk.passable else None
+        return walk.without(first, self._ends_before_head)
 
-    def _passes(self, duration: int) -> bool:
+    def _ends_before_head(self, duration: int) -> bool:
         return self.reservation is not None and self.reservation.lets_pass(duration, self.now)
+
+    def _passes(self, request: GangRequest) -> bool:
+        """Return whether a gang may use the head's place: it ends before the head starts, or it will yield to the head."""
+        if self.reservation is None:
+            return False
+        head = self.queue.first(self.reservation.job)
+        yields = head is not None and self._preemption.yields_later(request, head.request)
+        return yields or self.reservation.lets_pass(request.max_duration_seconds, self.now)
 
     def _end(self, order: QueueOrder, walk: Walk, at: int, first: int, other: QueueKey | None) -> int:
         """Return the index up to which gangs of a group may be placed before another group or duration is next."""
@@ -408,7 +418,7 @@ class Cycle:
         """Return whether what was found for a group is still true of this gang."""
         if known.against is None or known.against is not self.reservation:
             return known.against is None
-        return not known.against.lets_pass(request.max_duration_seconds, self.now)
+        return not self._passes(request)
 
     def _verdict(self, reasons: Reasons, against: Reservation | None) -> Verdict:
         return Verdict(reasons, against, self.trial.cluster.freed_count, valid_for_cycle=bool(self._preemption.places))
@@ -425,7 +435,7 @@ class Cycle:
             reservation.hold(self.trial.cluster)
             return self._make_room(request, reasons) or reasons
         reservation.hold(self.trial.cluster)
-        passes = reservation.lets_pass(request.max_duration_seconds, self.now)
+        passes = self._passes(request)
         found = () if passes and owner_of(self.trial, request) else self._try(shape, run)
         if not found and passes:
             reservation.lift()
