@@ -141,7 +141,7 @@ def test_every_job_ends_once_and_no_more_devices_are_held_than_there_are(
     changes = sorted(
         change for begin, end, devices in result.held for change in ((begin, 1, devices), (end, 0, -devices))
     )
-    held = 0
+    held: int | float = 0
     for _, _, devices in changes:
         held += devices
         assert held <= 8
