@@ -11,12 +11,14 @@ import msgspec
 from corral.control.core.new_jobs import stored_job
 from corral.kernel.ids import JobId
 from corral.model.store_writes import NewJob
-from corral.sim.trace import TraceJob
+from corral.sim.trace import WHOLE, TraceJob
 from corral.spec.job_reader import load_job
 
 
 def gang_of(devices: int, per_node: int) -> tuple[int, int]:
     """Return the fewest equal tasks that each fit a node, and the devices of one."""
+    if not devices:
+        return 1, 0
     tasks = next(count for count in range(1, devices + 1) if devices % count == 0 and devices // count <= per_node)
     return tasks, devices // tasks
 
@@ -27,7 +29,8 @@ def new_job(job: TraceJob, identity: JobId, at: float, per_node: int, longest: i
     Raises SpecError if a job file could not say so.
     """
     tasks, each = gang_of(job.devices, per_node)
-    parts = _document(tasks, each, job.queue, job.priority)
+    part = 0 if job.part == WHOLE else job.part
+    parts = _document(tasks, each, job.queue, job.priority, part, job.cpu_millis // tasks, job.memory_bytes // tasks)
     document = {"metadata": {**parts["metadata"], "name": job.name}, "spec": dict(parts["spec"])}
     if longest:
         document["spec"]["maxDurationSeconds"] = longest
@@ -36,8 +39,15 @@ def new_job(job: TraceJob, identity: JobId, at: float, per_node: int, longest: i
 
 
 @lru_cache(4096)
-def _document(tasks: int, each: int, queue: str, priority: int) -> dict[str, Any]:
-    role = {"replicas": tasks, "resources": {"cpu": 1, "devices": each}, "command": ["true"]}
+def _document(
+    tasks: int, each: int, queue: str, priority: int, part: int, cpu_millis: int, memory_bytes: int
+) -> dict[str, Any]:
+    """Return the parts of a job's document; `part` is in thousandths of a device, 0 for whole ones."""
+    devices = {"count": 1, "share": {"computePercent": part // 10}} if part else each
+    needs: dict[str, Any] = {"cpu": f"{cpu_millis}m" if cpu_millis else 1, "devices": devices}
+    if memory_bytes:
+        needs["memory"] = f"{-(-memory_bytes // 1024)}Ki"
+    role = {"replicas": tasks, "resources": needs, "command": ["true"]}
     short = {"name": "job", "framework": "shell", "queue": queue, "priority": priority, "roles": {"worker": role}}
     parts: dict[str, Any] = json.loads(load_job(json.dumps(short)).to_json())
     return parts

@@ -61,8 +61,8 @@ class Result(msgspec.Struct, frozen=True, dict=True):
     """Those that have ended, by submission."""
     submitted: int
     """All jobs of the trace."""
-    held: tuple[tuple[float, float, int], ...]
-    """Begin, end and devices of each run, by time."""
+    held: tuple[tuple[float, float, int | float], ...]
+    """Begin, end and devices of each run, by time; a part of a device is a fraction."""
     question: str = ""
     """The hash of everything that was asked, where the result may be used again; the digest does not depend on it."""
     knobs: dict[str, float] = msgspec.field(default_factory=dict)
@@ -159,7 +159,7 @@ def _is_in_range(result: Result) -> bool:
     jobs = result.jobs
     times = [time for job in jobs for time in (job.submitted, job.started, job.ended, job.seconds)]
     times += [time for begin, end, _ in result.held for time in (begin, end)]
-    counts = [count for job in jobs for count in (job.devices, job.interruptions)]
+    counts: list[int | float] = [count for job in jobs for count in (job.devices, job.interruptions)]
     counts += [devices for _, _, devices in result.held]
     return (
         result.devices >= 1

@@ -25,7 +25,7 @@ from corral.sim.node_failures import Seen, node_failures
 from corral.sim.occupancy import Recorder
 from corral.sim.progress import Costs, Progress, slowdown
 from corral.sim.results import JobResult, Result
-from corral.sim.trace import LONGEST_SECONDS, TraceJob
+from corral.sim.trace import LONGEST_SECONDS, WHOLE, TraceJob
 
 BEGIN: Final = 1_000_000_000.0
 """When the virtual clock begins, in seconds since 1970."""
@@ -90,7 +90,7 @@ class Simulation:
         self._started: dict[JobId, float] = {}
         """When each job that is not over started first, in seconds after the beginning."""
         self._ended: dict[JobId, JobResult] = {}
-        self._held: list[tuple[float, float, int]] = []
+        self._held: list[tuple[float, float, int | float]] = []
         """Begin, end and devices of each run that is over."""
         self._recorder = Recorder(site.inventory) if placements else None
         _check(jobs, site)
@@ -123,6 +123,15 @@ class Simulation:
             self._collect()
             told(len(self._ended))
         return self.result()
+
+    def started_by(self, seconds: float) -> dict[str, float]:
+        """Play until so many seconds after the beginning, and return when each job that is not over then started.
+
+        Failures of nodes are left out.
+        """
+        self._driver.run(BEGIN + seconds)
+        self._collect()
+        return {self._jobs[job].name: started for job, started in self._started.items()}
 
     def result(self) -> Result:
         """Return what is known so far: the jobs that have ended."""
@@ -189,7 +198,7 @@ class Simulation:
         nodes = {placement.node for placement in job.placements()}
         racks = {self._rack[node] for node in nodes}
         devices, progress = self._jobs[job.id].devices, self._progress[job.id]
-        fewest = ceil(devices / self.site.devices_per_node)
+        fewest = ceil(max(1, devices) / self.site.devices_per_node)
         slow = slowdown(len(nodes), fewest, len(racks), self.knobs.costs)
         return progress.begin(now, slow, self.knobs.costs)
 
@@ -202,7 +211,7 @@ class Simulation:
         """Note that a run held its devices until now."""
         running = self._progress[job].running
         if running is not None:
-            self._held.append((running.begun - BEGIN, now - BEGIN, self._jobs[job].devices))
+            self._held.append((running.begun - BEGIN, now - BEGIN, _held(self._jobs[job])))
         if self._recorder is not None:
             self._recorder.end(job, now - BEGIN)
 
@@ -235,6 +244,11 @@ class Simulation:
             lost=progress.lost,
             finished=progress.complete,
         )
+
+
+def _held(job: TraceJob) -> int | float:
+    """Return the devices that a job holds: a whole number, or a part of one."""
+    return job.devices if job.part == WHOLE else job.part / WHOLE
 
 
 def _check(jobs: Sequence[TraceJob], site: Site) -> None:

@@ -16,9 +16,13 @@ LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
 """The longest time of a trace; also the longest `maxDuration` of a job file."""
 MOST_DEVICES: Final = 65_536
 """The most devices of one job."""
+WHOLE: Final = 1000
+"""Thousandths of a whole device."""
 _LATEST: Final = 1e10
 """Seconds from 1970 to the latest submission: some three centuries."""
 _HIGHEST_PRIORITY: Final = 1_000_000
+_MOST_CPU_MILLIS: Final = 1_000_000_000
+_MOST_BYTES: Final = 1 << 60
 
 
 class TraceJob(NamedTuple):
@@ -30,9 +34,16 @@ class TraceJob(NamedTuple):
     seconds: float
     """How long it runs if nothing interrupts it and its devices are close together."""
     devices: int
+    """0: it uses processors only, and says how many."""
     user: str = "trace"
     queue: str = "default"
     priority: int = 0
+    part: int = WHOLE
+    """Thousandths that it needs of its device, in whole percents; a job of several devices needs all of each."""
+    cpu_millis: int = 0
+    """Thousandths of processors of all its tasks; 0: one processor for each task."""
+    memory_bytes: int = 0
+    """Of all its tasks; 0: no limit."""
 
 
 class TraceProblem(InvalidInput):
@@ -113,8 +124,24 @@ def problem_of(job: TraceJob) -> str:
         return f"the time of submission {job.submitted:g} s is not within {_LATEST:g} s of 1970"
     if not 0 <= job.seconds <= LONGEST_SECONDS:
         return f"the duration {job.seconds:g} s is not from 0 to {LONGEST_SECONDS:g} s"
-    if not 1 <= job.devices <= MOST_DEVICES:
-        return f"{job.devices} devices are not from 1 to {MOST_DEVICES}"
+    least = 0 if job.cpu_millis else 1
+    if not least <= job.devices <= MOST_DEVICES:
+        return f"{job.devices} devices are not from {least} to {MOST_DEVICES}"
+    if problem := _problem_of_part(job):
+        return problem
+    if not (0 <= job.cpu_millis <= _MOST_CPU_MILLIS and 0 <= job.memory_bytes <= _MOST_BYTES):
+        return "its processors or its memory are out of range"
     if abs(job.priority) > _HIGHEST_PRIORITY:
         return f"the priority {job.priority} is not within {_HIGHEST_PRIORITY} of 0"
+    return ""
+
+
+def _problem_of_part(job: TraceJob) -> str:
+    """Return why a job cannot have the part of a device that it asks for; "" if it can."""
+    if job.part == WHOLE:
+        return ""
+    if job.devices != 1:
+        return f"a part of {job.devices} devices cannot be had, only of one"
+    if not 0 < job.part < WHOLE or job.part % 10:
+        return f"{job.part} thousandths of a device are no whole percents from 1 to 100"
     return ""

@@ -21,7 +21,7 @@ from corral.sim.machines import Site, described_site, plain_site
 from corral.sim.progress import Costs
 from corral.sim.results import Result
 from corral.sim.simulation import Knobs, Simulation
-from corral.sim.trace import TraceJob
+from corral.sim.trace import TraceJob, problem_of
 
 SHORTEST = replace(
     find_policy("srtf"), name="srtf+order", preempt=find_preempt("order"), consolidation=False, review_seconds=600.0
@@ -116,6 +116,9 @@ JOBS = st.lists(
         user=st.sampled_from(["ada", "bob"]),
         queue=st.just("default"),
         priority=st.just(0),
+        part=st.just(1000),
+        cpu_millis=st.just(0),
+        memory_bytes=st.just(0),
     ),
     min_size=1,
     max_size=12,
@@ -138,7 +141,7 @@ def test_every_job_ends_once_and_no_more_devices_are_held_than_there_are(
     changes = sorted(
         change for begin, end, devices in result.held for change in ((begin, 1, devices), (end, 0, -devices))
     )
-    held = 0
+    held: int | float = 0
     for _, _, devices in changes:
         held += devices
         assert held <= 8
@@ -208,3 +211,41 @@ def test_an_interrupted_comparison_ends_its_processes_and_prints_what_is_finishe
     printed, _ = running.communicate(timeout=60)
     assert running.returncode == 130
     assert [row["policy"] for row in json.loads(printed)] == ["fifo"]
+
+
+def test_parts_of_one_device_run_beside_each_other() -> None:
+    result = play(
+        TraceJob("a", 0.0, 100.0, 1, part=500), TraceJob("b", 0.0, 100.0, 1, part=460), TraceJob("c", 0.0, 100.0, 4),
+        TraceJob("processors", 0.0, 300.0, 0, cpu_millis=2000),
+    )  # fmt: skip
+    ends = {job.name: job.ended for job in result.jobs}
+    assert ends == {"a": 100.0, "b": 100.0, "c": 200.0, "processors": 300.0}
+    assert sorted(devices for _, _, devices in result.held) == [0, 0.46, 0.5, 4]
+
+
+@pytest.mark.parametrize(
+    ("job", "problem"),
+    [
+        (TraceJob("a", 0.0, 1.0, 2, part=500), "a part of 2 devices cannot be had, only of one"),
+        (TraceJob("a", 0.0, 1.0, 1, part=455), "455 thousandths of a device are no whole percents from 1 to 100"),
+        (TraceJob("a", 0.0, 1.0, 0), "0 devices are not from 1 to 65536"),
+        (TraceJob("a", 0.0, 1.0, 1, cpu_millis=-1), "its processors or its memory are out of range"),
+    ],
+)
+def test_a_part_that_cannot_be_had_is_refused(job: TraceJob, problem: str) -> None:
+    assert problem_of(job) == problem
+
+
+def test_gangs_that_the_order_puts_behind_the_head_use_its_place_until_it_takes_it_back() -> None:
+    jobs = (
+        TraceJob("first", 0.0, 1000.0, 2),  # SRSF: 2,000 device-seconds
+        TraceJob("wide", 1.0, 600.0, 4),  # 2,400: it waits for the first one
+        TraceJob("behind", 2.0, 5000.0, 2),  # 10,000: it runs until the wide one can start
+    )
+    policy = replace(SHORTEST, order=find_policy("srsf").order)
+    ends = {job.name: (job.started, job.ended, job.interruptions) for job in play(*jobs, policy=policy).jobs}
+    assert ends["first"] == (0.0, 1000.0, 0)
+    assert ends["wide"] == (1000.0, 1600.0, 0)
+    started, ended, interruptions = ends["behind"]
+    assert (started, interruptions) == (2.0, 1)
+    assert ended == 5602.0

@@ -148,12 +148,18 @@ def test_profiles_of_pollux_must_be_given_and_whole(tmp_path: Path) -> None:
         read_trace(find_reader("pollux", tmp_path), [POLLUX, "a,0,bert,1,12"])
 
 
-def test_a_part_of_a_gpu_of_openb_counts_as_a_whole_one_and_best_effort_is_opportunistic() -> None:
+def test_a_pod_of_openb_needs_its_part_of_a_gpu_and_best_effort_is_opportunistic() -> None:
     lines = [OPENB, "a,1,460,,BE,Running,100,700,160", "b,8,1000,V100M32,LS,Succeeded,90,120,90"]
     assert read_trace(find_reader("openb"), lines).jobs == (
         TraceJob("b", 0.0, 30.0, 8),
-        TraceJob("a", 10.0, 540.0, 1, priority=-1),
+        TraceJob("a", 10.0, 540.0, 1, priority=-1, part=460),
     )
+
+
+def test_a_pod_of_openb_needs_its_processors_and_memory_and_perhaps_no_gpu() -> None:
+    lines = ["cpu_milli,memory_mib," + OPENB, "3152,16,a,0,0,,LS,Running,0,70,10"]
+    (job,) = read_trace(find_reader("openb"), lines).jobs
+    assert (job.devices, job.part, job.cpu_millis, job.memory_bytes) == (0, 1000, 3152, 16 << 20)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +222,7 @@ def test_a_change_of_any_profile_changes_the_hash_of_the_folder(tmp_path: Path) 
         ("shockwave/120_multigpu_dynamic.trace", None, "8x4", 120, 0, 197.60),
         ("shockwave/120_multigpu_dynamic.trace", "shockwave/tacc_throughputs.json", "8x4", 120, 0, 197.60),
         ("pollux/workloads/workload-1.csv", "pollux/profiles", "16x4", 160, 0, 1245.61),
-        ("openb/openb_pod_list_default.csv", None, "776x8", 6203, 1949, 59_612.21),
+        ("openb/openb_pod_list_default.csv", None, "776x8", 7255, 897, 51_470.67),
     ],
 )
 def test_a_published_trace_is_read_and_played(
@@ -230,7 +236,7 @@ def test_a_published_trace_is_read_and_played(
     given = None if profiles is None else data_folder / profiles
     trace = read_trace(find_reader(found, given), lines, skip_broken=True)
     assert (len(trace.jobs), len(trace.skipped)) == (jobs, skipped)
-    assert sum(job.seconds * job.devices for job in trace.jobs) / 3600 == pytest.approx(gpu_hours, abs=0.01)
+    assert sum(job.seconds * job.devices * job.part for job in trace.jobs) / 3.6e6 == pytest.approx(gpu_hours, abs=0.01)
     site = plain_site(machines)
     assert site is not None
     assert all(job.finished for job in Simulation(trace.jobs[:40], site, find_policy("fifo")).run().jobs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from corral.model.requests import GangRequest
 from corral.scheduler.preemption.victim import Victim
@@ -37,4 +37,16 @@ class Preempt(Protocol):
         thousandths of devices of each model that queues name (`view.fairness.queues.names`). Each victim is made by
         `view.whole` or `view.spare`, which leave out what must not be evicted.
         """
+        ...
+
+
+@runtime_checkable
+class YieldsLater(Protocol):
+    """A *preempt* part that also says which waiting gangs will yield to the head of the queue once they run.
+
+    Such a gang may start on the head's reserved place: it cannot delay the head, who takes the place back.
+    """
+
+    def yields_later(self, gang: GangRequest, head: GangRequest, view: PreemptionView) -> bool:
+        """Return whether `gang`, if it starts now, will be a candidate for `head` while it is behind it in order."""
         ...

@@ -45,6 +45,14 @@ class ByOrder:
                 found.append(victim)
         return found
 
+    def yields_later(self, gang: GangRequest, head: GangRequest, view: PreemptionView) -> bool:
+        """Return whether the order puts the head before this gang by more than the tie-break.
+
+        A gang that comes before the head while it runs, as under SRSF, keeps its place by the order itself.
+        """
+        own, other = (_ranked(view.order.key(each, view.history, view.now)) for each in (gang, head))
+        return own > other
+
     def _last_first(self, view: PreemptionView) -> list[tuple[OrderKey, RunningGang]]:
         """Return the gangs that have run for long enough with their keys, the last in order first; kept for the cycle."""
         known = view.memo.get(self)

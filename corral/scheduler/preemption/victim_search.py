@@ -21,6 +21,7 @@ from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
 from corral.scheduler.policy.faults import CheckedOrder
 from corral.scheduler.policy.policy import Policy
+from corral.scheduler.policy.preempt import YieldsLater
 from corral.scheduler.preemption.order_rules import ByOrder
 from corral.scheduler.preemption.rules import ByRules
 from corral.scheduler.preemption.victim import Victim, in_order
@@ -120,6 +121,19 @@ class Preemption:
         if self._nobody is None or self._nobody[0] is not request:
             self._nobody = (request, not self._part.may_have(request, None, self.view))
         return self._nobody[1]
+
+    def may_yield_later(self, request: GangRequest) -> bool:
+        """Return whether there may be gangs to which this one yields once it runs, as `yields_later` says."""
+        return self._evicts and isinstance(self._part, YieldsLater) and request.preemptible
+
+    def yields_later(self, request: GangRequest, head: GangRequest) -> bool:
+        """Return whether this gang, once it runs, yields to the head of the queue as soon as the head has room with it.
+
+        Not so for gangs in cells of their own.
+        """
+        if not self.may_yield_later(request) or owner_of(self.trial, request):
+            return False
+        return isinstance(self._part, YieldsLater) and self._part.yields_later(request, head, self.view)
 
     def may_have_victims(self, request: GangRequest, ask: Sequence[int]) -> bool:
         """Return whether some gang may be asked to yield to this one, or has been."""

@@ -242,7 +242,7 @@ class Cycle:
         """Return whether the gang is refused for what an earlier gang of its group was refused for."""
         if walk.refused_at != self._changes or walk.turn != entry.key[0] or not self._preemption.in_queue_order:
             return False
-        return not (walk.passable and self._passes(entry.request.max_duration_seconds))
+        return not (walk.passable and self._passes(entry.request))
 
     def _after_refusal(self, walk: Walk, first: int, reasons: Reasons) -> int | None:
         """Return the index of the next gang of a group that may fare better than the one refused at `first`.
@@ -259,11 +259,22 @@ class Cycle:
         alone = not self.policy.preemption or not reasons.possible or self._preemption.nobody_preemptible(request)
         if not alone or group.keys[-1][0] != walk.turn:
             return walk.without(first)
-        return walk.without(first, self._passes) if walk.passable else None
+        if not walk.passable or self._preemption.may_yield_later(request):
+            return walk.without(first) if walk.passable else None
+        return walk.without(first, self._ends_before_head)
 
-    def _passes(self, duration: int) -> bool:
+    def _ends_before_head(self, duration: int) -> bool:
         reservation = self.head.reservation
         return reservation is not None and reservation.lets_pass(duration, self.now)
+
+    def _passes(self, request: GangRequest) -> bool:
+        """Return whether a gang may use the head's place: it ends before the head starts, or it will yield to the head."""
+        reservation = self.head.reservation
+        if reservation is None:
+            return False
+        head = self.queue.first(reservation.job)
+        yields = head is not None and self._preemption.yields_later(request, head.request)
+        return yields or reservation.lets_pass(request.max_duration_seconds, self.now)
 
     def _end(self, order: QueueOrder, walk: Walk, at: int, first: int, other: QueueKey | None) -> int:
         """Return the index up to which gangs of a group may be placed before another group or duration is next."""
@@ -372,7 +383,7 @@ class Cycle:
 
         The head's reserved place in them counts as free only if the gang ends before the head starts.
         """
-        if self._passes(request.max_duration_seconds):
+        if self._ends_before_head(request.max_duration_seconds):
             self.head.lift()
         else:
             self.head.hold()
@@ -407,7 +418,7 @@ class Cycle:
         """Return whether what was found for a group is still true of this gang."""
         if known.against is None or known.against is not self.head.reservation:
             return known.against is None
-        return not known.against.lets_pass(request.max_duration_seconds, self.now)
+        return not self._passes(request)
 
     def _verdict(self, reasons: Reasons, against: Reservation | None) -> Verdict:
         return Verdict(reasons, against, self.trial.cluster.freed_count, valid_for_cycle=bool(self._preemption.places))
@@ -431,7 +442,7 @@ class Cycle:
         if reservation is None:
             return None
         self.head.hold()
-        passes = reservation.lets_pass(request.max_duration_seconds, self.now)
+        passes = self._passes(request)
         found = () if passes and owner_of(self.trial, request) else self._try(shape, run)
         if not found and passes:
             self.head.lift()
