@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput
+from corral.scheduler import Regime
 
 MOST_JOBS: Final = 1_000_000
 """The most jobs of a trace."""
@@ -33,6 +34,8 @@ class TraceJob(NamedTuple):
     user: str = "trace"
     queue: str = "default"
     priority: int = 0
+    regimes: tuple[Regime, ...] = ()
+    """Its work by batch size, in order; all of their seconds make `seconds`. Empty: its speed never changes."""
 
 
 class TraceProblem(InvalidInput):
