@@ -19,7 +19,7 @@ from corral.scheduler.policy.service_orders import device_count
 _MOST_JOBS: Final = 1000
 """The jobs of one market, which bounds the time of a plan; later submitted ones come after all of them."""
 _FINE: Final = 2.0**40
-"""A power of two: the grades of rho for each device-second reach down to 2 ** -40."""
+"""A power of two: the grades of rho over seconds reach down to 2 ** -40."""
 _HIGHEST_RATIO: Final = 10.0
 """Above this rho all jobs are equally late."""
 _ALWAYS, _PLANNED, _SPARE, _LATER = 0.0, 1.0, 2.0, 3.0
@@ -83,9 +83,8 @@ class FutureFairness:
     share: the devices over the jobs in the system, at most 1. Of their number, the mean since the job's submission counts
     0.9 and the present one 0.1.
 
-    Jobs with every round come first. Then come those that have rounds left, by rho over remaining device-seconds, the
-    highest first (weighted shortest processing time, Smith 1956: it minimises the weighted sum of completion times). The
-    others come last, the longest first. The division is followed for `followed` rounds, or until jobs come or go, but at
+    Jobs with every round come first. Then come those that have rounds left, by the square of rho over the remaining time,
+    the highest first (weighted shortest processing time, Smith 1956). The others come last, the longest first. The division is followed for `followed` rounds, or until jobs come or go, but at
     least for one round. Remaining work is predicted from reports, by batch size (`predicted_seconds`). There are no random
     numbers and no solver: O(jobs × rounds × (rounds + log jobs)) a division, with at most 1,000 jobs.
     """
@@ -161,7 +160,7 @@ class FutureFairness:
         spare_rank = -float(grade(forecast.left))
         if rounds >= self.rounds:
             return _Turn(_ALWAYS, 0.0, spare_rank, until)
-        rank = -float(grade(_FINE * forecast.rho / (forecast.left * forecast.devices)))
+        rank = -float(grade(_FINE * forecast.rho**2 / forecast.left))
         return _Turn(_PLANNED, rank, spare_rank, until)
 
     def _turn_of(self, gang: GangRequest, history: History) -> _Turn | None:
