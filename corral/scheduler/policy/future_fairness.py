@@ -84,9 +84,10 @@ class FutureFairness:
     0.9 and the present one 0.1.
 
     Jobs with every round come first. Then come those that have rounds left, by the square of rho over the remaining time,
-    the highest first (weighted shortest processing time, Smith 1956). The others come last, the longest first. The division is followed for `followed` rounds, or until jobs come or go, but at
-    least for one round. Remaining work is predicted from reports, by batch size (`predicted_seconds`). There are no random
-    numbers and no solver: O(jobs × rounds × (rounds + log jobs)) a division, with at most 1,000 jobs.
+    the highest first (weighted shortest processing time, Smith 1956). The others come last, the longest first. The
+    division is followed for `followed` rounds, or until jobs come or go, but at least for one round. Remaining work is
+    predicted from reports, by batch size (`predicted_seconds`). There are no random numbers and no solver:
+    O(jobs × rounds × (rounds + log jobs)) a division, with at most 1,000 jobs.
     """
 
     rounds: int = 20
