@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from corral.sim.tables import measured, parse_tables, traces_folder
+from corral.sim.tables import COMPAT, chosen, measured, parse_tables, traces_folder
 
 _ROOT = Path(__file__).resolve().parents[1]
 
@@ -18,7 +18,8 @@ def measure() -> dict[str, float]:
     data = traces_folder(_ROOT)
     seconds: dict[str, float] = defaultdict(float)
     holding = bounded = 0
-    for outcomes in measured(parse_tables((_ROOT / "bench" / "tables.toml").read_text()), data):
+    cells = chosen(parse_tables((_ROOT / "bench" / "tables.toml").read_text()), None, None, COMPAT)
+    for outcomes in measured(cells, data):
         seconds[f"table {outcomes[0].cell.table}"] += outcomes[0].seconds
         holding += sum(outcome.holds is True for outcome in outcomes)
         bounded += sum(outcome.holds is not None for outcome in outcomes)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from multiprocessing import active_children, get_context
 from pathlib import Path
 
 import msgspec
@@ -21,6 +18,7 @@ from corral.sim.results import Result
 from corral.sim.simulation import Knobs, Simulation
 from corral.sim.trace import MOST_JOBS, Trace, read_trace
 from corral.sim.traces.formats import find_format, find_reader, format_of
+from corral.sim.workers import answered
 
 
 @dataclass(frozen=True)
@@ -95,17 +93,4 @@ def answer(question: Question) -> Result:
 
 def answers(questions: Sequence[Question], processes: int) -> Iterator[tuple[Question, Result]]:
     """Yield each result as soon as it is there; the processes end with the iteration."""
-    # A terminal's Ctrl-C reaches the workers too: they end by it at once and in silence.
-    pool = ProcessPoolExecutor(
-        processes, mp_context=get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL)
-    )
-    try:
-        asked = {pool.submit(answer, question): question for question in questions}
-        for done in as_completed(asked):
-            yield asked.pop(done), done.result()
-    except BaseException:
-        for process in active_children():
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+    yield from answered(answer, questions, processes)

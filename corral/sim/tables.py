@@ -1,12 +1,14 @@
 """The published tables: their cells, bounds and what we measure for each, driven by `bench/tables.toml`.
 
 A *cell* is one figure of a paper. In mode *compat* our number, under the anchor's own semantics, must equal the anchor's
-within the cell's bound.
+within the cell's bound. In mode *honest* it is measured under Corral's semantics (`corral/sim/honest/`), and must be better
+than the anchor's.
 """
 
 from __future__ import annotations
 
 import gzip
+import operator
 import os
 import time
 import tomllib
@@ -26,6 +28,9 @@ Lines = Callable[[str], Iterable[str]]
 Measure = Callable[[str, Sequence[str], Lines], dict[str, float]]
 """Measures the columns of one row of a table."""
 
+COMPAT: Final = "compat"
+HONEST: Final = "honest"
+
 _MODULES: Final = {
     "A": "corral.sim.compat.muri_table",
     "B": "corral.sim.compat.shockwave_table",
@@ -36,17 +41,24 @@ _MODULES: Final = {
 """The module of each table whose function `measure` is a Measure."""
 
 _BOUNDS: Final = ("digits", "percent", "points")
+_BETTER: Final = {"below": operator.lt, "above": operator.gt, "at most": operator.le}
+"""Bounds without an amount: how ours must compare with the anchor."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """How far our number may be from the anchor's: `amount` decimal digits that must agree, percents, or points."""
+    """How far our number may be from the anchor's: `amount` decimal digits that must agree, percents, or points.
+
+    The kinds `below`, `above` and `at most` say that it must be better than the anchor's, and have no amount.
+    """
 
     kind: str
-    amount: float
+    amount: float = 0.0
 
     def holds(self, ours: float, anchor: float) -> bool:
         """Return whether `ours` is within the bound."""
+        if self.kind in _BETTER:
+            return bool(_BETTER[self.kind](ours, anchor))
         if self.kind == "digits":
             return round(ours, int(self.amount)) == anchor
         if self.kind == "percent":
@@ -55,6 +67,8 @@ class Bound:
 
     def words(self) -> str:
         """Return the bound for a person."""
+        if self.kind in _BETTER:
+            return self.kind
         if self.kind == "digits":
             return "printed digit"
         return f"{self.amount:g} %" if self.kind == "percent" else f"{self.amount:g} points"
@@ -71,6 +85,8 @@ class Cell:
     unit: str
     anchor: float
     bound: Bound | None
+    policy: str = ""
+    """The policy that a row of mode honest plays, as `corral sim run --policy` names it; fixed before it is measured."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +109,7 @@ class Outcome:
             "table": cell.table,
             "mode": cell.mode,
             "row": cell.row,
+            "policy": cell.policy or None,
             "column": cell.column,
             "unit": cell.unit,
             "ours": self.ours,
@@ -115,16 +132,25 @@ def parse_tables(text: str) -> list[Cell]:
 
 
 def _cells(table: dict[str, Any], row: dict[str, Any]) -> Iterator[Cell]:
-    kinds = [kind for kind in _BOUNDS if kind in row]
+    kinds = [kind for kind in (*_BOUNDS, "must_be") if kind in row]
     if len(kinds) > 1:
         raise ValueError(f"the bound of {row['name']}")
     for column, anchor in row["anchor"].items():
         bound = None
         if kinds and column not in row.get("reported", ()):
-            amount = row[kinds[0]]
-            bound = Bound(kinds[0], float(amount[column] if isinstance(amount, dict) else amount))
+            bound = _bound(kinds[0], row[kinds[0]], column)
         unit = table["units"][column] if "units" in table else table["unit"]
-        yield Cell(table["name"], table["mode"], row["name"], column, unit, float(anchor), bound)
+        policy = row["policy"] if table["mode"] == HONEST else ""
+        yield Cell(table["name"], table["mode"], row["name"], column, unit, float(anchor), bound, policy)
+
+
+def _bound(kind: str, said: Any, column: str) -> Bound:
+    value = said[column] if isinstance(said, dict) else said
+    if kind != "must_be":
+        return Bound(kind, float(value))
+    if value not in _BETTER:
+        raise ValueError(f"the bound {value!r}")
+    return Bound(value)
 
 
 def traces_folder(checkout: Path) -> Path:
@@ -132,9 +158,11 @@ def traces_folder(checkout: Path) -> Path:
     return Path(os.environ.get("CORRAL_DATA") or checkout.parent / "shared" / "data")
 
 
-def chosen(cells: Sequence[Cell], table: str | None, row: str | None) -> list[Cell]:
-    """Return the cells of one table or row. Raises NotFound when there is none."""
-    found = [cell for cell in cells if table in (None, cell.table) and row in (None, cell.row)]
+def chosen(cells: Sequence[Cell], table: str | None, row: str | None, mode: str | None = None) -> list[Cell]:
+    """Return the cells of one table, row or mode. Raises NotFound when there is none."""
+    found = [
+        cell for cell in cells if table in (None, cell.table) and row in (None, cell.row) and mode in (None, cell.mode)
+    ]
     if not found:
         names = ", ".join(sorted({cell.table for cell in cells}))
         raise NotFound("no-such-table", f"There is no such table or row; the tables are {names}.")
@@ -142,7 +170,7 @@ def chosen(cells: Sequence[Cell], table: str | None, row: str | None) -> list[Ce
 
 
 def measured(cells: Sequence[Cell], data: Path) -> Iterator[list[Outcome]]:
-    """Measure the cells, row by row.
+    """Measure cells of mode compat, row by row.
 
     Raises NotFound when a file of the data folder is not there, and InvalidInput when it is not what its name says or when
     nothing measures a row.

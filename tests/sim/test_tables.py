@@ -12,7 +12,7 @@ from corral.kernel.errors import InvalidInput
 from corral.sim.tables import Bound, parse_tables
 from tests.sim.compat.published import TABLES
 
-KEYS = {"table", "mode", "row", "column", "unit", "ours", "anchor", "bound", "holds", "seconds"}
+KEYS = {"table", "mode", "row", "policy", "column", "unit", "ours", "anchor", "bound", "holds", "seconds"}
 
 
 @pytest.mark.parametrize(
