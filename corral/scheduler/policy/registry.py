@@ -17,6 +17,7 @@ from typing import Any, Final
 from corral.kernel.errors import InvalidInput
 from corral.kernel.plug_ins import broken, load
 from corral.scheduler.policy.allot import Allot, AsManyAsFit
+from corral.scheduler.policy.baselines.gandiva_fair import GandivaFair
 from corral.scheduler.policy.baselines.random_fit import RandomFit
 from corral.scheduler.policy.baselines.random_order import RandomOrder
 from corral.scheduler.policy.baselines.size_orders import LargestFirst, SmallestFirst
@@ -53,6 +54,7 @@ ORDERS: Final[dict[str, Order]] = {
     "gittins": GittinsIndex(),
     "finish-time-fairness": FinishTimeFairness(),
     "shockwave": FutureFairness(),
+    "gandiva-fair": GandivaFair(),
     "smallest-first": SmallestFirst(),
     "largest-first": LargestFirst(),
     "random": RandomOrder(),

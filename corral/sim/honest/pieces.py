@@ -15,7 +15,7 @@ from corral.kernel.errors import InvalidInput
 from corral.sim.files import hash_of_all
 from corral.sim.honest.settings import COSTS, REVIEW_SECONDS
 
-_MODULES: Final = {"A": "corral.sim.honest.muri_rows"}
+_MODULES: Final = {"A": "corral.sim.honest.muri_rows", "B": "corral.sim.honest.shockwave_rows"}
 """The module of each table; it is a `Table`."""
 
 
