@@ -56,7 +56,7 @@ class FutureFairness:
     """Future-aware fairness (Shockwave, Zheng et al., NSDI 2023): the jobs that a market prefers in the next rounds.
 
     Jobs that need at least half of the next `rounds` for the shortest makespan come first (`Market.needed_rounds`). The
-    others follow by what a device-second for them adds to the Nash social welfare of all finish times (`Trader.gain`), the
+    others follow by what a second of theirs adds to the Nash social welfare of all finish times (`Trader.gain`), the
     highest first, in steps of a quarter. A job counts rho ** `late_power` times. Rho is its finish time on an equal share
     from now on, over its fair one. The fair one is all its predicted service, divided by the equal share: the devices over
     the jobs in the system, at most 1. Of their number, the mean since the job's submission counts 0.9 and the present one

@@ -6,9 +6,10 @@ program with a commercial solver. Here two parts of it are solved by themselves:
 
 - The makespan decides which jobs must run in how many of the next rounds. The remaining time after them is at least the
   remaining work over the devices. The least bound on it is taken for which these rounds fit.
-- The rest is served by the gain of the welfare for a device-second: the weight over finish time, remaining time and
-  devices. It is Smith's rule (1956) for the derivative of the logarithm, which is best for small changes, and for one
-  device and equal finish times. `tests/scheduler/test_the_market_orders_jobs.py` measures the gap to the integer program.
+- The rest is served by the gain of the welfare for a second: the weight over finish time and remaining time. It is
+  Smith's rule (1956) for the derivative of the logarithm. Devices do not count, as in the paper's program that orders the
+  rounds of a job: a wide job would else wait for all narrow ones. `tests/scheduler/test_the_market_orders_jobs.py`
+  measures the gap to the integer program.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class Trader(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """Return by how much welfare rises for each device-second that the job gets, if it runs from now on."""
-        return self.weight / ((self.age + self.left) * self.left * self.devices)
+        """Return by how much welfare rises for each second that the job needs no more, if it runs from now on."""
+        return self.weight / ((self.age + self.left) * self.left)
 
 
 class Market(NamedTuple):
