@@ -55,9 +55,9 @@ class _Schedule(NamedTuple):
 class FutureFairness:
     """Future-aware fairness (Shockwave, Zheng et al., NSDI 2023): the jobs that a market prefers in the next rounds.
 
-    Jobs that need at least half of the next `rounds` for the shortest makespan come first (`Market.needed_rounds`). The
-    others follow by what a second of theirs adds to the Nash social welfare of all finish times (`Trader.gain`), the
-    highest first, in steps of a quarter. A job counts rho ** `late_power` times. Rho is its finish time on an equal share
+    Jobs that need about half of the next `rounds`, or more, for the shortest makespan come first
+    (`Market.needed_rounds`). The others follow by what a second of theirs adds to the Nash social welfare of all finish
+    times (`Trader.gain`), the highest first, in steps of a quarter. A job counts rho ** `late_power` times. Rho is its finish time on an equal share
     from now on, over its fair one. The fair one is all its predicted service, divided by the equal share: the devices over
     the jobs in the system, at most 1. Of their number, the mean since the job's submission counts 0.9 and the present one
     0.1. A job's rho grows while it waits, and its gain with it.
@@ -87,7 +87,7 @@ class FutureFairness:
         traders = [self._trader(self.forecast(gang, devices, len(gangs), history, now)) for gang in gangs]
         needed = Market(devices, self.rounds, self.round_seconds).needed_rounds(traders)
         ranks = {
-            gang.job: (_MUST_RUN, 0.0) if 2 * rounds >= self.rounds else (_BY_GAIN, -float(grade(_FINE * trader.gain)))
+            gang.job: self._rank(trader, rounds, devices)
             for gang, trader, rounds in zip(gangs, traders, needed, strict=True)
         }
         return _Schedule(now, jobs, ranks)
@@ -114,6 +114,16 @@ class FutureFairness:
             fair=(known.service_seconds + left) * max(1.0, crowd / max(1.0, devices)),
             share=min(1.0, max(1.0, devices) / count),
         )
+
+    def _rank(self, trader: Trader, rounds: int, devices: float) -> tuple[float, float]:
+        """Return the class of a job that needs so many rounds, and its place in it.
+
+        Half of the horizon is kept as a reserve, less for a job that uses much of the machines: it leaves little idle when
+        it runs alone at last.
+        """
+        if 2 * rounds >= self.rounds * (1 + trader.devices / max(1.0, devices)):
+            return (_MUST_RUN, 0.0)
+        return (_BY_GAIN, -float(grade(_FINE * trader.gain)))
 
     def _trader(self, forecast: Forecast) -> Trader:
         return Trader(forecast.devices, forecast.age, forecast.left, forecast.rho**self.late_power)
