@@ -1,4 +1,4 @@
-"""The order `shockwave`: its forecasts by hand, what it prefers, how long it follows a decision, and joint orders at large."""
+"""The order `shockwave`: forecasts by hand, what it prefers, how long it follows a decision; joint orders of packages."""
 
 from __future__ import annotations
 

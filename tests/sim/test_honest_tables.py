@@ -12,12 +12,7 @@ from corral.kernel.errors import InvalidInput
 from corral.sim.tables import Bound, parse_tables
 from tests.sim.compat.published import TABLES
 
-TRACE = (
-    "job_id,num_gpu,submit_time,iterations,iteration_time\n"
-    "1,8,0,1000,36000\n"
-    "2,64,0,1000,3600\n"
-    "3,8,1000,1000,3600\n"
-)
+TRACE = "job_id,num_gpu,submit_time,iterations,iteration_time\n1,8,0,1000,36000\n2,64,0,1000,3600\n3,8,1000,1000,3600\n"
 
 
 def tables(tmp_path: Path, must_be: str, anchor: float, policy: str = "srsf+order") -> list[str]:

@@ -17,8 +17,6 @@ from corral.scheduler.policy.service_orders import device_count
 
 _FINE: Final = 2.0**46
 """A power of two: the grades of gains reach down to 2 ** -46."""
-_HIGHEST_RATIO: Final = 10.0
-"""Above this rho all jobs are equally late."""
 _MUST_RUN, _BY_GAIN, _NOT_SEEN = 0.0, 1.0, 2.0
 """Classes of jobs: those that the makespan waits for, the others, and those that came after the market."""
 
@@ -38,8 +36,8 @@ class Forecast(NamedTuple):
 
     @property
     def rho(self) -> float:
-        """Return its finish time on an equal share from now on over its fair finish time, at most 10."""
-        return min(_HIGHEST_RATIO, (self.age + self.left / self.share) / self.fair)
+        """Return its finish time on an equal share from now on over its fair finish time."""
+        return (self.age + self.left / self.share) / self.fair
 
 
 class _Schedule(NamedTuple):
@@ -57,10 +55,10 @@ class FutureFairness:
 
     Jobs that need about half of the next `rounds`, or more, for the shortest makespan come first
     (`Market.needed_rounds`). The others follow by what a second of theirs adds to the Nash social welfare of all finish
-    times (`Trader.gain`), the highest first, in steps of a quarter. A job counts rho ** `late_power` times. Rho is its finish time on an equal share
-    from now on, over its fair one. The fair one is all its predicted service, divided by the equal share: the devices over
-    the jobs in the system, at most 1. Of their number, the mean since the job's submission counts 0.9 and the present one
-    0.1. A job's rho grows while it waits, and its gain with it.
+    times (`Trader.gain`), the highest first, in steps of a quarter. A job counts rho ** `late_power` times. Rho is its
+    finish time on an equal share from now on, over its fair one. The fair one is all its predicted service, divided by the
+    equal share: the devices over the jobs in the system, at most 1. Of their number, the mean since the job's submission
+    counts 0.9 and the present one 0.1. A job's rho grows while it waits, and its gain with it.
 
     The decision is followed for `followed` rounds, or until jobs come or go, but at least for one round. Remaining work is
     predicted from reports, by batch size (`predicted_seconds`). There are no random numbers and no solver:
