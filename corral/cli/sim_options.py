@@ -81,6 +81,8 @@ def question_options(command: Command) -> Command:
                      help="The part of jobs that run at half their speed."),
         click.option("--node-failures", type=Number(0, 1000), default=0.0, show_default=True,
                      help="Failures of each node a day; it is back after an hour."),
+        click.option("--reports", type=Number(0, 1e9), default=0.0, show_default=True,
+                     help="Seconds between the reports of a job's progress; 0: jobs report nothing."),
         click.option("--review", type=Number(1, 1e9), default=60.0, show_default=True,
                      help="Seconds between plans without an event, where time alone changes the order."),
         click.option("--placements", is_flag=True,
@@ -107,6 +109,7 @@ def question_of(policy: str, options: Mapping[str, Any]) -> Question:
         stragglers=options["stragglers"],
         node_failures_per_day=options["node_failures"],
         seed=options["seed"],
+        reports=options["reports"],
     )
     return Question(
         trace=options["trace"],

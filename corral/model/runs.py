@@ -170,6 +170,8 @@ class Served(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The gradient noise scale as last reported, in examples; None: never reported."""
     batch_size: float | None = None
     """Examples of one step as last reported; None: never reported."""
+    regimes: tuple[tuple[float, float, float], ...] = ()
+    """Batch size, the fraction of its work that was done at it, and the seconds of service that this took."""
 
 
 class JobRun(msgspec.Struct, frozen=True, gc=False):

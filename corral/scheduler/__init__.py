@@ -29,8 +29,8 @@ from corral.scheduler.planners.builtin.planner import BuiltinPlanner
 from corral.scheduler.planners.planner import Planner, PlannerKind
 from corral.scheduler.planners.registry import find_planner
 from corral.scheduler.policy.allot import Allot, ElasticGang, Target
-from corral.scheduler.policy.history import History, JobHistory
-from corral.scheduler.policy.order import Order, PriorityOrder
+from corral.scheduler.policy.history import History, JobHistory, Regime
+from corral.scheduler.policy.order import JointOrder, Order, PriorityOrder
 from corral.scheduler.policy.place import Place
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.policy.preempt import Preempt
@@ -57,6 +57,7 @@ __all__ = [
     "HistoryRecalled",
     "Hold",
     "JobHistory",
+    "JointOrder",
     "JobOver",
     "NodesSeen",
     "NominationLapsed",
@@ -73,6 +74,7 @@ __all__ = [
     "Queue",
     "QueueEvent",
     "QueuesConfigured",
+    "Regime",
     "Target",
     "TasksLeaving",
     "TasksReleased",

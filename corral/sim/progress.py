@@ -60,7 +60,7 @@ class Progress:
         run, self.running = self.running, None
         if run is None:
             return
-        reached = self.done + max(0.0, now - run.work_begins) / run.slowdown
+        reached = self._reached(run, now)
         kept = reached if not costs.checkpoint else max(self.done, reached // costs.checkpoint * costs.checkpoint)
         self.lost += reached - kept
         self.done = min(kept, self.seconds)
@@ -69,7 +69,15 @@ class Progress:
         """End a run that was not interrupted."""
         run, self.running = self.running, None
         if run is not None:
-            self.done = min(self.seconds, self.done + max(0.0, now - run.work_begins) / run.slowdown)
+            self.done = min(self.seconds, self._reached(run, now))
+
+    def part(self, now: float) -> float:
+        """Return the part of its work that is done, from 0 to 1, with what the present run has done until now."""
+        reached = self.done if self.running is None else self._reached(self.running, now)
+        return min(1.0, reached / self.seconds) if self.seconds else 1.0
+
+    def _reached(self, run: Run, now: float) -> float:
+        return self.done + max(0.0, now - run.work_begins) / run.slowdown
 
     @property
     def complete(self) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 from typing import Final
+
+import msgspec
 
 from corral.control.core.configuration import Configured, planner_settings
 from corral.control.core.core import Core
@@ -18,12 +20,14 @@ from corral.control.core.world import Job
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.launcher import LaunchPolicy
+from corral.model.store_writes import IntentKind
 from corral.scheduler import Policy
 from corral.sim.job_documents import new_job
 from corral.sim.machines import Site
 from corral.sim.node_failures import Seen, node_failures
 from corral.sim.occupancy import Recorder
 from corral.sim.progress import Costs, Progress, slowdown
+from corral.sim.regimes import reported
 from corral.sim.results import JobResult, Result
 from corral.sim.trace import LONGEST_SECONDS, WHOLE, TraceJob
 
@@ -48,6 +52,8 @@ class Knobs:
     node_failures_per_day: float = 0.0
     """Failures of each node a day, at random times; a failed node is back after an hour."""
     seed: int = 0
+    reports: float = 0.0
+    """Seconds between two reports of the progress of all jobs that run; 0: jobs report nothing."""
 
     def named(self) -> dict[str, float]:
         """Return the numbers by the names of the options of `corral sim` that set them."""
@@ -61,6 +67,7 @@ class Knobs:
             "underestimate": self.underestimate,
             "stragglers": self.stragglers,
             "node-failures": self.node_failures_per_day,
+            "reports": self.reports,
         }
 
 
@@ -94,6 +101,8 @@ class Simulation:
         """Begin, end and devices of each run that is over."""
         self._recorder = Recorder(site.inventory) if placements else None
         _check(jobs, site)
+        self._reports_at = BEGIN + self.knobs.reports if self.knobs.reports else inf
+        """When the jobs that run report next."""
         self._last = max((job.submitted for job in jobs), default=0.0)
         """When the last job is submitted."""
         self._rack = {node.name: node.cells for node in site.inventory.nodes}
@@ -119,7 +128,7 @@ class Simulation:
                 if self._recorder is not None:
                     self._recorder.seen(due[1], due[0] - BEGIN)
                 due = next(failures, None)
-            self._driver.run(until)
+            self._play(until)
             self._collect()
             told(len(self._ended))
         return self.result()
@@ -176,6 +185,19 @@ class Simulation:
         for number in range(1, _SLICES + 1):
             yield BEGIN + self._last * number / _SLICES
         yield float("inf")
+
+    def _play(self, until: float) -> None:
+        """Go on to a time, with the reports of jobs until then."""
+        while self._reports_at <= until and (self._runs or self._reports_at <= BEGIN + self._last):
+            self._driver.run(self._reports_at)
+            self._collect()
+            for job, (attempt, _) in self._runs.items():
+                said = reported(self._jobs[job].regimes, self._progress[job].part(self._driver.now), self._driver.now)
+                self._driver.request(
+                    job, IntentKind.WORK_REPORTED, jobAttempt=attempt, report=msgspec.to_builtins(said)
+                )
+            self._reports_at += self.knobs.reports
+        self._driver.run(until)
 
     # ---- work
 

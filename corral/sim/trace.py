@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput
+from corral.scheduler import Regime
 
 MOST_JOBS: Final = 1_000_000
 """The most jobs of a trace."""
@@ -44,6 +45,8 @@ class TraceJob(NamedTuple):
     """Thousandths of processors of all its tasks; 0: one processor for each task."""
     memory_bytes: int = 0
     """Of all its tasks; 0: no limit."""
+    regimes: tuple[Regime, ...] = ()
+    """Its work by batch size, in order; all of their seconds make `seconds`. Empty: its speed never changes."""
 
 
 class TraceProblem(InvalidInput):

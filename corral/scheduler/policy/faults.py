@@ -23,7 +23,7 @@ from corral.scheduler.placement.shape import TaskShape
 from corral.scheduler.policy.allot import Allot, AsManyAsFit, ElasticGang, Target
 from corral.scheduler.policy.call_guard import TookTooLong, guarded
 from corral.scheduler.policy.history import History
-from corral.scheduler.policy.order import Order, OrderKey, PriorityOrder
+from corral.scheduler.policy.order import JointOrder, Order, OrderKey, PriorityOrder
 from corral.scheduler.policy.place import Place, Tightest, Waiting
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.policy.preempt import Preempt
@@ -85,6 +85,19 @@ class CheckedOrder:
             what = f"a key of {len(key)} numbers to job {gang.job} and keys of {self._widths[0]} to other jobs"
             raise _gave("order", self.name, what)
         return key
+
+
+@dataclass(frozen=True)
+class CheckedJointOrder(CheckedOrder):
+    """A `JointOrder` of an installed package; `prepare` raises PartFailed where that fails."""
+
+    def prepare(self, gangs: Sequence[GangRequest], devices: float, history: History, now: float) -> object:
+        """Return what the order prepares for a plan; raises PartFailed."""
+        assert isinstance(self.order, JointOrder)
+        try:
+            return guarded(self.order.prepare, gangs, devices, history, now)
+        except (Exception, TookTooLong) as error:
+            raise _raised("order", self.name, error) from error
 
 
 @dataclass(frozen=True)

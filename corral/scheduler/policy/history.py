@@ -14,6 +14,7 @@ from corral.kernel.ids import JobId
 from corral.kernel.units import DEVICE
 from corral.model.runs import Served
 from corral.scheduler.events import WorkReported
+from corral.scheduler.policy.contention import Contention
 from corral.scheduler.policy.service_distribution import ServiceDistribution
 
 _NOTHING: Final[Mapping[tuple[int, int], float]] = MappingProxyType({})
@@ -23,6 +24,19 @@ _MOST_SIZES: Final = 64
 """The most sizes of one job whose throughput is remembered; the oldest are dropped first."""
 _MOST_OVER: Final = 1024
 """The most ended jobs that wait to be added to the distribution of attained service."""
+_MOST_REGIMES: Final = 16
+"""The most batch sizes of one job that are told apart; further ones count as the last."""
+
+
+class Regime(NamedTuple):
+    """A part of a job's work at one batch size (Shockwave calls it a regime)."""
+
+    batch_size: float
+    """Examples of one step of all tasks together; 0: not known."""
+    progress: float
+    """The fraction of its work that was done at this size."""
+    seconds: float
+    """The service that it took."""
 
 
 class JobHistory(NamedTuple):
@@ -44,6 +58,8 @@ class JobHistory(NamedTuple):
     """Examples of one step of all tasks together, as last reported; None: never reported."""
     held_since: float | None = None
     """When what it holds last changed, in seconds since 1970; None: it holds nothing."""
+    regimes: tuple[Regime, ...] = ()
+    """What it reported by batch size, in the order of their first reports; all seconds are until the latest report."""
 
 
 class _Account(NamedTuple):
@@ -58,6 +74,7 @@ class _Account(NamedTuple):
     throughput: Mapping[tuple[int, int], float] = _NOTHING
     gradient_noise: float | None = None
     batch_size: float | None = None
+    regimes: tuple[Regime, ...] = ()
 
     def passed(self, at: float) -> float:
         """Return the seconds that it held something from `since` until a time; 0 for an earlier time."""
@@ -89,6 +106,10 @@ class History:
 
         It follows from cluster and queue, so it is no part of the history's own state.
         """
+        self.contention = Contention()
+        """How many jobs ran or waited at the plans so far; no part of the history's own state either."""
+        self.prepared: object = None
+        """What an order prepared for the latest plan (`JointOrder.prepare`), which its `key` reads."""
 
     def of(self, job: JobId, now: float) -> JobHistory:
         """Return what a job has received until `now`; everything is 0 for a job that was never placed."""
@@ -106,6 +127,7 @@ class History:
             found.gradient_noise,
             found.batch_size,
             held_since,
+            found.regimes,
         )
 
     def service_seconds(self, job: JobId, now: float) -> float:
@@ -157,6 +179,7 @@ class History:
             throughput=MappingProxyType(known),
             gradient_noise=_latest(said.gradient_noise, account.gradient_noise),
             batch_size=_latest(said.batch_size, account.batch_size),
+            regimes=_with_progress(account, said),
         )
         self._accounts[said.job] = after
         return after != account
@@ -177,6 +200,7 @@ class History:
             throughput=MappingProxyType({(devices, nodes): speed for devices, nodes, speed in served.throughput}),
             gradient_noise=served.gradient_noise,
             batch_size=served.batch_size,
+            regimes=tuple(Regime(*regime) for regime in served.regimes),
         )
         self._accounts[job] = after
         return after != account
@@ -195,6 +219,7 @@ class History:
             tuple((*size, speed) for size, speed in found.throughput.items()),
             found.gradient_noise,
             found.batch_size,
+            tuple((size, progress, seconds) for size, progress, seconds in found.regimes),
         )
 
     def forget(self, job: JobId) -> None:
@@ -225,6 +250,7 @@ class History:
         """Return an independent copy."""
         twin = History()
         twin._accounts, twin._ended, twin.share = dict(self._accounts), self.ended, self.share
+        twin.contention, twin.prepared = self.contention.copy(), self.prepared
         return twin
 
     def columns(self) -> list[tuple[object, ...]]:
@@ -237,3 +263,25 @@ class History:
 
 def _latest(said: float | None, before: float | None) -> float | None:
     return before if said is None else said
+
+
+def _with_progress(account: _Account, said: WorkReported) -> tuple[Regime, ...]:
+    """Return the regimes with the progress and the service since the report before; O(regimes).
+
+    A report of less progress than before, after a restart from a checkpoint, adds the time that was lost. A report of
+    the same progress changes nothing: the next one counts its time.
+    """
+    known = account.regimes
+    progress = account.progress or 0.0
+    if said.progress is None or said.progress == progress:
+        return known
+    size = _latest(said.batch_size, account.batch_size) or 0.0
+    service = account.service + account.passed(said.at)
+    gained = said.progress - progress
+    seconds = max(0.0, service - sum(regime.seconds for regime in known))
+    at = next((at for at, regime in enumerate(known) if regime.batch_size == size), len(known))
+    if at == len(known) and at >= _MOST_REGIMES:
+        at -= 1
+    before = known[at] if at < len(known) else Regime(size, 0.0, 0.0)
+    after = before._replace(progress=max(0.0, before.progress + gained), seconds=before.seconds + seconds)
+    return (*known[:at], after, *known[at + 1 :])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -55,6 +56,20 @@ class Foreseen(Protocol):
 
     def moves_back_at(self, gang: GangRequest, history: History, now: float) -> float:
         """Return when the key of a running gang becomes higher than now, if no event comes; infinite if never."""
+        ...
+
+
+@runtime_checkable
+class JointOrder(Protocol):
+    """An order that looks at all gangs together, once for each plan, before `key` is asked about each of them."""
+
+    def prepare(self, gangs: Sequence[GangRequest], devices: float, history: History, now: float) -> object:
+        """Return what `key` finds as `history.prepared` during this plan and until the next one.
+
+        `gangs` are those that run, with all tasks that they may have, and those that wait to start, in the order of
+        their jobs' ids; `devices` are those of all machines. Change nothing. `key` must also answer about a gang that
+        was not among them: it may have come since. Set `changes_with_time`, because every plan may change all keys.
+        """
         ...
 
 

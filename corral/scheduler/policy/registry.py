@@ -17,15 +17,17 @@ from typing import Any, Final
 from corral.kernel.errors import InvalidInput
 from corral.kernel.plug_ins import broken, load
 from corral.scheduler.policy.allot import Allot, AsManyAsFit
+from corral.scheduler.policy.baselines.gandiva_fair import GandivaFair
 from corral.scheduler.policy.baselines.random_fit import RandomFit
 from corral.scheduler.policy.baselines.random_order import RandomOrder
 from corral.scheduler.policy.baselines.size_orders import LargestFirst, SmallestFirst
-from corral.scheduler.policy.faults import CheckedAllot, CheckedOrder, CheckedPlace, CheckedPreempt
+from corral.scheduler.policy.faults import CheckedAllot, CheckedJointOrder, CheckedOrder, CheckedPlace, CheckedPreempt
 from corral.scheduler.policy.finish_time_fairness import FinishTimeFairness
 from corral.scheduler.policy.fragmentation import FragmentationGradient
+from corral.scheduler.policy.future_fairness import FutureFairness
 from corral.scheduler.policy.gittins import GittinsIndex
 from corral.scheduler.policy.goodput_sizes import GoodputSizes
-from corral.scheduler.policy.order import ArrivalOrder, DeadlineOrder, Order, PriorityOrder
+from corral.scheduler.policy.order import ArrivalOrder, DeadlineOrder, JointOrder, Order, PriorityOrder
 from corral.scheduler.policy.place import Place, Tightest
 from corral.scheduler.policy.policy import BUILT_IN, Policy
 from corral.scheduler.policy.preempt import Preempt
@@ -51,6 +53,8 @@ ORDERS: Final[dict[str, Order]] = {
     "las": LeastAttainedService(),
     "gittins": GittinsIndex(),
     "finish-time-fairness": FinishTimeFairness(),
+    "shockwave": FutureFairness(),
+    "gandiva-fair": GandivaFair(),
     "smallest-first": SmallestFirst(),
     "largest-first": LargestFirst(),
     "random": RandomOrder(),
@@ -86,8 +90,7 @@ def find_policy(name: str = "fair") -> Policy:
         return found
     if not _is_part("order", found):
         raise _unknown("policy", name, [*BUILT_IN, *ORDERS], found)
-    order = CheckedOrder(name, found, _changes_with_time(name, found))
-    return replace(BUILT_IN["priority"], name=name, order=order)
+    return replace(BUILT_IN["priority"], name=name, order=_checked_order(name, found))
 
 
 def find_allot(name: str) -> Allot:
@@ -163,7 +166,7 @@ def _checked(policy: Policy) -> Policy:
         message = f'The plug-in for the policy "{name}" has review_seconds {policy.review_seconds!r}; 1 is the least.'
         raise InvalidInput("broken-plug-in", message)
     if not any(type(order) is type(known) for known in ORDERS.values()):
-        order = CheckedOrder(name, order, _changes_with_time(name, order))
+        order = _checked_order(name, order)
     if not any(type(allot) is type(known) for known in ALLOTS.values()):
         allot = CheckedAllot(name, allot, _changes_with_time(name, allot))
     if not any(type(preempt) is type(known) for known in PREEMPTS.values()):
@@ -172,6 +175,19 @@ def _checked(policy: Policy) -> Policy:
     if not any(type(place) is type(known) for known in PLACES.values()):
         place = _checked_place(name, place)
     return replace(policy, order=order, allot=allot, preempt=preempt, place=place)
+
+
+def _checked_order(name: str, part: Order) -> CheckedOrder:
+    """Return an installed order with checks around it; raises InvalidInput if it is not complete."""
+    changes = _changes_with_time(name, part)
+    if not isinstance(part, JointOrder) or _is_part("place", part):
+        return CheckedOrder(name, part, changes)
+    try:
+        inspect.signature(part.prepare).bind(None, None, None, None)
+    except (TypeError, ValueError):
+        message = f'The plug-in for the policy "{name}" has no method prepare that takes four arguments.'
+        raise InvalidInput("broken-plug-in", message) from None
+    return CheckedJointOrder(name, part, changes)
 
 
 def _checked_place(name: str, part: Place) -> CheckedPlace:

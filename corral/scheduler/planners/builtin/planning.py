@@ -20,6 +20,7 @@ from corral.scheduler.planners.builtin.queue_head import reservation_of_first
 from corral.scheduler.planners.builtin.reason_reports import BEHIND
 from corral.scheduler.policy.call_guard import begin_plan
 from corral.scheduler.policy.faults import PartFailed, with_default
+from corral.scheduler.policy.order import JointOrder, Order
 from corral.scheduler.policy.place import placing
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.waiting_queue import Group, Queue
@@ -65,9 +66,14 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     are returned; they hold whether or not the placements are committed. Default parts take the place of those that
     fail, and the plan says which. `now` is in seconds since 1970.
     """
+    cluster.history.contention.note(_job_count(cluster, queue), now)
+    return _plan_without_faults(cluster, queue, policy, now)
+
+
+def _plan_without_faults(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     faults: list[PartFault] = []
     begin_plan()
-    cluster.history.share = _share(cluster, queue)
+    cluster.history.share = cluster.queues.total[0] / DEVICE / max(1, _job_count(cluster, queue))
     while True:
         try:
             found = _plan(cluster, queue, policy, now)
@@ -79,14 +85,27 @@ def plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
             return msgspec.structs.replace(found, faults=tuple(faults)) if faults else found
 
 
-def _share(cluster: Cluster, queue: Queue) -> float:
-    """Return the devices of all machines for each job that runs or waits to start; O(waiting shapes)."""
+def _job_count(cluster: Cluster, queue: Queue) -> int:
+    """Return how many jobs run or wait to start; O(waiting shapes)."""
     waiting = sum(len(group.entries) for group in queue.groups.values() if group.starts)
-    return cluster.queues.total[0] / DEVICE / max(1, len(cluster.gangs.by_job) + waiting)
+    return len(cluster.gangs.by_job) + waiting
+
+
+def _prepare(cluster: Cluster, queue: Queue, order: Order, now: float) -> None:
+    """Let an order that looks at all gangs together do so; raises PartFailed."""
+    if not isinstance(order, JointOrder) or not (queue.groups or cluster.gangs.by_job):
+        return
+    found = {job: gang.request for job, gang in cluster.gangs.by_job.items() if gang.request is not None}
+    for group in queue.groups.values():
+        for entry in group.entries.values() if group.starts else ():
+            found.setdefault(entry.request.job, entry.request)
+    gangs = [found[job] for job in sorted(found)]
+    cluster.history.prepared = order.prepare(gangs, cluster.queues.total[0] / DEVICE, cluster.history, now)
 
 
 def _plan(cluster: Cluster, queue: Queue, policy: Policy, now: float) -> Plan:
     """Return the plan; raises PartFailed, without a change, if a part of the policy fails."""
+    _prepare(cluster, queue, policy.order, now)
     queue.arrange(policy.order, cluster.history, now, by_user=policy.fair and policy.fair_users)
     memory = _recall(cluster, queue, policy)
     if memory.seen == (cluster.revision, queue.revision) and now < memory.next_look_at:
@@ -171,7 +190,11 @@ def foresee(cluster: Cluster, twin: Queue, policy: Policy, job: JobId, now: floa
         group = twin.groups[entry.group]
         entry.reported = group.verdict = None
         group.fresh.add(entry.key)
-    found = plan(cluster, twin, policy, now)
+    prepared = cluster.history.prepared
+    try:
+        found = _plan_without_faults(cluster, twin, policy, now)
+    finally:
+        cluster.history.prepared = prepared  # a question changes nothing that the next plan follows
     return found, entry.reported if entry is not None else None
 
 

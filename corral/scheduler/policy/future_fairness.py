@@ -1,0 +1,127 @@
+"""The order `shockwave`: future-aware fairness, by a market over the next rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, NamedTuple
+
+from corral.kernel.ids import JobId
+from corral.model.requests import GangRequest
+from corral.scheduler.policy.grades import grade
+from corral.scheduler.policy.history import History
+from corral.scheduler.policy.market import Market, Trader
+from corral.scheduler.policy.order import OrderKey
+from corral.scheduler.policy.regime_estimate import predicted_seconds
+from corral.scheduler.policy.service_orders import device_count
+
+_FINE: Final = 2.0**46
+"""A power of two: the grades of gains reach down to 2 ** -46."""
+_MUST_RUN, _BY_GAIN, _NOT_SEEN = 0.0, 1.0, 2.0
+"""Classes of jobs: those that the makespan waits for, the others, and those that came after the market."""
+
+
+class Forecast(NamedTuple):
+    """What is predicted of a job; times in seconds."""
+
+    devices: int
+    age: float
+    """Since its submission."""
+    left: float
+    """The service that it still needs, above 0."""
+    fair: float
+    """From its submission to its fair finish."""
+    share: float
+    """The part of the time for which an equal share lets it run, above 0 to 1."""
+
+    @property
+    def rho(self) -> float:
+        """Return its finish time on an equal share from now on over its fair finish time."""
+        return (self.age + self.left / self.share) / self.fair
+
+
+class _Schedule(NamedTuple):
+    """What the market decided; it is followed until the jobs change, at least for a round."""
+
+    made_at: float
+    jobs: frozenset[JobId]
+    ranks: Mapping[JobId, tuple[float, float]]
+    """The class of each job, and its place in it, lowest first."""
+
+
+@dataclass(frozen=True)
+class FutureFairness:
+    """Future-aware fairness (Shockwave, Zheng et al., NSDI 2023): the jobs that a market prefers in the next rounds.
+
+    Jobs that need about half of the next `rounds`, or more, for the shortest makespan come first
+    (`Market.needed_rounds`). The others follow by what a second of theirs adds to the Nash social welfare of all finish
+    times (`Trader.gain`), the highest first, in steps of a quarter. A job counts rho ** `late_power` times. Rho is its
+    finish time on an equal share from now on, over its fair one. The fair one is all its predicted service, divided by the
+    equal share: the devices over the jobs in the system, at most 1. Of their number, the mean since the job's submission
+    counts 0.9 and the present one 0.1. A job's rho grows while it waits, and its gain with it.
+
+    The decision is followed for `followed` rounds, or until jobs come or go, but at least for one round. Remaining work is
+    predicted from reports, by batch size (`predicted_seconds`). There are no random numbers and no solver:
+    O(jobs x (roles + log rounds)) a decision.
+    """
+
+    rounds: int = 20
+    """The horizon."""
+    round_seconds: float = 120.0
+    followed: int = 8
+    """For how many rounds a decision is followed while no job comes or goes."""
+    late_power: float = 2.0
+    unknown_seconds: float = 600.0
+    """The least service that a job without any estimate is taken to need; little, so that it is tried early and reports."""
+    changes_with_time: ClassVar[bool] = True
+
+    def prepare(self, gangs: Sequence[GangRequest], devices: float, history: History, now: float) -> object:
+        """Return the decision that is followed now: the one before, or a new one."""
+        before, jobs = history.prepared, frozenset(gang.job for gang in gangs)
+        if isinstance(before, _Schedule):
+            followed = self.followed if before.jobs == jobs else 1
+            if 0 <= now - before.made_at < followed * self.round_seconds:
+                return before
+        traders = [self._trader(self.forecast(gang, devices, len(gangs), history, now)) for gang in gangs]
+        needed = Market(devices, self.rounds, self.round_seconds).needed_rounds(traders)
+        ranks = {
+            gang.job: self._rank(trader, rounds, devices)
+            for gang, trader, rounds in zip(gangs, traders, needed, strict=True)
+        }
+        return _Schedule(now, jobs, ranks)
+
+    def key(self, gang: GangRequest, history: History, now: float) -> OrderKey:
+        """Return the job's class, its place in it, and the submission time."""
+        prepared = history.prepared
+        rank = prepared.ranks.get(gang.job) if isinstance(prepared, _Schedule) else None
+        return (*(rank or (_NOT_SEEN, 0.0)), gang.submitted_at)
+
+    def moves_back_at(self, gang: GangRequest, history: History, now: float) -> float:
+        """Return the end of the next round."""
+        return now + self.round_seconds
+
+    def forecast(self, gang: GangRequest, devices: float, count: int, history: History, now: float) -> Forecast:
+        """Return what is predicted of a job, one of `count` in the system."""
+        known = history.of(gang.job, now)
+        left = predicted_seconds(gang, known, self.unknown_seconds)
+        crowd = 0.9 * history.contention.mean(gang.submitted_at, now) + 0.1 * count
+        return Forecast(
+            devices=int(device_count(gang)),
+            age=max(0.0, now - gang.submitted_at),
+            left=left,
+            fair=(known.service_seconds + left) * max(1.0, crowd / max(1.0, devices)),
+            share=min(1.0, max(1.0, devices) / count),
+        )
+
+    def _rank(self, trader: Trader, rounds: int, devices: float) -> tuple[float, float]:
+        """Return the class of a job that needs so many rounds, and its place in it.
+
+        Half of the horizon is kept as a reserve, less for a job that uses much of the machines: it leaves little idle when
+        it runs alone at last.
+        """
+        if 2 * rounds >= self.rounds * (1 + trader.devices / max(1.0, devices)):
+            return (_MUST_RUN, 0.0)
+        return (_BY_GAIN, -float(grade(_FINE * trader.gain)))
+
+    def _trader(self, forecast: Forecast) -> Trader:
+        return Trader(forecast.devices, forecast.age, forecast.left, forecast.rho**self.late_power)
