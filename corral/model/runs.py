@@ -170,6 +170,10 @@ class Served(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The gradient noise scale as last reported, in examples; None: never reported."""
     batch_size: float | None = None
     """Examples of one step as last reported; None: never reported."""
+    model_seconds: tuple[tuple[str, float], ...] = ()
+    """Models of device, and the seconds during which it held devices of that model alone."""
+    model_speeds: tuple[tuple[str, float], ...] = ()
+    """Models of device, and the work per second and device that it last reported while it held those alone."""
 
 
 class JobRun(msgspec.Struct, frozen=True, gc=False):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from math import isfinite
 from typing import Final, NamedTuple
 
@@ -16,6 +16,8 @@ LONGEST_SECONDS: Final = 10 * 366 * 86_400.0
 """The longest time of a trace; also the longest `maxDuration` of a job file."""
 MOST_DEVICES: Final = 65_536
 """The most devices of one job."""
+FASTEST: Final = 1e6
+"""The highest speed of a job on a model."""
 _LATEST: Final = 1e10
 """Seconds from 1970 to the latest submission: some three centuries."""
 _HIGHEST_PRIORITY: Final = 1_000_000
@@ -28,11 +30,18 @@ class TraceJob(NamedTuple):
     submitted: float
     """Seconds after the beginning of the trace."""
     seconds: float
-    """How long it runs if nothing interrupts it and its devices are close together."""
+    """How long it runs if nothing interrupts it, its devices are close together, and their model has the speed 1."""
     devices: int
     user: str = "trace"
     queue: str = "default"
     priority: int = 0
+    speeds: tuple[tuple[str, float], ...] = ()
+    """How many seconds of its work a second on each model does, sorted by model; 0: it cannot run there; unnamed: 1."""
+
+    def speed_on(self, models: Collection[str]) -> float:
+        """Return the speed on devices of these models together, which is the lowest one."""
+        known = dict(self.speeds)
+        return min((known.get(model, 1.0) for model in models), default=1.0)
 
 
 class TraceProblem(InvalidInput):
@@ -117,4 +126,6 @@ def problem_of(job: TraceJob) -> str:
         return f"{job.devices} devices are not from 1 to {MOST_DEVICES}"
     if abs(job.priority) > _HIGHEST_PRIORITY:
         return f"the priority {job.priority} is not within {_HIGHEST_PRIORITY} of 0"
+    if any(not (isfinite(speed) and 0 <= speed <= FASTEST) for _, speed in job.speeds):
+        return f"a speed is not from 0 to {FASTEST:g}"
     return ""
