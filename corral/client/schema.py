@@ -1405,6 +1405,8 @@ class JobSpec(TypedDict):
     """Under the preset hived: whether it runs on as a guest, instead of being ended, when a job of higher priority of the same virtual cluster takes its cells."""
     topology: NotRequired[JobTopology]
     """How close together the whole job is, all roles counted together."""
+    speeds: NotRequired[dict[str, float]]
+    """How fast it works on each model of device, in work per second of any unit; 0: it cannot run on that model. Policies for several models read it."""
     gang: NotRequired[bool]
     """Whether its tasks get their places all at once; without, each starts as soon as there is one for it."""
     roles: list[JobRole]

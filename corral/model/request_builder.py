@@ -149,6 +149,7 @@ def gang_terms(document: UnifiedJob, ports: Mapping[str, int] = NO_PORTS) -> Gan
         preemptible=spec.preemptible,
         pinned_cell=spec.pinned_cell,
         lazy_preemption=spec.lazy_preemption,
+        speeds=tuple(sorted(spec.speeds.items())),
     )
     return _one_object(GangTerms(whole, spec.deadline_seconds, spec.gang))
 
@@ -187,7 +188,12 @@ def _role_request(spec: JobSpec, role: Role, minimum: int, ports: int, affinity:
         memory_bytes=role.resources.memory_bytes,
         shm_bytes=role.shm_bytes,
         devices=DeviceRequest(
-            devices.count, devices.kind, devices.model, devices.named, fraction_request(devices.share)
+            devices.count,
+            devices.kind,
+            devices.model,
+            devices.named,
+            fraction_request(devices.share),
+            tuple(sorted(model for model, speed in spec.speeds.items() if not speed)),
         ),
         topology=_topology(role.topology, spread.level, spread.max_skew),
         node_selector=dict(role.node_selector),

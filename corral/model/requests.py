@@ -34,6 +34,8 @@ class DeviceRequest(msgspec.Struct, frozen=True):
     ids: tuple[str, ...] = ()
     share: FractionRequest | None = None
     """A fraction of the task's one device instead of the whole."""
+    without: tuple[str, ...] = ()
+    """The models that it must not be of, sorted."""
 
 
 class TopologyRequest(msgspec.Struct, frozen=True):
@@ -143,6 +145,8 @@ class GangRequest(msgspec.Struct, frozen=True):
     """The pinned cell of its queue that must hold the whole gang, by its name in the queue's document; "" is none."""
     turn: float = 0.0
     """Waiting gangs of a queue with a higher turn come first, before the queue's order applies."""
+    speeds: tuple[tuple[str, float], ...] = ()
+    """Work per second on each model of device, in any unit, sorted by model; empty is unknown."""
     lazy_preemption: bool = False
     """Under HiveD's preset: run on as a guest when a stronger gang of its virtual cluster takes its cells."""
 

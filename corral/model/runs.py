@@ -172,6 +172,10 @@ class Served(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Examples of one step as last reported; None: never reported."""
     regimes: tuple[tuple[float, float, float], ...] = ()
     """Batch size, the fraction of its work that was done at it, and the seconds of service that this took."""
+    model_seconds: tuple[tuple[str, float], ...] = ()
+    """Models of device, and the seconds during which it held devices of that model alone."""
+    model_speeds: tuple[tuple[str, float], ...] = ()
+    """Models of device, and the work per second and device that it last reported while it held those alone."""
 
 
 class JobRun(msgspec.Struct, frozen=True, gc=False):

@@ -34,6 +34,8 @@ def new_job(job: TraceJob, identity: JobId, at: float, per_node: int, longest: i
     document = {"metadata": {**parts["metadata"], "name": job.name}, "spec": dict(parts["spec"])}
     if longest:
         document["spec"]["maxDurationSeconds"] = longest
+    if job.speeds:
+        document["spec"]["speeds"] = {model: round(speed, 9) for model, speed in job.speeds}
     text = msgspec.json.encode({**parts, **document}).decode()
     return stored_job(identity, at, text, name=job.name, user=job.user, queue=job.queue, priority=job.priority)
 

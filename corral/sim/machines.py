@@ -1,8 +1,10 @@
-"""The machines of a simulation: a short form such as `8x8`, or the documents that a server would read."""
+"""The machines of a simulation: a short form such as `8x8` or `2x4:v100,4x4:k80`, or a server's documents."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -16,7 +18,8 @@ from corral.scheduler import Policy
 from corral.spec.configuration_file import load_site
 
 ENGINE: Final = "local"
-_SHORT: Final = re.compile(r"([0-9]{1,5})x([0-9]{1,2})(?:x([0-9]{1,3}))?")
+_SHORT: Final = re.compile(r"([0-9]{1,5})x([0-9]{1,2})(?:x([0-9]{1,3}))?(?::([A-Za-z0-9][A-Za-z0-9._-]{0,62}))?")
+_MOST_PARTS: Final = 100
 _MOST_DEVICES: Final = 131_072
 _CPU_MILLIS: Final = 1_000_000
 _MEMORY_BYTES: Final = 2**50
@@ -35,6 +38,18 @@ class Site:
         return sum(len(node.devices) for node in self.inventory.nodes)
 
     @cached_property
+    def models(self) -> Mapping[str, int]:
+        """Return the number of devices by model; "" is a model without a name."""
+        return Counter(device.model for node in self.inventory.nodes for device in node.devices)
+
+    @cached_property
+    def model_of(self) -> Mapping[tuple[str, int], str]:
+        """Return the model of each device by node and index; empty where no device has one."""
+        if self.models.keys() <= {""}:
+            return {}
+        return {(node.name, device.index): device.model for node in self.inventory.nodes for device in node.devices}
+
+    @cached_property
     def devices_per_node(self) -> int:
         """Return the devices of the largest machine."""
         return max((len(node.devices) for node in self.inventory.nodes), default=0)
@@ -45,12 +60,25 @@ class Site:
 
 
 def plain_site(text: str) -> Site | None:
-    """Read `NODESxDEVICES` or `NODESxDEVICESxNODES_PER_RACK`; None for other text. Raises InvalidInput for other sizes."""
-    short = _SHORT.fullmatch(text.strip())
-    if short is None:
-        return None
-    nodes, devices, rack = (int(each or 0) for each in short.groups())
-    return Site(_plain(nodes, devices, rack or nodes), Configuration())
+    """Read `NODESxDEVICES`, `NODESxDEVICESxNODES_PER_RACK`, either with `:MODEL`, or several of them between commas.
+
+    Returns None for other text. Raises InvalidInput for other sizes.
+    """
+    parts = [_SHORT.fullmatch(part) for part in text.strip().split(",", _MOST_PARTS)]
+    made: list[Node] = []
+    racks = total = 0
+    for part in parts:
+        if part is None:
+            return None
+        nodes, devices, rack = (int(each or 0) for each in part.groups()[:3])
+        total += nodes * devices
+        if not (nodes * devices and total <= _MOST_DEVICES):
+            raise InvalidInput(
+                "no-machines", f"{nodes} nodes of {devices} devices are not from 1 to {_MOST_DEVICES} devices."
+            )
+        made += _plain(nodes, devices, rack or nodes, part[4] or "", len(made), racks)
+        racks += -(-nodes // (rack or nodes))
+    return _checked(Site(Inventory(ENGINE, tuple(made)), Configuration()))
 
 
 def described_site(text: str | bytes, filename: str = "cluster.yaml") -> Site:
@@ -66,23 +94,16 @@ def described_site(text: str | bytes, filename: str = "cluster.yaml") -> Site:
     return _checked(Site(described_inventory(described[0], described[0].engine), configuration))
 
 
-def _plain(nodes: int, devices: int, rack: int) -> Inventory:
-    """Return equal nodes with devices and more processors and memory than any job asks for."""
-    if not 1 <= nodes * devices <= _MOST_DEVICES:
-        raise InvalidInput(
-            "no-machines", f"{nodes} nodes of {devices} devices are not from 1 to {_MOST_DEVICES} devices."
-        )
-    made = (
-        Node(
+def _plain(nodes: int, devices: int, rack: int, model: str, first: int, racks: int) -> Iterator[Node]:
+    """Yield equal nodes with devices and more processors and memory than any job asks for, after other such nodes."""
+    for at in range(first, first + nodes):
+        yield Node(
             name=f"{ENGINE}/node{at:05}",
-            cells=(("rack", f"rack{at // rack:05}"),),
-            devices=tuple(Device(index, f"{at}:{index}", described=True) for index in range(devices)),
+            cells=(("rack", f"rack{racks + (at - first) // rack:05}"),),
+            devices=tuple(Device(index, f"{at}:{index}", model=model, described=True) for index in range(devices)),
             cpu_millis=_CPU_MILLIS,
             memory_bytes=_MEMORY_BYTES,
         )
-        for at in range(nodes)
-    )
-    return Inventory(ENGINE, tuple(made))
 
 
 def _checked(site: Site) -> Site:

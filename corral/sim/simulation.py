@@ -161,11 +161,11 @@ class Simulation:
 
     def _submit(self, jobs: Sequence[TraceJob]) -> None:
         draw, costs = random.Random(self.knobs.seed), self.knobs.costs
-        for number, job in enumerate(jobs):
+        for number, job in enumerate(map(self._here, jobs)):
             at = BEGIN + job.submitted
             identity = job_id(int(at * 1000), number + 1)
             seconds = job.seconds * (2.0 if draw.random() < self.knobs.stragglers else 1.0)
-            longest = costs.longest(seconds) * (1 + draw.random() * self.knobs.overestimate)
+            longest = costs.longest(seconds / self._slowest(job)) * (1 + draw.random() * self.knobs.overestimate)
             if self.knobs.underestimate:  # without it the random numbers of a seed stay what they were
                 longest *= 1 - draw.random() * self.knobs.underestimate
             declared = max(1, ceil(longest)) if self.knobs.told else 0
@@ -174,6 +174,16 @@ class Simulation:
             self._jobs[identity] = job
             self._progress[identity] = Progress(seconds)
             self._driver.at(at, new_job(job, identity, at, self.site.devices_per_node, declared))
+
+    def _here(self, job: TraceJob) -> TraceJob:
+        """Return the job with its speeds on the models of this site alone."""
+        here = tuple((model, speed) for model, speed in job.speeds if model in self.site.models)
+        return job if here == job.speeds else job._replace(speeds=here)
+
+    def _slowest(self, job: TraceJob) -> float:
+        """Return the speed of a job on the slowest model on which it can run here; what it declares is for that one."""
+        speeds = (job.speed_on((model,)) for model in self.site.models)
+        return min((speed for speed in speeds if speed > 0), default=1.0)
 
     def _failures(self) -> Iterator[Seen]:
         """Yield the failures of nodes until the last submission; later ones could go on for ever."""
@@ -221,8 +231,16 @@ class Simulation:
         racks = {self._rack[node] for node in nodes}
         devices, progress = self._jobs[job.id].devices, self._progress[job.id]
         fewest = ceil(max(1, devices) / self.site.devices_per_node)
-        slow = slowdown(len(nodes), fewest, len(racks), self.knobs.costs)
+        slow = slowdown(len(nodes), fewest, len(racks), self.knobs.costs) / self._speed(job)
         return progress.begin(now, slow, self.knobs.costs)
+
+    def _speed(self, job: Job) -> float:
+        """Return the speed of a job on the models of the devices that it has now."""
+        trace, model_of = self._jobs[job.id], self.site.model_of
+        if not (trace.speeds and model_of):
+            return 1.0
+        held = {model_of[each.node, device] for each in job.placements() for device in each.devices}
+        return trace.speed_on(held)
 
     def _interrupt(self, job: JobId, now: float) -> None:
         if self._runs.pop(job, None) is not None:
@@ -279,6 +297,12 @@ def _check(jobs: Sequence[TraceJob], site: Site) -> None:
         raise InvalidInput(
             "larger-than-the-cluster", f"{big.name} needs {big.devices} devices, and the machines have {site.devices}."
         )
+    for job in jobs if any(job.speeds for job in jobs) else ():
+        fitting = sum(count for model, count in site.models.items() if job.speed_on((model,)) > 0)
+        if job.devices > fitting:
+            raise InvalidInput(
+                "larger-than-the-cluster", f"{job.name} needs {job.devices} devices, and can run on {fitting}."
+            )
     unknown = sorted({job.queue for job in jobs} - set(site.configuration.queues))
     if unknown:
         raise InvalidInput("unknown-queue", f"The trace names the queue {unknown[0]}, which no document describes.")

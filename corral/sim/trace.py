@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from math import isfinite
 from typing import Final, NamedTuple
 
@@ -19,6 +19,8 @@ MOST_DEVICES: Final = 65_536
 """The most devices of one job."""
 WHOLE: Final = 1000
 """Thousandths of a whole device."""
+FASTEST: Final = 1e6
+"""The highest speed of a job on a model."""
 _LATEST: Final = 1e10
 """Seconds from 1970 to the latest submission: some three centuries."""
 _HIGHEST_PRIORITY: Final = 1_000_000
@@ -33,7 +35,7 @@ class TraceJob(NamedTuple):
     submitted: float
     """Seconds after the beginning of the trace."""
     seconds: float
-    """How long it runs if nothing interrupts it and its devices are close together."""
+    """How long it runs if nothing interrupts it, its devices are close together, and their model has the speed 1."""
     devices: int
     """0: it uses processors only, and says how many."""
     user: str = "trace"
@@ -47,6 +49,13 @@ class TraceJob(NamedTuple):
     """Of all its tasks; 0: no limit."""
     regimes: tuple[Regime, ...] = ()
     """Its work by batch size, in order; all of their seconds make `seconds`. Empty: its speed never changes."""
+    speeds: tuple[tuple[str, float], ...] = ()
+    """How many seconds of its work a second on each model does, sorted by model; 0: it cannot run there; unnamed: 1."""
+
+    def speed_on(self, models: Collection[str]) -> float:
+        """Return the speed on devices of these models together, which is the lowest one."""
+        known = dict(self.speeds)
+        return min((known.get(model, 1.0) for model in models), default=1.0)
 
 
 class TraceProblem(InvalidInput):
@@ -136,6 +145,8 @@ def problem_of(job: TraceJob) -> str:
         return "its processors or its memory are out of range"
     if abs(job.priority) > _HIGHEST_PRIORITY:
         return f"the priority {job.priority} is not within {_HIGHEST_PRIORITY} of 0"
+    if any(not (isfinite(speed) and 0 <= speed <= FASTEST) for _, speed in job.speeds):
+        return f"a speed is not from 0 to {FASTEST:g}"
     return ""
 
 

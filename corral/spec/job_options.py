@@ -45,6 +45,8 @@ Parameter = Annotated[str, Field(max_length=65_536), BeforeValidator(_parameter)
 Parameters = Annotated[dict[ParameterName, Parameter], Field(max_length=1000)]
 Tag = Annotated[Text, Field(min_length=1, max_length=100)]
 Priority = Annotated[str, BeforeValidator(check_priority)]
+Model = Annotated[Text, Field(min_length=1, max_length=63)]
+Speeds = Annotated[dict[Model, Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]], Field(max_length=100)]
 
 
 class Standing(SpecModel):
@@ -70,6 +72,11 @@ class Standing(SpecModel):
     )
     topology: Topology = Field(
         default_factory=Topology, description="How close together the whole job is, all roles counted together."
+    )
+    speeds: Speeds = Field(
+        default_factory=dict,
+        description="How fast it works on each model of device, in work per second of any unit; 0: it cannot run on that "
+        "model. Policies for several models read it.",
     )
     gang: bool = Field(
         True,

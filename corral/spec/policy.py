@@ -54,8 +54,9 @@ class PolicyDocument(SpecModel):
     name: QueueName = Field("default", description="The policy's name; the one called default is in force.")
     preset: PartName = Field(
         "",
-        description="hived takes HiveD's own order and tie-breaks, for clusters that come from HiveD; any other is the "
-        "name of a policy that an installed package brings, in place of order.",
+        description="hived takes HiveD's own order and tie-breaks, for clusters that come from HiveD; gavel, "
+        "gavel-makespan, gavel-finish-time and gavel-cost share the time of several models of device among jobs; any other "
+        "is the name of a policy that an installed package brings, in place of order.",
     )
     lazy_preemption: bool = Field(
         False,

@@ -360,11 +360,26 @@ class Cluster:
         more = [now - was for now, was in zip(gang.amounts, before, strict=True)]
         self.queues.remember(gang.queue, gang.user, event.placed_at)
         self.queues.charge(gang.queue, gang.user, gang.groups, more)
-        self.history.holds(job, gang.amounts[0], event.placed_at)
+        self.history.holds(job, gang.amounts[0], event.placed_at, self.model_of(job))
         if event.ends_at < self._ends_at.get(job, FOREVER):
             self._forget_end(job)
             self._ends_at[job] = event.ends_at
             insort(self.ends, (event.ends_at, job))
+
+    def device_models(self, node: str) -> dict[int, str]:
+        """Return the models of a node's devices by index; empty for a node that is gone."""
+        at = self._engine_of(node)
+        return {device.index: device.model for device in at[0].tree.nodes[at[1]].devices} if at is not None else {}
+
+    def model_of(self, job: JobId) -> str:
+        """Return the one model of all devices that a job holds; "" if they are of several, or it holds none."""
+        if all(index.tree.models in ((), ("",)) for index in self.engines.values()):
+            return ""
+        found: set[str] = set()
+        for hold in self.holds(job).values():
+            models = self.device_models(hold.node) if hold.devices else {}
+            found |= {model for index, model in models.items() if hold.devices >> index & 1}
+        return found.pop() if len(found) == 1 else ""
 
     def _release(self, job: JobId, keys: tuple[TaskKey, ...], at: float) -> bool:
         tasks = self._holds.get(job)
@@ -383,7 +398,7 @@ class Cluster:
                 index[0].remove(_allocation(index[1], hold))
                 self._note_freed(index[0].tree.engine, index[1])
         self.gangs.released(gang)
-        self.history.released(job, gang.amounts[0], at, wholly=not tasks)
+        self.history.released(job, gang.amounts[0], at, wholly=not tasks, model=self.model_of(job))
         if not tasks:
             del self._holds[job]
             self._forget_end(job)

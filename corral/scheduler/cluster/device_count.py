@@ -108,4 +108,4 @@ def _is_meant(ask: DeviceRequest, device: Device) -> bool:
     """
     if device.parent >= 0 and (ask.ids or ask.model != device.model):
         return False
-    return ask.kind in ("", device.kind) and ask.model in ("", device.model)
+    return ask.kind in ("", device.kind) and ask.model in ("", device.model) and device.model not in ask.without

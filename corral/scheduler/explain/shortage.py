@@ -224,6 +224,8 @@ def _no_such(index: EngineIndex, shape: TaskShape, who: str) -> Reason:
     if shape.ids:
         return Reason("named-devices", f"{who}No node has all of the devices named {', '.join(shape.ids)}.")
     what = " ".join(part for part in (shape.model, shape.kind or "device") if part)
+    if shape.without:
+        what += f" of another model than {', '.join(shape.without)}"
     return Reason("no-such-device", f"{who}No node has a {what}.")
 
 

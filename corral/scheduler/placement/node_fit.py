@@ -24,7 +24,8 @@ WHOLE = -1
 
 def fitting_devices(tree: Tree, shape: TaskShape) -> list[int]:
     """Return by node position the mask of the devices that fit a shape; shapes that differ only in amounts share it."""
-    key = (shape.devices > 0, shape.kind, shape.model, shape.ids, shape.selector, shape.where, shape.avoid, shape.known)
+    kinds = (shape.devices > 0, shape.kind, shape.model, shape.without, shape.ids)
+    key = (*kinds, shape.selector, shape.where, shape.avoid, shape.known)
     found = tree.masks.get(key)
     if found is None:
         if len(tree.masks) >= _MOST_MASKS:
@@ -47,7 +48,7 @@ def _fitting(node: Node, shape: TaskShape) -> int:
         return WHOLE
     mask = 0
     for device in node.devices:
-        if device.counted and shape.known:
+        if (device.counted and shape.known) or device.model in shape.without:
             continue
         if (not shape.kind or device.kind == shape.kind) and (not shape.model or device.model == shape.model):
             mask |= 1 << device.index

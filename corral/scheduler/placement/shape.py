@@ -34,6 +34,8 @@ class TaskShape(NamedTuple):
     """Whether to exclude nodes with a PreferNoSchedule taint that the task does not tolerate."""
     known: bool = False
     """Whether only devices with a known identity count, not those that are merely counted."""
+    without: tuple[str, ...] = ()
+    """The models that its devices must not be of."""
 
 
 def task_shape(role: RoleRequest, *, rdma: bool = False, avoid: bool = False) -> TaskShape:
@@ -57,6 +59,7 @@ def task_shape(role: RoleRequest, *, rdma: bool = False, avoid: bool = False) ->
         role.nodes,
         avoid,
         bool(ask.ids or share),
+        ask.without,
     )
 
 

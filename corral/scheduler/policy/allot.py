@@ -53,13 +53,18 @@ class Target(NamedTuple):
     """The size that an elastic gang should have, and the devices that it should use."""
 
     tasks: int
-    """The number of tasks in all its roles, from its `least` to its `most`."""
+    """The number of tasks in all its roles, from its `least` to its `most`; 0 under a part for `every_gang`: none now."""
     model: str = ""
     """The model of the devices that its next tasks get; "" leaves what the gang asks for."""
 
 
 class Allot(Protocol):
-    """The sizes of elastic gangs. It sees values only, and its answer depends on nothing else."""
+    """The sizes of elastic gangs. It sees values only, and its answer depends on nothing else.
+
+    It may also have the attribute `every_gang`. With True it decides for gangs that are not elastic as well, except those
+    that end or start in several parts. A target may then have 0 tasks: the gang does not run now. A running gang with such
+    a target, or on another model than its target's, ends as preempted and waits.
+    """
 
     @property
     def changes_with_time(self) -> bool:

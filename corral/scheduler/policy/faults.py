@@ -107,6 +107,7 @@ class CheckedAllot:
     name: str
     allot: Allot
     changes_with_time: bool
+    every_gang: bool = False
 
     def targets(self, cluster: Cluster, gangs: Iterable[ElasticGang], now: float) -> Mapping[JobId, Target]:
         """Return the targets; raises PartFailed if one is impossible."""
@@ -121,7 +122,8 @@ class CheckedAllot:
             if gang is None:
                 raise _gave("allot", self.name, f"a target to {job!r}, not an elastic job")
             tasks, model = target
-            if type(tasks) is not int or not gang.least <= tasks <= gang.most:
+            paused = self.every_gang and tasks == 0
+            if type(tasks) is not int or not (paused or gang.least <= tasks <= gang.most):
                 raise _gave(
                     "allot", self.name, f"{tasks!r} tasks to job {job}, which can have {gang.least} to {gang.most}"
                 )

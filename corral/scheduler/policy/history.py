@@ -18,6 +18,7 @@ from corral.scheduler.policy.contention import Contention
 from corral.scheduler.policy.service_distribution import ServiceDistribution
 
 _NOTHING: Final[Mapping[tuple[int, int], float]] = MappingProxyType({})
+_NO_MODEL: Final[Mapping[str, float]] = MappingProxyType({})
 SETTLING_SECONDS: Final = 30.0
 """Seconds after a change of a job's holdings in which its throughput counts for no size: processes start or join."""
 _MOST_SIZES: Final = 64
@@ -60,6 +61,10 @@ class JobHistory(NamedTuple):
     """When what it holds last changed, in seconds since 1970; None: it holds nothing."""
     regimes: tuple[Regime, ...] = ()
     """What it reported by batch size, in the order of their first reports; all seconds are until the latest report."""
+    model_seconds: Mapping[str, float] = _NO_MODEL
+    """Seconds held by the model of the devices; time on several models at once, or on none with a name, is in none."""
+    model_speeds: Mapping[str, float] = _NO_MODEL
+    """Work per second and device as last reported on each model; a report from several models at once is in none."""
 
 
 class _Account(NamedTuple):
@@ -75,6 +80,9 @@ class _Account(NamedTuple):
     gradient_noise: float | None = None
     batch_size: float | None = None
     regimes: tuple[Regime, ...] = ()
+    model: str = ""
+    model_seconds: Mapping[str, float] = _NO_MODEL
+    model_speeds: Mapping[str, float] = _NO_MODEL
 
     def passed(self, at: float) -> float:
         """Return the seconds that it held something from `since` until a time; 0 for an earlier time."""
@@ -86,8 +94,18 @@ class _Account(NamedTuple):
         if not passed:
             return self
         return self._replace(
-            service=self.service + passed, attained=self.attained + passed * self.devices, since=self.since + passed
+            service=self.service + passed,
+            attained=self.attained + passed * self.devices,
+            since=self.since + passed,
+            model_seconds=self.on_models(passed),
         )
+
+    def on_models(self, passed: float) -> Mapping[str, float]:
+        """Return the seconds by model when so many more have passed."""
+        if not (passed and self.model):
+            return self.model_seconds
+        more = self.model_seconds.get(self.model, 0.0) + passed
+        return MappingProxyType({**self.model_seconds, self.model: more})
 
 
 _NEW: Final = _Account()
@@ -128,6 +146,8 @@ class History:
             found.batch_size,
             held_since,
             found.regimes,
+            found.on_models(passed),
+            found.model_speeds,
         )
 
     def service_seconds(self, job: JobId, now: float) -> float:
@@ -140,25 +160,33 @@ class History:
         found = self._accounts.get(job)
         return 0.0 if found is None else found.attained + found.passed(now) * found.devices
 
+    def model(self, job: JobId) -> str:
+        """Return the one model of all devices that a job holds; "" if they are of several, or it holds none."""
+        found = self._accounts.get(job)
+        return found.model if found is not None and found.devices else ""
+
     def progress(self, job: JobId) -> float | None:
         """Return the fraction of its work that a job last reported; None if it never did."""
         found = self._accounts.get(job)
         return None if found is None else found.progress
 
-    def holds(self, job: JobId, millis: int, at: float) -> None:
-        """Record that a job holds these thousandths of devices from `at` on."""
+    def holds(self, job: JobId, millis: int, at: float, model: str = "") -> None:
+        """Record that a job holds these thousandths of devices from `at` on, all of one model if that is named."""
         before = self._accounts.get(job, _NEW)
         account = before.until(at)
         starts = account.starts + (not before.devices)
         since = account.since if before.devices else at
-        self._accounts[job] = account._replace(starts=starts, since=since, devices=millis / DEVICE or 1.0)
+        self._accounts[job] = account._replace(starts=starts, since=since, devices=millis / DEVICE or 1.0, model=model)
 
-    def released(self, job: JobId, millis: int, at: float, *, wholly: bool) -> None:
-        """Record that a job holds only these thousandths of devices from `at` on (0: unknown), or nothing at all."""
+    def released(self, job: JobId, millis: int, at: float, *, wholly: bool, model: str = "") -> None:
+        """Record that a job holds only these thousandths of devices from `at` on (0: unknown), or nothing at all.
+
+        `model` is what all that is left is of; "" if it is of several.
+        """
         account = self._accounts.get(job)
         if account is not None:
             devices = 0.0 if wholly else millis / DEVICE or 1.0
-            self._accounts[job] = account.until(at)._replace(devices=devices)
+            self._accounts[job] = account.until(at)._replace(devices=devices, model=model)
 
     def report(self, said: WorkReported, size: tuple[int, int]) -> bool:
         """Record what a job reports of its work while it holds `size` (devices, nodes); return whether it is new.
@@ -168,15 +196,18 @@ class History:
         account = self._accounts.get(said.job)
         if account is None:
             return False
-        known = dict(account.throughput)
+        known, speeds = dict(account.throughput), dict(account.model_speeds)
         if said.throughput is not None and said.at >= account.since + SETTLING_SECONDS:
             known.pop(size, None)
             known[size] = said.throughput
             while len(known) > _MOST_SIZES:
                 del known[next(iter(known))]
+            if account.model and size[0]:
+                speeds = {**speeds, account.model: said.throughput / size[0]}
         after = account._replace(
             progress=_latest(said.progress, account.progress),
             throughput=MappingProxyType(known),
+            model_speeds=MappingProxyType(speeds),
             gradient_noise=_latest(said.gradient_noise, account.gradient_noise),
             batch_size=_latest(said.batch_size, account.batch_size),
             regimes=_with_progress(account, said),
@@ -201,6 +232,8 @@ class History:
             gradient_noise=served.gradient_noise,
             batch_size=served.batch_size,
             regimes=tuple(Regime(*regime) for regime in served.regimes),
+            model_seconds=MappingProxyType(dict(served.model_seconds)),
+            model_speeds=MappingProxyType(dict(served.model_speeds)),
         )
         self._accounts[job] = after
         return after != account
@@ -220,6 +253,8 @@ class History:
             found.gradient_noise,
             found.batch_size,
             tuple((size, progress, seconds) for size, progress, seconds in found.regimes),
+            tuple(found.model_seconds.items()),
+            tuple(found.model_speeds.items()),
         )
 
     def forget(self, job: JobId) -> None:
@@ -256,7 +291,11 @@ class History:
     def columns(self) -> list[tuple[object, ...]]:
         """Return the state of all jobs in the order of their ids, for hashing and comparing."""
         return [
-            (job, *account._replace(throughput=_NOTHING), sorted(account.throughput.items()))
+            (
+                job,
+                *account._replace(throughput=_NOTHING, model_seconds=_NO_MODEL, model_speeds=_NO_MODEL),
+                *(sorted(each.items()) for each in (account.throughput, account.model_seconds, account.model_speeds)),
+            )
             for job, account in sorted(self._accounts.items())
         ]
 

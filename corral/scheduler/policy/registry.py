@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import Any, Final
 
 from corral.kernel.errors import InvalidInput
@@ -25,6 +26,7 @@ from corral.scheduler.policy.faults import CheckedAllot, CheckedJointOrder, Chec
 from corral.scheduler.policy.finish_time_fairness import FinishTimeFairness
 from corral.scheduler.policy.fragmentation import FragmentationGradient
 from corral.scheduler.policy.future_fairness import FutureFairness
+from corral.scheduler.policy.gavel.part import FairFinish, LowestCost, ShortestMakespan, TimeShares
 from corral.scheduler.policy.gittins import GittinsIndex
 from corral.scheduler.policy.goodput_sizes import GoodputSizes
 from corral.scheduler.policy.order import ArrivalOrder, DeadlineOrder, JointOrder, Order, PriorityOrder
@@ -60,8 +62,18 @@ ORDERS: Final[dict[str, Order]] = {
     "random": RandomOrder(),
 }
 """The built-in orders by name."""
-ALLOTS: Final[dict[str, Allot]] = {"as-many-as-fit": AsManyAsFit(), "goodput": GoodputSizes(), "themis": ThemisSizes()}
+ALLOTS: Final[dict[str, Allot]] = {
+    "as-many-as-fit": AsManyAsFit(),
+    "goodput": GoodputSizes(),
+    "themis": ThemisSizes(),
+    "gavel": TimeShares(),
+    "gavel-makespan": TimeShares(ShortestMakespan()),
+    "gavel-finish-time": TimeShares(FairFinish()),
+    "gavel-cost": TimeShares(LowestCost()),
+}
 """The built-in *allot* parts by name."""
+SHARES: Final = tuple(name for name, part in ALLOTS.items() if isinstance(part, TimeShares))
+"""The *allot* parts that are a policy by themselves."""
 PREEMPTS: Final[dict[str, Preempt]] = {"rules": ByRules(), "order": ByOrder()}
 """The built-in *preempt* parts by name."""
 PLACES: Final[dict[str, Place]] = {
@@ -83,13 +95,15 @@ def find_policy(name: str = "fair") -> Policy:
     """
     if name in BUILT_IN:
         return BUILT_IN[name]
+    if name in SHARES:
+        return Policy(name, ArrivalOrder(), allot=find_allot(name))
     if name in ORDERS:
         return replace(BUILT_IN["priority"], name=name, order=ORDERS[name])
     found = _installed(name)
     if isinstance(found, Policy):
         return found
     if not _is_part("order", found):
-        raise _unknown("policy", name, [*BUILT_IN, *ORDERS], found)
+        raise _unknown("policy", name, [*BUILT_IN, *ORDERS, *SHARES], found)
     return replace(BUILT_IN["priority"], name=name, order=_checked_order(name, found))
 
 
@@ -99,11 +113,13 @@ def find_allot(name: str) -> Allot:
     Raises InvalidInput if there is none, or if it cannot be loaded.
     """
     if name in ALLOTS:
+        if name in SHARES and find_spec("scipy") is None:
+            raise InvalidInput("no-scipy", f"The policy {name} needs scipy: pip install 'corral[policies]'.")
         return ALLOTS[name]
     found = _installed(name)
     if not _is_part("allot", found):
         raise _unknown("allot", name, ALLOTS, found)
-    return CheckedAllot(name, found, _changes_with_time(name, found))
+    return _checked_allot(name, found)
 
 
 def find_preempt(name: str) -> Preempt:
@@ -168,7 +184,7 @@ def _checked(policy: Policy) -> Policy:
     if not any(type(order) is type(known) for known in ORDERS.values()):
         order = _checked_order(name, order)
     if not any(type(allot) is type(known) for known in ALLOTS.values()):
-        allot = CheckedAllot(name, allot, _changes_with_time(name, allot))
+        allot = _checked_allot(name, allot)
     if not any(type(preempt) is type(known) for known in PREEMPTS.values()):
         preempt = CheckedPreempt(name, preempt, _changes_with_time(name, preempt))
     place = policy.place
@@ -188,6 +204,16 @@ def _checked_order(name: str, part: Order) -> CheckedOrder:
         message = f'The plug-in for the policy "{name}" has no method prepare that takes four arguments.'
         raise InvalidInput("broken-plug-in", message) from None
     return CheckedJointOrder(name, part, changes)
+
+
+def _checked_allot(name: str, part: Allot) -> CheckedAllot:
+    """Return an installed *allot* part with checks around it; raises InvalidInput if it is not complete."""
+    every_gang = getattr(part, "every_gang", False)
+    if not isinstance(every_gang, bool):
+        raise InvalidInput(
+            "broken-plug-in", f'The plug-in for the policy "{name}" must set every_gang to True or False.'
+        )
+    return CheckedAllot(name, part, _changes_with_time(name, part), every_gang)
 
 
 def _checked_place(name: str, part: Place) -> CheckedPlace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
@@ -14,6 +15,7 @@ from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.running_gang import RunningGang
 from corral.scheduler.policy.allot import Allot, ElasticGang
 from corral.scheduler.preemption.victim import Victim
+from corral.scheduler.preemption.view import PreemptionView
 from corral.scheduler.queues.gang_resources import with_extra
 from corral.scheduler.queues.waiting_queue import Queue
 
@@ -23,10 +25,15 @@ class SizeTargets:
 
     def __init__(self, cluster: Cluster, queue: Queue, allot: Allot, now: float) -> None:
         self._cluster = cluster
-        self.by_job = allot.targets(cluster, _elastic(cluster, queue), now)
+        self.every_gang = bool(getattr(allot, "every_gang", False))
+        """Whether the part decides for gangs that are not elastic, too."""
+        gangs = _every(cluster, queue) if self.every_gang else _elastic(cluster, queue)
+        self.by_job = allot.targets(cluster, gangs, now)
         """The targets by job; a gang without one gets as many tasks as room and bounds allow."""
         self.surplus = [victims for job in sorted(self.by_job) if (victims := self._beyond(job))]
         """For each running gang with more tasks than its target, the tasks that it gives up."""
+        self.ending = [gang for job in sorted(self.by_job) if (gang := self._misplaced(job))] if self.every_gang else []
+        """The running gangs that should not run now, or on another model."""
 
     def limited(self, request: GangRequest) -> GangRequest | None:
         """Return a waiting gang, or growth, with no more tasks than its target; None if it should not grow."""
@@ -48,9 +55,27 @@ class SizeTargets:
         least = sum(role.minimum for role in request.roles)
         return _of_model(with_extra(request, target.tasks - least), target.model)
 
+    def stopped(self, view: PreemptionView) -> list[tuple[Victim, str]]:
+        """Return those of the `ending` gangs that may be evicted, each with what the policy does with it."""
+        found = []
+        for gang in self.ending:
+            model = self.by_job[gang.job].model
+            what = (
+                f"moves it to devices of the model {model}" if model else "gives its devices to other jobs for a time"
+            )
+            if (victim := view.evictable(gang, Rule.ORDER)) is not None:
+                found.append((victim, what))
+        return found
+
+    def _misplaced(self, job: JobId) -> RunningGang | None:
+        gang, target = self._cluster.gangs.by_job.get(job), self.by_job[job]
+        if gang is None:
+            return None
+        return gang if not target.tasks or target.model not in ("", self._cluster.history.model(job)) else None
+
     def _beyond(self, job: JobId) -> list[Victim]:
         gang = self._cluster.gangs.by_job.get(job)
-        if gang is None:
+        if gang is None or not self.by_job[job].tasks:
             return []
         spare = islice(gang.spare(), max(0, _staying(gang) - self.by_job[job].tasks))
         return [Victim(gang, Rule.SHRINK, 0.0, (task,)) for task in spare]
@@ -67,6 +92,22 @@ def _elastic(cluster: Cluster, queue: Queue) -> Iterator[ElasticGang]:
             for entry in group.entries.values():
                 if entry.request.job not in cluster.gangs.by_job:
                     yield ElasticGang(entry.request, 0)
+
+
+def _every(cluster: Cluster, queue: Queue) -> Iterator[ElasticGang]:
+    """Yield every gang, running ones and then waiting ones; not those that end or grow, or start in several parts."""
+    for running in cluster.gangs.by_job.values():
+        if running.request is not None and not running.leaving:
+            yield ElasticGang(running.request, len(running.charges))
+    starting = [
+        entry.request
+        for group in queue.groups.values()
+        if group.starts
+        for entry in group.entries.values()
+        if entry.request.job not in cluster.gangs.by_job
+    ]
+    parts = Counter(request.job for request in starting)
+    yield from (ElasticGang(request, 0) for request in starting if parts[request.job] == 1)
 
 
 def _staying(gang: RunningGang) -> int:

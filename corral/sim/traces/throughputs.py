@@ -15,6 +15,8 @@ from corral.sim.trace import Reader, TraceJob
 
 REFERENCE: Final = "v100"
 """The type of GPU that durations in seconds are for."""
+SCATTERED: Final = "_unconsolidated"
+"""The ending of the types that stand for GPUs on more servers than needed."""
 _ENTRY: Final = re.compile(r"\('(.+)', (\d+)\)")
 
 
@@ -63,6 +65,18 @@ def read_speeds(text: str | bytes, types: Sequence[str]) -> dict[tuple[str, int]
     return found
 
 
+def gpu_types(text: str | bytes) -> tuple[str, ...]:
+    """Return the types of GPU in a table of throughputs (JSON), the reference first, without those for scattered jobs.
+
+    Raises ValueError if it is no such table.
+    """
+    table = json.loads(text)
+    if not isinstance(table, dict) or REFERENCE not in table:
+        raise ValueError(f"the table of throughputs lacks {REFERENCE}.")
+    others = sorted(name for name in table if name != REFERENCE and not name.endswith(SCATTERED))
+    return (REFERENCE, *others)
+
+
 Lines = Callable[[Iterable[str]], Iterator[tuple[int, StepJob | str]]]
 """Yields the number of each line of a format with its job, or with what is wrong with it."""
 
@@ -75,20 +89,29 @@ def by_duration(read: Lines) -> Reader:
 def by_throughput(read: Lines, file: Path) -> Reader:
     """Return a reader that divides a job's steps by its throughput on the reference GPU, from a file of throughputs.
 
-    Raises NotFound if the file is not there, and InvalidInput if it is no such file.
+    Jobs also get their speeds on all types of GPU, in seconds of the reference GPU. Raises NotFound if the file is not
+    there, and InvalidInput if it is no such file.
     """
     try:
-        speeds = {key: speed for key, (speed,) in read_speeds(read_bounded(file), [REFERENCE]).items()}
+        text = read_bounded(file)
+        types = gpu_types(text)
+        table = read_speeds(text, types)
     except (ValueError, RecursionError):
         raise InvalidInput(
             "broken-profiles", f"{file} is not a table of throughputs (JSON) with the type {REFERENCE}."
         ) from None
 
     def seconds(job: StepJob) -> float | str:
-        speed = speeds.get((job.kind, job.gpus), 0.0)
+        speed, *_ = table.get((job.kind, job.gpus), (0.0,))
         return job.steps / speed if speed > 0 else f"no throughput is known for {job.kind} on {job.gpus} GPUs"
 
-    return lambda lines: _timed(read(lines), seconds)
+    def speeds(job: StepJob) -> tuple[tuple[str, float], ...]:
+        reference, *others = table[job.kind, job.gpus]
+        if not others:
+            return ()
+        return tuple(sorted(zip(types, (1.0, *(speed / reference for speed in others)), strict=True)))
+
+    return lambda lines: _timed(read(lines), seconds, speeds)
 
 
 def _said(job: StepJob) -> float | str:
@@ -101,11 +124,13 @@ def _said(job: StepJob) -> float | str:
 
 
 def _timed(
-    found: Iterable[tuple[int, StepJob | str]], seconds: Callable[[StepJob], float | str]
+    found: Iterable[tuple[int, StepJob | str]],
+    seconds: Callable[[StepJob], float | str],
+    speeds: Callable[[StepJob], tuple[tuple[str, float], ...]] = lambda job: (),
 ) -> Iterator[tuple[int, TraceJob | str]]:
     for line, job in found:
         lasts = job if isinstance(job, str) else seconds(job)
         if isinstance(job, str) or isinstance(lasts, str):
             yield line, str(lasts)
         else:
-            yield line, TraceJob(f"job-{job.number}", job.arrival, lasts, job.gpus)
+            yield line, TraceJob(f"job-{job.number}", job.arrival, lasts, job.gpus, speeds=speeds(job))

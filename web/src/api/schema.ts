@@ -1263,6 +1263,10 @@ export interface components {
             lazyPreemption?: boolean;
             /** @description How close together the whole job is, all roles counted together. */
             topology?: components["schemas"]["JobTopology"];
+            /** @description How fast it works on each model of device, in work per second of any unit; 0: it cannot run on that model. Policies for several models read it. */
+            speeds?: {
+                [key: string]: number;
+            };
             /**
              * @description Whether its tasks get their places all at once; without, each starts as soon as there is one for it.
              * @default true

@@ -91,14 +91,16 @@ class Cycle:
         Then a victim protected by its minimum run time becomes available, or a part that changes with time is due.
         """
         review = inf
-        if self.policy.changes_with_time and (self.queue.groups or self.trial.cluster.gangs.elastic):
+        gangs = self.trial.cluster.gangs
+        running = gangs.by_job if self._targets.every_gang else gangs.elastic
+        if self.policy.changes_with_time and (self.queue.groups or running):
             review = self.now + self.policy.review_seconds
         return min(review, self._preemption.view.next_look_at if self.policy.preemption else inf)
 
     @property
     def shrinks(self) -> bool:
         """Whether a running gang has more tasks than its target."""
-        return bool(self._targets.surplus)
+        return bool(self._targets.surplus or self._targets.ending)
 
     def run(self) -> None:
         """Run the cycle and fill `placed`, `evictions` and `reasons`."""
@@ -123,7 +125,20 @@ class Cycle:
                 reservation.forget()
 
     def _shrink(self) -> None:
-        """Have running gangs give up the tasks beyond their targets."""
+        """Have running gangs give up the tasks beyond their targets, or all of them."""
+        stopped = self._targets.stopped(self._preemption.view)
+        self._preemption.view.mark_evicted(victim for victim, _ in stopped)
+        for victim, what in stopped:
+            gang = victim.gang
+            self.evictions.append(
+                Eviction(
+                    job=gang.job,
+                    job_attempt=gang.attempt,
+                    rule=Rule.ORDER,
+                    message=f"The policy {self.policy.name} {what}.",
+                    cost_device_seconds=victim.cost,
+                )
+            )
         for victims in self._targets.surplus:
             gang, tasks = victims[0].gang, tuple(sorted(task for each in victims for task in each.tasks))
             self._preemption.view.mark_evicted(victims)

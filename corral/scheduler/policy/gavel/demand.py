@@ -1,0 +1,163 @@
+"""What the jobs of one plan ask of the models of device, read from their requests and their history."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from corral.kernel.ids import JobId
+from corral.model.requests import GangRequest
+from corral.scheduler.cluster.cluster import Cluster
+from corral.scheduler.cluster.device_layout import indexes
+from corral.scheduler.policy.allot import ElasticGang
+from corral.scheduler.policy.history import JobHistory
+
+UNKNOWN_SECONDS: Final = 3600.0
+"""The least time that a job without an estimate is taken to need: an hour, as under `finish-time-fairness`."""
+
+
+class Demand(NamedTuple):
+    """One job. Work is in seconds of its fastest model; speeds, seconds and models are by position of the model."""
+
+    job: JobId
+    tasks: int
+    """The tasks that it runs with: its fewest."""
+    devices: int
+    speeds: tuple[float, ...]
+    """From 0 (it cannot run there) to 1 (its fastest model)."""
+    weight: float
+    submitted: float
+    """When it was submitted, in seconds since 1970."""
+    age: float
+    """Seconds since then."""
+    received: tuple[float, ...]
+    """Seconds that it held devices of each model."""
+    done: float
+    left: float
+    """The estimate of its work that is not done, above 0."""
+    on: int = -1
+    """The position of the model on which it runs; -1: it waits, or runs on several models."""
+    stays: bool = False
+    """Whether it keeps its devices, whatever is chosen."""
+
+
+def capacity(cluster: Cluster) -> dict[str, int]:
+    """Return the healthy whole devices of each model, by model in alphabetical order; O(nodes)."""
+    found: Counter[str] = Counter()
+    for index in cluster.engines.values():
+        nodes = index.tree.nodes
+        alike = Counter(zip(index.tree.alike, index.offered, strict=True))
+        first = dict(zip(reversed(index.tree.alike), reversed(nodes), strict=True))
+        for (number, offered), count in alike.items():
+            for device in first[number].devices:
+                if device.parent < 0 and offered >> device.index & 1:
+                    found[device.model] += count
+    return dict(sorted(found.items()))
+
+
+def held_by_others(cluster: Cluster, known: Mapping[JobId, object]) -> Counter[str]:
+    """Return the devices by model that gangs hold which are not among the `known` ones, and stay."""
+    found: Counter[str] = Counter()
+    for job, gang in cluster.gangs.by_job.items():
+        if job in known or not gang.stays:
+            continue
+        for task, hold in cluster.holds(job).items():
+            if task not in gang.leaving:
+                models = cluster.device_models(hold.node)
+                found.update(models[at] for at in indexes(hold.devices) if at in models)
+    return found
+
+
+def demands(
+    cluster: Cluster, gangs: Iterable[ElasticGang], models: Mapping[str, int], lease_seconds: float, now: float
+) -> list[Demand]:
+    """Return the demands of the gangs that ask for whole devices of one kind of role, by submission.
+
+    Running gangs stay where they are for a lease after their last start, and if they must not be preempted.
+    """
+    names, found, counts = list(models), list[Demand](), tuple(models.items())
+    for gang in gangs:
+        request = gang.request
+        asked = _asked(request)
+        devices = gang.least_devices
+        if asked is None or not devices:
+            continue
+        known = cluster.history.of(request.job, now)
+        said = request.speeds or tuple(known.model_speeds.items())
+        speeds = relative_speeds(said, asked, counts, devices)
+        if not any(speeds):
+            continue
+        on = cluster.history.model(request.job) if gang.held else ""
+        done, left = work(request, known, dict(zip(names, speeds, strict=True)))
+        since = known.held_since
+        running = cluster.gangs.by_job.get(request.job)
+        fixed = running is not None and (running.guaranteed or not running.preemptible)
+        leased = since is not None and now < since + lease_seconds
+        found.append(
+            Demand(
+                job=request.job,
+                tasks=gang.least,
+                devices=devices,
+                speeds=speeds,
+                weight=1.0,
+                submitted=request.submitted_at,
+                age=max(0.0, now - request.submitted_at),
+                received=tuple(known.model_seconds.get(name, 0.0) for name in names),
+                done=done,
+                left=left,
+                on=names.index(on) if on in models else -1,
+                stays=bool(gang.held) and (fixed or leased),
+            )
+        )
+    found.sort(key=lambda each: (each.submitted, each.job))
+    return found
+
+
+Amounts = tuple[tuple[str, float], ...]
+"""Amounts by model."""
+
+
+@lru_cache(1024)
+def relative_speeds(said: Amounts, model: str, counts: Amounts, devices: int) -> tuple[float, ...]:
+    """Return how fast a job works on each model, over its fastest one, where each model has so many devices.
+
+    `said` is what its job file says, else what it reported on the models where it ran. A model of which nothing is known
+    counts as the fastest, so that a job without a profile is as fast everywhere. It is 0 where the job cannot run: by its
+    file, on another model than the one it asks for, and where there are too few devices.
+    """
+    known = dict(said)
+    fitting = [name for name, count in counts if count >= devices and model in ("", name)]
+    fastest = max((known.get(name, 0.0) for name in fitting), default=0.0) or 1.0
+    return tuple(known.get(name, fastest) / fastest if name in fitting else 0.0 for name, _ in counts)
+
+
+def work(request: GangRequest, known: JobHistory, speeds: Mapping[str, float]) -> tuple[float, float]:
+    """Return the work that is done, and an estimate of what is left, in seconds of the fastest model.
+
+    The estimate is from reported progress, else from `maxDuration`, which is for the slowest model on which the job can
+    run. A job that gives neither needs as much again as it has done, and at least an hour in all.
+    """
+    done = sum(speeds.get(model, 1.0) * seconds for model, seconds in known.model_seconds.items())
+    done += max(0.0, known.service_seconds - sum(known.model_seconds.values()))
+    if known.progress:
+        return done, max(1.0, done * (1 - known.progress) / known.progress)
+    if request.max_duration_seconds:
+        slowest = min(speed for speed in speeds.values() if speed > 0)
+        return done, max(1.0, request.max_duration_seconds * slowest - done)
+    return done, max(UNKNOWN_SECONDS - done, done, 1.0)
+
+
+def _asked(request: GangRequest) -> str | None:
+    """Return the model that all roles with devices ask for ("" is any); None if they differ, or share devices."""
+    roles = [role.devices for role in request.roles if role.devices.count or role.devices.ids]
+    if any(each.share is not None or each.ids for each in roles):
+        return None
+    found = {each.model for each in roles}
+    return found.pop() if len(found) == 1 else None
+
+
+def as_columns(found: Sequence[Demand]) -> tuple[list[tuple[float, ...]], list[int]]:
+    """Return the speeds and the devices of demands."""
+    return [each.speeds for each in found], [each.devices for each in found]

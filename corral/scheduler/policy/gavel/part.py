@@ -1,0 +1,112 @@
+"""Gavel's policies as *allot* parts: they say which gangs run now, and on which model of device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import ClassVar, Final, Protocol
+
+from corral.kernel.ids import JobId
+from corral.scheduler.cluster.cluster import Cluster
+from corral.scheduler.policy.allot import ElasticGang, Target
+from corral.scheduler.policy.gavel.choice import choose
+from corral.scheduler.policy.gavel.demand import Demand, as_columns, capacity, demands, held_by_others
+
+ROUND_SECONDS: Final = 360.0
+"""The length of a round in the paper's evaluation."""
+PRICES: Final[Mapping[str, float]] = MappingProxyType({"v100": 2.48, "p100": 1.46, "k80": 0.45})
+"""Dollars for an hour of a device at Google Cloud, as in Gavel's evaluation."""
+
+
+class Objective(Protocol):
+    """What fractions of time should achieve."""
+
+    def fractions(self, found: Sequence[Demand], models: Mapping[str, int]) -> Sequence[Sequence[float]]:
+        """Return the fractions of time by demand and model; `models` has the devices of each."""
+        ...
+
+
+@dataclass(frozen=True)
+class MaxMin:
+    """The smallest normalised throughput is largest: least attained service, by what a model is worth to each job."""
+
+    def fractions(self, found: Sequence[Demand], models: Mapping[str, int]) -> Sequence[Sequence[float]]:
+        """Return the fractions of time by demand and model."""
+        from corral.scheduler.policy.gavel.programs import max_min
+
+        speeds, devices = as_columns(found)
+        return max_min(speeds, devices, [each.weight for each in found], list(models.values())).tolist()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class ShortestMakespan:
+    """The last of the jobs ends as soon as possible, by the estimates of their work."""
+
+    def fractions(self, found: Sequence[Demand], models: Mapping[str, int]) -> Sequence[Sequence[float]]:
+        """Return the fractions of time by demand and model."""
+        from corral.scheduler.policy.gavel.programs import shortest_makespan
+
+        speeds, devices = as_columns(found)
+        return shortest_makespan(speeds, devices, [each.left for each in found], list(models.values())).tolist()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class FairFinish:
+    """The worst finish-time fairness is best: Themis' measure, by what a model is worth to each job."""
+
+    def fractions(self, found: Sequence[Demand], models: Mapping[str, int]) -> Sequence[Sequence[float]]:
+        """Return the fractions of time by demand and model."""
+        from corral.scheduler.policy.gavel.programs import finish_time_fairness
+
+        speeds, devices = as_columns(found)
+        ages, done, left = ([getattr(each, name) for each in found] for name in ("age", "done", "left"))
+        return finish_time_fairness(speeds, devices, ages, done, left, list(models.values())).tolist()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class LowestCost:
+    """The most work for the money; devices that are left over are used all the same."""
+
+    prices: Mapping[str, float] = field(default_factory=lambda: PRICES, hash=False)
+    """Money for a device and time, by model in lower case; the price of another model is 1."""
+
+    def fractions(self, found: Sequence[Demand], models: Mapping[str, int]) -> Sequence[Sequence[float]]:
+        """Return the fractions of time by demand and model."""
+        from corral.scheduler.policy.gavel.programs import cheapest
+
+        speeds, devices = as_columns(found)
+        prices = [self.prices.get(model.lower(), 1.0) for model in models]
+        return cheapest(speeds, devices, prices, list(models.values())).tolist()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class TimeShares:
+    """Fractions of time on each model of device, kept by giving and taking devices in rounds (Gavel, OSDI 2020).
+
+    The objective gives the fractions, by the speeds of the jobs on each model. At each plan the jobs that lag most behind
+    their fractions are chosen. A job that is not chosen, or chosen for another model, ends as preempted and waits; it
+    keeps its devices for a round after its start at least. Elastic gangs run at their smallest size. Gangs without
+    devices, with parts of devices, or with several models get no target. O(n m) variables for n jobs on m models in each
+    program, and O(n m log(n m)) for the choice.
+    """
+
+    objective: Objective = field(default_factory=MaxMin)
+    round_seconds: float = ROUND_SECONDS
+    """How long a job keeps its devices at least."""
+    changes_with_time: ClassVar[bool] = True
+    every_gang: ClassVar[bool] = True
+
+    def targets(self, cluster: Cluster, gangs: Iterable[ElasticGang], now: float) -> Mapping[JobId, Target]:
+        """Return which gangs run now, on which model; the others get no task."""
+        models = capacity(cluster)
+        found = demands(cluster, gangs, models, self.round_seconds, now)
+        if not found:
+            return {}
+        others = held_by_others(cluster, {each.job: each for each in found})
+        room = {model: max(0, count - others[model]) for model, count in models.items()}
+        chosen = choose(found, self.objective.fractions(found, room), list(room.values()), self.round_seconds)
+        names = list(models)
+        return {
+            each.job: Target(each.tasks, names[chosen[each.job]]) if each.job in chosen else Target(0) for each in found
+        }
