@@ -22,7 +22,7 @@ from tests.testbeds.hadoop.yarn import Yarn
 
 JOBS, KILLS = 100, 20
 _PATIENCE_SECONDS: Final = 3600.0
-_LIVE: Final = "waiting,starting,running,stopping"
+_LIVE: Final = "state=waiting&state=starting&state=running&state=stopping"
 _SETTINGS: Final = {"CORRAL_YARN_START_SECONDS": "600", "CORRAL_SUBMITS_PER_HOUR": "0", "CORRAL_TASKS_PER_USER": "0"}
 
 
@@ -90,4 +90,4 @@ def _submit(victim: Victim, number: int, code: int) -> str:
 
 def _live(victim: Victim) -> int:
     """The number of jobs that have not ended."""
-    return len(victim.insist("GET", f"/api/v3/jobs?state={_LIVE}&limit=500")["items"])
+    return len(victim.insist("GET", f"/api/v3/jobs?{_LIVE}&limit=500")["items"])

@@ -27,7 +27,7 @@ _A_SECOND: Final = 2.0
 """Submissions a second."""
 _PATIENCE_SECONDS: Final = 3600.0
 _NODES: Final = ("nm1", "nm2")
-_LIVE: Final = "waiting,starting,running,stopping"
+_LIVE: Final = ("waiting", "starting", "running", "stopping")
 _MASTERS: Final = {"yarn.scheduler.capacity.root.default.maximum-am-resource-percent": 0.5}
 _SETTINGS: Final = {"CORRAL_LOG_LEVEL": "warning", "CORRAL_YARN_START_SECONDS": "3600"}
 """A service by hand waits for its container as long as it takes."""
@@ -98,13 +98,13 @@ def _by_corral(server: Server) -> tuple[float, float]:
         _until(lambda: not _jobs(client, _LIVE))
         seconds = time.monotonic() - begun
         used = cpu_seconds(processes) - before
-        if (failed := len(_jobs(client, "failed,stopped"))) > 0:
+        if (failed := len(_jobs(client, ("failed", "stopped")))) > 0:
             raise RuntimeError(f"{failed} jobs did not succeed")
     return seconds, used
 
 
-def _jobs(client: httpx2.Client, states: str) -> list[Any]:
-    answer = client.get("/api/v3/jobs", params={"state": states, "limit": 500}).raise_for_status()
+def _jobs(client: httpx2.Client, states: tuple[str, ...]) -> list[Any]:
+    answer = client.get("/api/v3/jobs", params={"state": list(states), "limit": 500}).raise_for_status()
     return list(answer.json()["items"])
 
 
