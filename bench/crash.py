@@ -22,6 +22,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -92,7 +93,10 @@ class Tally:
 class Victim:
     """A real server that is killed and started again on the same data folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str, settings: Mapping[str, str] | None = None) -> None:
+        """`options` are those of `corral up` beside the data folder; by default 16 described devices and any port."""
+        self._options = options or ("--cluster", str(_CLUSTER), "--port", "0")
+        self._environment = {**os.environ, **(settings or {})}
         self.data = folder / "data"
         self.shared = folder / "shared"
         self.shared.mkdir(parents=True, exist_ok=True)
@@ -102,9 +106,9 @@ class Victim:
     def up(self) -> None:
         """Start the server unless its supervisor runs, and sign in the first time."""
         if supervisor.running(self.data) is None:
-            where = ["--data", str(self.data), "--cluster", str(_CLUSTER), "--port", "0"]
             done = subprocess.run(
-                [*_CORRAL, "up", "--detach", *where, "-o", "json"],
+                [*_CORRAL, "up", "--detach", "--data", str(self.data), *self._options, "-o", "json"],
+                env=self._environment,
                 capture_output=True,
                 text=True,
                 timeout=_READY_SECONDS,
@@ -216,7 +220,7 @@ def run(folder: Path, kills: int, seed: int, in_flight: int = 20) -> Tally:
             for job in list(running)[: in_flight // 2]:
                 if victim.insist("GET", f"/api/v3/jobs/{job}")["state"] in ("succeeded", "failed", "stopped"):
                     running.remove(job)
-        _count(victim, expected, tally)
+        count(victim, expected, tally)
     finally:
         supervisor.stop(victim.data)
     tally.jobs, tally.seconds = len(expected), time.monotonic() - begun
@@ -244,7 +248,8 @@ def measure() -> dict[str, float]:
     }
 
 
-def _count(victim: Victim, expected: dict[str, int], tally: Tally) -> None:
+def count(victim: Victim, expected: dict[str, int], tally: Tally) -> None:
+    """Compare every job's end and log with what is expected, and add what the tasks noted themselves."""
     for job, code in expected.items():
         found = _ended(victim, job)
         if found is None:

@@ -63,12 +63,18 @@ def _web(host: str, port: int | None) -> Any:
             return super().request(*args, **{"timeout": _SILENCE, **kwargs})
 
     class File(WebHDFile):  # type: ignore[misc]
+        _made = False
+        """Whether the file was made, which the first bytes do: a small file is one call of each daemon."""
+
         def _initiate_upload(self) -> None:
-            if "w" in self.mode:
-                self._write("CREATE", "PUT", b"", overwrite="true")
+            self._made = "w" not in self.mode
 
         def _upload_chunk(self, final: bool = False) -> bool:
-            self._write("APPEND", "POST", self.buffer.getvalue())
+            if self._made:
+                self._write("APPEND", "POST", self.buffer.getvalue())
+            else:
+                self._write("CREATE", "PUT", self.buffer.getvalue(), overwrite="true")
+            self._made = True
             return True
 
         def _write(self, operation: str, method: str, data: bytes, **parameters: str) -> None:

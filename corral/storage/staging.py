@@ -1,8 +1,9 @@
 """Copy a task's inputs and outputs between local folders and storages, with fsspec.
 
-A file or a whole tree is copied. Each file is written under another name and renamed, so an existing file is complete;
-an object store shows no file before it is complete. A second run copies only files that are missing, differ in size or
-are older than their source, and continues a partly copied file. Links that lead out of a tree are refused, and no name
+A file or a whole tree is copied, several files at once, because a store takes longer to answer than to move a small one.
+Each file is written under another name and renamed, so an existing file is complete; an object store shows no file before
+it is complete. A second run copies only files that are missing, differ in size or are older than their source, and
+continues a partly copied file. Links that lead out of a tree are refused, and no name
 can lead outside the destination. Endpoints and credentials come from the environment variables of the libraries
 (`AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, `HADOOP_CONF_DIR` …).
 """
@@ -13,10 +14,11 @@ import os
 import posixpath
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import fsspec
 from fsspec.core import url_to_fs
@@ -31,6 +33,13 @@ _OBJECTS = ("s3", "s3a")
 _CHUNK = 4 << 20
 _EVERY = 5.0
 _PART = ".corral-part"
+_AT_ONCE = 8
+"""Files that are copied at once. More did not copy faster to a NameNode and a DataNode on two cores."""
+_SLICE = 1000
+"""Files that wait for a thread at most; a tree may have millions."""
+_FEW = 8
+"""Files of one folder up to which each is looked for by itself: a listing also has all others that are there."""
+_Info = Mapping[str, Any]
 _MOST_WORDS = 500
 """Characters of a library's error message that are passed on."""
 
@@ -42,6 +51,24 @@ class Done:
     files: int = 0
     bytes: int = 0
     kept: int = 0
+
+
+class _File(NamedTuple):
+    """One file to stage."""
+
+    source: str
+    target: str
+    info: _Info
+    """The store's information about the source."""
+    there: _Info | None
+    """The same about the target, None when it is not there."""
+    part: _Info | None
+    """The same about the beginning of an earlier copy."""
+
+    @property
+    def size(self) -> int:
+        """The size of the source in bytes."""
+        return int(self.info["size"])
 
 
 class Progress:
@@ -70,20 +97,27 @@ def stage(source: str, destination: str, progress: Progress, *, keep_times: bool
     from_fs, from_root = place(source)
     to_fs, to_root = place(destination)
     done = Done()
+
+    def move(file: _File) -> bool:
+        if _is_there(file):
+            return False
+        _copy(from_fs, file.source, to_fs, file.target, size=file.size, begun=_begun(file))
+        if keep_times:
+            _keep_time(file, to_fs)
+        return True
+
     try:
-        sizes = _listing(from_fs, from_root, source)
-        total = sum(sizes.values())
-        for name, size in sizes.items():
-            target = _inside(to_root, name)
-            done.bytes += size
-            if _is_there(from_fs, posixpath.join(from_root, name) if name else from_root, to_fs, target, size):
-                done.kept += 1
-            else:
-                _copy(from_fs, posixpath.join(from_root, name) if name else from_root, to_fs, target)
-                if keep_times:
-                    _keep_time(from_fs, posixpath.join(from_root, name) if name else from_root, to_fs, target)
-                done.files += 1
-            progress.at(done, len(sizes), total)
+        files = _files(_listing(from_fs, from_root, source), from_root, to_fs, to_root)
+        total = sum(file.size for file in files)
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="staging") as threads:
+            _make_folders(to_fs, files, threads)
+            for begin in range(0, len(files), _SLICE):
+                these = files[begin : begin + _SLICE]
+                for file, moved in zip(these, threads.map(move, these), strict=True):
+                    done.bytes += file.size
+                    done.files += moved
+                    done.kept += not moved
+                    progress.at(done, len(files), total)
     except CorralError:
         raise
     except Exception as error:  # each library has errors of its own
@@ -119,23 +153,23 @@ def words_of(error: Exception) -> str:
     return said or type(error).__name__
 
 
-def _info(filesystem: Any, path: str) -> Mapping[str, Any] | None:
+def _info(filesystem: Any, path: str) -> _Info | None:
     """The store's information about a path, None when there is nothing. `exists` would hide every other error."""
     try:
-        found: Mapping[str, Any] = filesystem.info(path)
+        found: _Info = filesystem.info(path)
     except FileNotFoundError:
         return None
     return found
 
 
-def _listing(filesystem: Any, root: str, shown: str) -> dict[str, int]:
-    """Size in bytes by name below `root`; a single file has the name ""."""
+def _listing(filesystem: Any, root: str, shown: str) -> dict[str, _Info]:
+    """The store's information by name below `root`; a single file has the name ""."""
     found = _info(filesystem, root)
     if found is None:
         raise NotFound("no-such-data", f"There is nothing at {shown}.")
     if found["type"] == "file":
-        return {"": int(found["size"])}
-    sizes: dict[str, int] = {}
+        return {"": found}
+    files: dict[str, _Info] = {}
     if not root.strip("/") and is_object_store(filesystem):
         raise InvalidInput("bad-uri", f"{shown} names no bucket.")
     for path, info in _walk(filesystem, root):
@@ -144,11 +178,53 @@ def _listing(filesystem: Any, root: str, shown: str) -> dict[str, int]:
         relative = posixpath.relpath(path, root)
         if info.get("islink") and not _stays_inside(filesystem, root, path):
             raise InvalidInput("link-outside", f"{relative} in {shown} is a link that leads outside; copy its target.")
-        sizes[relative] = int(info["size"])
-    return sizes
+        files[relative] = info
+    return files
 
 
-def _walk(filesystem: Any, root: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _files(found: Mapping[str, _Info], from_root: str, to_fs: Any, to_root: str) -> list[_File]:
+    """The files of a listing with what is at their targets now."""
+    targets = {name: _inside(to_root, name) for name in found}
+    there = _existing(to_fs, targets.values())
+    return [
+        _File(
+            posixpath.join(from_root, name) if name else from_root,
+            target,
+            found[name],
+            there.get(target),
+            there.get(f"{target}{_PART}"),
+        )
+        for name, target in targets.items()
+    ]
+
+
+def _existing(filesystem: Any, targets: Iterable[str]) -> dict[str, _Info]:
+    """The store's information about those of the targets, and parts of them, that are there."""
+    folders: dict[str, list[str]] = {}
+    for target in targets:
+        folders.setdefault(posixpath.dirname(target), []).append(target)
+    there: dict[str, _Info] = {}
+    for folder, names in folders.items():
+        if len(names) <= _FEW:
+            looked = [(path, _info(filesystem, path)) for name in names for path in (name, f"{name}{_PART}")]
+            there |= {path: info for path, info in looked if info is not None}
+            continue
+        try:
+            listing = filesystem.ls(folder, detail=True)
+        except FileNotFoundError:
+            continue
+        there |= {posixpath.join(folder, posixpath.basename(info["name"].rstrip("/"))): info for info in listing}
+    return there
+
+
+def _make_folders(filesystem: Any, files: Iterable[_File], threads: ThreadPoolExecutor) -> None:
+    """Make the folders of all files that are not there."""
+    if not is_object_store(filesystem):
+        folders = {posixpath.dirname(file.target) for file in files if file.there is None}
+        list(threads.map(lambda folder: filesystem.makedirs(folder, exist_ok=True), sorted(folders)))
+
+
+def _walk(filesystem: Any, root: str) -> Iterator[tuple[str, _Info]]:
     """Every file below a folder. fsspec's own walk silently skips folders that it cannot list."""
     waiting = [root]
     while waiting:
@@ -183,15 +259,23 @@ def _inside(root: str, name: str) -> str:
     return posixpath.join(root, plain)
 
 
-def _is_there(from_fs: Any, source: str, to_fs: Any, target: str, size: int) -> bool:
-    info = _info(to_fs, target)
-    if info is None or info["type"] != "file" or int(info["size"]) != size:
+def _is_there(file: _File) -> bool:
+    """Whether the target is a file of the same size that is not older."""
+    if file.there is None or file.there["type"] != "file" or int(file.there["size"]) != file.size:
         return False
-    here, there = _changed(from_fs.info(source)), _changed(info)
+    here, there = _changed(file.info), _changed(file.there)
     return here is None or there is None or there >= here
 
 
-def _changed(info: Mapping[str, Any]) -> float | None:
+def _begun(file: _File) -> int:
+    """The bytes that an earlier copy has written, if the source has not changed since; else 0."""
+    if file.part is None or int(file.part["size"]) > file.size:
+        return 0
+    here, there = _changed(file.info), _changed(file.part)
+    return int(file.part["size"]) if here is not None and there is not None and here <= there else 0
+
+
+def _changed(info: _Info) -> float | None:
     """The modification time of a file in seconds since 1970; None where the store does not tell."""
     if isinstance(found := info.get("mtime"), int | float):
         return float(found)
@@ -201,27 +285,28 @@ def _changed(info: Mapping[str, Any]) -> float | None:
     return milliseconds / 1000 if isinstance(milliseconds, int | float) else None
 
 
-def _copy(from_fs: Any, source: str, to_fs: Any, target: str) -> None:
+def _copy(from_fs: Any, source: str, to_fs: Any, target: str, *, size: int = 0, begun: int = 0) -> None:
+    """Copy a file of `size` bytes, of which the first `begun` are in the part already."""
     if is_object_store(to_fs):
         _put(from_fs, source, to_fs, target)
         return
-    to_fs.makedirs(posixpath.dirname(target), exist_ok=True)
     part = f"{target}{_PART}"
-    found = _info(to_fs, part)
-    begun = int(found["size"]) if found is not None else 0
-    resumable = 0 < begun <= int(from_fs.size(source)) and _older(from_fs, source, to_fs, part)
-    with from_fs.open(source, "rb") as reader, to_fs.open(part, "ab" if resumable else "wb") as writer:
-        if resumable:
+    copied = begun
+    with from_fs.open(source, "rb") as reader, to_fs.open(part, "ab" if begun else "wb") as writer:
+        if begun:
             reader.seek(begun)
         while chunk := reader.read(_CHUNK):
             writer.write(chunk)
+            copied += len(chunk)
+    if copied < size:
+        raise OSError(f"{copied} bytes came of {size}")
     to_fs.mv(part, target)
 
 
-def _keep_time(from_fs: Any, source: str, to_fs: Any, target: str) -> None:
-    changed = _changed(from_fs.info(source))
+def _keep_time(file: _File, to_fs: Any) -> None:
+    changed = _changed(file.info)
     if changed is not None and isinstance(to_fs, fsspec.implementations.local.LocalFileSystem):
-        os.utime(target, (changed, changed))
+        os.utime(file.target, (changed, changed))
 
 
 def _put(from_fs: Any, source: str, to_fs: Any, target: str) -> None:
@@ -241,9 +326,3 @@ def is_object_store(filesystem: Any) -> bool:
     """Whether this is an object store: files are there whole or not at all, without folders or renames."""
     protocols = filesystem.protocol
     return not set(_OBJECTS).isdisjoint({protocols} if isinstance(protocols, str) else protocols)
-
-
-def _older(from_fs: Any, source: str, to_fs: Any, part: str) -> bool:
-    """Whether the source has not changed since the part was written."""
-    here, there = _changed(from_fs.info(source)), _changed(to_fs.info(part))
-    return here is not None and there is not None and here <= there

@@ -15,6 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from corral.kernel.errors import InvalidInput, NotFound, Unavailable
 from corral.storage.staging import Done, Progress, stage
+from tests.storage.every_store import StoreSuite
 
 
 @pytest.fixture
@@ -33,6 +34,14 @@ def run(source: object, destination: object) -> Done:
 
 def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+class TestAFolder(StoreSuite):
+    """A local folder, which may be a mounted NFS export."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> str:
+        return f"file://{tmp_path}/store"
 
 
 def test_a_tree_is_copied_and_a_second_run_copies_nothing(tree: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from corral.storage.log_archive import LogArchive
 from corral.storage.remote_folder import open_folder
 from tests.endtoend.platform import Platform, one
 from tests.reserved import free_port
+from tests.storage.every_store import StoreSuite
 from tests.storage.moody import JOB, TASK, Machine, whole
 from tests.testbeds.hadoop import jars
 from tests.testbeds.hadoop.hdfs import Hdfs
@@ -54,6 +55,52 @@ def staged(source: object, target: object) -> str:
     done = stage(source, target)
     assert done.returncode == 0, done.stderr
     return done.stderr
+
+
+class TestHdfs(StoreSuite):
+    """HDFS by its own protocol, and over HTTP."""
+
+    @pytest.fixture(params=["hdfs", "webhdfs"])
+    def store(self, hdfs: Hdfs, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+        monkeypatch.setenv("HADOOP_USER_NAME", "ada")
+        return at(hdfs, request.param, tmp_path.name)
+
+
+@SCHEMES
+def test_a_quota_that_is_used_up_is_one_sentence(tmp_path: Path, hdfs: Hdfs, scheme: str) -> None:
+    hdfs.add_folder(f"/ada/{scheme}/small", "ada")
+    hdfs.ask("PUT", f"/ada/{scheme}/small", "SETQUOTA", namespacequota="2")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for name in ("one", "two", "three"):
+        (tree / name).write_text(name)
+    full = stage(tree, at(hdfs, scheme, "small"))
+    assert full.returncode == 1 and len(full.stderr.splitlines()) == 1
+    assert "quota" in full.stderr and "exceeded" in full.stderr and "\\tat" not in full.stderr
+
+
+@SCHEMES
+def test_a_damaged_block_is_told_and_leaves_no_file(tmp_path: Path, hdfs: Hdfs, scheme: str) -> None:
+    content = os.urandom(100_000)
+    (tmp_path / "one").write_bytes(content)
+    staged(tmp_path / "one", at(hdfs, scheme, "damaged"))
+    hdfs.damage(content)
+    damaged = stage(at(hdfs, scheme, "damaged"), tmp_path / "back")
+    assert damaged.returncode == 1 and len(damaged.stderr.splitlines()) == 1, damaged.stderr
+    assert not (tmp_path / "back").exists()
+
+
+@SCHEMES
+def test_a_name_node_in_safe_mode_is_one_sentence(tmp_path: Path, hdfs: Hdfs, scheme: str) -> None:
+    (tmp_path / "one").write_text("1")
+    hdfs.set_safe_mode(True)
+    try:
+        refused = stage(tmp_path / "one", at(hdfs, scheme, "late"))
+    finally:
+        hdfs.set_safe_mode(False)
+    assert refused.returncode == 1 and len(refused.stderr.splitlines()) == 1
+    assert "safe mode" in refused.stderr
+    staged(tmp_path / "one", at(hdfs, scheme, "late"))
 
 
 @SCHEMES

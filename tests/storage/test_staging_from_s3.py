@@ -7,12 +7,15 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import fsspec
 import pytest
+from s3fs import S3FileSystem
 
 from corral.storage.staging import _copy
+from tests.storage.every_store import StoreSuite
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -21,6 +24,18 @@ def stage(source: object, target: object, env: dict[str, str]) -> subprocess.Com
     words = [sys.executable, "-m", "corral.storage", "stage", str(source), str(target)]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return subprocess.run(words, env=inherited | env, capture_output=True, text=True, check=False)
+
+
+class TestABucket(StoreSuite):
+    """An object store, whose files are there whole or not at all."""
+
+    @pytest.fixture
+    def store(self, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        S3FileSystem.clear_instance_cache()
+        yield f"s3://data/{tmp_path.name}"
+        S3FileSystem.clear_instance_cache()
 
 
 def test_a_tree_goes_to_a_bucket_and_comes_back_and_is_moved_once(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -128,6 +128,7 @@ def _node(each: YarnNode, settings: YarnSettings, ours: Mapping[str, int], held:
         ),
         cpu_millis=1000 * free.get("vcores", 0),
         memory_bytes=_MIB * free.get("memory-mb", 0),
+        shm_bytes=_MIB * free.get("memory-mb", 0),  # /dev/shm is the node's own, and YARN does not count it
         resources={
             RESOURCES[key].name if key in RESOURCES else key: value
             for key, value in free.items()

@@ -27,6 +27,8 @@ _SETTLE_SECONDS: Final = 0.3
 _LOOK_SECONDS: Final = 2.0
 """Seconds after which a job is looked at again though nothing has happened."""
 _AGAIN_SECONDS: Final = 60.0
+_ENDED_SECONDS: Final = 10.0
+"""Seconds between two looks whether a service from which a container is awaited has ended."""
 _PROLONG_PARTS: Final = 4
 """A service is prolonged when this part of its lifetime has passed."""
 
@@ -88,6 +90,7 @@ class JobLoops:
             bell.clear()
             try:
                 await self._assign(job)
+                await self._drop_ended(job)
                 await self._ask_for_containers(job)
                 self._note(job, None)
             except CorralError as error:
@@ -145,6 +148,17 @@ class JobLoops:
             attempt.phase, attempt.container = Phase.ASSIGNED, slot.container
             attempt.assigned.set()
             slot.wake.set()
+
+    async def _drop_ended(self, job: JobId) -> None:
+        """End services that will give no container: their master failed too often, or somebody killed them."""
+        now, awaited = _now(), {each.shape for each in self._table.pending(job)}
+        for service in self._table.services_of(job):
+            if now - service.looked_at < _ENDED_SECONDS or awaited.isdisjoint(service.components.values()):
+                continue
+            is_new, service.looked_at = service.looked_at < 0, now
+            if not is_new and await self._services.has_ended(service):
+                _log.warning("service %s of job %s has ended; another one is made", service.name, job)
+                await self._delete(service)
 
     async def _ask_for_containers(self, job: JobId) -> None:
         pending: dict[SlotShape, list[Attempt]] = {}

@@ -60,6 +60,7 @@ def _environment(launch: TaskLaunch, settings: YarnSettings) -> dict[str, str]:
     visible = {"CUDA_VISIBLE_DEVICES": indexes} if settings.device_kind == "gpu" else {}
     return {
         **visible,
+        "HADOOP_USER_NAME": settings.hadoop_user(launch.user),  # else `hdfs://` knows only the container's system user
         **launch.env,
         "CORRAL_JOB_ID": key.job,
         "CORRAL_ROLE": key.role,

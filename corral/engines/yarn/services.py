@@ -30,6 +30,8 @@ from corral.kernel.plug_ins import runtime_modules
 from corral.runtime.build import build_runtime
 
 _Shape = TypeVar("_Shape")
+_ENDED_STATES: Final = frozenset({"STOPPED", "FAILED", "SUCCEEDED"})
+"""States of a service whose application YARN or somebody else has ended."""
 _LIVE_STATES: Final = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 
 
@@ -87,6 +89,7 @@ class _Told(msgspec.Struct, frozen=True):
     """A service as the service API tells it."""
 
     components: tuple[_Component, ...] = ()
+    state: str = ""
 
 
 class Services:
@@ -169,6 +172,11 @@ class Services:
         """The containers of a service, none when it is gone. Raises Unavailable when YARN cannot say."""
         told = await self._told(service.name, service.user)
         return {each.id for component in (told.components if told else ()) for each in component.containers}
+
+    async def has_ended(self, service: Service) -> bool:
+        """Whether a service's application is over: YARN gives it no more containers. Raises Unavailable."""
+        told = await self._told(service.name, service.user)
+        return told is None or told.state in _ENDED_STATES
 
     async def delete(self, service: Service) -> None:
         """End a service with all its containers, and remove its files. Raises a CorralError."""

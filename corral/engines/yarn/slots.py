@@ -116,6 +116,8 @@ class Service:
     """The last time at which an attempt had a slot of it, or waited for one."""
     prolonged_at: float = float("-inf")
     """The last time at which its lifetime began anew."""
+    looked_at: float = float("-inf")
+    """The last time at which YARN was asked whether it still runs."""
     ending: bool = False
     """Whether it gets no more attempts, because it is being deleted."""
 

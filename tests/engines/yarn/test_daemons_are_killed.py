@@ -1,4 +1,4 @@
-"""Hadoop's daemons are killed and started again while jobs run."""
+"""Hadoop's daemons are killed and started again, and the NameNode enters safe mode, while jobs run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.endtoend.platform import Job
 from tests.engines.yarn.served import OnYarn, processes, until
 from tests.testbeds.hadoop.yarn import Yarn
 
-pytestmark = [pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.timeout(900)]
 LONG = 240.0
 """Seconds that a daemon which was killed may take until it works again; a JVM starts in ten on an idle machine."""
 
@@ -22,6 +22,7 @@ LONG = 240.0
 @pytest.fixture(scope="module")
 def platform(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnYarn]:
     made = OnYarn(tmp_path_factory.mktemp("server"), yarn)
+    made.env["CORRAL_YARN_START_SECONDS"] = "600"  # a busy machine takes minutes, and no attempt may be given up for it
     made.up()
     yield made
     made.down()
@@ -34,11 +35,11 @@ def server(platform: OnYarn) -> Iterator[OnYarn]:
     platform.clear()
 
 
-def on(nodes: list[str], command: str) -> dict[str, Any]:
+def on(nodes: list[str], command: str, name: str = "survives") -> dict[str, Any]:
     """A job with a task on each of some nodes, which has all devices there."""
     resources = {"cpu": "1", "memory": "128Mi", "devices": 4}
     role = {"replicas": len(nodes), "resources": resources, "command": command}
-    return {"name": "survives", "framework": "shell", "roles": {"main": role}, "nodes": nodes}
+    return {"name": name, "framework": "shell", "roles": {"main": role}, "nodes": nodes}
 
 
 def masters_of(app: dict[str, Any]) -> list[int]:
@@ -109,3 +110,37 @@ def test_tasks_of_a_node_that_is_lost_are_tried_again(server: OnYarn) -> None:
     assert server.ended(job)["state"] == "succeeded"
     assert [each["exit"]["code"] for each in server.attempts(job, "main-0")] == [-101, 0]
     until(lambda: True if not server.apps() else None, LONG)
+
+
+def test_a_name_node_in_safe_mode_delays_starts_and_loses_nothing(server: OnYarn, tmp_path: Path) -> None:
+    hdfs = server.yarn.hdfs
+    waits = "echo begun; while [ ! -e {}/{} ]; do sleep 0.1; done; echo ended; exit 3"
+    ends = server.submit(on(["nm1"], waits.format(tmp_path, "first"), "ends"))
+    stays = server.submit(on(["nm2"], waits.format(tmp_path, "last"), "stays"))
+    for job in (ends, stays):
+        server.printed(job, "main-0", "begun")
+    hdfs.set_safe_mode(True)
+    try:
+        (tmp_path / "first").touch()
+        ended = server.ended(ends)
+        assert (ended["state"], ended["exit"]["code"]) == ("failed", 3), "an end is told meanwhile"
+        late = server.submit(on(["nm1"], "echo late", "late"))
+        told = until(lambda: next((each for each in delays(server, late) if "safe mode" in each), None))
+        assert "; wait until it has left safe mode, or end it." in told
+        server.kill("control", "front")
+        until(lambda: True if server.run("ls").returncode == 0 else None)
+        assert server.client.job(late["id"])["state"] == "starting"
+        assert server.log(ends, "main-0") == "begun\nended\n"
+    finally:
+        hdfs.set_safe_mode(False)
+    (tmp_path / "last").touch()
+    assert server.ended(stays)["exit"]["code"] == 3
+    assert server.ended(late)["state"] == "succeeded"
+    assert [len(server.attempts(job, "main-0")) for job in (ends, stays, late)] == [1, 1, 1]
+    assert server.log(stays, "main-0") == "begun\nended\n"
+    until(lambda: True if not server.apps() else None, LONG)
+
+
+def delays(server: OnYarn, job: Job) -> list[str]:
+    """The messages of a job's events, in which the delay of a start is told."""
+    return [each["message"] for each in server.client.job_events(job["id"])["items"]]

@@ -109,7 +109,7 @@ def test_what_other_applications_use_is_subtracted_and_no_device_of_a_task_here_
     ours = {"nm1": {"yarn.io/gpu": 1, "memory-mb": 256}}
     found = inventory_of(nodes, settings, ours, {"nm1": {3}}).nodes[0]
     assert [device.healthy for device in found.devices] == [True, True, False, True]
-    assert found.memory_bytes == (4096 - 768) * 2**20
+    assert found.memory_bytes == found.shm_bytes == (4096 - 768) * 2**20
 
 
 @pytest.mark.parametrize("answer", [{}, {"nodes": 3}, {"nodes": {"node": [{"id": 1}]}}, []])

@@ -99,6 +99,17 @@ class Hdfs:
         with urllib.request.urlopen(url, timeout=30) as answer:
             return bytes(answer.read())
 
+    def damage(self, content: bytes) -> None:
+        """Change a byte of the block that has this content, as a bad disk would."""
+        (block,) = [
+            each
+            for each in (self._home / "blocks").rglob("blk_*[0-9]")
+            if each.is_file() and each.read_bytes() == content
+        ]
+        with block.open("r+b") as file:
+            file.seek(len(content) // 2)
+            file.write(bytes([content[len(content) // 2] ^ 1]))
+
     def set_safe_mode(self, on: bool) -> None:
         """Make the NameNode enter or leave safe mode, in which it takes no writes."""
         words = ("-safemode", "enter" if on else "leave")

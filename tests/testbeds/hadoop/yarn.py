@@ -152,12 +152,12 @@ class Yarn:
             "yarn.resourcemanager.recovery.enabled": "true",
             "yarn.resourcemanager.work-preserving-recovery.scheduling-wait-ms": 0,
             "yarn.resourcemanager.store.class": f"{_SERVER}.resourcemanager.recovery.FileSystemRMStateStore",
-            "yarn.resourcemanager.fs.state-store.uri": self.home / "rm-state",
+            "yarn.resourcemanager.fs.state-store.uri": f"file://{self.home}/rm-state",  # not in HDFS: it has its safe mode
             "yarn.resourcemanager.placement-constraints.handler": "scheduler",
             "yarn.resourcemanager.connect.retry-interval.ms": 500,
             "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 250,
             "yarn.nm.liveness-monitor.expiry-interval-ms": 15_000,
-            "yarn.am.liveness-monitor.expiry-interval-ms": 15_000,
+            "yarn.am.liveness-monitor.expiry-interval-ms": 120_000,  # a busy machine starts a master in 15 s to a minute
             "yarn.resourcemanager.nm-container-queuing.sorting-nodes-interval-ms": 1000,
             "yarn.node-attribute.fs-store.root-dir": self.home / "attributes",
             "yarn.webapp.api-service.enable": "true",

@@ -1,0 +1,71 @@
+"""A service that YARN or somebody else has ended is replaced for attempts that wait for its containers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from corral.engines.yarn import job_loops
+from corral.engines.yarn.job_loops import JobLoops
+from corral.engines.yarn.kind import YarnOptions, settings_of
+from corral.engines.yarn.service_spec import shape_of
+from corral.engines.yarn.slots import Attempt, Phase, Service, SlotTable, job_of
+from corral.kernel.ids import AttemptId, job_id
+from corral.model.launch import TaskLaunch
+
+JOB = job_id(1, 1)
+ATTEMPT = AttemptId(f"{JOB}.0.worker.0.0")
+
+
+class Made:
+    """Services that are only noted; those in `over` have ended."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.deleted: list[str] = []
+        self.over: set[str] = set()
+
+    async def make(self, service: Service) -> None:
+        self.made.append(service.name)
+
+    async def has_ended(self, service: Service) -> bool:
+        return service.name in self.over
+
+    async def delete(self, service: Service) -> None:
+        self.deleted.append(service.name)
+
+
+async def test_an_attempt_that_waits_for_a_service_that_ended_gets_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_ENDED_SECONDS", "_SETTLE_SECONDS", "_LOOK_SECONDS"):
+        monkeypatch.setattr(job_loops, name, 0.01)
+    options = YarnOptions(yarn_resource_managers="http://rm:1", yarn_name_nodes="http://nn:1")
+    settings, table, services, unused = settings_of(options, "s", ""), SlotTable(), Made(), Any
+    running: list[asyncio.Task[None]] = []
+    loops = JobLoops(
+        settings,
+        table,
+        services,  # type: ignore[arg-type]
+        unused,  # type: ignore[arg-type]
+        unused,  # type: ignore[arg-type]
+        lambda slot: None,
+        lambda work: running.append(asyncio.ensure_future(work)),
+    )
+    launch = TaskLaunch(attempt=ATTEMPT, command=("true",), user="ada", node="yarn/nm1", env={})
+    now = asyncio.get_running_loop().time()
+    table.attempts[ATTEMPT] = Attempt(ATTEMPT, Phase.PENDING, launch=launch, shape=shape_of(launch, "yarn"), since=now)
+    loops.ring(job_of(ATTEMPT))
+    await seen(services.made, 1)
+    services.over.add(services.made[0])
+    await seen(services.made, 2)
+    assert services.deleted == services.made[:1], "the one that ended is given up, the new one is not"
+    assert [each.name for each in table.services.values()] == services.made[1:]
+    running[0].cancel()
+
+
+async def seen(names: list[str], count: int) -> None:
+    """Wait until so many services were made."""
+    async with asyncio.timeout(60):
+        while len(names) < count:
+            await asyncio.sleep(0.01)
