@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from corral.engines.yarn.hadoop_rest import HadoopRest
-from corral.engines.yarn.inventory import inventory_of, nodes_of
+from corral.engines.yarn.inventory import NodeFacts, exclusive_labels_of, facts_of, inventory_of, nodes_of
+from corral.engines.yarn.node_devices import ProbedNode
 from corral.engines.yarn.records import BURIED
 from corral.engines.yarn.services import Services
 from corral.engines.yarn.settings import YarnSettings
@@ -43,6 +44,12 @@ class ClusterWatch:
         self.inventory: Inventory | None = None
         self.resource_types: frozenset[str] = frozenset()
         """The names of the resources that any node counts; empty while no node is known."""
+        self.nodes: dict[str, NodeFacts] = {}
+        """What requests for containers have to say of each node, by its name without the engine's."""
+        self.hosts: dict[str, NodeFacts] = {}
+        """The same by the host that containers name."""
+        self.probed: Mapping[str, ProbedNode] = {}
+        """By node, the devices that its probe told."""
         self._missing: dict[str, int] = {}
         """By slot, how many looks in a row have not found its container."""
         self._asked: dict[str, dict[str, list[tuple[float, int]]]] = {}
@@ -64,19 +71,30 @@ class ClusterWatch:
         """
         nodes = nodes_of(await self._yarn.ask("GET", "/ws/v1/cluster/nodes"))
         self.resource_types = frozenset(name for node in nodes for name in node.total_resource.amounts())
-        inventory = inventory_of(nodes, self._settings, self._taken(), self._table.held_devices())
+        self.nodes, self.hosts = facts_of(nodes, self._settings)
+        labels = await self._exclusive_labels() if any(node.partition for node in self.nodes.values()) else frozenset()
+        inventory = inventory_of(nodes, self._settings, self._taken(), self._table.held_devices(), labels, self.probed)
         if inventory != self.inventory:
             first, self.inventory = self.inventory is None, inventory
             if not first:
                 self._changed()
         await self._look_for_containers()
 
+    async def _exclusive_labels(self) -> frozenset[str]:
+        """The node labels whose nodes YARN gives only to requests that name them."""
+        return exclusive_labels_of(await self._yarn.ask("GET", "/ws/v1/cluster/get-node-labels"))
+
+    def node_of(self, host: str) -> str:
+        """The name of the node on a host; "" when none is known there."""
+        found = self.hosts.get(host)
+        return found.name if found is not None else ""
+
     def _taken(self) -> dict[str, dict[str, int]]:
         """What Corral's containers take of each node: the most of the last seconds, because YARN frees it later."""
         now = _now()
         present: dict[str, dict[str, int]] = {}
-        for shape, count in self._table.containers_asked_for():
-            amounts = present.setdefault(shape.node, {})
+        for name_of_node, shape, count in self._table.containers_asked_for(self.node_of):
+            amounts = present.setdefault(name_of_node, {})
             for name, value in shape.amounts(self._settings).items():
                 amounts[name] = amounts.get(name, 0) + value * count
         for node in present.keys() | self._asked.keys():

@@ -65,6 +65,7 @@ class _Constraint(msgspec.Struct, frozen=True):
     """A placement constraint."""
 
     node_attributes: dict[str, tuple[str, ...]] | None = None
+    node_partitions: tuple[str, ...] | None = None
 
 
 class _Policy(msgspec.Struct, frozen=True):
@@ -140,11 +141,14 @@ class Services:
                 found.append(_service(app, told, self._settings))
         return found
 
-    async def make(self, service: Service) -> None:
-        """Ask YARN for a service and its containers. Raises a CorralError; Conflict if it is there already."""
-        files = {**self._programs, CREDENTIALS: await self._write_credentials(service)}
+    async def make(self, service: Service, *, probe: bool = False) -> None:
+        """Ask YARN for a service and its containers. Raises a CorralError; Conflict if it is there already.
+
+        The containers of a `probe` only tell the devices of their nodes, and end.
+        """
+        files = {**self._programs, CREDENTIALS: await self._write_credentials(service, probe)}
         components = {name: (shape, service.wanted[name]) for name, shape in service.components.items()}
-        body = service_of(self._settings, service.name, service.queue, components, files)
+        body = service_of(self._settings, service.name, service.queue, components, files, once=probe)
         await self._yarn.ask("POST", "/app/v1/services", user=service.user, body=body)
 
     async def set_count(self, service: Service, component: str, count: int) -> None:
@@ -186,13 +190,14 @@ class Services:
             return None
         return _read(told, _Told)
 
-    async def _write_credentials(self, service: Service) -> str:
+    async def _write_credentials(self, service: Service, probe: bool) -> str:
         content = {
             "url": self._settings.url,
             "certificate": self._settings.certificate,
             "service": service.name,
             "token": self._tokens.of_service(service.name),
             "stage_command": list(self._settings.stage_command),
+            "probe": probe,
         }
         path = f"{await self._folder(service)}/{CREDENTIALS}"
         data = msgspec.json.encode(content)
@@ -225,11 +230,18 @@ def _service(app: _App, told: _Told, settings: YarnSettings) -> Service:
         devices = more.pop(settings.device_resource, 0)
         constraints = each.placement_policy.constraints if each.placement_policy else ()
         attributes = (constraints[0].node_attributes or {}) if constraints else {}
+        partitions = (constraints[0].node_partitions or ()) if constraints else ()
         node = next(iter(attributes.get(settings.attribute, ("",))), "")
         role = each.name.rpartition("-n")[0]
         memory = int(each.resource.memory) * 2**20
         shapes[each.name] = SlotShape(
-            role, node, 1000 * each.resource.cpus, memory, devices, tuple(sorted(more.items()))
+            role,
+            node,
+            1000 * each.resource.cpus,
+            memory,
+            devices,
+            tuple(sorted(more.items())),
+            next(iter(partitions), ""),
         )
     wanted = {each.name: each.number_of_containers for each in told.components}
     job = JobId(app.name.rpartition("-")[0].rpartition("-")[2])

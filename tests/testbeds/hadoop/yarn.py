@@ -128,9 +128,9 @@ class Yarn:
             return [name for each in running if (name := _attribute(each))]
         return []
 
-    def ask(self, path: str, *, method: str = "GET", body: Any = None, user: str = "") -> Any:
+    def ask(self, path: str, *, method: str = "GET", body: Any = None, user: str = "", **query: str) -> Any:
         """One call of the ResourceManager's REST interface; returns the JSON. Raises HTTPError for a refusal."""
-        url = f"{self.url}{path}?{urlencode({'user.name': user or self.user})}"
+        url = f"{self.url}{path}?{urlencode({'user.name': user or self.user, **query})}"
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         request = urllib.request.Request(url, data=data, method=method, headers=headers)
@@ -160,6 +160,8 @@ class Yarn:
             "yarn.am.liveness-monitor.expiry-interval-ms": 15_000,
             "yarn.resourcemanager.nm-container-queuing.sorting-nodes-interval-ms": 1000,
             "yarn.node-attribute.fs-store.root-dir": self.home / "attributes",
+            "yarn.node-labels.enabled": "true",
+            "yarn.node-labels.fs-store.root-dir": self.home / "labels",
             "yarn.webapp.api-service.enable": "true",
             "hadoop.registry.zk.quorum": at["zookeeper"],
             "yarn.service.classpath": f"{conf}:{jars.folder()}/*",
@@ -215,7 +217,8 @@ class Yarn:
         # in its own file: MapReduce's defaults are read after yarn-site.xml, and win over it
         write_configuration(conf / "mapred-site.xml", {"mapreduce.shuffle.port": ports["nm-shuffle"]})
         main = f"{_SERVER}.nodemanager.NodeManager"
-        return Daemon(name, jars.command(main, conf), self.home, self._environment)
+        tools = {"PATH": f"{home}/bin:{os.environ['PATH']}"}
+        return Daemon(name, jars.command(main, conf), self.home, self._environment | tools)
 
     def _write(self, folder: Path, settings: Mapping[str, object], counted: Mapping[str, object]) -> None:
         user = self.user
@@ -242,6 +245,10 @@ _QUEUES: Final = {
     "yarn.scheduler.capacity.root.research.capacity": 50,
     "yarn.scheduler.capacity.root.research.maximum-capacity": 100,
     "yarn.scheduler.capacity.root.research.user-limit-factor": 100,
+    "yarn.scheduler.capacity.root.accessible-node-labels": "*",
+    "yarn.scheduler.capacity.root.accessible-node-labels.gold.capacity": 100,
+    "yarn.scheduler.capacity.root.default.accessible-node-labels.gold.capacity": 100,
+    "yarn.scheduler.capacity.root.research.accessible-node-labels.gold.capacity": 0,
     "yarn.scheduler.capacity.maximum-am-resource-percent": 1.0,
     "yarn.scheduler.capacity.resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
     "yarn.scheduler.capacity.node-locality-delay": 0,
