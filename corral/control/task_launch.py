@@ -124,7 +124,7 @@ def _launch(
 def _required_level(document: UnifiedJob, role: Role) -> str:
     """A level that the job or role requires of its place; "" when it requires none."""
     whole, own = document.spec.topology, role.topology
-    levels = (whole.required, own.required, own.group.required, own.spread.level, whole.spread.level)
+    levels = (whole.required, own.required, own.group.required, whole.group.required)
     return next((level for level in levels if level), "")
 
 

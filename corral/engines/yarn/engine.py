@@ -91,7 +91,7 @@ class YarnEngine:
             self._spawn,
         )
         self._watch = ClusterWatch(
-            settings, self._yarn, self._services, self._table, self._inventory_changed, self._lose_key
+            settings, self._yarn, self._services, self._table, self._inventory_changed, self._lose_key, self._loops.ring
         )
         self._probe = DeviceProbe(settings, self._services, self._files, lambda: self._watch.nodes, wall)
         self._watch.probed = self._probe.found

@@ -70,6 +70,13 @@ class YarnOptions(EngineSettings):
         description="The ports that tasks are given on each node, `FIRST-LAST`; outside the kernel's range for client "
         "sockets no connection takes one.",
     )
+    yarn_silent_seconds: float = Field(
+        default=45.0,
+        ge=1,
+        le=86_400,
+        description="Seconds without a sign of a container after which YARN is asked whether it is there. If not, such as "
+        "on a node that is lost, its task is given up and tried elsewhere.",
+    )
     yarn_probe_seconds: int = Field(
         default=0,
         ge=0,
@@ -172,6 +179,7 @@ def settings_of(options: YarnOptions, server: str, url: str, context: EngineCont
         device_resource=options.yarn_device_resource,
         device_kind=options.yarn_device_kind,
         ports=parse_ports("yarn_ports", options.yarn_ports),
+        silent_seconds=options.yarn_silent_seconds,
         probe_seconds=options.yarn_probe_seconds,
         stage_command=tuple(shlex.split(options.yarn_stage_command)),
         start_seconds=options.yarn_start_seconds,

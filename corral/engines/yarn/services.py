@@ -128,18 +128,25 @@ class Services:
 
     async def all(self) -> list[Service]:
         """Every service of this server that has not ended. Raises a CorralError."""
-        prefix = service_prefix(self._settings)
-        answer = await self._yarn.ask(
-            "GET", "/ws/v1/cluster/apps", states=_LIVE_STATES, applicationTypes="yarn-service"
-        )
         found = []
-        for app in _read((answer.get("apps") or {}).get("app", []), list[_App]):
-            if not app.name.startswith(prefix):
-                continue
+        for app in await self._live_apps():
             told = await self._told(app.name, app.user)
             if told is not None:
                 found.append(_service(app, told, self._settings))
         return found
+
+    async def _live_apps(self) -> list[_App]:
+        """The applications of this server's services that have not ended."""
+        prefix = service_prefix(self._settings)
+        answer = await self._yarn.ask(
+            "GET", "/ws/v1/cluster/apps", states=_LIVE_STATES, applicationTypes="yarn-service"
+        )
+        apps = _read((answer.get("apps") or {}).get("app", []), list[_App])
+        return [app for app in apps if app.name.startswith(prefix)]
+
+    async def live_names(self) -> frozenset[str]:
+        """The names of this server's services whose applications have not ended. Raises a CorralError."""
+        return frozenset(app.name for app in await self._live_apps())
 
     async def make(self, service: Service, *, probe: bool = False) -> None:
         """Ask YARN for a service and its containers. Raises a CorralError; Conflict if it is there already.

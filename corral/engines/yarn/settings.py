@@ -94,6 +94,8 @@ class YarnSettings(msgspec.Struct, frozen=True):
     """Seconds after which YARN ends a service that no server has prolonged."""
     ports: tuple[int, int] = (20_000, 29_999)
     """The first and the last port that tasks are given on each node."""
+    silent_seconds: float = 45.0
+    """Seconds without a call of a slot after which YARN is asked whether its container is still there."""
     probe_seconds: int = 0
     """Seconds after which a node is probed for its devices again; 0 never probes."""
     log_limit_bytes: int = 0

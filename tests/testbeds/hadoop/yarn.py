@@ -154,6 +154,7 @@ class Yarn:
             "yarn.resourcemanager.store.class": f"{_SERVER}.resourcemanager.recovery.FileSystemRMStateStore",
             "yarn.resourcemanager.fs.state-store.uri": self.home / "rm-state",
             "yarn.resourcemanager.placement-constraints.handler": "scheduler",
+            "yarn.resourcemanager.am.max-attempts": 20,
             "yarn.resourcemanager.connect.retry-interval.ms": 500,
             "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 250,
             "yarn.nm.liveness-monitor.expiry-interval-ms": 15_000,
