@@ -48,7 +48,7 @@ class SlotShape(NamedTuple):
         return amounts | ({settings.device_resource: self.devices} if self.devices else {}) | dict(self.resources)
 
 
-def shape_of(launch: TaskLaunch, engine: str, nodes: Mapping[str, NodeFacts]) -> SlotShape:
+def shape_of(launch: TaskLaunch, engine: str, nodes: Mapping[str, NodeFacts] = {}) -> SlotShape:
     """The shape of the container that a task needs: whole processors, and MiB of memory.
 
     `nodes` are the known nodes by name; the choice of one without the node attribute is left to YARN.

@@ -113,20 +113,19 @@ async def test_without_the_node_attribute_yarn_chooses_nodes_and_no_two_tasks_ge
     yarn: Yarn, tmp_path: Path
 ) -> None:
     place = YarnPlace(yarn, tmp_path, attribute="nm.yarn.io/other")
+    script = f'echo "$CORRAL_NODE $CORRAL_DEVICES"; while [ ! -e {tmp_path}/done ]; do sleep 0.1; done'
     async with place.open() as opened:
         hosts = [each.name for each in (await opened.raw.inventory()).nodes]
-        launches = [
-            place.launch("sh", "-c", 'echo "$CORRAL_NODE $CORRAL_DEVICES"', node=hosts[0], devices=place.devices(3))
-            for _ in range(2)
-        ]
+        launches = [place.launch("sh", "-c", script, node=hosts[0], devices=place.devices(3)) for _ in range(2)]
         for each in launches:
             await opened.engine.start(each)
         for each in launches:
             await opened.started(each.attempt)
+        (tmp_path / "done").touch()
+        for each in launches:
             assert (await opened.exited(each.attempt)).code == 0
-        told = [opened.log(each.attempt).strip() for each in launches]
-        assert all(each.partition(" ")[2] == "0,1,2" for each in told), "no device of the other one's node"
-        assert sorted(each.partition(" ")[0] for each in told) == sorted(hosts)
+        told = sorted(opened.log(each.attempt).strip() for each in launches)
+        assert told == [f"{host} 0,1,2" for host in sorted(hosts)], "each has devices of its own node"
         await opened.engine.forget([each.attempt for each in launches])
     place.clear()
 

@@ -210,6 +210,8 @@ class Yarn:
             "yarn.nodemanager.resource.cpu-vcores": 16,
             "yarn.nodemanager.aux-services": "mapreduce_shuffle",
             "yarn.nodemanager.sleep-delay-before-sigkill.ms": 500,
+            # tests may put a vendor's tool into the node's folder `bin`
+            "yarn.nodemanager.admin-env": f"PATH={home}/bin:/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin",
             "yarn.nodemanager.node-attributes.provider": "config",
             "yarn.nodemanager.node-attributes.provider.configured-node-attributes": f"corral-node,STRING,{name}",
         }
@@ -218,8 +220,7 @@ class Yarn:
         # in its own file: MapReduce's defaults are read after yarn-site.xml, and win over it
         write_configuration(conf / "mapred-site.xml", {"mapreduce.shuffle.port": ports["nm-shuffle"]})
         main = f"{_SERVER}.nodemanager.NodeManager"
-        tools = {"PATH": f"{home}/bin:{os.environ['PATH']}"}
-        return Daemon(name, jars.command(main, conf), self.home, self._environment | tools)
+        return Daemon(name, jars.command(main, conf), self.home, self._environment)
 
     def _write(self, folder: Path, settings: Mapping[str, object], counted: Mapping[str, object]) -> None:
         user = self.user
