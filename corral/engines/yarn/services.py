@@ -30,6 +30,8 @@ from corral.kernel.plug_ins import runtime_modules
 from corral.runtime.build import build_runtime
 
 _Shape = TypeVar("_Shape")
+_ENDED_STATES: Final = frozenset({"STOPPED", "SUCCEEDED", "FAILED"})
+"""States of containers that are gone. That of a lost node stays listed as FAILED, as its successor gets no place there."""
 _LIVE_STATES: Final = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 
 
@@ -42,9 +44,10 @@ class _App(msgspec.Struct, frozen=True):
 
 
 class _Container(msgspec.Struct, frozen=True):
-    """A container of a component."""
+    """A container of a component; one that has ended is listed until another one takes its place."""
 
     id: str
+    state: str = ""
 
 
 class _Amount(msgspec.Struct, frozen=True):
@@ -177,9 +180,13 @@ class Services:
         await self._yarn.ask("PUT", f"/app/v1/services/{service.name}", user=service.user, body=body)
 
     async def containers(self, service: Service) -> set[str]:
-        """The containers of a service, none when it is gone. Raises Unavailable when YARN cannot say."""
+        """The containers of a service that have not ended; none when it is gone.
+
+        Raises Unavailable when YARN cannot say.
+        """
         told = await self._told(service.name, service.user)
-        return {each.id for component in (told.components if told else ()) for each in component.containers}
+        listed = (each for component in (told.components if told else ()) for each in component.containers)
+        return {each.id for each in listed if each.state not in _ENDED_STATES}
 
     async def delete(self, service: Service) -> None:
         """End a service with all its containers, and remove its files. Raises a CorralError."""

@@ -195,8 +195,9 @@ async def test_each_node_is_probed_once_by_a_container_and_the_next_server_knows
             assert [device.id for device in nodes["yarn/nm2"].devices] == [f"yarn/nm2:{at}" for at in range(4)]
             await until(lambda: not server._left())
         async with server.open() as opened:
-            known = {each.name: each for each in (await opened.raw.inventory()).nodes}
-            assert known["yarn/nm1"] == first
+            (known,) = [each for each in (await opened.raw.inventory()).nodes if each.name == first.name]
+            assert (known.devices, known.links) == (first.devices, first.links), "without a probe of its own"
+            assert not server._left()
     finally:
         (yarn.home / "nm1" / "bin" / "nvidia-smi").unlink()
         server.clear()

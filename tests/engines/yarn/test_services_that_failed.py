@@ -6,8 +6,11 @@ import asyncio
 from typing import Any
 
 from corral.engines.yarn.cluster_watch import ClusterWatch
+from corral.engines.yarn.hadoop_rest import HadoopRest
 from corral.engines.yarn.kind import YarnOptions, settings_of
 from corral.engines.yarn.service_spec import SlotShape
+from corral.engines.yarn.services import Services
+from corral.engines.yarn.slot_tokens import SlotTokens
 from corral.engines.yarn.slots import Attempt, Phase, Service, Slot, SlotTable
 from corral.kernel.ids import AttemptId, JobId, job_id
 from tests.engines.yarn.test_names_and_refusals import WHERE
@@ -73,3 +76,18 @@ async def test_yarn_is_asked_at_most_once_in_ten_seconds() -> None:
     for _ in range(3):
         await looks._look_for_dead_services()
     assert live.asked == 1
+
+
+async def test_a_container_of_a_lost_node_that_yarn_still_lists_as_failed_is_gone(monkeypatch: Any) -> None:
+    containers = [{"id": "container_1", "state": "FAILED", "bare_host": "h"}, {"id": "container_2", "state": "READY"}]
+    resource = {"cpus": 1, "memory": "128"}
+    component = {"name": "main-n0", "number_of_containers": 2, "resource": resource, "containers": containers}
+
+    async def answer(self: HadoopRest, method: str, path: str, **_: Any) -> Any:
+        return {"name": "s", "components": [component]}
+
+    monkeypatch.setattr(HadoopRest, "ask", answer)
+    rest = HadoopRest("ResourceManager", ["http://rm:8088"], "me")
+    services = Services(SETTINGS, rest, rest, SlotTokens(b"k" * 32))
+    (service,) = waiting("s", 0.0).services.values()
+    assert await services.containers(service) == {"container_2"}
