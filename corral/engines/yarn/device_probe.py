@@ -124,11 +124,13 @@ class DeviceProbe:
         self._answered.clear()
         try:
             await self._services.make(service, probe=True)
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                await self._answered.wait()
-        except TimeoutError:
-            _log.warning("%d nodes did not answer a probe in %.0f s", len(self._awaited), _ANSWER_SECONDS)
+            try:
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    await self._answered.wait()
+            except TimeoutError:
+                _log.warning("%d nodes did not answer a probe in %.0f s", len(self._awaited), _ANSWER_SECONDS)
+            known = msgspec.json.encode(self.found)
+            await self._files.put_file(self._file, known, permission="600", overwrite="true")
         finally:
             self._service, self._awaited = None, set()
             await self._services.delete(service)
-        await self._files.put_file(self._file, msgspec.json.encode(self.found), permission="600", overwrite="true")
