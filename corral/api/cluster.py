@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers
 from corral.api.parameters import After, Limit, Name, NodeName
+from corral.model.cluster_use import ClusterUse
 from corral.model.queue_views import CellTree, QueueView, WaitingLine
 from corral.model.records import EventRecord, Page
 from corral.model.views import CellView, DeviceView, NodeView, Top
@@ -38,6 +39,12 @@ async def list_devices(request: Request, actor: Caller, limit: Limit = 200, afte
 async def get_cluster(request: Request, actor: Caller) -> Json:
     """Return the tree of cells: engine, rack, node, down to the device."""
     return Json(await service_of(request).nodes.cluster(actor))
+
+
+@router.get("/cluster/use", responses=answers(Page[ClusterUse]))
+async def get_cluster_use(request: Request, actor: Caller) -> Json:
+    """List the queues and applications of clusters that Corral shares with others, such as YARN's."""
+    return Json(await service_of(request).nodes.use(actor))
 
 
 @router.get("/queues", responses=answers(Page[QueueView]))

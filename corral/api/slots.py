@@ -23,7 +23,7 @@ PREFIX: Final = "/api/v3/slots/"
 CALLS_A_MINUTE: Final = 3000
 """Calls of one agent, a session's aside: an agent sends its logs ten times a second. All containers of a job share the
 token of their first call."""
-_CALL: Final = re.compile(r"([a-z0-9-]{1,63})/(hello|sync|log|sessions/[0-9a-f]{32}/(?:output|input))")
+_CALL: Final = re.compile(r"([a-z0-9-]{1,63})/(hello|sync|log|probe|sessions/[0-9a-f]{32}/(?:output|input))")
 _METHODS: Final = {"input": "GET"}
 
 _T = TypeVar("_T")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from corral.cli.cluster_use import show_cluster_use
 from corral.cli.connection import connect
 from corral.cli.output import age, devices_of, output_option, paint, part_words, say, show, state, table
 from corral.cli.paging import items
@@ -19,10 +20,16 @@ if TYPE_CHECKING:
 
 @click.command("nodes")
 @click.argument("name", required=False, default="")
+@click.option(
+    "--others", is_flag=True, help="Instead the queues and applications of clusters shared with others (YARN)."
+)
 @output_option
-def nodes_command(name: str, output: str) -> None:
+def nodes_command(name: str, others: bool, output: str) -> None:
     """List nodes, their devices and the jobs that hold them; with a NAME (engine/node), the devices of one node."""
     with connect() as client:
+        if others:
+            show_cluster_use(client.cluster_use()["items"], output)
+            return
         if name:
             node = client.node(name)
             if not show(node, output, names=[node["name"]]):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from corral.cli.cluster_use import show_cluster_use
 from corral.cli.connection import connect
 from corral.cli.draw import cell_tree, legend, queue_bar
 from corral.cli.output import age, fields, output_option, paint, say, show, table
@@ -23,10 +24,16 @@ _MOST_CELLS = 1000
 @click.command("queues")
 @click.argument("name", required=False, default="")
 @click.option("--resource", default="devices", show_default=True, help="devices, devices/MODEL, cpu or memory.")
+@click.option(
+    "--others", is_flag=True, help="Instead the queues and applications of clusters shared with others (YARN)."
+)
 @output_option
-def queues_command(name: str, resource: str, output: str) -> None:
+def queues_command(name: str, resource: str, others: bool, output: str) -> None:
     """Show the share, use, borrowing and lending of queues as a tree; with a NAME, one queue with cells and ledger."""
     with connect() as client:
+        if others:
+            show_cluster_use(client.cluster_use()["items"], output)
+            return
         if name:
             queue, ledger = client.queue(name), client.ledger(name)
             if not show(queue, output, names=[queue["name"]]):

@@ -605,6 +605,21 @@ class OidcView(TypedDict):
     label: str
 
 
+class OtherApplication(TypedDict):
+    """A running or waiting application of the cluster that is not Corral's."""
+
+    id: str
+    name: str
+    user: str
+    queue: str
+    kind: str
+    """What the cluster calls it: MAPREDUCE, SPARK, …"""
+    state: str
+    startedAt: str
+    containers: int
+    used: Amounts
+
+
 class PortsView(TypedDict):
     """The ports of a running task, for users who may enter it."""
 
@@ -793,6 +808,24 @@ class ShareView(TypedDict):
 
     computePercent: float
     memoryPercent: float
+
+
+class SharedQueue(TypedDict):
+    """A queue of the cluster's own scheduler."""
+
+    name: str
+    """With the queues above it: `root.research`."""
+    state: str
+    capacity: float
+    """Percent of the whole cluster that it is promised."""
+    usedPercent: float
+    """Percent of the whole cluster that its applications use, Corral's among them."""
+    used: Amounts
+    running: int
+    """Applications that run in it; `pending` wait."""
+    pending: int
+    corral: bool
+    """Whether Corral puts jobs into it: by the engine's settings, or at present."""
 
 
 class SignedIn(TypedDict):
@@ -1075,6 +1108,23 @@ class CellTree(TypedDict):
     at: str
     cell: CellState
     next: str | None
+
+
+class ClusterUse(TypedDict):
+    """How one cluster is used beside Corral."""
+
+    engine: str
+    queues: list[SharedQueue]
+    applications: list[OtherApplication]
+    """The ones that use most memory first."""
+    leftOut: int
+    """Further applications that are not listed."""
+    others: Amounts
+    """What all applications that are not Corral's use."""
+    corral: Amounts
+    """What Corral's own applications use, the masters of its services among them."""
+    trouble: str
+    """Why the cluster could not be asked; "" when it answered."""
 
 
 class EditView(TypedDict):

@@ -202,6 +202,7 @@ class Client:
     node = _asks(operations.cluster.node)
     devices = _asks(operations.cluster.devices)
     cluster = _asks(operations.cluster.cluster)
+    cluster_use = _asks(operations.cluster.cluster_use)
     queues = _asks(operations.cluster.queues)
     queue = _asks(operations.cluster.queue)
     line = _asks(operations.cluster.line)

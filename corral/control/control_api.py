@@ -29,9 +29,10 @@ from corral.control.log_api import LogApi
 from corral.control.loop import Control
 from corral.control.scheduler_views import Views
 from corral.control.what_if.questions import Questions
-from corral.engines.base import Engine, ExecSession, ObjectListing
+from corral.engines.base import Engine, ExecSession, ObjectListing, SharedCluster
 from corral.kernel.errors import CorralError, InvalidInput, NotFound, Unavailable
 from corral.kernel.ids import AttemptId, JobId
+from corral.model.cluster_use import ClusterUse
 from corral.model.configuration import configuration_of
 from corral.model.document_revisions import ConfigurationQuestion, GuaranteeFinding
 from corral.model.requests import GangRequest
@@ -50,6 +51,8 @@ _Cells = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 _MISUNDERSTOOD = json.dumps(
     {"error": {"code": "bad-frame", "message": 'A text frame is {"resize": [ROWS, COLUMNS]} or {"eof": true}.'}}
 )
+_MOST_SECONDS_OF_USE = 10.0
+"""Seconds that one cluster may take to say how it is used."""
 _MOST_BEFORE = 5
 """Jobs ahead of another one that an explanation names at most."""
 _LONGEST_STOP = 3600.0
@@ -144,6 +147,7 @@ class ControlApi:
             Route("/what-if", self._what_if, methods=["POST"]),
             Route("/stop-all", self._stop_all, methods=["POST"]),
             Route("/cluster/{kind:str}", self._listed),
+            Route("/engines/use", self._cluster_use),
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
             *Views(self._world_is_there).routes(),
             *([LogApi(self._logs).route()] if self._logs is not None else []),
@@ -259,6 +263,11 @@ class ControlApi:
                 return Response(await engine.listed_objects(kind, namespace), media_type="application/json")
         return JSONResponse(None)
 
+    async def _cluster_use(self, _: Request) -> Response:
+        """How each cluster that others share is used beside Corral."""
+        shared = [engine for engine in self._control.engines.values() if isinstance(engine, SharedCluster)]
+        return _json(await asyncio.gather(*(_use_of(engine) for engine in shared)))
+
     async def _scale_object(self, request: Request) -> Response:
         """Set the replicas in the object that a job was made from; false when there is no such object."""
         control = await self._world_is_there()
@@ -352,6 +361,18 @@ def below(agents: ASGIApp) -> ASGIApp:
         await agents({**scope, "path": scope["path"].removeprefix(scope["root_path"])}, receive, send)
 
     return called
+
+
+async def _use_of(engine: SharedCluster) -> ClusterUse:
+    """The use of one engine's cluster, or why it cannot be told."""
+    name = str(getattr(engine, "name", ""))
+    try:
+        async with asyncio.timeout(_MOST_SECONDS_OF_USE):
+            return await engine.cluster_use()
+    except CorralError as error:
+        return ClusterUse(name, trouble=error.message)
+    except TimeoutError:
+        return ClusterUse(name, trouble=f"The cluster of the engine {name} does not answer.")
 
 
 async def _gang_in(request: Request) -> GangRequest:

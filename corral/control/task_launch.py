@@ -117,7 +117,15 @@ def _launch(
         labels=command.labels,
         annotations=command.annotations,
         queue=gang.job.spec.queue,
+        required_level=_required_level(gang.job, role),
     )
+
+
+def _required_level(document: UnifiedJob, role: Role) -> str:
+    """A level that the job or role requires of its place; "" when it requires none."""
+    whole, own = document.spec.topology, role.topology
+    levels = (whole.required, own.required, own.group.required, whole.group.required)
+    return next((level for level in levels if level), "")
 
 
 def _mounts(document: UnifiedJob, account: str, context: LaunchContext) -> tuple[Mount, ...]:

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from corral.kernel.errors import CorralError
 from corral.kernel.ids import AttemptId, JobId
+from corral.model.cluster_use import ClusterUse
 from corral.model.inventory import Inventory
 from corral.model.kubernetes_objects import DocumentChange, ObjectRef
 from corral.model.launch import EngineEvent, TaskLaunch
@@ -131,6 +132,18 @@ class ObjectListing(Protocol):
         """Return the cluster's own JSON answer: its `nodes`, or its `pods` (of one namespace, or of all).
 
         Raises a CorralError; Forbidden where Corral may not look.
+        """
+        ...
+
+
+@runtime_checkable
+class SharedCluster(Protocol):
+    """An engine of a cluster in which other applications run beside Corral's, in queues of its own."""
+
+    async def cluster_use(self) -> ClusterUse:
+        """Return the cluster's queues and the applications that are not Corral's, at most some seconds old.
+
+        Raises Unavailable when the cluster does not answer.
         """
         ...
 

@@ -140,6 +140,8 @@ class TaskLaunch(msgspec.Struct, frozen=True):
     annotations: dict[str, str] = {}
     queue: str = ""
     """The queue of its job, for engines that have queues of their own."""
+    required_level: str = ""
+    """A level that its job or role requires tasks to share, for engines that may not keep to the node; "" is none."""
 
     def __repr__(self) -> str:
         return f"TaskLaunch({self.attempt})"

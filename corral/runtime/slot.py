@@ -18,6 +18,7 @@ import threading
 import time
 from typing import Any
 
+from corral.runtime.device_probe import probe
 from corral.runtime.peers import Refused
 from corral.runtime.slot_attempt import Attempt, LostAttempt
 from corral.runtime.slot_calls import SlotCalls
@@ -115,6 +116,8 @@ def main(file: str, instance: str) -> int:
     with open(file, encoding="utf-8") as opened:
         given = json.load(opened)
     calls = SlotCalls(given, instance, os.environ["CONTAINER_ID"], os.environ["NM_HOST"])
+    if given.get("probe"):
+        return probe(calls)
     folder = os.path.join(os.getcwd(), "attempts")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     python = [sys.executable, "-I", "-S", os.path.abspath(sys.argv[0])]

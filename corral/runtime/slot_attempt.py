@@ -127,6 +127,7 @@ class Attempt:
         os.mkdir(work, 0o700)
         order = self._order
         ports = _free_ports(order.get("ports", []))
+        self._state["ports"] = ports
         self.directory = os.path.normpath(os.path.join(work, order.get("directory", "")))
         self.environment = self._environment(ports)
         argv = self._command(work)
@@ -308,20 +309,25 @@ def _kill(pid: int) -> None:
 
 
 def _free_ports(wanted: list[dict[str, Any]]) -> dict[str, list[int]]:
-    """Free ports of this machine by name: held open together, so that no number comes twice."""
-    held: list[socket.socket] = []
+    """The ports of a task by name: of the numbers that the server offers for each the first that nobody uses here."""
     found: dict[str, list[int]] = {}
-    try:
-        for each in wanted:
-            for number in range(each["count"]):
-                opened = socket.socket()
-                held.append(opened)
-                opened.bind(("", each["start"] + number if each.get("start") else 0))
-                found.setdefault(each["name"], []).append(opened.getsockname()[1])
-    finally:
-        for opened in held:
-            opened.close()
+    for each in wanted:
+        numbers = [number for number in each["numbers"] if _is_free(number)][: each["count"]]
+        if len(numbers) < each["count"]:
+            raise OSError(98, f"other programs use the ports {each['numbers'][0]} to {each['numbers'][-1]} of its node")
+        found.setdefault(each["name"], []).extend(numbers)
     return found
+
+
+def _is_free(number: int) -> bool:
+    """Whether nothing of this machine listens at a port."""
+    with socket.socket() as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            opened.bind(("", number))
+        except OSError:
+            return False
+    return True
 
 
 def _port_variable(name: str) -> str:

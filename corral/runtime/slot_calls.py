@@ -45,6 +45,10 @@ class SlotCalls:
             self._token = self._json("hello", self._identity, self._admission)["token"]
             return self._json("sync", {"attempts": attempts, "wait": wait}, self._token, wait)
 
+    def probed(self, report: dict[str, str]) -> None:
+        """Send a probe's report of the node's devices. Raises like `sync`."""
+        self._json("probe", {**self._identity, "report": report}, self._admission)
+
     def append(self, attempt: str, stream: str, offset: int, data: bytes) -> int:
         """Send a part of a log; the offset at which the server wants the next. Raises like `sync`."""
         path = f"log?attempt={quote(attempt)}&stream={stream}&offset={offset}"

@@ -65,7 +65,7 @@ def test_engines_are_given_it_and_request_it_by_their_own_name(found: dict[str, 
 
 def test_what_engines_report_counts_under_its_name(found: dict[str, Any]) -> None:
     assert found["engines"]["node"] == {"bandwidth": 25}, "15 of 40 are in use by other pods"
-    assert found["engines"]["yarn node"] == {"bandwidth": 40}
+    assert found["engines"]["yarn node"] == {"bandwidth": 40, "ports": 10_000}
 
 
 def test_a_pod_that_becomes_a_job_asks_for_it(found: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from corral.client.schema import (
         CellTree,
         CellView,
+        ClusterUse,
         CordonView,
         DeviceView,
         LedgerView,
@@ -39,6 +40,11 @@ def devices(*, limit: int = 200, after: str = "") -> Call[Page[DeviceView]]:
 def cluster() -> Call[CellView]:
     """Return the tree of cells."""
     return call("GET", "/cluster")
+
+
+def cluster_use() -> Call[Page[ClusterUse]]:
+    """Return the queues and applications of clusters that Corral shares with others, such as YARN's."""
+    return call("GET", "/cluster/use")
 
 
 def queues(*, limit: int = 200, after: str = "") -> Call[Page[QueueView]]:

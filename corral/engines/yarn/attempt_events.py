@@ -9,6 +9,7 @@ from typing import Final
 
 from corral.engines.yarn.slots import Attempt, Phase
 from corral.kernel.errors import CorralError, InvalidInput
+from corral.kernel.ids import AttemptId
 from corral.model.launch import EngineEvent, Exited, Started, TaskLaunch
 from corral.storage.log_files import STREAMS, LogStore
 
@@ -20,9 +21,11 @@ MOST_LOG_PART: Final = 1024 * 1024
 class AttemptEvents:
     """The queue of events, and the logs of the attempts that they are about."""
 
-    def __init__(self, logs: LogStore, wall: Callable[[], float], log_limit: int) -> None:
-        """The last `log_limit` bytes of a stream's log are kept; 0 keeps all."""
-        self._logs, self._wall, self._log_limit = logs, wall, log_limit
+    def __init__(
+        self, logs: LogStore, wall: Callable[[], float], log_limit: int, ended: Callable[[AttemptId], None]
+    ) -> None:
+        """The last `log_limit` bytes of a stream's log are kept; 0 keeps all. `ended` is told of each end."""
+        self._logs, self._wall, self._log_limit, self._ended = logs, wall, log_limit, ended
         self.queue: asyncio.Queue[EngineEvent | CorralError] = asyncio.Queue()
 
     def prepare(self, attempt: Attempt) -> None:
@@ -47,6 +50,7 @@ class AttemptEvents:
         attempt.phase = Phase.ENDED
         attempt.exited = Exited(attempt.name, self._wall(), code, number, reason, size)
         attempt.assigned.set()
+        self._ended(attempt.name)
         self.queue.put_nowait(attempt.exited)
 
     async def append(self, attempt: Attempt, stream: str, offset: int, data: bytes) -> int:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from corral.engines.yarn.hadoop_rest import HadoopRest
-from corral.engines.yarn.inventory import inventory_of, nodes_of
+from corral.engines.yarn.inventory import NodeFacts, exclusive_labels_of, facts_of, inventory_of, nodes_of
+from corral.engines.yarn.node_devices import ProbedNode
 from corral.engines.yarn.records import BURIED
 from corral.engines.yarn.services import Services
 from corral.engines.yarn.settings import YarnSettings
 from corral.engines.yarn.slots import SlotTable
 from corral.kernel.errors import CorralError
+from corral.kernel.ids import JobId
 from corral.model.inventory import Inventory
 
 _log = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 2.0
 """Seconds between two looks."""
-_SILENT_SECONDS: Final = 45.0
-"""Seconds without a call after which YARN is asked whether a slot's container is still there."""
+_DEAD_SECONDS: Final = 20.0
+"""Seconds without any slot after which YARN is asked whether a service's application still lives."""
+_DEAD_AGAIN_SECONDS: Final = 10.0
 _LEAVING_SECONDS: Final = 15.0
 """Seconds for which a container that was given back may still count as used on its node."""
 
@@ -36,13 +39,24 @@ class ClusterWatch:
         table: SlotTable,
         changed: Callable[[], None],
         lose: Callable[[str], None],
+        ring: Callable[[JobId], None],
     ) -> None:
-        """`changed` tells of another inventory; `lose` ends the attempts of a slot's key whose container is gone."""
+        """`changed` tells of another inventory; `lose` ends the attempts of a slot's key whose container is gone.
+
+        `ring` has a job looked at whose service is gone.
+        """
         self._settings, self._yarn, self._services, self._table = settings, yarn, services, table
-        self._changed, self._lose = changed, lose
+        self._changed, self._lose, self._ring = changed, lose, ring
+        self._dead_next = 0.0
         self.inventory: Inventory | None = None
         self.resource_types: frozenset[str] = frozenset()
         """The names of the resources that any node counts; empty while no node is known."""
+        self.nodes: dict[str, NodeFacts] = {}
+        """What requests for containers have to say of each node, by its name without the engine's."""
+        self.hosts: dict[str, NodeFacts] = {}
+        """The same by the host that containers name."""
+        self.probed: Mapping[str, ProbedNode] = {}
+        """By node, the devices that its probe told."""
         self._missing: dict[str, int] = {}
         """By slot, how many looks in a row have not found its container."""
         self._asked: dict[str, dict[str, list[tuple[float, int]]]] = {}
@@ -64,19 +78,31 @@ class ClusterWatch:
         """
         nodes = nodes_of(await self._yarn.ask("GET", "/ws/v1/cluster/nodes"))
         self.resource_types = frozenset(name for node in nodes for name in node.total_resource.amounts())
-        inventory = inventory_of(nodes, self._settings, self._taken(), self._table.held_devices())
+        self.nodes, self.hosts = facts_of(nodes, self._settings)
+        labels = await self._exclusive_labels() if any(node.partition for node in self.nodes.values()) else frozenset()
+        inventory = inventory_of(nodes, self._settings, self._taken(), self._table.held_devices(), labels, self.probed)
         if inventory != self.inventory:
             first, self.inventory = self.inventory is None, inventory
             if not first:
                 self._changed()
         await self._look_for_containers()
+        await self._look_for_dead_services()
+
+    async def _exclusive_labels(self) -> frozenset[str]:
+        """The node labels whose nodes YARN gives only to requests that name them."""
+        return exclusive_labels_of(await self._yarn.ask("GET", "/ws/v1/cluster/get-node-labels"))
+
+    def node_of(self, host: str) -> str:
+        """The name of the node on a host; "" when none is known there."""
+        found = self.hosts.get(host)
+        return found.name if found is not None else ""
 
     def _taken(self) -> dict[str, dict[str, int]]:
         """What Corral's containers take of each node: the most of the last seconds, because YARN frees it later."""
         now = _now()
         present: dict[str, dict[str, int]] = {}
-        for shape, count in self._table.containers_asked_for():
-            amounts = present.setdefault(shape.node, {})
+        for name_of_node, shape, count in self._table.containers_asked_for(self.node_of):
+            amounts = present.setdefault(name_of_node, {})
             for name, value in shape.amounts(self._settings).items():
                 amounts[name] = amounts.get(name, 0) + value * count
         for node in present.keys() | self._asked.keys():
@@ -92,7 +118,8 @@ class ClusterWatch:
     async def _look_for_containers(self) -> None:
         """Lose slots whose containers YARN has not: twice in a row, because a list may be a moment late."""
         now = _now()
-        wanted = {each.key for each in self._table.slots.values() if now - each.seen > _SILENT_SECONDS}
+        silent = self._settings.silent_seconds
+        wanted = {each.key for each in self._table.slots.values() if now - each.seen > silent}
         for attempt in self._table.attempts.values():
             has_container = attempt.container not in ("", BURIED)
             if attempt.exited is None and has_container and attempt.slot not in self._table.slots:
@@ -110,6 +137,27 @@ class ClusterWatch:
             if self._missing[key] >= 2:
                 del self._missing[key]
                 self._lose(key)
+
+    async def _look_for_dead_services(self) -> None:
+        """End services that YARN has given up, as when their master failed too often: their jobs get new ones."""
+        now = _now()
+        suspects = [
+            each
+            for each in self._table.services.values()
+            if not each.ending
+            and now - each.prolonged_at > _DEAD_SECONDS
+            and self._table.is_busy(each)
+            and not self._table.slots_of(each)
+        ]
+        if not suspects or now < self._dead_next:
+            return
+        self._dead_next = now + _DEAD_AGAIN_SECONDS
+        live = await self._services.live_names()
+        for each in suspects:
+            if each.name not in live:
+                _log.warning("service %s has failed in YARN; its job gets another one", each.name)
+                each.ending = True
+                self._ring(each.job)
 
 
 def _now() -> float:

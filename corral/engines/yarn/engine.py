@@ -17,16 +17,20 @@ from typing import Any, Final
 
 from corral.engines.base import ExecSession
 from corral.engines.yarn.attempt_events import AttemptEvents
+from corral.engines.yarn.cluster_use import ClusterUseReader
 from corral.engines.yarn.cluster_watch import ClusterWatch
+from corral.engines.yarn.device_probe import DeviceProbe
 from corral.engines.yarn.hadoop_rest import HadoopRest
+from corral.engines.yarn.host_ports import HostPorts
 from corral.engines.yarn.job_loops import JobLoops
-from corral.engines.yarn.orders import check_launch, check_resources, order_of
+from corral.engines.yarn.orders import check_launch, check_level, check_resources, order_of
 from corral.engines.yarn.records import BURIED, AttemptRecords
 from corral.engines.yarn.service_spec import shape_of
 from corral.engines.yarn.services import Services
 from corral.engines.yarn.sessions import Sessions, SlotSession
 from corral.engines.yarn.settings import YarnSettings
-from corral.engines.yarn.slot_messages import AttemptReport, SlotHello, SlotState
+from corral.engines.yarn.slot_grants import SlotGrants
+from corral.engines.yarn.slot_messages import AttemptReport, Probed, SlotHello, SlotState
 from corral.engines.yarn.slot_tokens import SlotTokens
 from corral.engines.yarn.slots import Attempt, Phase, Slot, SlotTable, job_of, slot_key
 from corral.kernel.errors import (
@@ -39,6 +43,7 @@ from corral.kernel.errors import (
     Unavailable,
 )
 from corral.kernel.ids import AttemptId, JobId
+from corral.model.cluster_use import ClusterUse
 from corral.model.inventory import Inventory
 from corral.model.launch import EngineEvent, InventoryChanged, Started, TaskLaunch
 from corral.storage.log_files import LogStore
@@ -71,15 +76,26 @@ class YarnEngine:
         self._tokens = SlotTokens(secret)
         self._table = SlotTable()
         self._sessions = Sessions()
-        self._events = AttemptEvents(logs, wall, settings.log_limit_bytes)
+        self._grants = SlotGrants(self._table, HostPorts(*settings.ports), lambda: self._watch.hosts)
+        self._events = AttemptEvents(logs, wall, settings.log_limit_bytes, self._grants.take_back)
         self._records = AttemptRecords(self._files, f"{settings.folder}/{settings.server}/attempts")
         self._services = Services(settings, self._yarn, self._files, self._tokens)
         self._loops = JobLoops(
-            settings, self._table, self._services, self._records, self._events, self._lose, self._spawn
+            settings,
+            self._table,
+            self._services,
+            self._records,
+            self._events,
+            self._grants,
+            self._lose,
+            self._spawn,
         )
         self._watch = ClusterWatch(
-            settings, self._yarn, self._services, self._table, self._inventory_changed, self._lose_key
+            settings, self._yarn, self._services, self._table, self._inventory_changed, self._lose_key, self._loops.ring
         )
+        self._probe = DeviceProbe(settings, self._services, self._files, lambda: self._watch.nodes, wall)
+        self._watch.probed = self._probe.found
+        self._use = ClusterUseReader(settings, self._yarn)
         self._tasks: set[asyncio.Task[None]] = set()
         self._serving = False
         """Whether slots are answered: what they run is known from `open` to `close`."""
@@ -103,6 +119,7 @@ class YarnEngine:
                     self._events.end(known, 128 + signals.SIGTERM, "it was stopped before it started")
             for service in found:
                 self._loops.adopt(service, _now())
+            await self._probe.open()
             await self._watch.look()
         except BaseException:
             await self._end_tasks()
@@ -111,6 +128,7 @@ class YarnEngine:
             raise
         self._serving = True
         self._spawn(self._watch.run())
+        self._spawn(self._probe.run())
 
     async def close(self) -> None:
         """Release all resources without ending a task."""
@@ -131,6 +149,10 @@ class YarnEngine:
             raise Unavailable("hadoop-unreachable", "The ResourceManager has not answered yet.")
         return self._watch.inventory
 
+    async def cluster_use(self) -> ClusterUse:
+        """Return YARN's queues and the applications that are not Corral's. Raises Unavailable."""
+        return await self._use.read()
+
     async def start(self, launch: TaskLaunch) -> None:
         """Give the attempt to a slot, unless one has it.
 
@@ -139,9 +161,10 @@ class YarnEngine:
         attempt = self._table.attempts.get(launch.attempt)
         if attempt is None:
             check_launch(launch, self._settings)
-            shape = shape_of(launch, self.name)
+            shape = shape_of(launch, self.name, self._watch.nodes)
+            check_level(launch, shape, self._settings)
             check_resources(shape, self._watch.resource_types, self._settings)
-            devices = tuple(each.index for each in launch.devices)
+            devices = tuple(each.index for each in launch.devices) if shape.node else ()
             attempt = Attempt(launch.attempt, Phase.PENDING, launch=launch, shape=shape, since=_now(), devices=devices)
             self._table.attempts[launch.attempt] = attempt
             self._events.prepare(attempt)
@@ -252,6 +275,13 @@ class YarnEngine:
         self._loops.ring(service.job)
         return self._tokens.of_slot(slot.key)
 
+    def probed(self, token: str, told: Probed) -> None:
+        """Take over what a probe tells of its node's devices. Raises Unauthenticated, NotFound, InvalidInput."""
+        self._require_open()
+        if self._tokens.service(token) != told.service:
+            raise Unauthenticated("slot-refused", "This token is of another service.")
+        self._probe.take(told.service, told.instance, told.report)
+
     async def sync(self, token: str, state: SlotState) -> Any:
         """Fold a slot's state; returns its orders, at most `state.wait` seconds later. Raises Unauthenticated."""
         slot = self._slot(token)
@@ -294,6 +324,7 @@ class YarnEngine:
             service = self._table.services.get(slot.service)
             attempt.shape = service.components[slot.component] if service is not None else None
             attempt.devices = report.devices
+        self._grants.see(attempt, slot, report)
         if report.state in ("running", "ended") and attempt.started is None and report.pid:
             process = f"{slot.container}:{report.pid}"
             self._events.start(attempt, Started(name, report.at, slot.host, report.ports, process))
@@ -316,7 +347,7 @@ class YarnEngine:
                 continue
             report = slot.reported.get(attempt.name)
             if report is None and attempt.launch is not None:
-                orders.setdefault("start", []).append(order_of(attempt.launch, self._settings))
+                orders.setdefault("start", []).append(order_of(attempt, attempt.launch, self._settings))
             elif report is None:
                 self._events.end(attempt, SLOT_LOST, "the server that started it ended before its slot had begun it")
             if attempt.stop is not None and not (report is not None and report.stopping):

@@ -75,6 +75,19 @@ class HadoopRest:
             raise Unavailable("hadoop-unreachable", f"A DataNode does not answer: {error}.") from error
         _check(self._name, path, answer)
 
+    async def read_file(self, path: str, *, user: str = "") -> bytes:
+        """Read a file by WebHDFS, from the DataNode that the NameNode names. Raises like `ask`."""
+        place = await self.ask("GET", path, user=user, op="OPEN", noredirect="true")
+        try:
+            where = msgspec.convert(place, _Place).location
+            answer = await self._answer("GET", where)
+        except msgspec.ValidationError:
+            raise Unavailable("hadoop-answer", f"The {self._name} does not say where {path} is to be read.") from None
+        except httpx2.HTTPError as error:
+            raise Unavailable("hadoop-unreachable", f"A DataNode does not answer: {error}.") from error
+        _check(self._name, path, answer)
+        return answer.content
+
     async def _active(
         self, method: str, path: str, user: str, body: Any, data: bytes | None, query: dict[str, str]
     ) -> _Answer:

@@ -15,6 +15,7 @@ from corral.engines.yarn.records import BURIED, AttemptRecords
 from corral.engines.yarn.service_spec import SlotShape, component_name, service_name
 from corral.engines.yarn.services import Services
 from corral.engines.yarn.settings import YarnSettings
+from corral.engines.yarn.slot_grants import SlotGrants
 from corral.engines.yarn.slots import Attempt, Phase, Service, Slot, SlotTable
 from corral.kernel.errors import Conflict, CorralError, Unavailable
 from corral.kernel.ids import JobId
@@ -43,12 +44,14 @@ class JobLoops:
         services: Services,
         records: AttemptRecords,
         events: AttemptEvents,
+        grants: SlotGrants,
         lose: Callable[[Slot], None],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         """`lose` ends the attempt of a slot whose container is gone; `spawn` runs a loop beside the others."""
         self._settings, self._table, self._services = settings, table, services
         self._records, self._events, self._lose, self._spawn = records, events, lose, spawn
+        self._grants = grants
         self._bells: dict[JobId, asyncio.Event] = {}
         self._numbers: dict[JobId, int] = {}
         """The number of the last service of a job: YARN frees a deleted name only after a while."""
@@ -89,10 +92,10 @@ class JobLoops:
         while True:
             bell.clear()
             try:
-                await self._assign(job)
+                trouble = await self._assign(job)
                 await self._drop_ended(job)
                 await self._ask_for_containers(job)
-                self._note(job, None)
+                self._note(job, trouble)
             except CorralError as error:
                 _log.warning("job %s gets no containers: %s", job, error.message)
                 self._note(job, error)
@@ -127,27 +130,38 @@ class JobLoops:
         expected = max(sum(part.tasks for part in each.launch.gang) for each in pending if each.launch is not None)
         return self._table.unended(job) < expected
 
-    async def _assign(self, job: JobId) -> None:
+    async def _assign(self, job: JobId) -> Unavailable | None:
+        """Give pending attempts to free slots; what one of them lacks there, if any does."""
+        trouble: Unavailable | None = None
         for attempt in self._table.pending(job):
             slot = self._table.free_slot(attempt.shape, job) if attempt.shape is not None else None
             if slot is None:
+                continue
+            try:
+                self._grants.give(attempt, slot)
+            except Unavailable as error:
+                trouble = error
                 continue
             slot.attempts.add(attempt.name)
             try:
                 await self._records.write(attempt.name, slot.container)
             except CorralError:
                 slot.attempts.discard(attempt.name)
+                self._grants.take_back(attempt.name)
                 raise
             if attempt.phase is not Phase.PENDING or attempt.name not in self._table.attempts:  # stopped meanwhile
                 slot.attempts.discard(attempt.name)
+                self._grants.take_back(attempt.name)
                 await self._records.remove(attempt.name, slot.container)
                 continue
             if slot.key not in self._table.slots:  # its container ended meanwhile
+                self._grants.take_back(attempt.name)
                 await self._records.remove(attempt.name, slot.container)
                 continue
             attempt.phase, attempt.container = Phase.ASSIGNED, slot.container
             attempt.assigned.set()
             slot.wake.set()
+        return trouble
 
     async def _drop_ended(self, job: JobId) -> None:
         """End services that will give no container: their master failed too often, or somebody killed them."""

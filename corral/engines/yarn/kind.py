@@ -65,6 +65,25 @@ class YarnOptions(EngineSettings):
     yarn_device_kind: str = Field(
         default="gpu", pattern=r"^[a-z][a-z0-9-]{0,30}$", description="The kind that these devices are for Corral."
     )
+    yarn_ports: str = Field(
+        default="20000-29999",
+        description="The ports that tasks are given on each node, `FIRST-LAST`; outside the kernel's range for client "
+        "sockets no connection takes one.",
+    )
+    yarn_silent_seconds: float = Field(
+        default=45.0,
+        ge=1,
+        le=86_400,
+        description="Seconds without a sign of a container after which YARN is asked whether it is there. If not, such as "
+        "on a node that is lost, its task is given up and tried elsewhere.",
+    )
+    yarn_probe_seconds: int = Field(
+        default=0,
+        ge=0,
+        le=10 * 365 * 24 * 3600,
+        description="Probe each node with devices once in so many seconds, by a small container: the names, links and "
+        "faults that `nvidia-smi` tells there. 0 never probes: devices are then only numbered.",
+    )
     yarn_stage_command: str = Field(
         default="",
         description="The command on the nodes that moves inputs and outputs; empty: jobs that have some are refused.",
@@ -143,7 +162,7 @@ def settings_of(options: YarnOptions, server: str, url: str, context: EngineCont
 
     Raises InvalidInput for unusable settings.
     """
-    from corral.engines.yarn.settings import YarnSettings, parse_names, urls_of
+    from corral.engines.yarn.settings import YarnSettings, parse_names, parse_ports, urls_of
 
     return YarnSettings(
         server=server,
@@ -159,6 +178,9 @@ def settings_of(options: YarnOptions, server: str, url: str, context: EngineCont
         attribute=options.yarn_node_attribute,
         device_resource=options.yarn_device_resource,
         device_kind=options.yarn_device_kind,
+        ports=parse_ports("yarn_ports", options.yarn_ports),
+        silent_seconds=options.yarn_silent_seconds,
+        probe_seconds=options.yarn_probe_seconds,
         stage_command=tuple(shlex.split(options.yarn_stage_command)),
         start_seconds=options.yarn_start_seconds,
         idle_seconds=options.yarn_idle_seconds,

@@ -8,20 +8,28 @@ import msgspec
 
 from corral.engines.yarn.service_spec import SlotShape
 from corral.engines.yarn.settings import YarnSettings
+from corral.engines.yarn.slots import Attempt
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import parse_attempt_id
 from corral.model.launch import RuntimePlan, TaskLaunch
 
 
-def order_of(launch: TaskLaunch, settings: YarnSettings) -> dict[str, Any]:
-    """The order: command, environment, ports, and the runtime's plan with its private files where it needs one."""
+def order_of(attempt: Attempt, launch: TaskLaunch, settings: YarnSettings) -> dict[str, Any]:
+    """The order: command, environment, ports, and the runtime's plan with its private files where it needs one.
+
+    `launch` is the attempt's; its slot has decided its node, its devices and the ports that it is offered.
+    """
+    offers = attempt.offers or ((),) * len(launch.ports)
     order: dict[str, Any] = {
         "attempt": launch.attempt,
         "command": list(launch.command),
         "directory": launch.working_dir,
-        "env": _environment(launch, settings),
-        "devices": [device.index for device in launch.devices],
-        "ports": [{"name": each.name, "count": each.count, "start": each.start} for each in launch.ports],
+        "env": _environment(attempt, launch, settings),
+        "devices": list(attempt.devices),
+        "ports": [
+            {"name": each.name, "count": each.count, "start": each.start, "numbers": list(numbers)}
+            for each, numbers in zip(launch.ports, offers, strict=True)
+        ],
         "split": launch.env.get("CORRAL_SPLIT_LOGS") == "split",
     }
     if launch.runtime is not None or launch.secrets:
@@ -54,10 +62,22 @@ def check_resources(shape: SlotShape, counted: frozenset[str], settings: YarnSet
         raise InvalidInput("hadoop-no-resource", message)
 
 
-def _environment(launch: TaskLaunch, settings: YarnSettings) -> dict[str, str]:
+def check_level(launch: TaskLaunch, shape: SlotShape, settings: YarnSettings) -> None:
+    """Raise InvalidInput for a task that must share a level with others, where YARN chooses the nodes."""
+    if launch.required_level and not shape.node and sum(part.tasks for part in launch.gang) > 1:
+        message = (
+            f"The node {launch.node} has no attribute {settings.attribute}, so YARN chooses the nodes and cannot keep "
+            f"tasks in one {launch.required_level}: set the attribute (docs/yarn.md), or require no level."
+        )
+        raise InvalidInput("yarn-chooses-nodes", message)
+
+
+def _environment(attempt: Attempt, launch: TaskLaunch, settings: YarnSettings) -> dict[str, str]:
     key = parse_attempt_id(launch.attempt)
-    indexes = ",".join(str(device.index) for device in launch.devices)
-    visible = {"CUDA_VISIBLE_DEVICES": indexes} if settings.device_kind == "gpu" else {}
+    indexes = ",".join(map(str, attempt.devices))
+    visible = (
+        {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": indexes} if settings.device_kind == "gpu" else {}
+    )
     return {
         **visible,
         "HADOOP_USER_NAME": settings.hadoop_user(launch.user),  # else `hdfs://` knows only the container's system user
@@ -65,7 +85,7 @@ def _environment(launch: TaskLaunch, settings: YarnSettings) -> dict[str, str]:
         "CORRAL_JOB_ID": key.job,
         "CORRAL_ROLE": key.role,
         "CORRAL_TASK_INDEX": str(key.index),
-        "CORRAL_NODE": launch.node,
+        "CORRAL_NODE": f"{settings.name}/{attempt.node}" if attempt.node else launch.node,
         "CORRAL_DEVICES": indexes,
     }
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from corral.engines.yarn.inventory import RESOURCES
+from corral.engines.yarn.inventory import RESOURCES, NodeFacts
 from corral.engines.yarn.settings import YarnSettings
 from corral.kernel.ids import JobId, parse_attempt_id
 from corral.model.launch import TaskLaunch
@@ -39,6 +39,8 @@ class SlotShape(NamedTuple):
     memory_bytes: int
     devices: int
     resources: tuple[tuple[str, int], ...] = ()
+    partition: str = ""
+    """The node label of its node; "" for none."""
 
     def amounts(self, settings: YarnSettings) -> dict[str, int]:
         """What one container takes, by YARN's names; memory in MiB."""
@@ -46,17 +48,23 @@ class SlotShape(NamedTuple):
         return amounts | ({settings.device_resource: self.devices} if self.devices else {}) | dict(self.resources)
 
 
-def shape_of(launch: TaskLaunch, engine: str) -> SlotShape:
-    """The shape of the container that a task needs: whole processors, and MiB of memory."""
+def shape_of(launch: TaskLaunch, engine: str, nodes: Mapping[str, NodeFacts] = {}) -> SlotShape:
+    """The shape of the container that a task needs: whole processors, and MiB of memory.
+
+    `nodes` are the known nodes by name; the choice of one without the node attribute is left to YARN.
+    """
+    name = launch.node.removeprefix(f"{engine}/")
+    node = nodes.get(name)
     role = _NOT_NAME.sub("-", parse_attempt_id(launch.attempt).role.lower()).strip("-")[:30].strip("-") or "role"
     named = {name: launch.amounts[each.name] for name, each in RESOURCES.items() if each.name in launch.amounts}
     return SlotShape(
         role,
-        launch.node.removeprefix(f"{engine}/"),
+        name if node is None or node.pinned else "",
         1000 * max(1, -(-launch.cpu_millis // 1000)),
         _MIB * max(64, -(-launch.memory_bytes // _MIB)),
         len(launch.devices),
         tuple(sorted((launch.resources | named).items())),
+        node.partition if node is not None else "",
     )
 
 
@@ -81,8 +89,13 @@ def service_of(
     queue: str,
     components: Mapping[str, tuple[SlotShape, int]],
     files: Mapping[str, str],
+    *,
+    once: bool = False,
 ) -> dict[str, Any]:
-    """The service's document. `components` has each shape with its count, `files` paths in HDFS by their name."""
+    """The service's document. `components` has each shape with its count, `files` paths in HDFS by their name.
+
+    Containers that end are started again, unless `once`.
+    """
     given = [{"type": "STATIC", "src_file": path, "dest_file": name} for name, path in files.items()]
     return {
         "name": name,
@@ -90,28 +103,29 @@ def service_of(
         "queue": queue,
         "lifetime": settings.lifetime_seconds,
         "configuration": {"files": given},
-        "components": [_component(settings, key, shape, count) for key, (shape, count) in components.items()],
+        "components": [_component(settings, key, shape, count, once) for key, (shape, count) in components.items()],
     }
 
 
-def _component(settings: YarnSettings, name: str, shape: SlotShape, count: int) -> dict[str, Any]:
+def _component(settings: YarnSettings, name: str, shape: SlotShape, count: int, once: bool) -> dict[str, Any]:
     amounts = shape.amounts(settings)
     cpus, memory = amounts.pop("vcores"), amounts.pop("memory-mb")
     constraint = {
         "name": "node",
         "type": "AFFINITY",
         "scope": "NODE",
-        "node_attributes": {settings.attribute: [shape.node]},
+        **({"node_attributes": {settings.attribute: [shape.node]}} if shape.node else {}),
+        **({"node_partitions": [shape.partition]} if shape.partition else {}),
     }
     return {
         "name": name,
         "number_of_containers": count,
-        "restart_policy": "ALWAYS",
+        "restart_policy": "NEVER" if once else "ALWAYS",
         "launch_command": _LAUNCH,
         "resource": {
             "cpus": cpus,
             "memory": str(memory),
             "additional": {key: {"value": value, "unit": ""} for key, value in amounts.items()},
         },
-        **({"placement_policy": {"constraints": [constraint]}} if shape.node else {}),
+        **({"placement_policy": {"constraints": [constraint]}} if shape.node or shape.partition else {}),
     }

@@ -30,8 +30,10 @@ from corral.kernel.plug_ins import runtime_modules
 from corral.runtime.build import build_runtime
 
 _Shape = TypeVar("_Shape")
-_ENDED_STATES: Final = frozenset({"STOPPED", "FAILED", "SUCCEEDED"})
+_ENDED_SERVICE: Final = frozenset({"STOPPED", "FAILED", "SUCCEEDED"})
 """States of a service whose application YARN or somebody else has ended."""
+_ENDED_CONTAINER: Final = frozenset({"STOPPED", "SUCCEEDED", "FAILED"})
+"""States of containers that are gone. That of a lost node stays listed as FAILED, as its successor gets no place there."""
 _LIVE_STATES: Final = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 
 
@@ -44,9 +46,10 @@ class _App(msgspec.Struct, frozen=True):
 
 
 class _Container(msgspec.Struct, frozen=True):
-    """A container of a component."""
+    """A container of a component; one that has ended is listed until another one takes its place."""
 
     id: str
+    state: str = ""
 
 
 class _Amount(msgspec.Struct, frozen=True):
@@ -67,6 +70,7 @@ class _Constraint(msgspec.Struct, frozen=True):
     """A placement constraint."""
 
     node_attributes: dict[str, tuple[str, ...]] | None = None
+    node_partitions: tuple[str, ...] | None = None
 
 
 class _Policy(msgspec.Struct, frozen=True):
@@ -130,24 +134,34 @@ class Services:
 
     async def all(self) -> list[Service]:
         """Every service of this server that has not ended. Raises a CorralError."""
-        prefix = service_prefix(self._settings)
-        answer = await self._yarn.ask(
-            "GET", "/ws/v1/cluster/apps", states=_LIVE_STATES, applicationTypes="yarn-service"
-        )
         found = []
-        for app in _read((answer.get("apps") or {}).get("app", []), list[_App]):
-            if not app.name.startswith(prefix):
-                continue
+        for app in await self._live_apps():
             told = await self._told(app.name, app.user)
             if told is not None:
                 found.append(_service(app, told, self._settings))
         return found
 
-    async def make(self, service: Service) -> None:
-        """Ask YARN for a service and its containers. Raises a CorralError; Conflict if it is there already."""
-        files = {**self._programs, CREDENTIALS: await self._write_credentials(service)}
+    async def _live_apps(self) -> list[_App]:
+        """The applications of this server's services that have not ended."""
+        prefix = service_prefix(self._settings)
+        answer = await self._yarn.ask(
+            "GET", "/ws/v1/cluster/apps", states=_LIVE_STATES, applicationTypes="yarn-service"
+        )
+        apps = _read((answer.get("apps") or {}).get("app", []), list[_App])
+        return [app for app in apps if app.name.startswith(prefix)]
+
+    async def live_names(self) -> frozenset[str]:
+        """The names of this server's services whose applications have not ended. Raises a CorralError."""
+        return frozenset(app.name for app in await self._live_apps())
+
+    async def make(self, service: Service, *, probe: bool = False) -> None:
+        """Ask YARN for a service and its containers. Raises a CorralError; Conflict if it is there already.
+
+        The containers of a `probe` only tell the devices of their nodes, and end.
+        """
+        files = {**self._programs, CREDENTIALS: await self._write_credentials(service, probe)}
         components = {name: (shape, service.wanted[name]) for name, shape in service.components.items()}
-        body = service_of(self._settings, service.name, service.queue, components, files)
+        body = service_of(self._settings, service.name, service.queue, components, files, once=probe)
         await self._yarn.ask("POST", "/app/v1/services", user=service.user, body=body)
 
     async def set_count(self, service: Service, component: str, count: int) -> None:
@@ -169,14 +183,18 @@ class Services:
         await self._yarn.ask("PUT", f"/app/v1/services/{service.name}", user=service.user, body=body)
 
     async def containers(self, service: Service) -> set[str]:
-        """The containers of a service, none when it is gone. Raises Unavailable when YARN cannot say."""
+        """The containers of a service that have not ended; none when it is gone.
+
+        Raises Unavailable when YARN cannot say.
+        """
         told = await self._told(service.name, service.user)
-        return {each.id for component in (told.components if told else ()) for each in component.containers}
+        listed = (each for component in (told.components if told else ()) for each in component.containers)
+        return {each.id for each in listed if each.state not in _ENDED_CONTAINER}
 
     async def has_ended(self, service: Service) -> bool:
         """Whether a service's application is over: YARN gives it no more containers. Raises Unavailable."""
         told = await self._told(service.name, service.user)
-        return told is None or told.state in _ENDED_STATES
+        return told is None or told.state in _ENDED_SERVICE
 
     async def delete(self, service: Service) -> None:
         """End a service with all its containers, and remove its files. Raises a CorralError."""
@@ -194,13 +212,14 @@ class Services:
             return None
         return _read(told, _Told)
 
-    async def _write_credentials(self, service: Service) -> str:
+    async def _write_credentials(self, service: Service, probe: bool) -> str:
         content = {
             "url": self._settings.url,
             "certificate": self._settings.certificate,
             "service": service.name,
             "token": self._tokens.of_service(service.name),
             "stage_command": list(self._settings.stage_command),
+            "probe": probe,
         }
         path = f"{await self._folder(service)}/{CREDENTIALS}"
         data = msgspec.json.encode(content)
@@ -233,11 +252,18 @@ def _service(app: _App, told: _Told, settings: YarnSettings) -> Service:
         devices = more.pop(settings.device_resource, 0)
         constraints = each.placement_policy.constraints if each.placement_policy else ()
         attributes = (constraints[0].node_attributes or {}) if constraints else {}
+        partitions = (constraints[0].node_partitions or ()) if constraints else ()
         node = next(iter(attributes.get(settings.attribute, ("",))), "")
         role = each.name.rpartition("-n")[0]
         memory = int(each.resource.memory) * 2**20
         shapes[each.name] = SlotShape(
-            role, node, 1000 * each.resource.cpus, memory, devices, tuple(sorted(more.items()))
+            role,
+            node,
+            1000 * each.resource.cpus,
+            memory,
+            devices,
+            tuple(sorted(more.items())),
+            next(iter(partitions), ""),
         )
     wanted = {each.name: each.number_of_containers for each in told.components}
     job = JobId(app.name.rpartition("-")[0].rpartition("-")[2])

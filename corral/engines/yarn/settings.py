@@ -92,6 +92,12 @@ class YarnSettings(msgspec.Struct, frozen=True):
     """Seconds for which a slot without an attempt is kept for a retry."""
     lifetime_seconds: int = 7 * 24 * 3600
     """Seconds after which YARN ends a service that no server has prolonged."""
+    ports: tuple[int, int] = (20_000, 29_999)
+    """The first and the last port that tasks are given on each node."""
+    silent_seconds: float = 45.0
+    """Seconds without a call of a slot after which YARN is asked whether its container is still there."""
+    probe_seconds: int = 0
+    """Seconds after which a node is probed for its devices again; 0 never probes."""
     log_limit_bytes: int = 0
     """The last bytes of a stream's log that are kept; 0 keeps all."""
 
@@ -102,6 +108,15 @@ class YarnSettings(msgspec.Struct, frozen=True):
     def yarn_queue(self, queue: str) -> str:
         """The YARN queue of a virtual cluster. Raises InvalidInput for a name that YARN cannot have."""
         return self.queues.of(queue) or self.queue
+
+
+def parse_ports(setting: str, text: str) -> tuple[int, int]:
+    """The first and last port of `FIRST-LAST`. Raises InvalidInput that names the setting."""
+    match = re.fullmatch(r"([0-9]{4,5})-([0-9]{4,5})", text)
+    first, last = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1024 <= first <= last <= 65_535:
+        raise InvalidInput("invalid-setting", f'{setting} has "{text[:60]}"; write FIRST-LAST within 1024-65535.')
+    return first, last
 
 
 def urls_of(setting: str, text: str, example: str) -> tuple[str, ...]:

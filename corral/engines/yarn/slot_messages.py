@@ -39,6 +39,24 @@ class AttemptReport(msgspec.Struct, frozen=True):
     stopping: bool = False
 
 
+_Printed = Annotated[str, msgspec.Meta(max_length=128 * 1024)]
+
+
+class ProbeReport(msgspec.Struct, frozen=True):
+    """What a probe tells of the devices of its node, as the vendor's tool prints it."""
+
+    devices: _Printed = ""
+    topology: _Printed = ""
+    trouble: Annotated[str, msgspec.Meta(max_length=1000)] = ""
+    """Why there is nothing to tell."""
+
+
+class Probed(SlotHello, frozen=True):
+    """A probe's only call."""
+
+    report: ProbeReport = ProbeReport()
+
+
 class SlotState(msgspec.Struct, frozen=True):
     """A slot's call for orders."""
 

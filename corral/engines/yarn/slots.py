@@ -7,7 +7,7 @@ to it for good. The table decides who gets what; the engine makes each decision 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -61,8 +61,14 @@ class Attempt:
     """The signal and the grace in seconds."""
     started: Started | None = None
     exited: Exited | None = None
+    node: str = ""
+    """The node that it runs on, as far as it is known."""
     devices: tuple[int, ...] = ()
     """The indexes of its devices, as far as they are known."""
+    offers: tuple[tuple[int, ...], ...] = ()
+    """The port numbers offered for each of its requests for ports."""
+    ports_known: bool = False
+    """Whether its slot has reported its ports."""
     trouble: CorralError | None = None
     """The refusal of YARN or HDFS that it met last."""
     assigned: asyncio.Event = field(default_factory=asyncio.Event)
@@ -193,16 +199,32 @@ class SlotTable:
         waiting = any(each.shape in service.components.values() for each in self.pending(service.job))
         return waiting or any(self.has_task(each) for each in self.slots_of(service))
 
-    def containers_asked_for(self) -> Iterator[tuple[SlotShape, int]]:
-        """The shape of each component, with the containers that YARN was asked for."""
+    def ports_unknown(self) -> int:
+        """The number of running attempts of an earlier server whose slots have not reported their ports."""
+        return sum(
+            each.launch is None and each.exited is None and not each.ports_known for each in self.attempts.values()
+        )
+
+    def containers_asked_for(self, node_of: Callable[[str], str]) -> Iterator[tuple[str, SlotShape, int]]:
+        """Node, shape and number of the containers of each component.
+
+        On pinned nodes those that YARN was asked for; elsewhere those that are there, with `node_of` their host.
+        """
         for service in self.services.values():
             for name, shape in service.components.items():
-                yield shape, service.wanted.get(name, 0)
+                if shape.node:
+                    yield shape.node, shape, service.wanted.get(name, 0)
+        for slot in self.slots.values():
+            of = self.services.get(slot.service)
+            found = of.components.get(slot.component) if of is not None else None
+            if found is not None and not found.node:
+                yield node_of(slot.host), found, 1
 
     def held_devices(self) -> dict[str, set[int]]:
         """The devices of attempts that have not ended, by node."""
         held: dict[str, set[int]] = {}
         for attempt in self.attempts.values():
-            if attempt.exited is None and attempt.shape is not None:
-                held.setdefault(attempt.shape.node, set()).update(attempt.devices)
+            node = attempt.node or (attempt.shape.node if attempt.shape is not None else "")
+            if attempt.exited is None and node:
+                held.setdefault(node, set()).update(attempt.devices)
         return held

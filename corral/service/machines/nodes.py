@@ -11,6 +11,7 @@ import msgspec
 from corral.kernel import units
 from corral.kernel.errors import NotFound
 from corral.kernel.units import parse_cpu, parse_memory
+from corral.model.cluster_use import ClusterUse
 from corral.model.cordons import Cordon, cordon_view
 from corral.model.inventory import Device, Node
 from corral.model.records import JobFilter, Page, ShareView, rfc3339
@@ -82,6 +83,14 @@ class Nodes:
             running=sum(each.get("running", 0) for each in counts),
             jobs=tuple(running.items),
         )
+
+    async def use(self, actor: Actor) -> Page[ClusterUse]:
+        """How each cluster that others share is used beside Corral, in one page.
+
+        Raises Unavailable when control does not answer.
+        """
+        await self.check_may_look(actor)
+        return Page(msgspec.convert(await self._context.control.request("/engines/use"), list[ClusterUse]))
 
     async def check_may_look(self, actor: Actor) -> None:
         """Check that the actor may see the nodes.

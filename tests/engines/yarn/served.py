@@ -21,11 +21,11 @@ T = TypeVar("T")
 class OnYarn(Platform):
     """A server whose tasks run on YARN and on this machine."""
 
-    def __init__(self, folder: Path, yarn: Yarn, *more: str) -> None:
+    def __init__(self, folder: Path, yarn: Yarn, *more: str, env: Mapping[str, str] | None = None) -> None:
         self.port = free_port()
         web = yarn.hdfs.web.replace("webhdfs", "http")
         self.cluster = ["--yarn-resource-managers", yarn.url, "--yarn-name-nodes", web, *more]
-        super().__init__(folder, *self.cluster)
+        super().__init__(folder, *self.cluster, env=env)
         self.yarn = yarn
 
     def options(self, port: str = "") -> list[str]:

@@ -137,6 +137,11 @@ def test_what_a_mapreduce_job_uses_is_not_counted_as_free_while_both_run(server:
     counting = word_count(yarn, "bob", "/user/bob/words", "/user/bob/counts")
     until(lambda: True if taken(server) == ["another YARN application holds it"] else None)
     until(lambda: True if (used := others_mb(yarn)) > 384 and memory_mb(server) == ALL_MB - used else None)
+    (use,) = server.client.cluster_use()["items"]
+    assert [(app["user"], app["kind"]) for app in use["applications"]] == [("bob", "MAPREDUCE")]
+    assert use["others"]["memoryBytes"] > 0
+    assert use["corral"]["memoryBytes"] == (384 + 2 * 128) * 2**20
+    assert {queue["name"] for queue in use["queues"]} == {"root.default", "root.research"}
     assert counting.wait(120) == 0
     assert yarn.hdfs.read("/user/bob/counts/part-r-00000") == b"one\t1\ntwo\t2\n"
     until(lambda: True if not taken(server) and memory_mb(server) == ALL_MB - others_mb(yarn) else None)

@@ -128,9 +128,9 @@ class Yarn:
             return [name for each in running if (name := _attribute(each))]
         return []
 
-    def ask(self, path: str, *, method: str = "GET", body: Any = None, user: str = "") -> Any:
+    def ask(self, path: str, *, method: str = "GET", body: Any = None, user: str = "", **query: str) -> Any:
         """One call of the ResourceManager's REST interface; returns the JSON. Raises HTTPError for a refusal."""
-        url = f"{self.url}{path}?{urlencode({'user.name': user or self.user})}"
+        url = f"{self.url}{path}?{urlencode({'user.name': user or self.user, **query})}"
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         request = urllib.request.Request(url, data=data, method=method, headers=headers)
@@ -154,12 +154,15 @@ class Yarn:
             "yarn.resourcemanager.store.class": f"{_SERVER}.resourcemanager.recovery.FileSystemRMStateStore",
             "yarn.resourcemanager.fs.state-store.uri": f"file://{self.home}/rm-state",  # not in HDFS: it has its safe mode
             "yarn.resourcemanager.placement-constraints.handler": "scheduler",
+            "yarn.resourcemanager.am.max-attempts": 20,
             "yarn.resourcemanager.connect.retry-interval.ms": 500,
             "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 250,
             "yarn.nm.liveness-monitor.expiry-interval-ms": 15_000,
             "yarn.am.liveness-monitor.expiry-interval-ms": 120_000,  # a busy machine starts a master in 15 s to a minute
             "yarn.resourcemanager.nm-container-queuing.sorting-nodes-interval-ms": 1000,
             "yarn.node-attribute.fs-store.root-dir": self.home / "attributes",
+            "yarn.node-labels.enabled": "true",
+            "yarn.node-labels.fs-store.root-dir": self.home / "labels",
             "yarn.webapp.api-service.enable": "true",
             "hadoop.registry.zk.quorum": at["zookeeper"],
             "yarn.service.classpath": f"{conf}:{jars.folder()}/*",
@@ -207,6 +210,8 @@ class Yarn:
             "yarn.nodemanager.resource.cpu-vcores": 16,
             "yarn.nodemanager.aux-services": "mapreduce_shuffle",
             "yarn.nodemanager.sleep-delay-before-sigkill.ms": 500,
+            # tests may put a vendor's tool into the node's folder `bin`
+            "yarn.nodemanager.admin-env": f"PATH={home}/bin:/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin",
             "yarn.nodemanager.node-attributes.provider": "config",
             "yarn.nodemanager.node-attributes.provider.configured-node-attributes": f"corral-node,STRING,{name}",
         }
@@ -242,6 +247,10 @@ _QUEUES: Final = {
     "yarn.scheduler.capacity.root.research.capacity": 50,
     "yarn.scheduler.capacity.root.research.maximum-capacity": 100,
     "yarn.scheduler.capacity.root.research.user-limit-factor": 100,
+    "yarn.scheduler.capacity.root.accessible-node-labels": "*",
+    "yarn.scheduler.capacity.root.accessible-node-labels.gold.capacity": 100,
+    "yarn.scheduler.capacity.root.default.accessible-node-labels.gold.capacity": 100,
+    "yarn.scheduler.capacity.root.research.accessible-node-labels.gold.capacity": 0,
     "yarn.scheduler.capacity.maximum-am-resource-percent": 1.0,
     "yarn.scheduler.capacity.resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
     "yarn.scheduler.capacity.node-locality-delay": 0,

@@ -7,6 +7,7 @@ import type {
   AccountUse,
   Applied,
   Cell,
+  ClusterUse,
   DocumentDiff,
   DocumentSummary,
   DocumentView,
@@ -156,6 +157,14 @@ export const nodes = infiniteQueryOptions({
   initialPageParam: '',
   getNextPageParam: (page) => page.next,
   refetchInterval: SLOWLY,
+});
+
+/** The queues and applications of clusters that Corral shares with others, such as YARN's; [] where there are none. */
+export const clusterUse = queryOptions({
+  queryKey: ['cluster', 'use'],
+  queryFn: ({ signal }) => call<Page<ClusterUse>>('/cluster/use', { signal }),
+  refetchInterval: SLOWLY,
+  retry: false,
 });
 
 export const queues = queryOptions({

@@ -275,6 +275,24 @@ export interface components {
             ageSeconds?: number;
         };
         /**
+         * ClusterUse
+         * @description How one cluster is used beside Corral.
+         */
+        ClusterUse: {
+            engine: string;
+            queues: components["schemas"]["SharedQueue"][];
+            /** @description The ones that use most memory first. */
+            applications: components["schemas"]["OtherApplication"][];
+            /** @description Further applications that are not listed. */
+            leftOut: number;
+            /** @description What all applications that are not Corral's use. */
+            others: components["schemas"]["Amounts"];
+            /** @description What Corral's own applications use, the masters of its services among them. */
+            corral: components["schemas"]["Amounts"];
+            /** @description Why the cluster could not be asked; "" when it answered. */
+            trouble: string;
+        };
+        /**
          * CordonBody
          * @description The reason for a cordon.
          */
@@ -1693,6 +1711,22 @@ export interface components {
             comingUsers?: string[];
         };
         /**
+         * OtherApplication
+         * @description A running or waiting application of the cluster that is not Corral's.
+         */
+        OtherApplication: {
+            id: string;
+            name: string;
+            user: string;
+            queue: string;
+            /** @description What the cluster calls it: MAPREDUCE, SPARK, … */
+            kind: string;
+            state: string;
+            startedAt: string;
+            containers: number;
+            used: components["schemas"]["Amounts"];
+        };
+        /**
          * Page[AttemptRecord]
          * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
          */
@@ -1706,6 +1740,14 @@ export interface components {
          */
         Page_AuditRecord_: {
             items: components["schemas"]["AuditRecord"][];
+            next: string | null;
+        };
+        /**
+         * Page[ClusterUse]
+         * @description One page of a longer list; pass `next` as `after` to read the next page, None is the end.
+         */
+        Page_ClusterUse_: {
+            items: components["schemas"]["ClusterUse"][];
             next: string | null;
         };
         /**
@@ -2158,6 +2200,25 @@ export interface components {
             memoryPercent: number;
         };
         /**
+         * SharedQueue
+         * @description A queue of the cluster's own scheduler.
+         */
+        SharedQueue: {
+            /** @description With the queues above it: `root.research`. */
+            name: string;
+            state: string;
+            /** @description Percent of the whole cluster that it is promised. */
+            capacity: number;
+            /** @description Percent of the whole cluster that its applications use, Corral's among them. */
+            usedPercent: number;
+            used: components["schemas"]["Amounts"];
+            /** @description Applications that run in it; `pending` wait. */
+            running: number;
+            pending: number;
+            /** @description Whether Corral puts jobs into it: by the engine's settings, or at present. */
+            corral: boolean;
+        };
+        /**
          * SignedIn
          * @description A new token, shown only once.
          */
@@ -2546,6 +2607,7 @@ export type CellTree = components['schemas']['CellTree'];
 export type CellView = components['schemas']['CellView'];
 export type ChangeView = components['schemas']['ChangeView'];
 export type CheckpointBody = components['schemas']['CheckpointBody'];
+export type ClusterUse = components['schemas']['ClusterUse'];
 export type CordonBody = components['schemas']['CordonBody'];
 export type CordonView = components['schemas']['CordonView'];
 export type DeviceUse = components['schemas']['DeviceUse'];
@@ -2624,8 +2686,10 @@ export type NodeJob = components['schemas']['NodeJob'];
 export type NodeView = components['schemas']['NodeView'];
 export type OidcView = components['schemas']['OidcView'];
 export type OpenPaiImport = components['schemas']['OpenPaiImport'];
+export type OtherApplication = components['schemas']['OtherApplication'];
 export type PageAttemptRecord = components['schemas']['Page_AttemptRecord_'];
 export type PageAuditRecord = components['schemas']['Page_AuditRecord_'];
+export type PageClusterUse = components['schemas']['Page_ClusterUse_'];
 export type PageDeviceView = components['schemas']['Page_DeviceView_'];
 export type PageDocumentSummary = components['schemas']['Page_DocumentSummary_'];
 export type PageEventRecord = components['schemas']['Page_EventRecord_'];
@@ -2662,6 +2726,7 @@ export type Scale = components['schemas']['Scale'];
 export type SecretValue = components['schemas']['SecretValue'];
 export type SecretView = components['schemas']['SecretView'];
 export type ShareView = components['schemas']['ShareView'];
+export type SharedQueue = components['schemas']['SharedQueue'];
 export type SignedIn = components['schemas']['SignedIn'];
 export type Spread = components['schemas']['Spread'];
 export type StorageView = components['schemas']['StorageView'];

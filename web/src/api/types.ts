@@ -16,6 +16,7 @@ export type {
   CellState,
   CellTree,
   CellView as Cell,
+  ClusterUse,
   ChangeView as Change,
   CordonView as Cordon,
   DeviceUse,

@@ -6,6 +6,7 @@ import { Fragment, useMemo, useRef } from 'react';
 import * as overview from '../api/overview';
 import * as ask from '../api/queries';
 import type { Amounts, Cordon, Node } from '../api/types';
+import { BesideCorral } from '../components/BesideCorral';
 import { CommandLine } from '../components/Copy';
 import { NodeActions } from '../components/NodeActions';
 import { NodeRow } from '../components/NodeRow';
@@ -111,6 +112,7 @@ export function Nodes() {
         )}
         <CommandLine line="corral nodes" />
       </div>
+      <BesideCorral />
     </section>
   );
 }

@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import * as ask from '../api/queries';
 import type { Queue } from '../api/types';
+import { BesideCorral } from '../components/BesideCorral';
 import { CommandLine } from '../components/Copy';
 import { Empty, Fault, Skeleton } from '../components/Notices';
 import { QueueDetail } from '../components/QueueDetail';
@@ -69,6 +70,7 @@ export function Queues() {
       <p className="pt-4">
         <CommandLine line={chosen ? `corral queues ${quote(chosen.name)}` : resource === 'devices' ? 'corral queues' : `corral queues --resource ${quote(resource)}`} className="ml-1" />
       </p>
+      <BesideCorral />
     </section>
   );
 }

@@ -1,0 +1,203 @@
+"""A probe tells the devices of a node: rows Y3 and Y9 of scheduling.md, with what a vendor's tool prints."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corral.engines.yarn.inventory import inventory_of, nodes_of
+from corral.engines.yarn.kind import YarnOptions, settings_of
+from corral.engines.yarn.node_devices import ProbedNode, probed_node
+from corral.engines.yarn.slot_messages import ProbeReport
+from corral.kernel.errors import InvalidInput
+from corral.model.requests import TopologyRequest
+from corral.runtime.device_probe import probe
+from corral.scheduler import Cluster, NodesSeen
+from tests.devices.test_topology_tables import switched
+from tests.engines.yarn.harness import YarnPlace
+from tests.engines.yarn.test_names_and_refusals import WHERE, node
+from tests.engines.yarn.test_services import until
+from tests.scheduler.machines import gang, place, role
+from tests.testbeds.hadoop.yarn import Yarn
+
+SETTINGS = settings_of(YarnOptions(**WHERE), "s", "")
+PCIE = """\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity
+GPU0\t X \tSYS\tPIX\tSYS\t0-7
+GPU1\tSYS\t X \tSYS\tPIX\t8-15
+GPU2\tPIX\tSYS\t X \tSYS\t0-7
+GPU3\tSYS\tPIX\tSYS\t X \t8-15
+"""
+TOOL = """#!/bin/sh
+case "$1" in
+--query-gpu=*) cat <<END
+{devices}END
+;;
+topo) cat <<END
+{topology}END
+;;
+*) exit 3 ;;
+esac
+"""
+
+
+def lines(count: int, *bad: int) -> str:
+    """What the tool lists: devices, some of them with uncorrectable errors."""
+    return "".join(f"{at}, GPU-{at:04}, A100, 40960, {3 if at in bad else 0}\n" for at in range(count))
+
+
+def seen(probed: ProbedNode, gpus: int = 4) -> Cluster:
+    """A cluster of one node that YARN lists with so many devices, and whose probe told this."""
+    listed = node("nm1", used_gpus=0)
+    listed["totalResource"]["resourceInformations"]["resourceInformation"][2]["value"] = gpus
+    inventory = inventory_of(nodes_of({"nodes": {"node": [listed]}}), SETTINGS, {}, {}, probed={"nm1": probed})
+    found = Cluster()
+    found.apply(NodesSeen(inventory))
+    return found
+
+
+def chosen(target: Cluster, devices: int, **fields: Any) -> tuple[int, ...] | None:
+    found = place(target, gang("a", role(1, devices, **fields)))
+    return found.tasks[0].devices if found is not None else None
+
+
+def test_y3_devices_of_one_pcie_switch_are_taken_together() -> None:
+    target = seen(probed_node(ProbeReport(lines(4), PCIE), 0.0))
+    occupy_on(target, 0)
+    assert chosen(target, 2) == (1, 3)
+    switch = TopologyRequest(required="pcie-switch")
+    assert chosen(target, 2, topology=switch) == (1, 3)
+    occupy_on(target, 1)
+    assert chosen(target, 2, topology=switch) is None
+    assert chosen(target, 2) == (2, 3)
+
+
+@pytest.mark.parametrize("word", ["NV12", "NV18"])
+def test_y3_matrices_of_switched_machines_are_read(word: str) -> None:
+    target = seen(probed_node(ProbeReport(lines(8), switched(word)), 0.0), gpus=8)
+    for device in (0, 5):
+        occupy_on(target, device)
+    assert chosen(target, 2) == (2, 3)
+    assert chosen(target, 4, topology=TopologyRequest(required="nvlink")) is not None
+
+
+def test_y9_a_device_with_memory_errors_is_hidden_and_the_job_on_it_stays() -> None:
+    target = seen(probed_node(ProbeReport(lines(4), PCIE), 0.0))
+    occupy_on(target, 0, 2)
+    again = seen(probed_node(ProbeReport(lines(4, 1, 2), PCIE), 1.0))
+    (bad,) = again.nodes()
+    target.apply(NodesSeen(inventory_with(bad)))
+    assert chosen(target, 1) == (3,)
+    assert chosen(target, 2) is None
+    assert bad.devices[1].health_reason == "3 uncorrectable memory errors since the driver was loaded"
+    assert len(target.gangs.by_job) == 1
+
+
+def occupy_on(target: Cluster, *devices: int) -> None:
+    """Let a job hold devices of nm1."""
+    from corral.kernel.ids import JobId
+    from corral.model.placement import Placement, TaskPlacement
+    from corral.scheduler import GangPlaced
+
+    tasks = tuple(TaskPlacement("other", at, "yarn/nm1", (at,)) for at in devices)
+    target.apply(GangPlaced(JobId(f"other-{'-'.join(map(str, devices))}"), 0, Placement(tasks), float("inf")))
+
+
+def inventory_with(only: Any) -> Any:
+    from corral.model.inventory import LEVELS, Inventory
+
+    return Inventory("yarn", (only,), LEVELS)
+
+
+def test_a_probe_that_counts_other_devices_than_yarn_is_not_believed() -> None:
+    (found,) = seen(probed_node(ProbeReport(lines(3), ""), 0.0)).nodes()
+    assert [device.id for device in found.devices] == [f"yarn/nm1:{at}" for at in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("devices", "topology", "said"),
+    [
+        ("1, GPU-1, A100, 40960, 0\n", "", 'Line 1 of nvidia-smi is "1, GPU-1'),
+        ("0, GPU-0, A100, 40960\n", "", "five fields"),
+        ("0, GPU 0;rm, A100, 40960, 0\n", "", "Line 1"),
+        ("0, GPU-0, A100, 99999999999999999999, 0\n", "", "Line 1"),
+        ("0, GPU-0, A100, -1, 0\n", "", "Line 1"),
+        ("0, GPU-0, A\x1b[31m, 40960, 0\n", "", "Line 1"),
+        (lines(2), PCIE, "The link matrix has 4 devices, and the list of devices 2."),
+        (lines(4), PCIE.replace("GPU3\tSYS", "GPU3\tODD"), "The link matrix cannot be read"),
+        (lines(4), "nothing", "The link matrix cannot be read"),
+        ("".join(f"{at}, GPU-{at}, A, 1, 0\n" for at in range(1025)), "", "Line 1025"),
+    ],
+)
+def test_a_report_that_cannot_be_one_is_refused_by_its_line(devices: str, topology: str, said: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        probed_node(ProbeReport(devices, topology), 0.0)
+    assert said in error.value.message
+    assert len(error.value.message) < 1000
+
+
+class Calls:
+    """Takes a probe's report."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, str] = {}
+
+    def probed(self, report: dict[str, str]) -> None:
+        self.told = report
+
+
+def write_tool(folder: Path, devices: str, topology: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "nvidia-smi").write_text(TOOL.format(devices=devices, topology=topology))
+    (folder / "nvidia-smi").chmod(0o755)
+
+
+def test_the_probe_sends_what_the_tool_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tool(tmp_path / "bin", lines(4), PCIE)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    calls: Any = Calls()
+    assert probe(calls) == 0
+    assert calls.told == {"devices": lines(4), "topology": PCIE, "trouble": ""}
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"), [("", "not installed"), ("#!/bin/sh\necho no driver\nexit 9\n", "with 9: no")]
+)
+def test_a_probe_without_a_tool_that_works_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, said: str
+) -> None:
+    if tool:
+        (tmp_path / "nvidia-smi").write_text(tool)
+        (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/nowhere")
+    calls: Any = Calls()
+    assert probe(calls) == 0
+    assert said in calls.told["trouble"]
+
+
+@pytest.mark.timeout(300)
+async def test_each_node_is_probed_once_by_a_container_and_the_next_server_knows(yarn: Yarn, tmp_path: Path) -> None:
+    """Y3 and Y9 on a real YARN: nm1 has a tool, nm2 has none."""
+    write_tool(yarn.home / "nm1" / "bin", lines(4, 1), PCIE)
+    server = YarnPlace(yarn, tmp_path, probe_seconds=3600)
+    try:
+        async with server.open() as opened:
+            await until(lambda: opened.raw._probe.found and not opened.raw._probe._awaited)
+            await opened.raw._watch.look()
+            nodes = {each.name: each for each in (await opened.raw.inventory()).nodes}
+            first = nodes["yarn/nm1"]
+            assert [device.id for device in first.devices] == [f"GPU-{at:04}" for at in range(4)]
+            assert [device.healthy for device in first.devices] == [True, False, True, True]
+            assert first.devices[0].cells == first.devices[2].cells != first.devices[1].cells
+            assert len(first.links) == 4
+            assert [device.id for device in nodes["yarn/nm2"].devices] == [f"yarn/nm2:{at}" for at in range(4)]
+            await until(lambda: not server._left())
+        async with server.open() as opened:
+            (known,) = [each for each in (await opened.raw.inventory()).nodes if each.name == first.name]
+            assert (known.devices, known.links) == (first.devices, first.links), "without a probe of its own"
+            assert not server._left()
+    finally:
+        (yarn.home / "nm1" / "bin" / "nvidia-smi").unlink()
+        server.clear()

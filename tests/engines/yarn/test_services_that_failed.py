@@ -1,0 +1,93 @@
+"""A service that YARN gave up is replaced while tasks wait for its containers, long before their start is given up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from corral.engines.yarn.cluster_watch import ClusterWatch
+from corral.engines.yarn.hadoop_rest import HadoopRest
+from corral.engines.yarn.kind import YarnOptions, settings_of
+from corral.engines.yarn.service_spec import SlotShape
+from corral.engines.yarn.services import Services
+from corral.engines.yarn.slot_tokens import SlotTokens
+from corral.engines.yarn.slots import Attempt, Phase, Service, Slot, SlotTable
+from corral.kernel.ids import AttemptId, JobId, job_id
+from tests.engines.yarn.test_names_and_refusals import WHERE
+
+SETTINGS = settings_of(YarnOptions(**WHERE), "s", "")
+JOB = job_id(1_700_000_000_000, 1)
+SHAPE = SlotShape("main", "nm1", 1000, 2**27, 0)
+
+
+class Listed:
+    """YARN's list of live services."""
+
+    def __init__(self, *names: str) -> None:
+        self.names, self.asked = frozenset(names), 0
+
+    async def live_names(self) -> frozenset[str]:
+        self.asked += 1
+        return self.names
+
+
+def watch(table: SlotTable, live: Any) -> tuple[ClusterWatch, list[JobId]]:
+    rung: list[JobId] = []
+    made = ClusterWatch(SETTINGS, live, live, table, lambda: None, lambda key: None, rung.append)
+    return made, rung
+
+
+def waiting(name: str, made_at: float) -> SlotTable:
+    """A service that a task waits for."""
+    table = SlotTable()
+    attempt = AttemptId(f"{JOB}.0.main.0.0")
+    table.services[name] = Service(
+        name, JobId(JOB), "ada", "default", {"main-n0": SHAPE}, {"main-n0": 1}, prolonged_at=made_at
+    )
+    table.attempts[attempt] = Attempt(attempt, Phase.PENDING, shape=SHAPE)
+    return table
+
+
+async def test_a_service_that_yarn_lists_no_more_is_ended_and_its_job_looked_at() -> None:
+    now = asyncio.get_running_loop().time()
+    table = waiting("gone", now - 30)
+    looks, rung = watch(table, Listed("another"))
+    await looks._look_for_dead_services()
+    assert table.services["gone"].ending
+    assert rung == [JOB]
+
+
+async def test_a_service_that_lives_is_new_or_has_a_slot_is_left_alone() -> None:
+    now = asyncio.get_running_loop().time()
+    for name, age, slots in (("lives", 30.0, 0), ("gone", 5.0, 0), ("gone", 30.0, 1)):
+        table = waiting(name, now - age)
+        if slots:
+            table.add_slot(Slot(name, JobId(JOB), "main-n0", "main-n0-0", "container_1", "h"))
+        looks, rung = watch(table, Listed("lives"))
+        await looks._look_for_dead_services()
+        assert not table.services[name].ending
+        assert not rung
+
+
+async def test_yarn_is_asked_at_most_once_in_ten_seconds() -> None:
+    now = asyncio.get_running_loop().time()
+    live = Listed("lives")
+    looks, _ = watch(waiting("lives", now - 30), live)
+    for _ in range(3):
+        await looks._look_for_dead_services()
+    assert live.asked == 1
+
+
+async def test_a_container_of_a_lost_node_that_yarn_still_lists_as_failed_is_gone(monkeypatch: Any) -> None:
+    containers = [{"id": "container_1", "state": "FAILED", "bare_host": "h"}, {"id": "container_2", "state": "READY"}]
+    resource = {"cpus": 1, "memory": "128"}
+    component = {"name": "main-n0", "number_of_containers": 2, "resource": resource, "containers": containers}
+
+    async def answer(self: HadoopRest, method: str, path: str, **_: Any) -> Any:
+        return {"name": "s", "components": [component]}
+
+    monkeypatch.setattr(HadoopRest, "ask", answer)
+    rest = HadoopRest("ResourceManager", ["http://rm:8088"], "me")
+    services = Services(SETTINGS, rest, rest, SlotTokens(b"k" * 32))
+    (service,) = waiting("s", 0.0).services.values()
+    assert await services.containers(service) == {"container_2"}
