@@ -83,8 +83,8 @@ class Settings(BaseSettings):
     connections: int = Field(
         default=4096,
         ge=16,
-        description="How many connections there may be in all; others get a 503, as do those for which "
-        "the system allows no more open files.",
+        description="The most connections that may be open at once. Further ones get a 503, and so does each one for which "
+        "the system allows no open file.",
     )
     strangers_per_address: int = Field(
         default=256,
@@ -95,29 +95,32 @@ class Settings(BaseSettings):
     connections_per_user: int = Field(
         default=1024,
         ge=0,
-        description="How many connections may be open on which one user, or the tasks of one job, called last, those of "
-        "`trusted_proxies` excepted; others get a 429. 0 is no limit.",
+        description="The most connections that may be open at once for one user, or for the tasks of one job. A connection "
+        "counts for the one whose call it carried last; those of `trusted_proxies` do not count. Further ones "
+        "get a 429. 0 is no limit.",
     )
     reading_seconds: float = Field(
         default=60.0,
         gt=0,
-        description="How long a reader (of events, a log, a command, a forwarded port) may take less than "
-        "8 KiB of what waits for it before it is cut off.",
+        description="A reader (of events, a log, a command, a forwarded port) that takes less than 8 KiB of "
+        "the data waiting "
+        "for it in this number of seconds is cut off.",
     )
-    events_per_user: int = Field(default=100, ge=1, description="How many event streams one user may have open.")
-    logs_per_user: int = Field(default=100, ge=1, description="How many logs one user may be reading.")
-    exec_per_user: int = Field(default=50, ge=1, description="How many commands in tasks one user may have open.")
+    events_per_user: int = Field(default=100, ge=1, description="The most event streams that one user may have open.")
+    logs_per_user: int = Field(default=100, ge=1, description="The most logs that one user may read at once.")
+    exec_per_user: int = Field(default=50, ge=1, description="The most commands in tasks that one user may have open.")
     forwards_per_user: int = Field(
-        default=200, ge=1, description="How many connections to ports of tasks one user may have open."
+        default=200, ge=1, description="The most connections to ports of tasks that one user may have open."
     )
     streams: int = Field(
-        default=3000, ge=1, description="How many streams of all kinds may be open in all; further ones get a 503."
+        default=3000,
+        ge=1,
+        description="The most streams of all kinds that may be open at once; further ones get a 503.",
     )
     cluster: Path | None = Field(
         default=None,
-        description="Configuration documents for the first start (Cluster, Queue, Policy, Storage); what was applied since "
-        "wins. "
-        "Empty: what is stored, else this machine as found.",
+        description="Configuration documents for the first start (Cluster, Queue, Policy, Storage). Documents that were "
+        "applied later take precedence. Empty: the stored ones, else this machine as found.",
     )
     engine: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names), AfterValidator(_distinct)] = Field(
         default=("local",),
@@ -138,7 +141,9 @@ class Settings(BaseSettings):
         description="The account that the first sign-in link opens, mapped to the system user that starts the server.",
     )
     grace_seconds: float = Field(
-        default=30.0, ge=0, description="How long a stopped task may take before it is killed, unless its job says."
+        default=30.0,
+        ge=0,
+        description="Seconds that a stopped task may take to end before it is killed, if its job names no other number.",
     )
     conflict_delay_minimum: float = Field(
         default=60.0, ge=0, description="The shortest wait in seconds before a retry after a transient conflict."
@@ -162,20 +167,20 @@ class Settings(BaseSettings):
     start_deadline: float = Field(
         default=600.0,
         ge=0,
-        description="How many seconds a placed task may take to start before it counts as a conflict; 0 is no limit.",
+        description="Seconds that a placed task may take to start before it counts as a conflict; 0 is no limit.",
     )
     not_ready_seconds: float = Field(
         default=60.0,
         ge=0,
-        description="How long a node may be not ready before the jobs on it are moved, as their `badHardware` says.",
+        description="Seconds that a node may be not ready before the jobs on it are moved, as their `badHardware` says.",
     )
     retention_days: float = Field(
-        default=30.0, ge=0, description="How many days ended jobs keep their tasks and logs; 0 keeps them forever."
+        default=30.0, ge=0, description="Days for which ended jobs keep their tasks and logs; 0 keeps them forever."
     )
     log_limit_bytes: int = Field(
         default=10 * 1024**3,
         ge=0,
-        description="How much of a running task's log is kept, the newest of each stream; 0 keeps everything.",
+        description="The most bytes of a running task's log that are kept, the newest of each stream; 0 keeps everything.",
     )
     code_limit_bytes: int = Field(
         default=512 * 1024**2, ge=1024, description="The largest code archive that may be uploaded."
@@ -183,29 +188,31 @@ class Settings(BaseSettings):
     code_bytes_per_user: int = Field(
         default=20 * 1024**3,
         ge=0,
-        description="How much code one user may have uploaded and kept at once; 0 is no limit.",
+        description="The most bytes of uploaded code that one user may keep at once; 0 is no limit.",
     )
     tasks_per_user: int = Field(
         default=20_000,
         ge=0,
-        description="How many tasks the waiting and running jobs of one user may have together; 0 is no limit.",
+        description="The most tasks of the waiting and running jobs of one user together; 0 is no limit.",
     )
     worker_processes: int = Field(
         default=2,
         ge=1,
         le=64,
-        description="How many processes check code archives and read large documents at once, each with limits of memory "
+        description="The number of processes that check code archives and read large documents, each with limits of memory "
         "and processor time.",
     )
     worker_queue: int = Field(
         default=16,
         ge=0,
         le=1000,
-        description="How many such requests may wait for one of them; further ones are answered 503.",
+        description="The most requests that may wait for one of these processes; further ones get a 503.",
     )
-    token_days: float = Field(default=90.0, gt=0, description="How long a token made by signing in is valid.")
+    token_days: float = Field(default=90.0, gt=0, description="Days for which a token made by signing in is valid.")
     fresh_sign_in_minutes: float = Field(
-        default=10.0, ge=0, description="How long after a sign-in one may set one's password without the old one."
+        default=10.0,
+        ge=0,
+        description="Minutes after a sign-in in which users may set their password without the old one.",
     )
     public_url: str = Field(
         default="",
@@ -226,15 +233,17 @@ class Settings(BaseSettings):
     oidc_redirect_url: str = Field(
         default="",
         pattern=r"^$|^https?://[^?#]+$",
-        description="The redirect URI, where the provider has another one registered: under `/api/v2/authn/oidc/return` "
-        "or `/rest-server/api/v1/authn/oidc/return` it is answered alike.",
+        description="The redirect URI, if the provider has another one registered. Calls to "
+        "`/api/v2/authn/oidc/return` and "
+        "`/rest-server/api/v1/authn/oidc/return` are answered alike.",
     )
     oidc_scopes: str = Field(
         default="openid profile email", description="The scopes that are asked for, separated by spaces."
     )
     oidc_user_claim: str = Field(
         default="preferred_username",
-        description="The claim with the user name, of which the part before an `@` is taken; a dot goes into an object.",
+        description="The claim with the user name; the part before an `@` is taken. A dot in its name leads "
+        "into an object.",
     )
     oidc_groups_claim: str = Field(
         default="",
@@ -262,27 +271,28 @@ class Settings(BaseSettings):
     mail_server: str = Field(
         default="",
         pattern=r"^$|^smtps?://\S+$",
-        description="The server that mail about jobs goes out by, where job files ask for it "
-        "(`extras.jobStatusChangeNotification`): `smtp://USER@HOST:PORT`, or `smtps://`. Empty: no mail.",
+        description="The server that sends mail about jobs whose files ask for it (`extras.jobStatusChangeNotification`): "
+        "`smtp://USER@HOST:PORT`, or `smtps://`. Empty: no mail.",
     )
     mail_from: str = Field(default="", description="The sender of the mail, such as `corral@example.org`.")
     mail_password_file: Path | None = Field(default=None, description="A file of the password of the server's user.")
     calls_per_minute: int = Field(
-        default=0, ge=0, description="How many calls one user may make in a minute at Corral's own API; 0 is no limit."
+        default=0, ge=0, description="The most calls of one user in a minute at Corral's own API; 0 is no limit."
     )
     lists_per_minute: int = Field(
-        default=0, ge=0, description="How many of them may be lists of jobs; 0 is no limit of their own."
+        default=0, ge=0, description="The most of these calls that may be lists of jobs; 0 is no limit of their own."
     )
     submits_per_hour: int = Field(
         default=10_000,
         ge=0,
-        description="How many jobs one user may submit in an hour at Corral's own API, an array being one; 0 is no limit.",
+        description="The most jobs that one user may submit in an hour at Corral's own API, an array counting as one; 0 is "
+        "no limit.",
     )
     server_log_bytes: int = Field(
         default=DEFAULT_LOG_BYTES,
         ge=0,
-        description="How large each of the server's own logs (`logs/` in the data folder: front, control, supervisor) may "
-        "grow before it is moved aside; three such are kept of each. 0 never moves them.",
+        description="The largest size of each of the server's own logs (`logs/` in the data folder: front, control, "
+        "supervisor) before it is moved aside. Three such files are kept of each. 0 never moves them.",
     )
     log_level: str = Field(default="info", description="debug, info, warning or error.")
 
