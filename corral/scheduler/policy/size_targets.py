@@ -9,7 +9,7 @@ from itertools import islice
 from msgspec import structs
 
 from corral.kernel.ids import JobId
-from corral.model.plan import Rule
+from corral.model.plan import Eviction, Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.running_gang import RunningGang
@@ -55,8 +55,14 @@ class SizeTargets:
         least = sum(role.minimum for role in request.roles)
         return _of_model(with_extra(request, target.tasks - least), target.model)
 
-    def stopped(self, view: PreemptionView) -> list[tuple[Victim, str]]:
-        """Return those of the `ending` gangs that may be evicted, each with what the policy does with it."""
+    @property
+    def may_change(self) -> bool:
+        """Return whether a gang runs for which there may be another target later."""
+        gangs = self._cluster.gangs
+        return bool(gangs.by_job if self.every_gang else gangs.elastic)
+
+    def stopped(self, view: PreemptionView, policy: str) -> list[tuple[Victim, Eviction]]:
+        """Return those of the `ending` gangs that may be evicted, with their evictions by the policy of this name."""
         found = []
         for gang in self.ending:
             model = self.by_job[gang.job].model
@@ -64,7 +70,14 @@ class SizeTargets:
                 f"moves it to devices of the model {model}" if model else "gives its devices to other jobs for a time"
             )
             if (victim := view.evictable(gang, Rule.ORDER)) is not None:
-                found.append((victim, what))
+                eviction = Eviction(
+                    job=gang.job,
+                    job_attempt=gang.attempt,
+                    rule=Rule.ORDER,
+                    message=f"The policy {policy} {what}.",
+                    cost_device_seconds=victim.cost,
+                )
+                found.append((victim, eviction))
         return found
 
     def _misplaced(self, job: JobId) -> RunningGang | None:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.running_gang import RunningGang
-from corral.scheduler.policy.order import REVIEW_SECONDS, Foreseen, OrderKey
+from corral.scheduler.policy.order import REVIEW_SECONDS, Foreseen, JointOrder, OrderKey
 from corral.scheduler.preemption.victim import Victim
 from corral.scheduler.preemption.view import PreemptionView
 
@@ -48,8 +48,11 @@ class ByOrder:
     def yields_later(self, gang: GangRequest, head: GangRequest, view: PreemptionView) -> bool:
         """Return whether the order puts the head before this gang by more than the tie-break.
 
-        A gang that comes before the head while it runs, as under SRSF, keeps its place by the order itself.
+        A gang that comes before the head while it runs, as under SRSF, keeps its place by the order itself. Under an
+        order that looks at all gangs together nobody can say: it may prefer the gang for what it has received.
         """
+        if isinstance(view.order, JointOrder):
+            return False
         own, other = (_ranked(view.order.key(each, view.history, view.now)) for each in (gang, head))
         return own > other
 

@@ -91,9 +91,7 @@ class Cycle:
         Then a victim protected by its minimum run time becomes available, or a part that changes with time is due.
         """
         review = inf
-        gangs = self.trial.cluster.gangs
-        running = gangs.by_job if self._targets.every_gang else gangs.elastic
-        if self.policy.changes_with_time and (self.queue.groups or running):
+        if self.policy.changes_with_time and (self.queue.groups or self._targets.may_change):
             review = self.now + self.policy.review_seconds
         return min(review, self._preemption.view.next_look_at if self.policy.preemption else inf)
 
@@ -126,19 +124,9 @@ class Cycle:
 
     def _shrink(self) -> None:
         """Have running gangs give up the tasks beyond their targets, or all of them."""
-        stopped = self._targets.stopped(self._preemption.view)
+        stopped = self._targets.stopped(self._preemption.view, self.policy.name)
         self._preemption.view.mark_evicted(victim for victim, _ in stopped)
-        for victim, what in stopped:
-            gang = victim.gang
-            self.evictions.append(
-                Eviction(
-                    job=gang.job,
-                    job_attempt=gang.attempt,
-                    rule=Rule.ORDER,
-                    message=f"The policy {self.policy.name} {what}.",
-                    cost_device_seconds=victim.cost,
-                )
-            )
+        self.evictions += (eviction for _, eviction in stopped)
         for victims in self._targets.surplus:
             gang, tasks = victims[0].gang, tuple(sorted(task for each in victims for task in each.tasks))
             self._preemption.view.mark_evicted(victims)
@@ -276,11 +264,7 @@ class Cycle:
             return walk.without(first)
         if not walk.passable or self._preemption.may_yield_later(request):
             return walk.without(first) if walk.passable else None
-        return walk.without(first, self._ends_before_head)
-
-    def _ends_before_head(self, duration: int) -> bool:
-        reservation = self.head.reservation
-        return reservation is not None and reservation.lets_pass(duration, self.now)
+        return walk.without(first, self.head.lets_pass)
 
     def _passes(self, request: GangRequest) -> bool:
         """Return whether a gang may use the head's place: it ends before the head starts, or it will yield to the head."""
@@ -398,7 +382,7 @@ class Cycle:
 
         The head's reserved place in them counts as free only if the gang ends before the head starts.
         """
-        if self._ends_before_head(request.max_duration_seconds):
+        if self.head.lets_pass(request.max_duration_seconds):
             self.head.lift()
         else:
             self.head.hold()

@@ -64,6 +64,11 @@ class QueueHead:
         """Return whether there may be a head."""
         return self._found is not None or bool(self.refused)
 
+    def lets_pass(self, duration: int) -> bool:
+        """Return whether a gang of this duration in seconds (0: unknown) ends before the head starts."""
+        reservation = self.reservation
+        return reservation is not None and reservation.lets_pass(duration, self._now)
+
     def add(self, request: GangRequest) -> None:
         """Note a gang that was refused; optional growth (every minimum is 0) gets no reservation."""
         if self._found is None and any(role.minimum for role in request.roles):
