@@ -116,8 +116,8 @@ def _use(courses: Sequence[Course]) -> UseOverTime:
 
 def _assumptions(courses: Courses) -> Iterable[str]:
     known = courses.after[0].known if courses.after else Known()
-    yield "Nobody submits anything else, no task fails, and no node is lost."
-    yield "A preempted job begins its work anew."
+    yield "No other job is submitted, no task fails, and no node is lost."
+    yield "A preempted job starts again from the beginning."
     if known.own:
         yield f"{_jobs(known.own)} for as long as their maxDuration."
     if known.alike:
