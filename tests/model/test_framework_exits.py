@@ -38,7 +38,7 @@ def test_any_other_code_of_a_program_is_a_failure_of_which_nothing_is_known(code
 
 
 def test_where_the_tables_differ_each_job_has_its_own() -> None:
-    assert classify_by("openpai", 139) == classify(139)
-    assert classify_by("openpai", 139).exit_class is U
+    assert classify_by("standard", 139) == classify(139)
+    assert classify_by("standard", 139).exit_class is U
     assert classify_by("frameworkcontroller", 139).exit_class is P
     assert classify_by("frameworkcontroller", 0).succeeded

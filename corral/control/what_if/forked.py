@@ -53,7 +53,7 @@ USUAL: Final = ForkLimits()
 
 
 class Fork:
-    """A forked child that computes; ask for its answer exactly once, or end it."""
+    """A forked child that computes; ask for its answer at most once, and end it in any case."""
 
     def __init__(self, compute: Callable[[], bytes], limits: ForkLimits) -> None:
         """Fork at once. Raises OSError if no process can be started."""
@@ -71,7 +71,7 @@ class Fork:
         self._handle = os.pidfd_open(self._pid)
 
     async def answer(self) -> bytes:
-        """Return what `compute` returned; a caller that is cancelled ends the child.
+        """Return what `compute` returned.
 
         Raises the CorralError that it raised (with its code, message and status), and Unavailable `question-too-large`
         or `question-too-long` when it exceeded a limit, `question-failed` when it failed in any other way.
@@ -85,9 +85,11 @@ class Fork:
                 f"The question was not answered in {seconds:g} seconds; look less far ahead, or draw fewer courses."
             )
             raise Unavailable("question-too-long", message, retry_after=60) from None
-        finally:
-            await asyncio.shield(asyncio.to_thread(self._end))
         return _answer(found)
+
+    async def end(self) -> None:
+        """End the child if it still runs, and wait until it is gone."""
+        await asyncio.shield(asyncio.to_thread(self._end))
 
     def _end(self) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -91,11 +91,13 @@ class Questions:
         core, now = self._core(), self._now()
         jobs, cursor = _asked_jobs(core, question, now), core.intents.cursor
         # Every fork is made before the next await, so all children have the same core.
-        forks = [
-            Fork(partial(self._played, core, question, past, now, seeds), self._limits)
-            for seeds in _shared(question.seeds, os.cpu_count() or 1)
-        ]
-        found = await asyncio.gather(*(fork.answer() for fork in forks))
+        forks: list[Fork] = []
+        try:
+            for seeds in _shared(question.seeds, os.cpu_count() or 1):
+                forks.append(Fork(partial(self._played, core, question, past, now, seeds), self._limits))
+            found = await asyncio.gather(*(fork.answer() for fork in forks))
+        finally:
+            await asyncio.gather(*(fork.end() for fork in forks))
         pairs = [msgspec.msgpack.decode(each, type=_Pair) for each in found]
         before = chain.from_iterable(pair.before for pair in pairs)
         after = chain.from_iterable(pair.after for pair in pairs)

@@ -33,6 +33,7 @@ _VERBS: Final = {
     "runtime.progress": "report the progress of {}",
     "runtime.code": "fetch the code of {}",
     "cluster.read": "look at the cluster",
+    "cluster.ask": "ask what if",
     "cluster.inspect": "read the cluster's own lists",
     "queue.read": "look at queues",
     "code.put": "upload code",

@@ -5,17 +5,27 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from corral.control.what_if.forked import Fork, ForkLimits
+from corral.control.what_if.forked import USUAL, Fork, ForkLimits
 from corral.kernel.errors import CorralError, NotFound, Unavailable
+
+
+async def answer_of(compute: Callable[[], bytes], limits: ForkLimits = USUAL) -> bytes:
+    """What a fork answers; it is ended in any case."""
+    fork = Fork(compute, limits)
+    try:
+        return await fork.answer()
+    finally:
+        await fork.end()
 
 
 async def test_the_answer_comes_whole_however_long_it_is() -> None:
     data = os.urandom(3_000_000)
-    assert await Fork(lambda: data, ForkLimits()).answer() == data
+    assert await answer_of(lambda: data) == data
 
 
 async def test_what_the_child_changes_stays_with_it() -> None:
@@ -25,7 +35,7 @@ async def test_what_the_child_changes_stays_with_it() -> None:
         state.append(2)
         return str(state).encode()
 
-    assert await Fork(compute, ForkLimits()).answer() == b"[1, 2]"
+    assert await answer_of(compute) == b"[1, 2]"
     assert state == [1]
 
 
@@ -34,7 +44,7 @@ async def test_a_refusal_keeps_its_code_and_status() -> None:
         raise NotFound("node-not-found", "There is no node x.")
 
     with pytest.raises(CorralError, match=r"There is no node x\.") as refused:
-        await Fork(refuse, ForkLimits()).answer()
+        await answer_of(refuse)
     assert (refused.value.code, refused.value.status) == ("node-not-found", 404)
 
 
@@ -43,12 +53,12 @@ async def test_other_errors_are_told() -> None:
         raise ValueError("no such thing")
 
     with pytest.raises(Unavailable, match="answered: ValueError: no such thing"):
-        await Fork(fail, ForkLimits()).answer()
+        await answer_of(fail)
 
 
 async def test_memory_is_bounded() -> None:
     with pytest.raises(Unavailable, match="more memory than it may have"):
-        await Fork(lambda: bytes(bytearray(1 << 30))[:1], ForkLimits(memory=64 << 20)).answer()
+        await answer_of(lambda: bytes(bytearray(1 << 30))[:1], ForkLimits(memory=64 << 20))
 
 
 async def test_time_is_bounded_and_the_child_is_gone_then(tmp_path: Path) -> None:
@@ -58,7 +68,7 @@ async def test_time_is_bounded_and_the_child_is_gone_then(tmp_path: Path) -> Non
             time.sleep(1)
 
     with pytest.raises(Unavailable, match=r"not answered in 0\.5 seconds"):
-        await Fork(never, ForkLimits(seconds=0.5)).answer()
+        await answer_of(never, ForkLimits(seconds=0.5))
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
 
 
@@ -68,7 +78,7 @@ async def test_a_caller_that_goes_ends_the_child(tmp_path: Path) -> None:
         while True:
             time.sleep(1)
 
-    waiting = asyncio.create_task(Fork(never, ForkLimits()).answer())
+    waiting = asyncio.create_task(answer_of(never))
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
         await asyncio.sleep(0.01)
     waiting.cancel()
@@ -80,5 +90,5 @@ async def test_a_caller_that_goes_ends_the_child(tmp_path: Path) -> None:
 async def test_the_child_has_no_descriptor_of_its_parent() -> None:
     with open("/dev/null", "rb") as file:
         held = str(file.fileno())
-        found = await Fork(lambda: " ".join(os.listdir("/proc/self/fd")).encode(), ForkLimits()).answer()
+        found = await answer_of(lambda: " ".join(os.listdir("/proc/self/fd")).encode())
     assert held not in found.decode().split()
