@@ -18,6 +18,7 @@ from corral.sim.honest.settings import COSTS, REVIEW_SECONDS
 _MODULES: Final = {
     "A": "corral.sim.honest.muri_rows",
     "B": "corral.sim.honest.shockwave_rows",
+    "C": "corral.sim.honest.gavel_rows",
     "E": "corral.sim.honest.openb_rows",
 }
 """The module of each table; it is a `Table`."""
