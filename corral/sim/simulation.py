@@ -109,7 +109,7 @@ class Simulation:
         settings = planner_settings(policy, site.configuration)
         configured = Configured(policy, site.configuration, settings)
         recovered = Recovered(configured, machines=(MachinesSeen(site.inventory),))
-        core = Core(recovered, LaunchPolicy(), Machines(), BEGIN)
+        core = Core(recovered, LaunchPolicy(), Machines(), BEGIN).fork(unexplained=True)
         self._driver = Driver(core, MemoryStore(), self._work, BEGIN)
         self._submit(jobs)
 

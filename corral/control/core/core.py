@@ -127,11 +127,15 @@ class Core:
         """The scheduling policy in force."""
         return self.configured.policy
 
-    def fork(self) -> Core:
-        """An independent copy; to be taken between two steps."""
+    def fork(self, *, unexplained: bool = False) -> Core:
+        """An independent copy; to be taken between two steps.
+
+        An `unexplained` one decides the same, but finds no reasons why jobs wait.
+        """
         twin = object.__new__(Core)
         twin.launch_policy, twin.configured = self.launch_policy, self.configured
         twin.machines, twin.world = self.machines.fork(), self.world.fork()
+        twin.world.queue.unexplained |= unexplained
         twin.job_events = JobEvents(twin.world, self.job_events.policy, self.job_events.receipts.fork())
         twin.ledger = self.ledger.fork()
         twin.usage_history = self.usage_history.fork(self.world.cluster.queues, twin.world.cluster.queues)

@@ -31,7 +31,7 @@ def play(core: Core, changes: Changes, past: Iterable[PastRun], *, now: float, h
 
     No failures are drawn, and nobody submits anything but the changes. A preempted job begins anew.
     """
-    return _Play(core.fork(), changes, RunTimes(past, seed), now).run(horizon)
+    return _Play(core.fork(unexplained=True), changes, RunTimes(past, seed), now).run(horizon)
 
 
 class _Play:

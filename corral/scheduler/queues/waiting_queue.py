@@ -154,6 +154,8 @@ class Queue:
         self.revision = 0
         """Counts the applied events."""
         self.groups: dict[Hashable, Group] = {}
+        self.unexplained = False
+        """Whether nobody asks why gangs wait, as in a simulation: then plans report no reasons."""
         self.memory: object = None
         """The planning cache between cycles; owned by planning."""
         self.expected: set[JobId] = set()
@@ -311,7 +313,7 @@ class Queue:
                 twin._jobs.setdefault(entry.request.job, []).append(entry)
         twin._keys = sorted(key for group in twin.groups.values() for key in group.keys)
         twin.revision, twin.nominated, twin.expected = self.revision, set(self.nominated), set(self.expected)
-        twin.memory = copy(self.memory)
+        twin.memory, twin.unexplained = copy(self.memory), self.unexplained
         return twin
 
     def digest(self) -> str:

@@ -33,6 +33,8 @@ class Reports:
 
     def one(self, entry: Entry, reasons: Reasons, ahead: Mapping[QueueKey, int] | None = None) -> None:
         """Store reasons with a gang that does not have them yet."""
+        if self._queue.unexplained:
+            return
         reported = entry.reported
         if reported is None or reported.binding != reasons.binding or reported.possible != reasons.possible:
             place = ahead[entry.key] if ahead else self._queue.ahead(entry.key, entry.request.user)
@@ -41,6 +43,8 @@ class Reports:
 
     def later(self, group: Group, first: int, reasons: Reasons) -> None:
         """Note why a group waits from an index on; some of its later gangs may start all the same."""
+        if self._queue.unexplained:
+            return
         self._waiting.append((group, first, reasons))
 
     def groups(self) -> None:
