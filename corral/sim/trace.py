@@ -21,6 +21,8 @@ WHOLE: Final = 1000
 """Thousandths of a whole device."""
 FASTEST: Final = 1e6
 """The highest speed of a job on a model."""
+_MOST_MODELS: Final = 100
+_LONGEST_MODEL: Final = 63
 _LATEST: Final = 1e10
 """Seconds from 1970 to the latest submission: some three centuries."""
 _HIGHEST_PRIORITY: Final = 1_000_000
@@ -147,6 +149,8 @@ def problem_of(job: TraceJob) -> str:
         return f"the priority {job.priority} is not within {_HIGHEST_PRIORITY} of 0"
     if any(not (isfinite(speed) and 0 <= speed <= FASTEST) for _, speed in job.speeds):
         return f"a speed is not from 0 to {FASTEST:g}"
+    if len(job.speeds) > _MOST_MODELS or any(not 0 < len(model) <= _LONGEST_MODEL for model, _ in job.speeds):
+        return f"speeds are for at most {_MOST_MODELS} models with names of 1 to {_LONGEST_MODEL} characters"
     return ""
 
 

@@ -119,6 +119,8 @@ JOBS = st.lists(
         part=st.just(1000),
         cpu_millis=st.just(0),
         memory_bytes=st.just(0),
+        regimes=st.just(()),
+        speeds=st.just(()),
     ),
     min_size=1,
     max_size=12,

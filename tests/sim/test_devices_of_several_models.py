@@ -47,6 +47,14 @@ def test_a_speed_that_cannot_be_is_named_by_its_line(row: str, problem: str) -> 
         read_trace(find_reader("plain"), [HEADER, row])
 
 
+def test_a_model_without_end_in_its_name_is_refused() -> None:
+    header = f"submitted,seconds,devices,speed:{'x' * 64}"
+    with pytest.raises(
+        TraceProblem, match="Line 2 of the trace: speeds are for at most 100 models with names of 1 to 63"
+    ):
+        read_trace(find_reader("plain"), [header, "0,9,1,2"])
+
+
 def test_gavels_profiles_give_the_speed_on_every_type_of_gpu(tmp_path: Path) -> None:
     speeds = {"v100": 4.0, "k80": 0.0, "p100": 1.0, "v100_unconsolidated": 2.0}
     table = {kind: {"('A', 1)": {"null": speed}} for kind, speed in speeds.items()}
