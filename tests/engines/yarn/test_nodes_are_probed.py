@@ -97,12 +97,12 @@ def test_y9_a_device_with_memory_errors_is_hidden_and_the_job_on_it_stays() -> N
 
 def occupy_on(target: Cluster, *devices: int) -> None:
     """Let a job hold devices of nm1."""
-    from corral.kernel.ids import JobId
     from corral.model.placement import Placement, TaskPlacement
     from corral.scheduler import GangPlaced
+    from tests.scheduler.machines import unknown
 
     tasks = tuple(TaskPlacement("other", at, "yarn/nm1", (at,)) for at in devices)
-    target.apply(GangPlaced(JobId(f"other-{'-'.join(map(str, devices))}"), 0, Placement(tasks), float("inf")))
+    target.apply(GangPlaced(unknown(f"other-{'-'.join(map(str, devices))}"), Placement(tasks)))
 
 
 def inventory_with(only: Any) -> Any:

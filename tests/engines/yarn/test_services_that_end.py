@@ -49,6 +49,7 @@ async def test_an_attempt_that_waits_for_a_service_that_ended_gets_another_one(m
         services,  # type: ignore[arg-type]
         unused,  # type: ignore[arg-type]
         unused,  # type: ignore[arg-type]
+        unused,  # type: ignore[arg-type]
         lambda slot: None,
         lambda work: running.append(asyncio.ensure_future(work)),
     )
