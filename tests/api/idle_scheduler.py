@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import httpx2
+import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from corral.control.core.configuration import Configured
+from corral.control.core.core import Core
+from corral.control.core.inputs import Recovered
+from corral.control.core.machines import Machines
 from corral.control.core.world import World
 from corral.control.scheduler_views import Views
+from corral.control.what_if.changes import Changes, changes_of
+from corral.control.what_if.course import play
 from corral.kernel.clock import Clock
 from corral.kernel.errors import CorralError, Unavailable
+from corral.launcher import LaunchPolicy
+from corral.model.what_if import Courses, Question
 from corral.scheduler import BuiltinPlanner, find_policy
+
+BEGIN: Final = 1_000_000_000.0
 
 
 class IdleScheduler:
@@ -31,7 +42,11 @@ class IdleScheduler:
         )
 
     async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
-        """Control's answer; every path but the overview is unavailable."""
+        """Control's answer to the overview, to what-if questions and about other clusters; else it is unavailable."""
+        if path == "/what-if":
+            return _courses(msgspec.convert(body, Question))
+        if path == "/engines/use":
+            return []
         if not path.startswith("/overview/"):
             raise Unavailable("no-control", "Nobody answers.")
         transport = httpx2.ASGITransport(app=self._app)
@@ -40,6 +55,17 @@ class IdleScheduler:
         if answer.status_code >= 400:
             raise CorralError(**answer.json())
         return answer.json()
+
+
+def _courses(question: Question) -> Any:
+    """The courses of a cluster without machines, played in this process."""
+    core = Core(Recovered(Configured(find_policy())), LaunchPolicy(), Machines(), BEGIN)
+    changes = changes_of(question, core, BEGIN, core.policy, lambda clusters: ())
+    played = [
+        tuple(play(core, each, (), now=BEGIN, horizon=question.horizon_seconds, seed=seed) for seed in question.seeds)
+        for each in (Changes(), changes)
+    ]
+    return msgspec.to_builtins(Courses(BEGIN, 0, (), *played))
 
 
 async def _refusal(_: Request, error: Exception) -> Response:
