@@ -43,7 +43,9 @@ class OnYarn(Platform):
     def credentials(self, app: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """What the containers of a service are given, and the permissions of that file."""
         home = f"/user/{app['user']}/.corral"
-        file = f"{home}/{self.yarn.hdfs.names(home)[0]}/{app['name']}/slot.json"
+        servers = self.yarn.hdfs.names(home)  # other tests' servers have theirs beside it
+        own = next(name for name in servers if app["name"] in self.yarn.hdfs.names(f"{home}/{name}"))
+        file = f"{home}/{own}/{app['name']}/slot.json"
         status = self.yarn.hdfs.ask("GET", file, "GETFILESTATUS")["FileStatus"]
         return dict(self.yarn.hdfs.ask("GET", file, "OPEN")), str(status["permission"])
 
