@@ -29,7 +29,12 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 @click.option("--like", multiple=True, metavar="NODE", help="... that are like this one.")
 @click.option("--remove-node", multiple=True, metavar="NODE", help="Without this node.")
 @click.option("--drain", multiple=True, metavar="NODE", help="With this node drained.")
-@click.option("--queue", multiple=True, metavar="NAME=FIELD:VALUE[,...]", help="With other fields of a queue: research=deserved.devices:16.")
+@click.option(
+    "--queue",
+    multiple=True,
+    metavar="NAME=FIELD:VALUE[,...]",
+    help="With other fields of a queue: research=deserved.devices:16.",
+)
 @click.option("--documents", default="", metavar="PATH", help="With the documents of a file or a folder applied.")
 @click.option("--submit", multiple=True, metavar="FILE", help="With this job submitted ...")
 @click.option("--times", type=click.IntRange(1, 1000), default=1, show_default=True, help="... so many times.")
