@@ -35,7 +35,7 @@ _SHORTEST, _LONGEST = 600, 6 * 3600
 
 
 def measure() -> dict[str, float]:
-    """Seconds of processor time of a question with one seed, jobs in it, and the fixed loop in milliseconds."""
+    """Seconds of processor time of a question with one seed, its waiting jobs, and the fixed loop in milliseconds."""
     core, waiting = _core()
     now = _BEGIN + 1.0
     question = Question(_DAY, (0,), add_nodes=(AddedNodes(4, "local/node1"),))
@@ -44,9 +44,11 @@ def measure() -> dict[str, float]:
     before = play(core, Changes(), (), now=now, horizon=_DAY, seed=0)
     after = play(core, changes, (), now=now, horizon=_DAY, seed=0)
     used = time.process_time() - begun
-    if not len(before.starts) == len(after.starts) == waiting:
-        raise RuntimeError(f"{len(before.starts)} and {len(after.starts)} of {waiting} waiting jobs started")
-    return {"seconds": used, "waiting": waiting, "jobs": _JOBS, "loop": plain_loop() * 1000}
+    if not 0 < len(before.starts) <= len(after.starts):
+        raise RuntimeError(
+            f"{len(before.starts)} of {waiting} waiting jobs started, with more nodes {len(after.starts)}"
+        )
+    return {"seconds": used, "waiting": waiting, "started": len(before.starts), "loop": plain_loop() * 1000}
 
 
 def _core() -> tuple[Core, int]:
