@@ -26,7 +26,7 @@ _USERS: Final = 20
 _JOBS_PER_NODE: Final = 1250
 _LOAD: Final = 0.8
 """The part of all device-seconds that the jobs use."""
-_BEGIN: Final = 1e9
+BEGIN: Final = 1e9
 _LOOP: Final = 5_000_000
 
 
@@ -39,12 +39,12 @@ def measure() -> dict[str, float]:
 
 def play(count: int) -> tuple[float, float]:
     """Seconds of processor time, and steps, per job of `count` jobs that a cluster of their size runs to their ends."""
-    driver, seconds = _driver(count // _JOBS_PER_NODE), dict[JobId, float]()
+    driver, seconds = idle_driver(count // _JOBS_PER_NODE), dict[JobId, float]()
     driver.works = lambda job, attempt: Work(seconds[job.id])
     draw = random.Random(1)
     length = (count // _JOBS_PER_NODE) * 8 * _SECONDS * _LOAD / count
     for number in range(count):
-        job = _job(number, _BEGIN + draw.random() * _SECONDS)
+        job = _job(number, BEGIN + draw.random() * _SECONDS)
         seconds[job.id] = draw.expovariate(1 / length)
         driver.at(job.created_at, job)
     begun = time.process_time()
@@ -64,7 +64,8 @@ def plain_loop() -> float:
     return time.process_time() - begun
 
 
-def _driver(nodes: int) -> Driver:
+def idle_driver(nodes: int) -> Driver:
+    """A driver of a core with so many nodes of 8 devices, and no job; the caller sets what attempts do."""
     machines = tuple(
         Node(
             name=f"local/node{at}",
@@ -76,9 +77,7 @@ def _driver(nodes: int) -> Driver:
         for at in range(nodes)
     )
     begun = Recovered(Configured(find_policy()), machines=(MachinesSeen(Inventory("local", machines)),))
-    return Driver(
-        Core(begun, LaunchPolicy(), Machines(), _BEGIN), MemoryStore(), lambda job, attempt: Work(0.0), _BEGIN
-    )
+    return Driver(Core(begun, LaunchPolicy(), Machines(), BEGIN), MemoryStore(), lambda job, attempt: Work(0.0), BEGIN)
 
 
 _FILE: Final = {

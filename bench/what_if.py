@@ -7,28 +7,20 @@ import random
 import time
 from typing import Final
 
-from bench.core import plain_loop
-from corral.control.core.configuration import Configured
+from bench.core import BEGIN, idle_driver, plain_loop
 from corral.control.core.core import Core
-from corral.control.core.driver import Driver, Work
-from corral.control.core.inputs import Recovered
-from corral.control.core.machines import Machines, MachinesSeen
-from corral.control.core.memory_store import MemoryStore
+from corral.control.core.driver import Work
 from corral.control.core.new_jobs import stored_job
 from corral.control.what_if.changes import Changes, changes_of
 from corral.control.what_if.course import play
 from corral.kernel.ids import job_id
-from corral.launcher import LaunchPolicy
-from corral.model.inventory import Device, Inventory, Node
 from corral.model.store_writes import NewJob
 from corral.model.what_if import AddedNodes, Question
-from corral.scheduler import find_policy
 from corral.spec.job_reader import load_job
 
 _NODES: Final = 500
 _JOBS: Final = 4000
 _DAY: Final = 86_400.0
-_BEGIN: Final = 1e9
 _SHAPES: Final = ((1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (4, 8))
 """Tasks, and devices of each, of a job; small ones are as frequent as large ones."""
 _SHORTEST, _LONGEST = 600, 6 * 3600
@@ -37,7 +29,7 @@ _SHORTEST, _LONGEST = 600, 6 * 3600
 def measure() -> dict[str, float]:
     """Seconds of processor time of a question with one seed, its waiting jobs, and the fixed loop in milliseconds."""
     core, waiting = _core()
-    now = _BEGIN + 1.0
+    now = BEGIN + 1.0
     question = Question(_DAY, (0,), add_nodes=(AddedNodes(4, "local/node1"),))
     begun = time.process_time()
     changes = changes_of(question, core, now, core.policy, lambda clusters: ())
@@ -53,24 +45,12 @@ def measure() -> dict[str, float]:
 
 def _core() -> tuple[Core, int]:
     """A core with all jobs submitted, and how many of them wait."""
-    machines = tuple(
-        Node(
-            name=f"local/node{at}",
-            cells=(("rack", f"rack{at // 8}"),),
-            devices=tuple(Device(index, f"{at}:{index}", described=True) for index in range(8)),
-            cpu_millis=64_000,
-            memory_bytes=2**38,
-        )
-        for at in range(_NODES)
-    )
-    begun = Recovered(Configured(find_policy()), machines=(MachinesSeen(Inventory("local", machines)),))
-    driver = Driver(
-        Core(begun, LaunchPolicy(), Machines(), _BEGIN), MemoryStore(), lambda job, attempt: Work(_DAY), _BEGIN
-    )
+    driver = idle_driver(_NODES)
+    driver.works = lambda job, attempt: Work(_DAY)
     draw = random.Random(1)
     for number in range(_JOBS):
-        driver.at(_BEGIN, _job(number, draw))
-    driver.run(_BEGIN + 1.0)
+        driver.at(BEGIN, _job(number, draw))
+    driver.run(BEGIN + 1.0)
     jobs = driver.core.world.jobs.values()
     return driver.core, sum(job.run.started_at is None for job in jobs)
 
@@ -86,6 +66,6 @@ def _job(number: int, draw: random.Random) -> NewJob:
     }
     document = load_job(json.dumps(file))
     return stored_job(
-        job_id(int(_BEGIN * 1000), number + 1), _BEGIN, document.to_json(),
+        job_id(int(BEGIN * 1000), number + 1), BEGIN, document.to_json(),
         name=document.name, user=f"user{number % 20}", queue="default", priority=document.priority,
     )  # fmt: skip

@@ -161,8 +161,8 @@ async def test_one_caller_asks_one_question_at_a_time(service: Service, control:
 
 async def test_an_array_counts_all_its_jobs(service: Service, control: Recording) -> None:
     text = job_text("sweep", more="array: {size: 500}\n")
-    with pytest.raises(InvalidInput, match="at most 1000 jobs of one file, not 1500"):
-        await service.what_if.ask(ROOT, WhatIfRequest(submit=(AddedJobs(text, 3),)))
+    with pytest.raises(InvalidInput, match="at most 1000 jobs, those of arrays counted, not 1500"):
+        await service.what_if.ask(ROOT, WhatIfRequest(submit=(AddedJobs(text, 2), AddedJobs(text, 1))))
 
 
 async def test_ordinary_users_ask_about_what_is_theirs(service: Service, control: Recording) -> None:

@@ -56,7 +56,7 @@ class Fork:
     """A forked child that computes; ask for its answer at most once, and end it in any case."""
 
     def __init__(self, compute: Callable[[], bytes], limits: ForkLimits) -> None:
-        """Fork at once. Raises OSError if no process can be started."""
+        """Fork at once. Raises Unavailable `question-busy` if no process can be started."""
         self._limits = limits
         self._reader, writer = os.pipe()
         parent = os.getpid()
@@ -65,9 +65,13 @@ class Fork:
             self._pid = os.fork()
             if self._pid == 0:
                 _live(compute, writer, limits, parent)
+        except OSError as error:
+            os.close(self._reader)
+            message = f"No process can be started for the question ({error.strerror}); ask again in a moment."
+            raise Unavailable("question-busy", message, retry_after=60) from None
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-        os.close(writer)
+            os.close(writer)
         self._handle = os.pidfd_open(self._pid)
 
     async def answer(self) -> bytes:

@@ -22,7 +22,7 @@ from corral.model.what_if import (
     WhatIfAnswer,
 )
 
-MOST_JOBS: Final = 1000
+SHOWN_JOBS: Final = 1000
 MOST_MOVED: Final = 10
 """Jobs that gain, and that lose, at most named."""
 _NOTICEABLE: Final = 1.0
@@ -52,8 +52,8 @@ def compare(
         queues=tuple(
             QueueOutcome(name, _figures(name, courses.before), _figures(name, courses.after)) for name in sorted(names)
         ),
-        jobs=tuple(jobs[:MOST_JOBS]),
-        jobs_left_out=max(0, len(jobs) - MOST_JOBS),
+        jobs=tuple(jobs[:SHOWN_JOBS]),
+        jobs_left_out=max(0, len(jobs) - SHOWN_JOBS),
         gains=gains,
         losses=losses,
         times=tuple(courses.before[0].times) if courses.before else (),

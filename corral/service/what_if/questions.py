@@ -114,6 +114,10 @@ class WhatIf:
             priorities[edit.id] = str(priority)
             said.append(f"{edit.name} with priority {priority}")
         submitted = [await self._new_work(actor, each, admission) for each in asked.submit]
+        if (count := sum(each.work.times for each in submitted)) > MOST_JOBS:
+            raise InvalidInput(
+                "too-many-jobs", f"A question submits at most {MOST_JOBS} jobs, those of arrays counted, not {count}."
+            )
         said += [f"{each.name} submitted {each.work.times} times" if each.work.times > 1 else f"{each.name} submitted"
                  for each in submitted]  # fmt: skip
         question = Question(
@@ -139,10 +143,6 @@ class WhatIf:
         await self._feasibility.check_queue(actor, job, admission)
         check_priority(actor, job.priority, job.spec.queue, admission.most_priority)
         times = asked.times * (job.spec.array.size if job.is_array else 1)
-        if times > MOST_JOBS:
-            raise InvalidInput(
-                "too-many-jobs", f"A question submits at most {MOST_JOBS} jobs of one file, not {times}."
-            )
         alone = job.model_copy(update={"spec": job.spec.model_copy(update={"depends_on": []})})
         return _Submitted(job.name, NewWork(alone.to_json(), actor.user, actor.groups, times))
 

@@ -92,3 +92,14 @@ async def test_the_child_has_no_descriptor_of_its_parent() -> None:
         held = str(file.fileno())
         found = await answer_of(lambda: " ".join(os.listdir("/proc/self/fd")).encode())
     assert held not in found.decode().split()
+
+
+async def test_no_process_to_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(Unavailable, match="No process can be started for the question"):
+        Fork(lambda: b"", USUAL)
+    assert len(os.listdir("/proc/self/fd")) == before
