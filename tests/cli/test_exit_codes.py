@@ -15,6 +15,7 @@ from corral.cli.exit_codes import exit_code
 from corral.cli.main import run
 from corral.kernel import errors
 from tests.api.harness import Server, serving
+from tests.terminals import Terminal
 
 JOB = "name: {}\nframework: shell\nroles:\n  worker: {{command: 'true'}}\n"
 
@@ -238,15 +239,11 @@ def test_waiting_jobs_say_why(person: Person) -> None:
 
 
 def test_colours_are_only_for_terminals_that_want_them(person: Person) -> None:
-    import pexpect  # type: ignore[import-untyped]
-
     def shown(**more: str) -> str:
         environment = person.environment | {"TERM": "xterm"} | more
-        child = pexpect.spawn(
-            sys.executable, ["-m", "corral.cli.main", "ls"], env=environment, encoding="utf-8", timeout=60
-        )
-        text: str = child.read()
-        child.close()
+        terminal = Terminal([sys.executable, "-m", "corral.cli.main", "ls"], environment)
+        text: str = terminal.read()
+        terminal.ended()
         return text
 
     assert "\x1b[" in shown()

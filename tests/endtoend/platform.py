@@ -17,11 +17,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pexpect
-
 from corral.client import Client
 from corral.kernel.errors import Conflict
 from tests.reserved import task_ports
+from tests.terminals import Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -111,10 +110,9 @@ class Platform:
             [CORRAL, *words], env=env, cwd=folder, input=given, capture_output=True, text=True, timeout=120
         )
 
-    def terminal(self, *words: str) -> pexpect.spawn[str]:
+    def terminal(self, *words: str) -> Terminal:
         """`corral WORDS` on a terminal of its own."""
-        env = {**self.env, "TERM": "xterm"}
-        return pexpect.spawn(CORRAL, list(words), env=env, encoding="utf-8", timeout=60, dimensions=(40, 160))
+        return Terminal([CORRAL, *words], {**self.env, "TERM": "xterm"})
 
     # -- jobs
 

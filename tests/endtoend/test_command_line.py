@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pexpect
 import pytest
 import yaml
 
@@ -46,12 +45,10 @@ def test_a_terminal_is_passed_on(platform: Platform, shell: Job) -> None:
     waiting = "echo began $((40 + 3)); while :; do sleep 0.1; done"
     session.sendline(f"sh -c 'trap \"echo caught $((40 + 4)); exit 0\" INT; {waiting}'")
     session.expect("began 43")
-    session.sendintr()
+    session.interrupt()
     session.expect("caught 44")
     session.sendline("exit 5")
-    session.expect(pexpect.EOF)
-    session.close()
-    assert session.exitstatus == 5
+    assert session.ended() == 5
 
 
 def test_files_are_copied_out_of_a_task_and_into_it(platform: Platform, shell: Job, tmp_path: Path) -> None:
@@ -156,10 +153,8 @@ def test_top_shows_what_runs_and_what_is_free(platform: Platform, shell: Job) ->
     screen = platform.terminal("top", "--interval", "0.2")
     screen.expect("1 running, 0 waiting")
     screen.expect("shell")
-    screen.sendintr()
-    screen.expect(pexpect.EOF)
-    screen.close()
-    assert screen.exitstatus in (0, 130)
+    screen.interrupt()
+    assert screen.ended() in (0, 130)
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def remove(home: Path) -> None:
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while set(left) & set(_processes(home)) and time.monotonic() < deadline:
             time.sleep(0.05)
     remains.unmount(home)

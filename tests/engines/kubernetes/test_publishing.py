@@ -74,7 +74,7 @@ async def publishing(credentials: Path, node: Node) -> AsyncIterator[Publisher]:
         await transport.close()
 
 
-async def until(look: Callable[[], object], seconds: float = 30) -> None:
+async def until(look: Callable[[], object], seconds: float = 120) -> None:
     async with asyncio.timeout(seconds):
         while not await asyncio.to_thread(look):
             await asyncio.sleep(0.02)

@@ -42,8 +42,8 @@ class Tree:
         return sorted(found)
 
     def remove(self, others: Callable[[], list[int]] = list) -> None:
-        """End every process in it, and `others`, and remove it; raises RuntimeError when it still exists after 10 s."""
-        deadline = time.monotonic() + 10
+        """End every process in it, and `others`, and remove it; raises RuntimeError when it still exists after 60 s."""
+        deadline = time.monotonic() + 60
         while True:
             for pid in {*self.pids(), *others()}:
                 with contextlib.suppress(ProcessLookupError):

@@ -182,9 +182,10 @@ class ControlPlane:
         self.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         if self.manager is None:
             self._make_account(name)
-        deadline = time.monotonic() + 30
+        # After an outage of the apiserver the controllers ask it again at growing intervals of up to 30 s.
+        deadline = time.monotonic() + 150
         while not self._has_account(name):
-            assert time.monotonic() < deadline, f"namespace {name} has no account after 30 s"
+            assert time.monotonic() < deadline, f"namespace {name} has no account after 150 s"
             time.sleep(0.05)
 
     def writes(self, user: str = ADMINISTRATOR) -> collections.Counter[tuple[str, str]]:
