@@ -10,40 +10,17 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
+from corral.runtime.attempt_processes import GUARDED, MARKER, end_processes_of, kill_processes_of
 from corral.runtime.peers import Refused
 from corral.runtime.slot_calls import SlotCalls
 
-MARKER = "CORRAL_ATTEMPT"
-"""The variable that all processes of an attempt inherit."""
 _PIECE = 256 * 1024
 _LOOK_SECONDS = 0.1
 _LAUNCH_FAILED = 126
 _LONGEST_REASON = 1000
-SHIM = r"""cd -- "$0" || exit 126
-(
-    trap '' HUP INT QUIT TERM USR1 USR2
-    PATH=/usr/bin:/bin attempt=$CORRAL_ATTEMPT rounds=0 found=1
-    unset CORRAL_ATTEMPT
-    read -r self _ </proc/self/stat
-    read -r _ <&3
-    while [ "$found" ] && [ "$rounds" -lt 50 ]; do
-        found= rounds=$((rounds + 1))
-        for file in /proc/[0-9]*/environ; do
-            pid=${file#/proc/} pid=${pid%/environ}
-            [ "$pid" = "$self" ] && continue
-            if tr '\0' '\n' <"$file" | grep -qx "CORRAL_ATTEMPT=$attempt"; then
-                kill -KILL "$pid" && found=1
-            fi
-        done
-    done
-) >/dev/null 2>&1 &
-exec 3<&-
-exec "$@"
-"""
-"""Runs a command beside a guard: when the agent's end of pipe 3 closes, the guard kills all that has the marker."""
 
 
 class Attempt:
@@ -96,9 +73,8 @@ class Attempt:
         with self._lock:
             self._stopped = self._stopped or signal.SIGKILL
             if self._pid:
+                kill_processes_of(self.name)  # first: the children of a killed process belong to nobody
                 self._signal(signal.SIGKILL)
-                for pid in marked(self.name):
-                    _kill(pid)
 
     def forget(self) -> bool:
         """Remove its folder if it has ended; whether it has."""
@@ -186,7 +162,7 @@ class Attempt:
             (os.POSIX_SPAWN_DUP2, 1, 2) if err == out else (os.POSIX_SPAWN_OPEN, 2, err, append, 0o600),
             (os.POSIX_SPAWN_DUP2, guard, 3),
         ]
-        words = ["/bin/sh", "-c", SHIM, self._first_directory(), *argv]
+        words = ["/bin/sh", "-c", GUARDED, self._first_directory(), *argv]
         try:
             return os.posix_spawn(
                 words[0], words, self.environment, file_actions=actions, setsid=True, setsigmask=(),
@@ -214,14 +190,8 @@ class Attempt:
         with self._lock:
             os.close(self._guard)
             pid, self._pid = self._pid, 0
-        deadline = time.monotonic() + 60
-        while left := [each for each in marked(self.name) if each != os.getpid()]:
-            for each in left:
-                _kill(each)
-            if time.monotonic() > deadline:
-                print(f"corral: {len(left)} processes of {self.name} (session {pid}) do not end", file=sys.stderr)
-                return
-            time.sleep(0.01)
+        if left := end_processes_of(self.name):
+            print(f"corral: {left} processes of {self.name} (session {pid}) do not end", file=sys.stderr)
 
     def _send_while(self, ended: threading.Event) -> None:
         """Send the log as it grows, until the attempt has ended."""
@@ -276,36 +246,12 @@ class LostAttempt:
 
     def kill(self) -> None:
         """Kill all its processes, until none is left."""
-        deadline = time.monotonic() + 60
-        while (left := list(marked(self.name))) and time.monotonic() < deadline:
-            for pid in left:
-                _kill(pid)
-            time.sleep(0.01)
+        end_processes_of(self.name)
 
     def forget(self) -> bool:
         """Remove its folder."""
         shutil.rmtree(self._folder, ignore_errors=True)
         return True
-
-
-def marked(attempt: str) -> Iterator[int]:
-    """The pids of all processes that inherited the attempt's marker."""
-    wanted = f"{MARKER}={attempt}".encode()
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    if wanted in file.read().split(b"\0"):
-                        yield int(name)
-            except OSError:
-                continue
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except OSError:
-        pass
 
 
 def _free_ports(wanted: list[dict[str, Any]]) -> dict[str, list[int]]:

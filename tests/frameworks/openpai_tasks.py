@@ -194,7 +194,7 @@ class Tasks:
             self.processes[name] = subprocess.Popen(
                 [sys.executable, "-m", "corral.runtime", "run", str(base / "plan")],
                 cwd=work,
-                env={**self.env, **task.env, "PYTHONPATH": os.getcwd()},
+                env={**self.env, **task.env, "PYTHONPATH": os.getcwd(), "CORRAL_ATTEMPT": f"attempt-of-{name}"},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

@@ -43,6 +43,17 @@ def test_tasks_reach_each_other_by_role_and_index_once_all_can_be_reached(tmp_pa
 
 
 @needs_ssh
+def test_what_comes_by_ssh_has_the_marker_of_the_attempt_that_it_came_to(tmp_path: Path) -> None:
+    ssh = plugin("ssh", jobssh=True, sshbarrier=True)
+    commands = ["ssh worker-$((1 - PAI_TASK_INDEX)) 'echo it is $CORRAL_ATTEMPT'"]
+    roles = {"worker": {"instances": 2}}
+    with tasks_of(tmp_path, protocol(commands, roles=roles, extras=with_plugins(ssh))) as tasks:
+        assert set(tasks.run().values()) == {0}, tasks.told("worker-0")
+        assert "it is attempt-of-worker-1" in tasks.output("worker-0")
+        assert "it is attempt-of-worker-0" in tasks.output("worker-1")
+
+
+@needs_ssh
 def test_files_are_copied_between_tasks_and_the_users_own_settings_are_left_alone(tmp_path: Path) -> None:
     ssh = plugin("ssh", jobssh=True, sshbarrier=True)
     commands = [

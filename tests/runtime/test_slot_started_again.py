@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from corral.runtime.attempt_processes import MARKER
 from corral.runtime.slot import Slot
-from corral.runtime.slot_attempt import MARKER
 
 BEGUN = "1m8dmrjgw9g0r.0.main.0.0"
 

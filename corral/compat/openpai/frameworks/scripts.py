@@ -62,7 +62,8 @@ mkdir -p "$pai_ssh/bin" "$pai_ssh/seen"
 pai_user=$(id -un 2>/dev/null || id -u)
 for pai_file in sshd_config authorized_keys config; do
   [ ! -e "$pai_ssh/$pai_file" ] ||
-    {{ sed -e "s|@DIR@|$pai_ssh|g" -e "s|@USER@|$pai_user|g" "$pai_ssh/$pai_file" >"$pai_ssh/new" &&
+    {{ sed -e "s|@DIR@|$pai_ssh|g" -e "s|@USER@|$pai_user|g" -e "s|@ATTEMPT@|$CORRAL_ATTEMPT|g" \
+      "$pai_ssh/$pai_file" >"$pai_ssh/new" &&
       mv "$pai_ssh/new" "$pai_ssh/$pai_file"; }}
 done
 if [ -e "$pai_ssh/config" ]; then

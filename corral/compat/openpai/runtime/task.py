@@ -123,12 +123,14 @@ def _hosts(roles: Sequence[Role], names: Sequence[str], peers: Mapping[str, Addr
 
 
 def _write_ssh(place: Place, asked: Mapping[str, Any], secret: str, hosts: Sequence[_Host]) -> None:
-    """Write keys and settings of SSH client and server; the task fills in `@DIR@` and `@USER@`."""
+    """Write keys and settings of SSH client and server; the task fills in `@DIR@`, `@USER@` and `@ATTEMPT@`."""
     job = key_pair(job_key(secret, "openpai-ssh"), "corral-job")
     host = key_pair(job_key(secret, "openpai-ssh-host"), _JOB_HOST)
     inside = Place(os.path.join(place.folder, "ssh"), place.directory, place.any_user)
     os.makedirs(inside.folder, mode=0o755 if place.any_user else 0o700, exist_ok=True)
-    allowed = [f'environment="PAI_SSH_SEEN=@DIR@/seen" {job.public} corral-job'] if asked["jobssh"] else []
+    # sshd clears the environment: without the marker an engine could not tell whose processes came by ssh.
+    given = 'environment="PAI_SSH_SEEN=@DIR@/seen",environment="CORRAL_ATTEMPT=@ATTEMPT@"'
+    allowed = [f"{given} {job.public} corral-job"] if asked["jobssh"] else []
     allowed += [line for line in str(asked["keys"]).splitlines() if line.strip()]
     _write(inside, "authorized_keys", "\n".join([*allowed, ""]))
     _write(inside, "host_key", host.private)
