@@ -44,6 +44,7 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 @click.option("--horizon", default="24h", show_default=True, metavar="DURATION", help="How far to look ahead.")
 @click.option("--seeds", type=click.IntRange(1, 20), default=1, show_default=True, help="How many courses to draw.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first seed.")
+@click.option("--timeline", is_flag=True, help="Tell also what runs on which devices; for -o json and yaml.")
 @click.option("--all", "everything", is_flag=True, help="List every waiting job.")
 @output_option
 def what_if_command(everything: bool, output: str, **asked: Any) -> None:
@@ -80,6 +81,7 @@ def _request(
     horizon: str,
     seeds: int,
     seed: int,
+    timeline: bool,
 ) -> dict[str, Any]:
     """Return the arguments of the client's call. Raises click.UsageError, InvalidInput for a file that cannot be read."""
     if len(add_nodes) != len(like):
@@ -102,6 +104,7 @@ def _request(
         "horizon_seconds": float(seconds),
         "seeds": seeds,
         "seed": seed,
+        "timeline": timeline,
     }
 
 

@@ -845,6 +845,22 @@ class Spread(TypedDict):
     p90: float | None
 
 
+class Stay(TypedDict):
+    """A job on devices of one node. Times are in seconds from now."""
+
+    job: str
+    """Its id."""
+    name: str
+    user: str
+    queue: str
+    node: str
+    devices: list[int]
+    """Indexes of the node's devices."""
+    begin: float
+    end: float | None
+    """Null: after the horizon."""
+
+
 class StorageView(TypedDict):
     """A storage that the caller may use."""
 
@@ -894,6 +910,13 @@ class TaskRecord(TypedDict):
     createdAt: str | None
     share: ShareView | None
     """Its fraction of its one device; null is the whole device."""
+
+
+class TimelineNode(TypedDict):
+    """A node of a timeline, and how many devices it has."""
+
+    name: str
+    devices: int
 
 
 class TokenView(TypedDict):
@@ -1296,6 +1319,17 @@ class PlacementRecord(TypedDict):
     """The task's fraction of its one device; null is the whole device."""
 
 
+class Timeline(TypedDict):
+    """What runs where, as things are and with the changes, in the courses of the first seed."""
+
+    nodes: list[TimelineNode]
+    """The nodes with devices, at most 500."""
+    before: list[Stay]
+    after: list[Stay]
+    leftOut: int
+    """Stays that are not told: those after the first 2,000 of a course, and those on nodes that are not told."""
+
+
 class Top(TypedDict):
     """The live table: totals, and the running jobs with the devices they hold."""
 
@@ -1340,6 +1374,8 @@ class WhatIfAnswer(TypedDict):
     """Seconds from now of the following."""
     before: UseOverTime
     after: UseOverTime
+    timeline: Timeline | None
+    """Where it was asked for."""
 
 
 class DeviceView(TypedDict):

@@ -20,6 +20,10 @@ MOST_JOBS: Final = 1000
 MOST_FILES: Final = 50
 MOST_NAMED: Final = 500
 """Nodes, jobs or queues that one kind of change may name."""
+MOST_STAYS: Final = 2000
+"""Stays of jobs on nodes that the timeline of one course tells."""
+MOST_TOLD_NODES: Final = 500
+"""Nodes that a timeline tells."""
 DAY: Final = 86400.0
 
 
@@ -62,6 +66,8 @@ class WhatIfRequest(Record, frozen=True, forbid_unknown_fields=True):
     """How many courses are drawn; more than one tell how sure the answer is."""
     seed: int = 0
     """The first seed."""
+    timeline: bool = False
+    """Whether the answer tells what runs where, in the courses of the first seed."""
 
 
 class NewWork(msgspec.Struct, frozen=True):
@@ -87,6 +93,7 @@ class Question(msgspec.Struct, frozen=True):
     """Ids of jobs."""
     priorities: dict[str, str] = {}
     """By job id."""
+    timeline: bool = False
 
 
 class PastRun(msgspec.Struct, frozen=True, gc=False):
@@ -129,6 +136,22 @@ class Known(msgspec.Struct):
     """No job has ended yet: they run on."""
 
 
+class Stay(Record, frozen=True):
+    """A job on devices of one node. Times are in seconds from now."""
+
+    job: str
+    """Its id."""
+    name: str
+    user: str
+    queue: str
+    node: str
+    devices: tuple[int, ...]
+    """Indexes of the node's devices."""
+    begin: float = 0.0
+    end: float | None = None
+    """Null: after the horizon."""
+
+
 class Course(msgspec.Struct):
     """What became of jobs and queues until the horizon. Times are in seconds after the question."""
 
@@ -144,6 +167,11 @@ class Course(msgspec.Struct):
     """Sound devices on nodes that take tasks, after the changes."""
     waiting: list[int]
     """Jobs that wait."""
+    stays: list[Stay] = []
+    """What ran where, where that was asked for; at most `MOST_STAYS`, earliest first."""
+    stays_left_out: int = 0
+    nodes: dict[str, int] = {}
+    """By node, how many devices it has."""
 
 
 class WaitingJob(msgspec.Struct, frozen=True):
@@ -228,6 +256,24 @@ class UseOverTime(Record, frozen=True):
     """Jobs that wait."""
 
 
+class TimelineNode(Record, frozen=True):
+    """A node of a timeline, and how many devices it has."""
+
+    name: str
+    devices: int
+
+
+class Timeline(Record, frozen=True):
+    """What runs where, as things are and with the changes, in the courses of the first seed."""
+
+    nodes: tuple[TimelineNode, ...] = ()
+    """The nodes with devices, at most 500."""
+    before: tuple[Stay, ...] = ()
+    after: tuple[Stay, ...] = ()
+    left_out: int = 0
+    """Stays that are not told: those after the first 2,000 of a course, and those on nodes that are not told."""
+
+
 class WhatIfAnswer(Record, frozen=True):
     """What is to be expected as things are, beside what is to be expected with the changes."""
 
@@ -252,3 +298,5 @@ class WhatIfAnswer(Record, frozen=True):
     """Seconds from now of the following."""
     before: UseOverTime = UseOverTime()
     after: UseOverTime = UseOverTime()
+    timeline: Timeline | None = None
+    """Where it was asked for."""

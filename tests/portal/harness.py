@@ -36,12 +36,7 @@ class Portal:
 
     def submit(self, name: str, command: str = TICKING, *, replicas: int = 1, devices: int = 0, more: str = "") -> str:
         """Submit a job of one role; returns its id."""
-        document = {
-            "name": name,
-            "roles": {"worker": {"replicas": replicas, "command": command, "resources": {"devices": devices}}},
-        }
-        text = json.dumps(document)[:-1] + (f", {more}" if more else "") + "}"
-        return str(self.client.submit(text)["id"])
+        return str(self.client.submit(job_text(name, command, replicas=replicas, devices=devices, more=more))["id"])
 
     def clear(self) -> None:
         """Stop and remove every job; returns when none is left."""
@@ -52,6 +47,15 @@ class Portal:
                     self.client.delete(job["id"], stop=True)
             if time.monotonic() > until:
                 raise TimeoutError(f"jobs that were deleted are still there: {jobs}")
+
+
+def job_text(name: str, command: str = TICKING, *, replicas: int = 1, devices: int = 0, more: str = "") -> str:
+    """The file of a job of one role."""
+    document = {
+        "name": name,
+        "roles": {"worker": {"replicas": replicas, "command": command, "resources": {"devices": devices}}},
+    }
+    return json.dumps(document)[:-1] + (f", {more}" if more else "") + "}"
 
 
 @contextlib.contextmanager

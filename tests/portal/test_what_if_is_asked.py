@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.portal.harness import Portal, Theme, Watch, open_context
+from tests.portal.harness import Portal, Theme, Watch, job_text, open_context
 from tests.portal.test_everyone_can_use_it import NAMELESS, PALE
 
 HOUR = ', "maxDuration": "1h"'
@@ -38,6 +38,40 @@ def test_nodes_are_added_and_jobs_start_earlier(page: Page, portal: Portal, watc
     expect(answer.get_by_role("img", name="Devices in use")).to_be_visible()
     expect(answer.get_by_role("table", name="Queues").get_by_role("row", name="default")).to_be_visible()
     expect(answer).to_contain_text("6 jobs run for as long as their maxDuration.")
+    timeline = answer.get_by_role("figure", name="Timeline")
+    expect(timeline.get_by_role("img", name="local/node1-added-1: waits-")).to_be_visible()
+    timeline.get_by_role("button", name="As things are").click()
+    expect(timeline.get_by_role("img", name="local/node1-added-1: nothing")).to_be_visible()
+    expect(timeline.get_by_role("img", name="local/node1: runs-")).to_be_visible()
+
+
+def test_a_job_is_submitted_and_another_is_stopped(page: Page, portal: Portal) -> None:
+    full(portal)
+    page.goto("/what-if")
+    form = page.get_by_role("form", name="Question")
+    form.get_by_label("Submit a job file").fill(job_text("more", devices=4, more=HOUR[2:]))
+    form.get_by_label("Times").fill("2")
+    form.get_by_label("Stop a job").fill("runs-0")
+    line = "corral what-if --submit job.yaml --times 2 --stop runs-0"
+    expect(page.get_by_role("button", name=line)).to_be_visible()
+    form.get_by_role("button", name="Ask").click()
+    answer = page.get_by_role("region", name="Answer")
+    expect(answer).to_contain_text("With runs-0 stopped; more submitted 2 times.")
+    expect(answer.get_by_role("table", name="Jobs").get_by_role("row", name="more")).to_have_count(2)
+
+
+def test_documents_are_tried_before_they_are_applied(page: Page, portal: Portal) -> None:
+    full(portal)
+    page.goto("/configuration?new=Queue")
+    editor = page.get_by_role("textbox", name="Document, YAML")
+    editor.press("ControlOrMeta+a")
+    editor.press_sequentially("{kind: Queue, name: tried, limit: {devices: 4}}")
+    page.get_by_role("button", name="Try it").click()
+    answer = page.get_by_role("region", name="Answer")
+    expect(answer).to_contain_text("With Queue/tried applied.")
+    expect(answer.get_by_role("figure", name="Timeline")).to_be_visible()
+    editor.press_sequentially(" ")
+    expect(page.get_by_text("This is the answer for an earlier text; try it again.")).to_be_visible()
 
 
 def test_a_refusal_is_told_and_the_next_answer_replaces_it(page: Page, portal: Portal) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from typing import Any
 
 import msgspec
@@ -16,6 +17,8 @@ from corral.model.what_if import (
     Courses,
     Known,
     QueueCourse,
+    Stay,
+    TimelineNode,
     WaitingJob,
     WhatIfRequest,
 )
@@ -88,6 +91,34 @@ async def test_other_peoples_jobs_are_sizes(service: Service, control: Recording
         ("job-2", "job", "", 2.0),
     ]
     assert answer.gains == ("a",) and answer.losses == ("job-2",)
+
+
+async def test_a_timeline_shows_other_peoples_jobs_as_sizes(service: Service, control: Recording) -> None:
+    await service.configuration.apply(ROOT, "{kind: Queue, name: closed, membersOnly: true}")
+    told = copy.deepcopy(COURSES)
+    for each in (*told.before, *told.after):
+        each.nodes = {"local/n1": 4, "local/n2": 0}
+        each.stays = [
+            Stay("a", "a-job", "ann", "default", "local/n1", (0,), 0.0, 60.0),
+            Stay("b", "b-job", "bob", "default", "local/n1", (1,)),
+            Stay("r", "runs", "bob", "default", "local/n1", (2,)),
+            Stay("c", "c-job", "bob", "closed", "local/n1", (3,)),
+            Stay("z", "z-job", "ann", "default", "local/n2", (0,)),
+        ]
+        each.stays_left_out = 3
+    service.context.control = Recording(told)
+    found = (await service.what_if.ask(ANN, WhatIfRequest(timeline=True))).timeline
+    assert found is not None
+    assert found.nodes == (TimelineNode("local/n1", 4),)
+    assert [(stay.job, stay.name, stay.user, stay.devices) for stay in found.after] == [
+        ("a", "a-job", "ann", (0,)),
+        ("job-2", "job", "", (1,)),
+        ("job-4", "job", "", (2,)),
+    ]
+    assert found.before == found.after
+    assert found.left_out == 2 * (3 + 1)
+    all_of_it = (await service.what_if.ask(ROOT, WhatIfRequest(timeline=True))).timeline
+    assert all_of_it is not None and [stay.job for stay in all_of_it.after] == ["a", "b", "r", "c"]
 
 
 async def test_changes_become_a_question_and_clauses(service: Service, control: Recording) -> None:

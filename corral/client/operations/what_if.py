@@ -25,11 +25,13 @@ def what_if(
     horizon_seconds: float = 86400.0,
     seeds: int = 1,
     seed: int = 0,
+    timeline: bool = False,
 ) -> Call[WhatIfAnswer]:
     """Return what is to be expected as things are, and with these changes; nothing is changed.
 
     `add_nodes` are pairs of a count and the node that they are like, `submit` pairs of a job file's text and how often
     it is submitted; `queues` has the changed fields of queues' documents, `documents` the text of whole ones.
+    With `timeline` the answer also tells what runs where.
     """
     data = {
         "addNodes": [{"count": count, "like": like} for count, like in add_nodes],
@@ -44,5 +46,6 @@ def what_if(
         "horizonSeconds": horizon_seconds,
         "seeds": seeds,
         "seed": seed,
+        "timeline": timeline,
     }
     return call("POST", "/what-if", data=data)

@@ -11,8 +11,10 @@ from corral.control.core.memory_store import MemoryStore
 from corral.control.core.world import Job
 from corral.control.what_if.changes import Changes
 from corral.control.what_if.run_times import RunTimes
-from corral.kernel.ids import AttemptId, JobId
+from corral.control.what_if.stays import Stays
+from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.kernel.units import DEVICE
+from corral.model.inventory import Device, Node
 from corral.model.launch import Started
 from corral.model.phases import Phase, phase
 from corral.model.runs import TaskRun
@@ -26,17 +28,29 @@ SAMPLES: Final = 96
 _INSTANCE: Final = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 
 
-def play(core: Core, changes: Changes, past: Iterable[PastRun], *, now: float, horizon: float, seed: int) -> Course:
+def play(
+    core: Core,
+    changes: Changes,
+    past: Iterable[PastRun],
+    *,
+    now: float,
+    horizon: float,
+    seed: int,
+    timeline: bool = False,
+) -> Course:
     """Play a copy of a core from `now` for `horizon` seconds, with changes that take effect at once; O(events).
 
-    No failures are drawn, and nobody submits anything but the changes. A preempted job begins anew.
+    No failures are drawn, and nobody submits anything but the changes. A preempted job begins anew. With `timeline` the
+    course tells what ran where.
     """
-    return _Play(core.fork(unexplained=True), changes, RunTimes(past, seed), now).run(horizon)
+    stays = Stays() if timeline else None
+    return _Play(core.fork(unexplained=True), changes, RunTimes(past, seed), now, stays).run(horizon)
 
 
 class _Play:
-    def __init__(self, core: Core, changes: Changes, run_times: RunTimes, now: float) -> None:
+    def __init__(self, core: Core, changes: Changes, run_times: RunTimes, now: float, stays: Stays | None) -> None:
         self.core = core
+        self.stays = stays
         self.now = now
         self.run_times = run_times
         self.store = MemoryStore(users=changes.users, first_intent=core.intents.cursor + 1)
@@ -71,7 +85,11 @@ class _Play:
             each.used, each.lent, each.borrowed = (
                 total / (SAMPLES + 1) for total in (each.used, each.lent, each.borrowed)
             )
-        return Course(self.starts, self.queues, self.run_times.known, times, used, self._devices(), waiting)
+        course = Course(self.starts, self.queues, self.run_times.known, times, used, self._devices(), waiting)
+        if self.stays is not None:
+            course.stays, course.stays_left_out = self.stays.told()
+            course.nodes = {name: len(_whole(node)) for name, node in sorted(self.core.machines.nodes.items())}
+        return course
 
     # ---- jobs that are there
 
@@ -91,11 +109,16 @@ class _Play:
         if task.state is TaskState.PREPARING:
             self.driver.at(self.now, Started(attempt, self.now))
         self.driver.adopt(attempt, self._end_of(job) - self.now)
+        if self.stays is not None:
+            self.stays.begin(job, task, 0.0)
 
     def _work(self, job: Job, attempt: AttemptId) -> Work:
         """Answer the driver: a start lasts as long as its job's attempt, a stop is obeyed at once."""
         if self.driver.runs(attempt):
             return Work(0.0)
+        if self.stays is not None:
+            name = parse_attempt_id(attempt)
+            self.stays.begin(job, job.tasks[TaskKey(name.role, name.index)], self.driver.now - self.now)
         return Work(max(0.0, self._end_of(job) - self.driver.now))
 
     def _end_of(self, job: Job) -> float:
@@ -122,6 +145,8 @@ class _Play:
             elif kind == "job.completed":
                 self.waits_since.pop(job, None)
                 self._of(job).ended += 1
+            elif kind == "task.exited" and self.stays is not None:
+                self.stays.end(AttemptId(each.fact.attempt), each.at - self.now)
         self.store.facts.clear()
 
     def _started(self, job: JobId, at: float) -> None:
@@ -155,10 +180,10 @@ class _Play:
     def _devices(self) -> int:
         machines = self.core.machines
         return sum(
-            device.healthy and device.parent < 0
+            device.healthy
             for node in machines.nodes.values()
             if node.ready and node.name not in machines.cordons
-            for device in node.devices
+            for device in _whole(node)
         )
 
     def _of(self, job: JobId) -> QueueCourse:
@@ -169,6 +194,11 @@ class _Play:
 
     def _named(self, queue: str) -> QueueCourse:
         return self.queues.setdefault(queue, QueueCourse())
+
+
+def _whole(node: Node) -> list[Device]:
+    """A node's devices, without the parts of devices."""
+    return [device for device in node.devices if device.parent < 0]
 
 
 def _record(job: Job) -> LiveJob:

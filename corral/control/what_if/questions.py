@@ -111,8 +111,9 @@ class Questions:
         horizon = question.horizon_seconds
         pair = _Pair([], [])
         for seed in seeds:
-            pair.before.append(play(core, Changes(), past, now=now, horizon=horizon, seed=seed))
-            pair.after.append(play(core, changes, past, now=now, horizon=horizon, seed=seed))
+            timeline = question.timeline and seed == question.seeds[0]
+            pair.before.append(play(core, Changes(), past, now=now, horizon=horizon, seed=seed, timeline=timeline))
+            pair.after.append(play(core, changes, past, now=now, horizon=horizon, seed=seed, timeline=timeline))
         return msgspec.msgpack.encode(pair)
 
     async def _past_runs(self) -> list[PastRun]:

@@ -9,6 +9,7 @@ from typing import Final
 from corral.kernel.units import counted
 from corral.model.records import rfc3339
 from corral.model.what_if import (
+    MOST_TOLD_NODES,
     Course,
     Courses,
     JobOutcome,
@@ -17,6 +18,9 @@ from corral.model.what_if import (
     QueueFigures,
     QueueOutcome,
     Spread,
+    Stay,
+    Timeline,
+    TimelineNode,
     UseOverTime,
     WaitingJob,
     WhatIfAnswer,
@@ -59,6 +63,7 @@ def compare(
         times=tuple(courses.before[0].times) if courses.before else (),
         before=_use(courses.before),
         after=_use(courses.after),
+        timeline=_timeline(courses, shown) if courses.after and courses.after[0].nodes else None,
     )
 
 
@@ -112,6 +117,21 @@ def _use(courses: Sequence[Course]) -> UseOverTime:
     used = (sum(at) / len(courses) for at in zip(*(course.used for course in courses), strict=True))
     waiting = (sum(at) / len(courses) for at in zip(*(course.waiting for course in courses), strict=True))
     return UseOverTime(float(courses[0].devices), tuple(used), tuple(waiting))
+
+
+def _timeline(courses: Courses, shown: Callable[[str], bool]) -> Timeline:
+    """What runs where in the first courses, on the nodes that have devices after the changes or before them."""
+    before, after = courses.before[0], courses.after[0]
+    nodes = [TimelineNode(name, count) for name, count in {**before.nodes, **after.nodes}.items() if count]
+    nodes = sorted(nodes, key=lambda node: node.name)[:MOST_TOLD_NODES]
+    names = {node.name for node in nodes}
+    others = sum(stay.node not in names for course in (before, after) for stay in course.stays)
+
+    def told(course: Course) -> tuple[Stay, ...]:
+        return tuple(stay for stay in course.stays if stay.node in names and shown(stay.queue))
+
+    left_out = before.stays_left_out + after.stays_left_out + others
+    return Timeline(tuple(nodes), told(before), told(after), left_out)
 
 
 def _assumptions(courses: Courses) -> Iterable[str]:

@@ -21,8 +21,10 @@ from corral.model.what_if import (
     MOST_SEEDS,
     AddedJobs,
     Courses,
+    JobOutcome,
     NewWork,
     Question,
+    Stay,
     WhatIfAnswer,
     WhatIfRequest,
 )
@@ -129,6 +131,7 @@ class WhatIf:
             submit=tuple(each.work for each in submitted),
             stop=tuple(stop),
             priorities=priorities,
+            timeline=asked.timeline,
         )
         return question, tuple(said)
 
@@ -237,18 +240,39 @@ def _own_queues(actor: Actor, admission: Admission) -> Callable[[str], bool]:
 
 def _without_names(answer: WhatIfAnswer, actor: Actor) -> WhatIfAnswer:
     """The answer without the names, users and ids of other people's jobs, but those of queues that the actor manages."""
-    ids = {}
-    jobs = []
-    for number, job in enumerate(answer.jobs, start=1):
-        if job.user != actor.user and job.queue not in actor.manages and "*" not in actor.manages:
-            ids[job.id] = f"{_HIDDEN}-{number}"
-            job = msgspec.structs.replace(job, id=ids[job.id], name=_HIDDEN, user="")
-        jobs.append(job)
+
+    def is_hidden(user: str, queue: str) -> bool:
+        return user != actor.user and queue not in actor.manages and "*" not in actor.manages
+
+    ids = {
+        job.id: f"{_HIDDEN}-{number}"
+        for number, job in enumerate(answer.jobs, start=1)
+        if is_hidden(job.user, job.queue)
+    }
 
     def renamed(names: Iterable[str]) -> tuple[str, ...]:
         return tuple(ids.get(name, name) for name in names)
 
-    return msgspec.structs.replace(answer, jobs=tuple(jobs), gains=renamed(answer.gains), losses=renamed(answer.losses))
+    def shown(job: JobOutcome) -> JobOutcome:
+        return msgspec.structs.replace(job, id=ids[job.id], name=_HIDDEN, user="") if job.id in ids else job
+
+    def stay(each: Stay) -> Stay:
+        if not is_hidden(each.user, each.queue):
+            return each
+        name = ids.setdefault(each.job, f"{_HIDDEN}-{len(answer.jobs) + len(ids) + 1}")
+        return msgspec.structs.replace(each, job=name, name=_HIDDEN, user="")
+
+    timeline = answer.timeline
+    if timeline is not None:
+        before, after = tuple(map(stay, timeline.before)), tuple(map(stay, timeline.after))
+        timeline = msgspec.structs.replace(timeline, before=before, after=after)
+    return msgspec.structs.replace(
+        answer,
+        jobs=tuple(map(shown, answer.jobs)),
+        gains=renamed(answer.gains),
+        losses=renamed(answer.losses),
+        timeline=timeline,
+    )
 
 
 def _check_bounds(asked: WhatIfRequest) -> None:

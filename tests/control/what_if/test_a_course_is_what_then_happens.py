@@ -79,3 +79,49 @@ def test_queues_are_told_of_their_waits_and_devices() -> None:
     assert default.used == pytest.approx(4.0)
     assert course.devices == 4 and set(course.used) == {4.0}
     assert (course.waiting[0], course.waiting[-1]) == (2, 1)
+
+
+def test_a_timeline_tells_what_runs_where_and_since_when() -> None:
+    played = Played(nodes=2, devices=4)
+    running = lasting(played, "running", 2 * 3600, devices=4, replicas=2)
+    played.settle()
+    waiting = lasting(played, "waiting", 3600, at=60.0, devices=3)
+    played.run(100.0)
+    core, now = played.core, played.driver.now
+    course = play(core, Changes(), (), now=now, horizon=2.5 * HOUR, seed=0, timeline=True)
+    assert course.nodes == dict.fromkeys(sorted(core.machines.nodes), 4)
+    first, second, third = course.stays
+    assert {first.node, second.node} == set(course.nodes)
+    for stay in (first, second):
+        assert (stay.job, stay.name, stay.devices, stay.begin) == (running, "running", (0, 1, 2, 3), 0.0)
+        assert stay.end == pytest.approx(2 * HOUR - 100, abs=0.01)
+    assert (third.job, len(third.devices), third.end) == (waiting, 3, None)
+    assert third.begin == pytest.approx(course.starts[waiting], abs=0.01)
+    assert course.stays_left_out == 0
+
+
+def test_no_two_stays_of_a_timeline_are_on_a_device_at_once() -> None:
+    played = Played(nodes=2, devices=4)
+    draw = Random(7)
+    for number in range(20):
+        lasting(played, f"job-{number}", draw.randint(60, 4000), devices=draw.choice([1, 2, 4]), priority=number % 3)
+    played.settle()
+    core, now = played.core, played.driver.now
+    course = play(core, Changes(), (), now=now, horizon=24 * HOUR, seed=0, timeline=True)
+    assert len(course.stays) >= 20
+    for node in course.nodes:
+        for device in range(4):
+            there = [stay for stay in course.stays if stay.node == node and device in stay.devices]
+            ends = [stay.end for stay in there[:-1]]
+            assert all(end is not None and end <= later.begin for end, later in zip(ends, there[1:], strict=True))
+
+
+def test_a_long_timeline_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corral.control.what_if.stays.MOST_STAYS", 3)
+    monkeypatch.setattr("corral.control.what_if.stays._MOST_RECORDED", 5)
+    played = Played(nodes=1, devices=1)
+    for number in range(8):
+        lasting(played, f"job-{number}", 600, devices=1)
+    played.settle()
+    course = play(played.core, Changes(), (), now=played.driver.now, horizon=24 * HOUR, seed=0, timeline=True)
+    assert (len(course.stays), course.stays_left_out) == (3, 5)

@@ -2238,6 +2238,23 @@ export interface components {
             p90: number | null;
         };
         /**
+         * Stay
+         * @description A job on devices of one node. Times are in seconds from now.
+         */
+        Stay: {
+            /** @description Its id. */
+            job: string;
+            name: string;
+            user: string;
+            queue: string;
+            node: string;
+            /** @description Indexes of the node's devices. */
+            devices: number[];
+            begin: number;
+            /** @description Null: after the horizon. */
+            end: number | null;
+        };
+        /**
          * StorageView
          * @description A storage that the caller may use.
          */
@@ -2292,6 +2309,26 @@ export interface components {
             createdAt: string | null;
             /** @description Its fraction of its one device; null is the whole device. */
             share: components["schemas"]["ShareView"] | null;
+        };
+        /**
+         * Timeline
+         * @description What runs where, as things are and with the changes, in the courses of the first seed.
+         */
+        Timeline: {
+            /** @description The nodes with devices, at most 500. */
+            nodes: components["schemas"]["TimelineNode"][];
+            before: components["schemas"]["Stay"][];
+            after: components["schemas"]["Stay"][];
+            /** @description Stays that are not told: those after the first 2,000 of a course, and those on nodes that are not told. */
+            leftOut: number;
+        };
+        /**
+         * TimelineNode
+         * @description A node of a timeline, and how many devices it has.
+         */
+        TimelineNode: {
+            name: string;
+            devices: number;
         };
         /**
          * TokenRequest
@@ -2499,6 +2536,8 @@ export interface components {
             times: number[];
             before: components["schemas"]["UseOverTime"];
             after: components["schemas"]["UseOverTime"];
+            /** @description Where it was asked for. */
+            timeline: components["schemas"]["Timeline"] | null;
         };
         /**
          * WhatIfRequest
@@ -2560,6 +2599,11 @@ export interface components {
              * @default 0
              */
             seed?: number;
+            /**
+             * @description Whether the answer tells what runs where, in the courses of the first seed.
+             * @default false
+             */
+            timeline?: boolean;
         };
         /**
          * WorkView
@@ -2729,9 +2773,12 @@ export type ShareView = components['schemas']['ShareView'];
 export type SharedQueue = components['schemas']['SharedQueue'];
 export type SignedIn = components['schemas']['SignedIn'];
 export type Spread = components['schemas']['Spread'];
+export type Stay = components['schemas']['Stay'];
 export type StorageView = components['schemas']['StorageView'];
 export type TaskCounts = components['schemas']['TaskCounts'];
 export type TaskRecord = components['schemas']['TaskRecord'];
+export type Timeline = components['schemas']['Timeline'];
+export type TimelineNode = components['schemas']['TimelineNode'];
 export type TokenRequest = components['schemas']['TokenRequest'];
 export type TokenView = components['schemas']['TokenView'];
 export type Top = components['schemas']['Top'];

@@ -12,6 +12,7 @@ import { Dialog } from './Dialog';
 import { Consequences } from './Consequences';
 import { Fault } from './Notices';
 import { Problems } from './Problems';
+import { TryAnswer, TryButton, useTry } from './TryDocuments';
 import { useTrial } from './useTrial';
 import { YamlEditor, type EditorHandle } from './YamlEditor';
 
@@ -42,6 +43,7 @@ export function DocumentEditor({ of, start, base: begun, latest }: Props) {
   const [base, setBase] = useState(begun);
   const [asking, setAsking] = useState<Asked | null>(null);
   const { trial, current, error, again } = useTrial(text);
+  const attempt = useTry();
   const changed = text !== saved;
   const leave = useBlocker({ shouldBlockFn: () => changed && !applied.current, enableBeforeUnload: () => changed && !applied.current, withResolver: true });
   const does = trial?.documents.some((each) => each.action !== 'unchanged') ?? false;
@@ -73,6 +75,7 @@ export function DocumentEditor({ of, start, base: begun, latest }: Props) {
         <div className="min-w-0">
           {error && !trial ? <Fault error={error} retry={again} /> : <Consequences trial={trial} current={current} again={again} />}
         </div>
+        <TryAnswer attempt={attempt} text={text} />
         <div className="sticky bottom-0 col-span-full flex flex-wrap items-center gap-2 border-t border-line bg-ground py-3">
           {broken && yields ? (
             <button type="button" className="btn btn-grave !h-9" disabled={!ready} onClick={submit}>
@@ -83,6 +86,7 @@ export function DocumentEditor({ of, start, base: begun, latest }: Props) {
               Apply…
             </button>
           )}
+          <TryButton attempt={attempt} text={text} disabled={!does || (trial?.problems.length ?? 0) > 0} />
           <Link to="/configuration" search={of ? { document: of } : {}} className="btn !h-9">
             {changed ? 'Discard' : 'Back'}
           </Link>

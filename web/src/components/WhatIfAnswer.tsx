@@ -6,6 +6,7 @@ import { count } from '../lib/format';
 import { duration } from '../lib/time';
 import { move, starts, told } from '../lib/whatif';
 import { BeforeAfter } from './BeforeAfter';
+import { WhatIfTimeline } from './WhatIfTimeline';
 
 export function WhatIfAnswer({ answer }: { answer: Answer }) {
   const changed = answer.changes.length > 0;
@@ -35,6 +36,7 @@ export function WhatIfAnswer({ answer }: { answer: Answer }) {
           </span>
         </p>
       )}
+      <WhatIfTimeline answer={answer} changed={changed} />
       <Queues answer={answer} changed={changed} />
       <Jobs answer={answer} changed={changed} />
       <ul className="list-disc space-y-0.5 pl-5 text-xs text-muted">

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { JobOutcome, WhatIfAnswer } from '../api/types';
 import { asked, move, NOTHING, polyline, starts, told, whatIfLine } from './whatif';
 
-const FULL = { ...NOTHING, add: '4', like: 'local/node1', drain: 'local/n2', queue: 'research', deserved: '16', limit: ' 32 ', policy: 'fifo', documents: 'kind: Queue', hours: '72', seeds: '5' };
+const FULL = { ...NOTHING, add: '4', like: 'local/node1', drain: 'local/n2', queue: 'research', deserved: '16', limit: ' 32 ', submit: 'name: more', times: '3', stop: ' old ', policy: 'fifo', documents: 'kind: Queue', hours: '72', seeds: '5' };
 
 const job = (id: string, before: number | null, after: number | null, added = false): JobOutcome => ({
   id, name: id, user: 'ada', queue: 'research', devices: 4, waitedSeconds: 0, added,
@@ -14,19 +14,22 @@ it('says a question as the server takes it and as a command', () => {
     addNodes: [{ count: 4, like: 'local/node1' }],
     drain: ['local/n2'],
     queues: { research: { deserved: { devices: '16' }, limit: { devices: '32' } } },
+    submit: [{ job: 'name: more', times: 3 }],
+    stop: ['old'],
     policy: 'fifo',
     documents: 'kind: Queue',
     horizonSeconds: 259_200,
     seeds: 5,
+    timeline: true,
   });
   expect(whatIfLine(FULL)).toBe(
-    'corral what-if --add-nodes 4 --like local/node1 --drain local/n2 --queue research=deserved.devices:16,limit.devices:32 --policy fifo --documents documents.yaml --horizon 72h --seeds 5',
+    'corral what-if --add-nodes 4 --like local/node1 --drain local/n2 --queue research=deserved.devices:16,limit.devices:32 --submit job.yaml --times 3 --stop old --policy fifo --documents documents.yaml --horizon 72h --seeds 5',
   );
 });
 
 it('leaves out what is not filled in whole', () => {
   const half = { ...NOTHING, add: '4', queue: 'research' };
-  expect(asked(half)).toMatchObject({ addNodes: [], queues: {}, drain: [], policy: '' });
+  expect(asked(half)).toMatchObject({ addNodes: [], queues: {}, drain: [], submit: [], stop: [], policy: '' });
   expect(whatIfLine(half)).toBe('corral what-if');
 });
 

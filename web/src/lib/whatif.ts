@@ -13,13 +13,18 @@ export interface Question {
   /** Devices that the queue deserves, and its limit of devices; empty: as they are. */
   deserved: string;
   limit: string;
+  /** A job file that is submitted so many times. */
+  submit: string;
+  times: string;
+  /** The name or id of a job that is stopped. */
+  stop: string;
   policy: string;
   documents: string;
   hours: string;
   seeds: string;
 }
 
-export const NOTHING: Question = { add: '', like: '', drain: '', queue: '', deserved: '', limit: '', policy: '', documents: '', hours: '24', seeds: '1' };
+export const NOTHING: Question = { add: '', like: '', drain: '', queue: '', deserved: '', limit: '', submit: '', times: '1', stop: '', policy: '', documents: '', hours: '24', seeds: '1' };
 
 /** The body of `POST /what-if`. */
 export function asked(question: Question): Record<string, unknown> {
@@ -30,20 +35,26 @@ export function asked(question: Question): Record<string, unknown> {
     addNodes: question.like && Number(question.add) > 0 ? [{ count: Number(question.add), like: question.like }] : [],
     drain: question.drain ? [question.drain] : [],
     queues: question.queue && Object.keys(fields).length > 0 ? { [question.queue]: fields } : {},
+    submit: question.submit.trim() ? [{ job: question.submit, times: Number(question.times) || 1 }] : [],
+    stop: question.stop.trim() ? [question.stop.trim()] : [],
     policy: question.policy.trim(),
     documents: question.documents.trim() ? question.documents : '',
     horizonSeconds: Number(question.hours) * 3600,
     seeds: Number(question.seeds),
+    timeline: true,
   };
 }
 
-/** The command that asks the same; documents are in a file of their own. */
+/** The command that asks the same; documents and a job are in files of their own. */
 export function whatIfLine(question: Question): string {
   const words = ['corral', 'what-if'];
   if (question.like && Number(question.add) > 0) words.push('--add-nodes', question.add, '--like', question.like);
   if (question.drain) words.push('--drain', question.drain);
   const fields = [question.deserved.trim() && `deserved.devices:${question.deserved.trim()}`, question.limit.trim() && `limit.devices:${question.limit.trim()}`].filter(Boolean);
   if (question.queue && fields.length > 0) words.push('--queue', `${question.queue}=${fields.join(',')}`);
+  if (question.submit.trim()) words.push('--submit', 'job.yaml');
+  if (question.submit.trim() && Number(question.times) > 1) words.push('--times', question.times);
+  if (question.stop.trim()) words.push('--stop', question.stop.trim());
   if (question.policy.trim()) words.push('--policy', question.policy.trim());
   if (question.documents.trim()) words.push('--documents', 'documents.yaml');
   if (question.hours !== '24') words.push('--horizon', `${question.hours}h`);

@@ -107,6 +107,23 @@ function Changes({ question, set }: { question: Question; set: (change: Partial<
           <Amount label="Limit of devices" value={question.limit} onChange={(limit) => set({ limit })} />
         </div>
       )}
+      <label className="block space-y-1">
+        <span className="label">Submit a job file</span>
+        <textarea
+          className="field !h-20 py-1.5 font-mono !text-xs"
+          placeholder={'name: more\nframework: shell\nroles: …'}
+          value={question.submit}
+          onChange={(event) => set({ submit: event.target.value })}
+          spellCheck={false}
+        />
+      </label>
+      <div className="grid grid-cols-[5rem_1fr] gap-2">
+        <Amount label="Times" least={1} most={1000} value={question.times} onChange={(times) => set({ times })} />
+        <label className="block min-w-0 space-y-1">
+          <span className="label">Stop a job</span>
+          <input className="field" maxLength={200} placeholder="name" value={question.stop} onChange={(event) => set({ stop: event.target.value })} autoComplete="off" />
+        </label>
+      </div>
       {me?.role === 'admin' && (
         <>
           <label className="block space-y-1">
@@ -139,11 +156,19 @@ function Choice({ label, value, onChange, children }: { label: string; value: st
   );
 }
 
-function Amount({ label, value, onChange }: { label: string; value: string; onChange: (value: string) => void }) {
+interface AmountProps {
+  label: string;
+  least?: number;
+  most?: number;
+  value: string;
+  onChange: (value: string) => void;
+}
+
+function Amount({ label, least = 0, most = 100_000, value, onChange }: AmountProps) {
   return (
     <label className="block min-w-0 space-y-1">
       <span className="label">{label}</span>
-      <input className="field" type="number" min={0} max={100_000} value={value} onChange={(event) => onChange(event.target.value)} />
+      <input className="field" type="number" min={least} max={most} value={value} onChange={(event) => onChange(event.target.value)} />
     </label>
   );
 }
