@@ -112,6 +112,24 @@ def test_tasks_of_a_node_that_is_lost_are_tried_again(server: OnYarn) -> None:
     until(lambda: True if not server.apps() else None, LONG)
 
 
+def test_tasks_of_a_node_that_stays_lost_run_elsewhere(server: OnYarn) -> None:
+    """The next attempt waits for a container of the lost node until Corral gives the node up, a minute after YARN has."""
+    command = "case $CORRAL_ATTEMPT in *.0.main.0.0) echo first; sleep 1000;; esac; echo second"
+    job = server.submit({**on(["nm1"], command), "nodes": ["nm1", "nm2"]})
+    server.printed(job, "main-0", "first")
+    lost = server.tasks(job)["main-0"]["node"]
+    server.yarn.kill_node(lost.partition("/")[2])
+    try:
+        ended = server.client.wait(job["id"], timeout=2 * LONG)
+        assert ended["state"] == "succeeded"
+        first, *_, last = server.attempts(job, "main-0")
+        assert (first["node"], first["exit"]["code"]) == (lost, -101)
+        assert (last["node"], last["exit"]["code"]) == ("yarn/nm2" if lost == "yarn/nm1" else "yarn/nm1", 0)
+        until(lambda: True if not server.apps() else None, LONG)
+    finally:
+        server.yarn.start()
+
+
 def test_a_name_node_in_safe_mode_delays_starts_and_loses_nothing(server: OnYarn, tmp_path: Path) -> None:
     hdfs = server.yarn.hdfs
     waits = "echo begun; while [ ! -e {}/{} ]; do sleep 0.1; done; echo ended; exit 3"
