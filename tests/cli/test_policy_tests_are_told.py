@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from corral.cli.main import run
+from corral.spec.assertions.parser import AssertionProblem, parse_assertion
+from corral.spec.assertions.syntax import METRICS
+
+ROOT = Path(__file__).resolve().parents[2]
 
 TRACE = """submitted,seconds,devices,name,user,queue
 0,100,4,a,ann,research
@@ -150,3 +155,30 @@ def test_two_processes_find_the_same(capsys: pytest.CaptureFixture[str]) -> None
     alone = capsys.readouterr().out
     codes.add(check(*asked, documents="tight", more=("--base", "quotas", "-o", "json", "--processes", "2")))
     assert codes == {1} and capsys.readouterr().out == alone
+
+
+def test_what_the_page_shows_is_what_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "policy-tests.md").read_text()
+    block = re.search(r"```console\n\$ corral (.*)\n((?:.*\n)*?)```", page)
+    assert block is not None
+    monkeypatch.chdir(ROOT)
+    assert run([*shlex.split(block[1]), "--processes", "1"]) == 1
+    assert capsys.readouterr().out == block[2]
+    for refusal in re.findall(r"^(Column [0-9]+ of the assertion (.*): there .*)$", page, re.MULTILINE):
+        with pytest.raises(AssertionProblem) as refused:
+            parse_assertion(refusal[1])
+        assert refused.value.message == refusal[0]
+
+
+def test_the_page_describes_every_metric() -> None:
+    page = (ROOT / "docs" / "policy-tests.md").read_text()
+    rows = {
+        row[0]: row for row in re.findall(r"^\| `(\w+)` \| (.*?) \| (number|duration) \| (.*?) \|$", page, re.MULTILINE)
+    }
+    assert list(rows) == list(METRICS)
+    for name, kind in METRICS.items():
+        _, meaning, unit, statistic = rows[name]
+        assert meaning.startswith(kind.meaning) and unit == kind.unit.value
+        assert statistic.startswith(f"`{kind.statistic}`" if kind.statistic else ("needed" if kind.by_job else "none"))
