@@ -122,6 +122,8 @@ def _readable() -> Iterator[None]:
         yield
     except CorralError as error:
         raise click.ClickException(error.message) from None
+    except BrokenPipeError:  # the reader of the output is gone, which is no error of the test
+        raise
     except OSError as error:
         raise click.ClickException(f"{error.filename or 'The system'}: {error.strerror}.") from None
 

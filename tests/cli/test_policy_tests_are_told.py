@@ -67,7 +67,7 @@ def test_exit_code_0_says_that_all_hold_and_1_that_one_does_not(capsys: pytest.C
         ("wait.p95(queue=reserch) <= 1h", (), 'Column 16 .* no queue reserch; did you mean "research"?'),
         ("wiat.p95 <= 1h", (), 'Column 1 .* no metric wiat; did you mean "wait"?'),
         ("wait.p95 <= base", (), "there is no base to compare with; give --base"),
-        ("wait.p95 <= base", ("--base", "main"), "main is neither a folder nor a revision of git"),
+        ("wait.p95 <= base", ("--base", "main"), "git cannot read quotas: not a git repository"),
         ("wait.p95 <= 1h", ("--documents", "none"), "The folder none is not there"),
         ("wait.p95 <= 1h", ("--trace", "none.csv"), "none.csv is not there"),
         ("wait.p95 <= 1h", ("--trace", "quotas/all.yaml"), "fits no format"),

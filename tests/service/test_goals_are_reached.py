@@ -178,7 +178,7 @@ async def test_a_search_that_control_leaves_alone_ends_with_what_it_has(service:
     control.fails_at = 5
     answer = await asked(service, "wait.p95(queue=research) <= 10m", "nodes-like=local/n1")
     assert answer.goal is not None and not answer.goal.complete
-    assert answer.goal.says == "It was not reached in 4 tries; 4 nodes like local/n1 added gives 24m."
+    assert answer.goal.says == "It was not reached in 4 attempts; 4 nodes like local/n1 added gives 24m."
     control.fails_at = 0
     with pytest.raises(Unavailable, match="was not answered in 60 seconds"):
         await asked(service, "wait.p95(queue=research) <= 10m", "nodes-like=local/n1")

@@ -134,7 +134,7 @@ def goal_outcome(goal: Assertion, vary: Vary, found: Least, tries: Sequence[Goal
 
 
 def _says(goal: Assertion, vary: Vary, found: Least, tries: Sequence[GoalTry]) -> str:
-    count = counted(len(tries), "try").replace("trys", "tries")
+    count = counted(len(tries), "attempt")
     if found.value is not None:
         held = next(each for each in tries if each.value == found.value)
         measured = shown(inf if held.measured is None else held.measured, goal.unit)

@@ -106,8 +106,11 @@ def documents_at(revision: str, folder: Path) -> DocumentFiles:
 
 
 def _git(folder: Path, *arguments: str) -> bytes:
-    """Return what a command of git prints; nothing if it fails. Raises NotFound without git, InvalidInput if it hangs."""
-    environment = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
+    """Return what a command of git prints; nothing if it fails in silence.
+
+    Raises NotFound without git, InvalidInput if it hangs or says why it fails.
+    """
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK} | {"LC_ALL": "C"}
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), *arguments], capture_output=True, env=environment, timeout=_PATIENCE, check=False
@@ -116,7 +119,12 @@ def _git(folder: Path, *arguments: str) -> bytes:
         raise NotFound("no-git", "git is not installed here; name a folder as the base.") from None
     except subprocess.TimeoutExpired:
         raise InvalidInput("git-hangs", f"git did not answer within {_PATIENCE:g} s.") from None
-    return done.stdout if done.returncode == 0 else b""
+    if done.returncode == 0:
+        return done.stdout
+    said = done.stderr[:1000].decode(errors="replace").partition("\n")[0].removeprefix("fatal: ").rstrip(".")
+    if said:
+        raise InvalidInput("git-failed", f"git cannot read {folder}: {said}.")
+    return b""
 
 
 def _machines(text: str) -> tuple[Site, list[Document]]:
