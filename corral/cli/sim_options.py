@@ -56,14 +56,38 @@ def pool_options(command: Command) -> Command:
 def question_options(command: Command) -> Command:
     """Add the options that say what is played: trace, machines and assumptions."""
     options = (
+        trace_options,
+        click.option("--cluster", "machines", required=True, metavar="NxD|FILE",
+                     help="Nodes x devices (8x8), with nodes per rack (64x8x16), or a file of documents."),
+        assumption_options,
+        click.option("--placements", is_flag=True,
+                     help="Results say which devices each job held, for a Gantt chart and fragmentation."),
+        click.option("-o", "--output", type=click.Choice(("table", "json", "yaml")), default="table", show_default=True,
+                     help="How to print it."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def trace_options(command: Command) -> Command:
+    """Add the options that name the trace."""
+    options = (
         click.option("--trace", type=FILE, required=True, help="The file of jobs."),
         click.option("--format", "layout", metavar="NAME", default="",
                      help="The trace's format: plain, gavel, muri, openb, philly, pollux, shockwave, slurm or one of a "
                      "package; default: by its first line."),
         click.option("--profiles", type=click.Path(path_type=Path), metavar="FILE|FOLDER",
                      help="How fast jobs are: throughputs (JSON) of gavel or shockwave, the profiles of pollux."),
-        click.option("--cluster", "machines", required=True, metavar="NxD|FILE",
-                     help="Nodes x devices (8x8), with nodes per rack (64x8x16), or a file of documents."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def assumption_options(command: Command) -> Command:
+    """Add the options that say which jobs are played and what is assumed of them."""
+    options = (
         click.option("--jobs", "most", type=click.IntRange(1), default=1_000_000, help="Only the first N jobs."),
         click.option("--skip-broken", is_flag=True, help="Leave out broken lines instead of stopping at the first."),
         click.option("--untold", is_flag=True, help="Jobs declare no longest duration."),
@@ -85,10 +109,6 @@ def question_options(command: Command) -> Command:
                      help="Seconds between the reports of a job's progress; 0: jobs report nothing."),
         click.option("--review", type=Number(1, 1e9), default=60.0, show_default=True,
                      help="Seconds between plans without an event, where time alone changes the order."),
-        click.option("--placements", is_flag=True,
-                     help="Results say which devices each job held, for a Gantt chart and fragmentation."),
-        click.option("-o", "--output", type=click.Choice(("table", "json", "yaml")), default="table", show_default=True,
-                     help="How to print it."),
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)

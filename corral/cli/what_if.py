@@ -16,11 +16,12 @@ from corral.kernel.errors import InvalidInput
 from corral.kernel.units import counted, parse_duration
 
 if TYPE_CHECKING:
-    from corral.client.schema import JobOutcome, QueueOutcome, Spread, WhatIfAnswer
+    from corral.client.schema import GoalOutcome, JobOutcome, QueueOutcome, Spread, WhatIfAnswer
 
 _MOST_JOBS: Final = 20
 _PATIENCE: Final = 120.0
 """Seconds to wait for an answer; the server gives up before."""
+_PATIENCE_FOR_A_GOAL: Final = 240.0
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
@@ -45,6 +46,13 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 @click.option("--seeds", type=click.IntRange(1, 20), default=1, show_default=True, help="How many courses to draw.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first seed.")
 @click.option("--timeline", is_flag=True, help="Tell also what runs on which devices; for -o json and yaml.")
+@click.option("--goal", default="", metavar="EXPRESSION", help="Find the least that reaches this ...")
+@click.option(
+    "--vary",
+    default="",
+    metavar="nodes-like=NODE|queue=NAME:FIELD.devices",
+    help="... by adding nodes like this one, or by raising this amount of a queue.",
+)
 @click.option("--all", "everything", is_flag=True, help="List every waiting job.")
 @output_option
 def what_if_command(everything: bool, output: str, **asked: Any) -> None:
@@ -56,9 +64,10 @@ def what_if_command(everything: bool, output: str, **asked: Any) -> None:
     corral what-if --add-nodes 4 --like local/node1
     corral what-if --queue research=deserved.devices:16 --horizon 3d
     corral what-if --submit job.yaml --times 10 --seeds 5
+    corral what-if --goal 'wait.p95(queue=research) <= 1h' --vary nodes-like=local/node1
     """
     request = _request(**asked)
-    with connect(timeout=_PATIENCE) as client:
+    with connect(timeout=_PATIENCE_FOR_A_GOAL if request["goal"] else _PATIENCE) as client:
         answer = client.what_if(**request)
     if show(answer, output, names=[job["id"] for job in answer["jobs"]]):
         return
@@ -82,8 +91,12 @@ def _request(
     seeds: int,
     seed: int,
     timeline: bool,
+    goal: str,
+    vary: str,
 ) -> dict[str, Any]:
     """Return the arguments of the client's call. Raises click.UsageError, InvalidInput for a file that cannot be read."""
+    if bool(goal) != bool(vary):
+        raise click.UsageError("--goal goes with --vary: what is raised until the goal is reached.")
     if len(add_nodes) != len(like):
         raise click.UsageError("Each --add-nodes N goes with a --like NODE.")
     try:
@@ -105,6 +118,8 @@ def _request(
         "seeds": seeds,
         "seed": seed,
         "timeline": timeline,
+        "goal": goal,
+        "vary": vary,
     }
 
 
@@ -169,6 +184,8 @@ def answer_text(answer: WhatIfAnswer, *, everything: bool = False) -> str:
     courses = counted(answer["seeds"], "course")
     head = f"The next {span(answer['horizonSeconds'])} from {answer['at']}, {courses}."
     parts = [head + (f"\nChanges: {'; '.join(answer['changes'])}." if changed else "")]
+    if goal := answer.get("goal"):
+        parts.insert(0, _goal(goal))
     if answer["queues"]:
         parts.append(_queues(answer["queues"], changed=changed))
     if answer["jobs"]:
@@ -220,6 +237,26 @@ def _jobs(answer: WhatIfAnswer, *, changed: bool, everything: bool) -> str:
     if hidden:
         text += f"\n{counted(hidden, 'job')} beyond the first {len(jobs)} left out."
     return text
+
+
+def _goal(goal: GoalOutcome) -> str:
+    """Return the outcome of a search, and what was tried."""
+    rows = [
+        (
+            each["value"],
+            "refused" if each["refused"] else _measured(each["measured"], goal["unit"]),
+            "yes" if each["held"] else "no",
+        )
+        for each in goal["tries"]
+    ]
+    says = paint(goal["says"], "green" if goal["reached"] else "yellow")
+    return f"Goal: {goal['goal']}\n{says}\n\n{table(('TRIED', 'MEASURED', 'REACHED'), rows, right=frozenset({0, 1}))}"
+
+
+def _measured(value: float | None, unit: str) -> str:
+    if value is None:
+        return "never"
+    return span(value) if unit == "seconds" else _number(value)
 
 
 def _moved(answer: WhatIfAnswer) -> str:

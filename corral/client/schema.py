@@ -217,6 +217,19 @@ class FileView(TypedDict):
     changedAt: str
 
 
+class GoalTry(TypedDict):
+    """One value that the search for a goal tried."""
+
+    value: int
+    held: bool
+    measured: float | None
+    """The left side of the goal; null: never, or the value is refused."""
+    wanted: float | None
+    """Its right side."""
+    refused: str
+    """Why documents with this value are refused; "" if they are not."""
+
+
 class GroupView(TypedDict):
     """One group, its members and its grants; `*` is all."""
 
@@ -1160,6 +1173,24 @@ class EditView(TypedDict):
     """Whether this was a dry run, which stores nothing."""
 
 
+class GoalOutcome(TypedDict):
+    """The least that reaches a goal. The rest of the answer is about this least, or about the most that was tried."""
+
+    goal: str
+    vary: str
+    reached: bool
+    least: int | None
+    """Nodes to add, or the value of the queue's field; null: nothing that was tried reaches the goal."""
+    complete: bool
+    """Whether the search came to its end; else less may do as well, or more may reach it."""
+    unit: str
+    """Of the measured values: `seconds` or `number`."""
+    says: str
+    """The outcome as a sentence."""
+    tries: list[GoalTry]
+    """In the order in which they were tried."""
+
+
 class Holding(TypedDict):
     """The task that holds a device or, with `share`, a fraction of it; null is the whole device."""
 
@@ -1376,6 +1407,8 @@ class WhatIfAnswer(TypedDict):
     after: UseOverTime
     timeline: Timeline | None
     """Where it was asked for."""
+    goal: GoalOutcome | None
+    """Where the question had a goal."""
 
 
 class DeviceView(TypedDict):

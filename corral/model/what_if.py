@@ -18,6 +18,8 @@ MOST_SEEDS: Final = 20
 MOST_NODES: Final = 1000
 MOST_JOBS: Final = 1000
 MOST_FILES: Final = 50
+MOST_TRIES: Final = 16
+"""Questions that the search for a goal asks control, at most."""
 MOST_NAMED: Final = 500
 """Nodes, jobs or queues that one kind of change may name."""
 MOST_STAYS: Final = 2000
@@ -68,6 +70,10 @@ class WhatIfRequest(Record, frozen=True, forbid_unknown_fields=True):
     """The first seed."""
     timeline: bool = False
     """Whether the answer tells what runs where, in the courses of the first seed."""
+    goal: str = ""
+    """An assertion that is to hold after the changes: `wait.p95(queue=research) <= 1h`; needs `vary`."""
+    vary: str = ""
+    """What is raised until the goal holds: `nodes-like=local/node1` or `queue=research:deserved.devices`."""
 
 
 class NewWork(msgspec.Struct, frozen=True):
@@ -115,7 +121,7 @@ class QueueCourse(msgspec.Struct):
     waiting: int = 0
     """Jobs that wait at the end."""
     waits: list[float] = []
-    """Of each start the wait before it, and of each job that waits at the end the wait so far."""
+    """Of each start the wait before it; then of each job that waits at the end the wait so far."""
     used: float = 0.0
     lent: float = 0.0
     borrowed: float = 0.0
@@ -274,6 +280,37 @@ class Timeline(Record, frozen=True):
     """Stays that are not told: those after the first 2,000 of a course, and those on nodes that are not told."""
 
 
+class GoalTry(Record, frozen=True):
+    """One value that the search for a goal tried."""
+
+    value: int
+    held: bool
+    measured: float | None = None
+    """The left side of the goal; null: never, or the value is refused."""
+    wanted: float | None = None
+    """Its right side."""
+    refused: str = ""
+    """Why documents with this value are refused; "" if they are not."""
+
+
+class GoalOutcome(Record, frozen=True):
+    """The least that reaches a goal. The rest of the answer is about this least, or about the most that was tried."""
+
+    goal: str
+    vary: str
+    reached: bool
+    least: int | None = None
+    """Nodes to add, or the value of the queue's field; null: nothing that was tried reaches the goal."""
+    complete: bool = True
+    """Whether the search came to its end; else less may do as well, or more may reach it."""
+    unit: str = "number"
+    """Of the measured values: `seconds` or `number`."""
+    says: str = ""
+    """The outcome as a sentence."""
+    tries: tuple[GoalTry, ...] = ()
+    """In the order in which they were tried."""
+
+
 class WhatIfAnswer(Record, frozen=True):
     """What is to be expected as things are, beside what is to be expected with the changes."""
 
@@ -300,3 +337,5 @@ class WhatIfAnswer(Record, frozen=True):
     after: UseOverTime = UseOverTime()
     timeline: Timeline | None = None
     """Where it was asked for."""
+    goal: GoalOutcome | None = None
+    """Where the question had a goal."""

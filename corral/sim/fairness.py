@@ -14,19 +14,26 @@ UNFAIR: Final = 1.05
 
 
 def finish_time_ratios(jobs: Sequence[JobResult], devices: int) -> list[float]:
-    """Return rho of each job that has finished: its completion time over that on an exclusive 1/n of the devices.
+    """Return rho of each job that has finished, as `ratio_of_each` does."""
+    return [ratio for ratio in ratio_of_each(jobs, devices) if ratio is not None]
+
+
+def ratio_of_each(jobs: Sequence[JobResult], devices: int) -> list[float | None]:
+    """Return rho of each job: its completion time over that on an exclusive 1/n of the devices.
 
     Themis (Mahajan et al., NSDI 2020) defines the ratio; n is the mean number of jobs in the system while the job is in
     it. A job of d devices that gets less than d by its share takes turns on it, as in Gavel (Narayanan et al., OSDI
-    2020): it takes `seconds` x max(1, n d / devices). Jobs without work have no ratio. O(jobs log jobs).
+    2020): it takes `seconds` x max(1, n d / devices). Unfinished jobs and jobs without work have none. O(jobs log jobs).
     """
     lived = _job_seconds(jobs)
-    ratios = []
+    ratios: list[float | None] = []
     for job in jobs:
-        if job.finished and job.seconds > 0 and job.completion_seconds > 0:
-            present = (lived[job.ended] - lived[job.submitted]) / job.completion_seconds
-            alone = job.seconds * max(1.0, present * job.devices / devices)
-            ratios.append(job.completion_seconds / alone)
+        if not (job.finished and job.seconds > 0 and job.completion_seconds > 0):
+            ratios.append(None)
+            continue
+        present = (lived[job.ended] - lived[job.submitted]) / job.completion_seconds
+        alone = job.seconds * max(1.0, present * job.devices / devices)
+        ratios.append(job.completion_seconds / alone)
     return ratios
 
 

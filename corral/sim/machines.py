@@ -86,7 +86,11 @@ def described_site(text: str | bytes, filename: str = "cluster.yaml") -> Site:
 
     Raises InvalidInput, or SpecError with every problem of the documents.
     """
-    configuration = configuration_of(load_site(text, filename=filename))
+    return site_of(configuration_of(load_site(text, filename=filename)), filename)
+
+
+def site_of(configuration: Configuration, filename: str) -> Site:
+    """Return the machines that the only Cluster document describes; raises InvalidInput if there is none."""
     described = [cluster for cluster in configuration.clusters.values() if cluster.nodes]
     if len(described) != 1:
         said = "A simulation needs one Cluster document that describes its nodes"

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil, inf
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -71,6 +71,21 @@ class Knobs:
         }
 
 
+class Life(NamedTuple):
+    """One job of the trace and what became of it; times in seconds after the beginning."""
+
+    job: TraceJob
+    result: JobResult | None
+    """None: it has not ended."""
+    started: float | None
+    """Its first start; None: it has not started."""
+    held: float
+    """Device-seconds that it has held in runs that are over."""
+    interruptions: int
+    lost: float
+    """Seconds of work that interruptions cost."""
+
+
 class Simulation:
     """One trace under one policy; `run` plays it."""
 
@@ -99,6 +114,8 @@ class Simulation:
         self._ended: dict[JobId, JobResult] = {}
         self._held: list[tuple[float, float, int | float]] = []
         """Begin, end and devices of each run that is over."""
+        self._held_by: dict[JobId, float] = {}
+        """The device-seconds of the runs of each job that are over."""
         self._recorder = Recorder(site.inventory) if placements else None
         _check(jobs, site)
         self._reports_at = BEGIN + self.knobs.reports if self.knobs.reports else inf
@@ -156,6 +173,16 @@ class Simulation:
             knobs=knobs,
             occupancy=None if self._recorder is None else self._recorder.occupancy(self._driver.now - BEGIN),
         )
+
+    def lives(self) -> list[Life]:
+        """Return what has become of each job of the trace so far, also of those that have not ended."""
+        return [self._life(identity, job) for identity, job in self._jobs.items()]
+
+    def _life(self, identity: JobId, job: TraceJob) -> Life:
+        result, progress = self._ended.get(identity), self._progress[identity]
+        started = self._started.get(identity) if result is None else result.started
+        held = self._held_by.get(identity, 0.0)
+        return Life(job, result, started, held, max(0, progress.runs - 1), progress.lost)
 
     # ---- jobs
 
@@ -251,7 +278,9 @@ class Simulation:
         """Note that a run held its devices until now."""
         running = self._progress[job].running
         if running is not None:
-            self._held.append((running.begun - BEGIN, now - BEGIN, _held(self._jobs[job])))
+            devices = _held(self._jobs[job])
+            self._held.append((running.begun - BEGIN, now - BEGIN, devices))
+            self._held_by[job] = self._held_by.get(job, 0.0) + (now - running.begun) * devices
         if self._recorder is not None:
             self._recorder.end(job, now - BEGIN)
 

@@ -96,3 +96,25 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert "none.yaml cannot be read" in str(cast(Any, done.exception))
     done = CliRunner().invoke(what_if_command, ["--documents", str(tmp_path)])
     assert "has no file of .yaml, .yml, .json" in str(cast(Any, done.exception))
+
+
+def test_the_outcome_of_a_goal_stands_first() -> None:
+    tries = [
+        {"value": 0, "held": False, "measured": None, "wanted": 3600.0, "refused": ""},
+        {"value": 2, "held": True, "measured": 1800.0, "wanted": 3600.0, "refused": ""},
+        {"value": 4, "held": False, "measured": None, "wanted": None, "refused": "too many"},
+    ]
+    goal = {"goal": "wait.p95 <= 1h", "says": "The least that reaches it: 2.", "unit": "seconds", "reached": True}
+    lines = answer_text(answer(goal=goal | {"tries": tries})).splitlines()
+    assert lines[:2] == ["Goal: wait.p95 <= 1h", "The least that reaches it: 2."]
+    assert [line.split() for line in lines[4:7]] == [
+        ["0", "never", "no"],
+        ["2", "30m", "yes"],
+        ["4", "refused", "no"],
+    ]
+
+
+def test_a_goal_needs_something_to_vary() -> None:
+    for words in (["--goal", "wait.p95 <= 1h"], ["--vary", "nodes-like=local/n1"]):
+        done = CliRunner().invoke(what_if_command, words)
+        assert done.exit_code == 2 and "--goal goes with --vary" in done.output

@@ -65,6 +65,20 @@ def test_a_quota_and_a_submission_move_others(server: Platform, tmp_path: Path) 
     assert standing is not None and standing["limit"] == {}
 
 
+def test_the_least_that_reaches_a_goal_is_found(server: Platform) -> None:
+    goal = "wait.max(queue=research) <= 30m"
+    text = server.corral("what-if", "--goal", goal, "--vary", "nodes-like=local/node1")
+    assert "The least that reaches it: 3 nodes like local/node1 added (" in text
+    assert "Changes: 3 nodes like local/node1 added." in text
+    found = server.client.what_if(goal="wait.max(queue=research) <= 2h30m", vary="nodes-like=local/node1")["goal"]
+    assert found is not None and (found["reached"], found["least"], found["complete"]) == (True, 0, True)
+    quota = server.client.what_if(goal=goal, vary="queue=research:deserved.devices")["goal"]
+    assert quota is not None and not quota["reached"] and "It cannot be reached; " in quota["says"]
+    assert [each["value"] for each in quota["tries"]][:2] == [4, 5]
+    with pytest.raises(InvalidInput, match="Column 10 of the assertion"):
+        server.client.what_if(goal="wait.p95 =< 1h", vary="nodes-like=local/node1")
+
+
 def test_the_server_goes_on_while_it_answers_and_refuses_what_is_not_there(server: Platform) -> None:
     with pytest.raises(NotFound, match=r"did you mean local/node1\?"):
         server.client.what_if(drain=["local/node11"])

@@ -26,12 +26,16 @@ def what_if(
     seeds: int = 1,
     seed: int = 0,
     timeline: bool = False,
+    goal: str = "",
+    vary: str = "",
 ) -> Call[WhatIfAnswer]:
     """Return what is to be expected as things are, and with these changes; nothing is changed.
 
     `add_nodes` are pairs of a count and the node that they are like, `submit` pairs of a job file's text and how often
     it is submitted; `queues` has the changed fields of queues' documents, `documents` the text of whole ones.
     With `timeline` the answer also tells what runs where.
+    With a `goal` (`wait.p95(queue=research) <= 1h`) the least of `vary` is searched that reaches it: `nodes-like=NODE` or
+    `queue=NAME:deserved.devices`. That takes up to two and a half minutes, so give the client a longer timeout.
     """
     data = {
         "addNodes": [{"count": count, "like": like} for count, like in add_nodes],
@@ -47,5 +51,7 @@ def what_if(
         "seeds": seeds,
         "seed": seed,
         "timeline": timeline,
+        "goal": goal,
+        "vary": vary,
     }
     return call("POST", "/what-if", data=data)

@@ -37,6 +37,8 @@ from corral.service.jobs.editing import JobEditor
 from corral.service.jobs.feasibility import Feasibility
 from corral.service.jobs.submission import Submission
 from corral.service.what_if.comparison import compare
+from corral.service.what_if.goals import parse_goal, parse_vary
+from corral.service.what_if.reaching import GoalSearch, Played
 from corral.spec.errors import did_you_mean, shorten
 from corral.spec.job import UnifiedJob
 from corral.store.cluster_views import Admission
@@ -85,6 +87,19 @@ class WhatIf:
 
     async def _answered(self, actor: Actor, asked: WhatIfRequest) -> WhatIfAnswer:
         admission = await self._store.admission()
+        goal = None
+        if asked.goal or asked.vary:
+            search = await self._search(actor, asked, admission)
+            (courses, said), goal = await search.run()
+        else:
+            courses, said = await self._courses(actor, asked, admission)
+        mine = _own_queues(actor, admission)
+        answer = compare(courses, horizon=asked.horizon_seconds, changes=said, shown=mine)
+        answer = msgspec.structs.replace(answer, goal=goal)
+        return answer if actor.is_admin else _without_names(answer, actor)
+
+    async def _courses(self, actor: Actor, asked: WhatIfRequest, admission: Admission) -> Played:
+        """Control's answer to a request, and the changes as clauses."""
         question, said = await self._question(actor, asked, admission)
         body = msgspec.to_builtins(question)
         try:
@@ -94,10 +109,21 @@ class WhatIf:
         except CorralError as error:
             kind = NotFound if error.code in _NOT_FOUND else InvalidInput
             raise kind(error.code, error.message) from None
-        courses = msgspec.convert(found, Courses)
+        return msgspec.convert(found, Courses), said
+
+    async def _search(self, actor: Actor, asked: WhatIfRequest, admission: Admission) -> GoalSearch:
+        """The search for the least that reaches the goal of a request."""
+        if not (asked.goal and asked.vary):
+            raise InvalidInput("goal-needs-vary", "A goal needs something to vary, and something to vary needs a goal.")
+        documents = await self._store.all_documents()
+        configured = await self._context.run_in_worker(False, read_configuration, documents.revisions)
         mine = _own_queues(actor, admission)
-        answer = compare(courses, horizon=asked.horizon_seconds, changes=said, shown=mine)
-        return answer if actor.is_admin else _without_names(answer, actor)
+        vary = parse_vary(asked.vary)
+        if vary.queue:
+            _check_queue(actor, vary.queue, configured, mine)
+        goal = parse_goal(asked.goal, [name for name in configured.queues if mine(name)], all_queues=actor.is_admin)
+        first = vary.first({name: queue.to_document() for name, queue in configured.queues.items()})
+        return GoalSearch(goal, vary, first, asked, lambda each: self._courses(actor, each, admission))
 
     async def _question(
         self, actor: Actor, asked: WhatIfRequest, admission: Admission
@@ -167,14 +193,7 @@ class WhatIf:
         configured = await self._context.run_in_worker(False, read_configuration, now.revisions)
         mine = _own_queues(actor, admission)
         for name, fields in asked.queues.items():
-            if name not in configured.queues:
-                near = did_you_mean(name, configured.queues) or ";"
-                hint = near if near.endswith("?") else f"{near.rstrip('.;')}; `corral queues` lists them."
-                raise NotFound("queue-not-found", f"There is no queue {name[:100]}{hint}")
-            if not actor.is_admin and not mine(name):
-                raise Forbidden(
-                    "not-allowed", f"You may ask about the queues that you may use; {name[:100]} is not one."
-                )
+            _check_queue(actor, name, configured, mine)
             changes.append(_queue_change(configured, name, fields))
             said.append(f"{shorten(', '.join(_flat(fields)), _LONGEST_CLAUSE)} in queue {name}")
         if asked.policy:
@@ -228,6 +247,16 @@ def _flat(fields: Mapping[str, Any], path: str = "") -> Iterable[str]:
             yield from _flat(value, f"{path}{name}.")
         else:
             yield f"{path}{name} {value if isinstance(value, str) else json.dumps(value)}"
+
+
+def _check_queue(actor: Actor, name: str, configured: Configuration, mine: Callable[[str], bool]) -> None:
+    """Raise NotFound for a queue that there is not, Forbidden for one that the actor may not use."""
+    if name not in configured.queues:
+        near = did_you_mean(name, configured.queues) or ";"
+        hint = near if near.endswith("?") else f"{near.rstrip('.;')}; `corral queues` lists them."
+        raise NotFound("queue-not-found", f"There is no queue {name[:100]}{hint}")
+    if not actor.is_admin and not mine(name):
+        raise Forbidden("not-allowed", f"You may ask about the queues that you may use; {name[:100]} is not one.")
 
 
 def _own_queues(actor: Actor, admission: Admission) -> Callable[[str], bool]:

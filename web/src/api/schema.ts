@@ -512,6 +512,39 @@ export interface components {
             changedAt: string;
         };
         /**
+         * GoalOutcome
+         * @description The least that reaches a goal. The rest of the answer is about this least, or about the most that was tried.
+         */
+        GoalOutcome: {
+            goal: string;
+            vary: string;
+            reached: boolean;
+            /** @description Nodes to add, or the value of the queue's field; null: nothing that was tried reaches the goal. */
+            least: number | null;
+            /** @description Whether the search came to its end; else less may do as well, or more may reach it. */
+            complete: boolean;
+            /** @description Of the measured values: `seconds` or `number`. */
+            unit: string;
+            /** @description The outcome as a sentence. */
+            says: string;
+            /** @description In the order in which they were tried. */
+            tries: components["schemas"]["GoalTry"][];
+        };
+        /**
+         * GoalTry
+         * @description One value that the search for a goal tried.
+         */
+        GoalTry: {
+            value: number;
+            held: boolean;
+            /** @description The left side of the goal; null: never, or the value is refused. */
+            measured: number | null;
+            /** @description Its right side. */
+            wanted: number | null;
+            /** @description Why documents with this value are refused; "" if they are not. */
+            refused: string;
+        };
+        /**
          * GrantWords
          * @description Queues and storages to grant or to revoke; `*` means all.
          */
@@ -2538,6 +2571,8 @@ export interface components {
             after: components["schemas"]["UseOverTime"];
             /** @description Where it was asked for. */
             timeline: components["schemas"]["Timeline"] | null;
+            /** @description Where the question had a goal. */
+            goal: components["schemas"]["GoalOutcome"] | null;
         };
         /**
          * WhatIfRequest
@@ -2604,6 +2639,16 @@ export interface components {
              * @default false
              */
             timeline?: boolean;
+            /**
+             * @description An assertion that is to hold after the changes: `wait.p95(queue=research) <= 1h`; needs `vary`.
+             * @default
+             */
+            goal?: string;
+            /**
+             * @description What is raised until the goal holds: `nodes-like=local/node1` or `queue=research:deserved.devices`.
+             * @default
+             */
+            vary?: string;
         };
         /**
          * WorkView
@@ -2668,6 +2713,8 @@ export type EventRecord = components['schemas']['EventRecord'];
 export type ExitView = components['schemas']['ExitView'];
 export type Explanation = components['schemas']['Explanation'];
 export type FileView = components['schemas']['FileView'];
+export type GoalOutcome = components['schemas']['GoalOutcome'];
+export type GoalTry = components['schemas']['GoalTry'];
 export type GrantWords = components['schemas']['GrantWords'];
 export type GroupChangeWords = components['schemas']['GroupChangeWords'];
 export type GroupView = components['schemas']['GroupView'];

@@ -1,0 +1,1 @@
+"""Policy tests: play a trace under documents and under a base, and check assertions about the outcome."""
