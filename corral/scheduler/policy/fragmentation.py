@@ -78,11 +78,14 @@ class Expected:
         A task with whole devices, or none, has one choice.
         """
         cpu, before = node.cpu - shape.cpu, self.fragmentation(node.cpu, _left(node.devices, {}))
-        found = []
+        found, known = [], dict[tuple[str, int, int], int]()
         for chosen in _choices(shape, node):
-            after = self.fragmentation(cpu, _left(node.devices, chosen))
             first = min(chosen, default=0)
-            found.append((after - before, next((d.left for d in node.devices if d.number == first), 0), first))
+            device = next((each for each in node.devices if each.number == first), None)
+            kind = ("", 0, 0) if device is None else device[1:]
+            if kind not in known:  # a part of another device of the kind leaves as much
+                known[kind] = self.fragmentation(cpu, _left(node.devices, chosen)) - before
+            found.append((known[kind], kind[1], first))
         return found
 
 
