@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from corral.kernel.ids import JobId
+from corral.model.requests import DeviceRequest
 from corral.scheduler import Cluster, Policy, TasksReleased, find_policy, gang_placed
 from corral.scheduler.cluster.node_room import NodeRoom
 from corral.scheduler.cluster.ranked_slots import Placing
@@ -92,6 +93,44 @@ def test_the_ranks_of_the_default_part_give_its_placements(wanted: list[tuple[in
             for target in (plain, ranked):
                 target.apply(ended)
         assert ranked.consistent() and ranked.digest() == plain.digest()
+
+
+class Farthest(Ranked):
+    """The node whose number is farthest from the one that was prepared."""
+
+    def rank(self, shape: TaskShape, node: NodeRoom, context: object) -> int:
+        assert isinstance(context, int)
+        return 100 - abs(int(node.node.removeprefix("local/n")) - context)
+
+
+def test_what_a_part_prepares_anew_ranks_the_nodes_again() -> None:
+    """Nodes are ranked by the last context also where others changed in between; an equal one keeps the ranks."""
+    part, source = Farthest(), random.Random(5)
+    kept, asked = (
+        cluster(*(node(f"n{at}", 4) for at in range(9))),
+        [role(1, 1), role(1, 2), role(1, ask=DeviceRequest(1, share=QUARTER))],
+    )
+    (index,) = kept.engines.values()
+    for number in range(60):
+        context = source.choice([0, 8])
+        fresh = kept.fork()
+        for target in (kept, fresh):
+            for each in target.engines.values():
+                if target is fresh:
+                    each._ranked = {}
+                each.place_by(Placing(part, context))
+        request = gang(f"job-{number}", asked[number % 3])
+        found = place(kept, request)
+        assert found == place(fresh, request)
+        assert found is None or abs(int(found.tasks[0].node.removeprefix("local/n")) - context) >= 4
+        held = [*index._ranked.values()]
+        index.place_by(Placing(part, context))
+        assert [*index._ranked.values()] == held and kept.consistent()
+        if found is not None:
+            kept.apply(gang_placed(request, found, 0.0))
+        if len(kept.gangs.by_job) > 6:
+            job = source.choice(sorted(kept.gangs.by_job))
+            kept.apply(TasksReleased(job, tuple(kept.holds(job))))
 
 
 def test_the_default_part_needs_no_ranks() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -237,6 +238,44 @@ def test_typical_tasks_are_the_most_frequent_ones_that_run_and_wait() -> None:
     assert part.prepare(target, [], 1.0) == Expected(((Typical(1000, 1, 500_000), 1),))
     by_bytes = gang("bytes", role(ask=DeviceRequest(1, model="a", share=FractionRequest(memory_bytes=5))))
     assert part.prepare(cluster(), [(by_bytes, 1)], 0.0) == Expected(((Typical(0, 1, 1_000_000, "a"), 1),))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_count_of_running_tasks_follows_starts_growth_and_ends(seed: int) -> None:
+    """It equals a count of all running gangs after each change, in the cluster and in copies of it."""
+    source, part = random.Random(seed), find_place("fragmentation-gradient")
+    target, grown, ended = machines(source), 0, 0
+    was, before = target, dict(target.gangs.asked())
+    for number in range(80):
+        running = [each.job for each in target.gangs.by_job.values()]
+        choice = source.random()
+        if running and choice < 0.3:
+            job = source.choice(running)
+            target.apply(TasksReleased(job, tuple(target.holds(job))[: source.randint(1, 2)]))
+            ended += job not in target.gangs.by_job
+        elif running and choice < 0.5:
+            job = source.choice(running)
+            more = gang(job, role(name=f"more-{number}", ask=DeviceRequest(), minimum=0, cpu_millis=500))
+            if (found := place(target, more)) is not None:
+                target.apply(gang_placed(more, found, float(number)))
+                grown += 1
+        else:
+            request = requested(a_pod(source), f"job-{number}")
+            if (found := place(target, request)) is not None:
+                target.apply(gang_placed(request, found, float(number)))
+        counted = Counter[tuple[int, DeviceRequest]]()
+        for each in target.gangs.by_job.values():
+            for one in each.request.roles if each.request else ():
+                counted[one.cpu_millis, one.devices] += len(one.indexes)
+        assert target.gangs.asked() == counted
+        waiting = [(each.request, 1) for each in target.gangs.by_job.values() if each.request]
+        assert part.prepare(target, (), 0.0) == part.prepare(machines(random.Random(seed)), waiting, 0.0)
+        if number == 40:
+            was, before = target, dict(target.gangs.asked())
+            target = target.fork()
+            assert target.gangs.asked() == before
+    assert was.gangs.asked() == before, "the copy alone went on"
+    assert grown > 3 and ended > 3
 
 
 def test_fgd_leaves_whole_devices_to_the_jobs_that_need_them() -> None:

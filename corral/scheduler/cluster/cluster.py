@@ -244,6 +244,8 @@ class Cluster:
 
     def consistent(self) -> bool:
         """Return whether all indexes equal a rebuild from inventories and holdings, for tests and audits."""
+        if not self.gangs.consistent():
+            return False
         rebuilt = Cluster()
         for inventory in self._seen.values():
             rebuilt._index(inventory, self._holds)
@@ -334,8 +336,7 @@ class Cluster:
             gang = RunningGang(event, len(self.queues.names))
             self.gangs.add(gang)
         else:
-            gang.join(request)
-            self.gangs.grown(gang)
+            self.gangs.join(gang, request)
         before = gang.amounts[:]
         by_role = {role.role: task_allocation(request, role) for role in request.roles}
         for placed in event.placement.tasks:

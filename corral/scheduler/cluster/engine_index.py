@@ -80,17 +80,22 @@ class EngineIndex:
             while len(known) >= _MOST_SLOTS:
                 del known[next(iter(known))]
             found = slots_for(self, shape, size, depth, self.placing)
+        found = found.sync(self) if self.placing is None else found.ranked_by(self, self.placing)
         known[key] = self._recent = found
-        return found.sync(self)
+        return found
 
     def place_by(self, placing: Placing | None) -> None:
         """Let nodes with room be chosen by a policy's part from now on, or the tightest first with None.
 
-        The slots of the part stay until another one comes, or it has prepared something else.
+        The slots of the part stay until another one comes. When it has prepared something else, each ranks its nodes
+        again when it is next asked.
         """
         if placing is not None:
-            if placing != self._ranked_by:
-                self._ranked_by, self._ranked = placing, {}
+            before = self._ranked_by
+            if before is None or placing.part != before.part:
+                self._ranked = {}
+            if placing != before:
+                self._ranked_by = placing
             placing = self._ranked_by
         self.placing, self._recent = placing, None
         for view in self.views:
@@ -287,7 +292,9 @@ class EngineIndex:
     def consistent(self) -> bool:
         """Return whether every cached room equals a recount."""
         return all(
-            found.sync(self).same_as(slots_for(self, shape, size, depth, placing))
+            (found.ranked_by(self, placing) if placing else found.sync(self)).same_as(
+                slots_for(self, shape, size, depth, placing)
+            )
             for placing, known in ((None, self._slots), (self._ranked_by, self._ranked))
             for (shape, size, depth), found in known.items()
         )

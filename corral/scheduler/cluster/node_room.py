@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from corral.scheduler.cluster.device_count import WHOLE_DEVICE, part_of
 from corral.scheduler.placement.shape import TaskShape
@@ -46,27 +47,35 @@ class NodeRoom(NamedTuple):
         return shape.devices * max((device.takes for device in self.devices), default=0)
 
 
-Known = dict[tuple[int, int, int], tuple[DeviceRoom, ...]]
-"""The devices of nodes of one kind with equal devices free, for one shape; a cache."""
-_MOST_KNOWN = 4096
+_MOST_KNOWN: Final = 8192
+"""The most states of nodes that are kept for one engine, of about a kilobyte each."""
 
 
-def node_room(index: EngineIndex, shape: TaskShape, mask: int, at: int, known: Known) -> NodeRoom:
+def node_room(index: EngineIndex, shape: TaskShape, mask: int, at: int) -> NodeRoom:
     """Return what is left of a node, seen by a task of a shape that may use the devices in `mask`.
 
-    O(devices), or O(1) for a state in `known`.
+    O(devices) for a new state of a node, else as much as the look-up of the state.
     """
-    key, devices = (index.tree.alike[at], index.free[at], mask), None
-    plain = shape.share is None and at not in index.shared.at
-    if plain:
-        devices = known.get(key)
-    if devices is None:
+    tree = index.tree
+    if shape.share is not None and shape.share.memory_bytes:  # its part depends on the memory of each device
         devices = _devices(index, shape, mask, at)
-        if plain:
+    else:
+        key, known = _state(index, shape, mask, at), tree.rooms
+        found = known.get(key)
+        if found is None:
             if len(known) >= _MOST_KNOWN:
                 known.clear()
-            known[key] = devices
-    return NodeRoom(index.tree.nodes[at].name, index.cpu[at], index.memory[at], devices)
+            found = known[key] = _devices(index, shape, mask, at)
+        devices = found
+    return NodeRoom(tree.nodes[at].name, index.cpu[at], index.memory[at], devices)
+
+
+def _state(index: EngineIndex, shape: TaskShape, mask: int, at: int) -> Hashable:
+    """Return all that `_devices` depends on, for a shape that asks for no bytes of a device."""
+    takes = shape.share or shape.devices > 0
+    if shared := index.shared.at.get(at):
+        return (index.tree.alike[at], index.free[at], mask, takes, index.shareable(at), *shared.items())
+    return (index.tree.alike[at], index.free[at], mask, takes)
 
 
 def _devices(index: EngineIndex, shape: TaskShape, mask: int, at: int) -> tuple[DeviceRoom, ...]:

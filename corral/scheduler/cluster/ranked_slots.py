@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from corral.scheduler.cluster.device_fraction import FractionSlots
-from corral.scheduler.cluster.node_room import Known, node_room
+from corral.scheduler.cluster.node_room import node_room
 from corral.scheduler.cluster.shape_slots import SECOND, Slots
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ class RankedSlots(Slots):
 
     def __init__(self, index: EngineIndex, shape: TaskShape, size: int, depth: int, placing: Placing) -> None:
         self.placing: Placing = placing
-        self._known: Known = {}
         super().__init__(index, shape, size, depth)
 
     def tightest(self, blocks: int, start: int, end: int) -> int:
@@ -57,8 +56,21 @@ class RankedSlots(Slots):
             if start <= at < end and entry >> 24 & last >= blocks:
                 yield at
 
+    def ranked_by(self, index: EngineIndex, placing: Placing) -> Slots:
+        """Update the room; rank all nodes again if `placing` is not what they were ranked by."""
+        if self.placing is placing:
+            return self.sync(index)
+        super().sync(index)
+        if self.placing is not placing:
+            self.placing = placing
+            self._rank_all(index)
+        return self
+
     def _rebuild(self, index: EngineIndex) -> None:
         super()._rebuild(index)
+        self._rank_all(index)
+
+    def _rank_all(self, index: EngineIndex) -> None:
         self._entries = [self._entry(index, at) if room else -1 for at, room in enumerate(self._kept)]
         self._order = sorted(entry for entry in self._entries if entry >= 0)
 
@@ -75,7 +87,7 @@ class RankedSlots(Slots):
 
     def _entry(self, index: EngineIndex, at: int) -> int:
         placing, shape = self.placing, self.shape
-        rank = placing.part.rank(shape, node_room(index, shape, self.masks[at], at, self._known), placing.context)
+        rank = placing.part.rank(shape, node_room(index, shape, self.masks[at], at), placing.context)
         return (rank * SECOND + min(self._kept[at], SECOND - 1)) * SECOND + at
 
     def same_as(self, other: Slots) -> bool:
@@ -91,7 +103,7 @@ class RankedSlots(Slots):
         """Return an independent copy that follows a copy of the engine."""
         twin = super().copy()
         assert isinstance(twin, RankedSlots)
-        twin.placing, twin._known = self.placing, {}
+        twin.placing = self.placing
         twin._entries, twin._order = self._entries[:], self._order[:]
         return twin
 
@@ -106,7 +118,7 @@ class RankedFractionSlots(RankedSlots, FractionSlots):
         """
         choices, choose = self.choices(index, at, within), getattr(self.placing.part, "device", None)
         if choose is not None and len(choices) > 1:
-            room = node_room(index, self.shape, self.masks[at], at, self._known)
+            room = node_room(index, self.shape, self.masks[at], at)
             rank = {device: rank for rank, device in enumerate(choose(self.shape, room, self.placing.context))}
             choices.sort(key=lambda entry: rank.get(entry[0].device, len(rank)))
         return [part for part, count in choices for _ in range(count)][:tasks]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from msgspec import structs
 
 from corral.kernel.ids import JobId, TaskKey
 from corral.kernel.units import DEVICE
-from corral.model.requests import GangRequest
+from corral.model.requests import DeviceRequest, GangRequest
 from corral.scheduler.events import Checkpointed, GangPlaced, TasksLeaving
 
 
@@ -128,6 +129,10 @@ def joined(first: GangRequest | None, more: GangRequest | None) -> GangRequest |
     return structs.replace(first, roles=tuple(known.values()))
 
 
+Asked = tuple[int, DeviceRequest]
+"""What one task asks for: thousandths of processors, and devices."""
+
+
 class RunningGangs:
     """Every running gang, by job, and by queue and priority."""
 
@@ -138,21 +143,52 @@ class RunningGangs:
         """For each queue, the gangs that can run with fewer than all their tasks."""
         self.leaving: set[JobId] = set()
         """The gangs with terminating tasks."""
+        self._asked: Counter[Asked] | None = None
+        """The answer of `asked`; None until somebody needs it."""
 
     def add(self, gang: RunningGang) -> None:
         """Add a gang that now holds resources."""
         self.by_job[gang.job] = gang
         self.by_queue.setdefault(gang.queue, {}).setdefault(gang.priority, {})[gang.job] = gang
-        self.grown(gang)
+        self._count(gang, 1)
+        self._index_elastic(gang)
 
-    def grown(self, gang: RunningGang) -> None:
-        """Index a gang as elastic if its merged request is."""
+    def join(self, gang: RunningGang, request: GangRequest) -> None:
+        """Merge the request of newly placed tasks into that of their gang."""
+        self._count(gang, -1)
+        gang.join(request)
+        self._count(gang, 1)
+        self._index_elastic(gang)
+
+    def asked(self) -> Mapping[Asked, int]:
+        """Return the number of tasks by what one asks for, those by which gangs may grow included.
+
+        The first call counts all gangs. From then on each change of a gang is counted, in O(roles).
+        """
+        if self._asked is None:
+            self._asked = Counter()
+            for gang in self.by_job.values():
+                self._count(gang, 1)
+        return self._asked
+
+    def _count(self, gang: RunningGang, sign: int) -> None:
+        """Add the tasks of a gang to the count by what one asks for, or take them off."""
+        if self._asked is None or gang.request is None:
+            return
+        for role in gang.request.roles:
+            key = (role.cpu_millis, role.devices)
+            self._asked[key] += sign * len(role.indexes)
+            if not self._asked[key]:
+                del self._asked[key]
+
+    def _index_elastic(self, gang: RunningGang) -> None:
         if gang.elastic:
             self.elastic.setdefault(gang.queue, {})[gang.job] = gang
 
     def remove(self, gang: RunningGang) -> None:
         """Remove a gang that holds nothing any more."""
         del self.by_job[gang.job]
+        self._count(gang, -1)
         self.leaving.discard(gang.job)
         self.elastic.get(gang.queue, {}).pop(gang.job, None)
         of_queue = self.by_queue[gang.queue]
@@ -191,12 +227,20 @@ class RunningGangs:
             if level < priority:
                 yield from (gang for gang in gangs.values() if gang.stays)
 
+    def consistent(self) -> bool:
+        """Return whether `asked` equals a new count, for tests and audits."""
+        fresh = RunningGangs()
+        for gang in self.by_job.values():
+            fresh.add(gang)
+        return fresh.asked() == self.asked()
+
     def copy(self) -> RunningGangs:
         """Return an independent copy."""
         twin = RunningGangs()
         for gang in self.by_job.values():
             twin.add(gang.copy())
         twin.leaving = set(self.leaving)
+        twin._asked = None if self._asked is None else self._asked.copy()
         return twin
 
     def columns(self) -> list[tuple[object, ...]]:

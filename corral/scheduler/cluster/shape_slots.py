@@ -22,6 +22,7 @@ from corral.scheduler.placement.shape import TaskShape
 
 if TYPE_CHECKING:
     from corral.scheduler.cluster.engine_index import EngineIndex
+    from corral.scheduler.cluster.ranked_slots import Placing
 
 SECOND = 1 << 24
 """The factor of a bucket key, first * SECOND + second; both parts stay below it."""
@@ -57,6 +58,10 @@ class Slots:
                     self._update(index, at)
             self._cursor = index.changes
         return self
+
+    def ranked_by(self, index: EngineIndex, placing: Placing) -> Slots:
+        """Update the room, and the order of nodes where the *place* part of a policy decides it."""
+        return self.sync(index)
 
     def measure(self, index: EngineIndex, at: int, within: int = WHOLE, tasks: int | None = None) -> int:
         """Return how many blocks fit on a node now, using only devices of the mask `within`.

@@ -49,6 +49,8 @@ class Tree:
         )
         self.masks: dict[Hashable, list[int]] = {}
         """For a shape's device and label requirements, the fitting devices of each node; a cache."""
+        self.rooms: dict[Hashable, Any] = {}
+        """What is left of the devices of a node in a state, as `node_room` shows it to *place* parts; a cache."""
         self.position = {node.name: at for at, node in enumerate(self.nodes)}
         self.cells = self._cells([paths[node.name] for node in self.nodes])
         alike: dict[Hashable, int] = {}

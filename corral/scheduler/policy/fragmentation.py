@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple
 
-from corral.model.requests import RoleRequest
+from corral.model.requests import DeviceRequest
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.cluster.device_count import WHOLE_DEVICE
 from corral.scheduler.cluster.node_room import DeviceRoom, NodeRoom
@@ -78,11 +78,14 @@ class Expected:
         A task with whole devices, or none, has one choice.
         """
         cpu, before = node.cpu - shape.cpu, self.fragmentation(node.cpu, _left(node.devices, {}))
-        found = []
+        found, known = [], dict[tuple[str, int, int], int]()
         for chosen in _choices(shape, node):
-            after = self.fragmentation(cpu, _left(node.devices, chosen))
             first = min(chosen, default=0)
-            found.append((after - before, next((d.left for d in node.devices if d.number == first), 0), first))
+            device = next((each for each in node.devices if each.number == first), None)
+            kind = ("", 0, 0) if device is None else device[1:]
+            if kind not in known:  # a part of another device of the kind leaves as much
+                known[kind] = self.fragmentation(cpu, _left(node.devices, chosen)) - before
+            found.append((known[kind], kind[1], first))
         return found
 
 
@@ -110,16 +113,15 @@ class FragmentationGradient:
     def prepare(self, cluster: Cluster, waiting: Waiting, now: float) -> Expected:
         """Return the typical tasks: the most frequent of all that run and wait, counted in powers of two.
 
-        So they change seldom. O(running gangs + groups of equal waiting gangs).
+        So they change seldom. O(kinds of running tasks + groups of equal waiting gangs).
         """
         counts: Counter[Typical] = Counter()
         memory = _Memory(cluster)
         for request, number in waiting:
             for role in request.roles:
-                counts[_typical(role, memory)] += number * len(role.indexes)
-        for gang in cluster.gangs.by_job.values():
-            for role in gang.request.roles if gang.request else ():
-                counts[_typical(role, memory)] += len(role.indexes)
+                counts[_typical(role.cpu_millis, role.devices, memory)] += number * len(role.indexes)
+        for (cpu_millis, ask), number in cluster.gangs.asked().items():
+            counts[_typical(cpu_millis, ask, memory)] += number
         return Expected(_most_frequent(counts))
 
     def rank(self, shape: TaskShape, node: NodeRoom, context: object) -> int:
@@ -168,9 +170,8 @@ class _Memory:
         return min(WHOLE_DEVICE, size * WHOLE_DEVICE // self._found)
 
 
-def _typical(role: RoleRequest, memory: _Memory) -> Typical:
-    ask, share = role.devices, role.devices.share
-    part = WHOLE_DEVICE
+def _typical(cpu_millis: int, ask: DeviceRequest, memory: _Memory) -> Typical:
+    part, share = WHOLE_DEVICE, ask.share
     if share is not None:
         part = max(1, share.compute, share.memory, memory.part(share.memory_bytes) if share.memory_bytes else 0)
-    return Typical(role.cpu_millis, len(ask.ids) or ask.count, part, ask.model)
+    return Typical(cpu_millis, len(ask.ids) or ask.count, part, ask.model)
