@@ -66,6 +66,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "crd": ("job_files", "Documents", "Print the definition of UnifiedJob objects for Kubernetes."),
     "sim": ("sim", "Documents", "Simulate policies on traces; reproduce published tables."),
     "policy": ("policy_test", "Documents", "Test queues and policies on a trace before they are applied."),
+    "replay": ("replay", "Documents", "Replay a journal of decisions and compare each one."),
     **{name: point.load() for name, point in plug_ins("corral.commands").items()},
     "completion": ("version", "Other", "Print a shell's completion script."),
     "version": ("version", "Other", "Print the version."),
