@@ -18,6 +18,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "device-plugin": ("device_plugin", "Server", "Give this Kubernetes node described devices."),
     "backup": ("server", "Server", "Write a consistent copy of the store while it is in use."),
     "restore": ("server", "Server", "Bring a backup back."),
+    "journal": ("journal", "Server", "Export the journal of decisions, for `corral replay`."),
     "rotate-key": ("server", "Server", "Seal all secrets with a new key."),
     "login": ("accounts", "Account", "Sign in to a server."),
     "users": ("accounts", "Account", "List, make and change accounts."),

@@ -114,9 +114,9 @@ def test_a_file_that_was_cut_off_is_replayed_as_far_as_it_goes_and_refused(trace
 
 
 def test_what_is_no_journal_or_not_there_is_refused(trace: Path) -> None:
-    assert "is no journal of Corral's" in str(replayed(trace).exception)
+    assert "is not a journal of Corral" in str(replayed(trace).exception)
     assert "nowhere is not there" in str(replayed(trace.parent / "nowhere").exception)
-    assert "--from 'noon' is no time" in str(replayed(trace, "--from", "noon").exception)
+    assert "--from 'noon' is not a time" in str(replayed(trace, "--from", "noon").exception)
 
 
 def test_a_failed_simulation_leaves_the_journal_as_it_was(trace: Path) -> None:

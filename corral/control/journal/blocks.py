@@ -32,8 +32,10 @@ _LEVEL: Final = 6
 class BlockWriter:
     """Writes records to a file, in blocks; `close` adds the end mark and leaves the file open."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, level: int = _LEVEL) -> None:
+        """`level` is that of zlib: 0 stores what it is given, for files that are written record by record."""
         self._file = file
+        self._level = level
         header = _FILE.pack(MAGIC, VERSION)
         self._chain = _checksum(b"", 0, 0, header)
         self._waiting: list[bytes] = []
@@ -58,7 +60,7 @@ class BlockWriter:
         if self._waiting:
             raw = b"".join(self._waiting)
             self._waiting, self._size = [], 0
-            self._write(zlib.compress(raw, _LEVEL), len(raw))
+            self._write(zlib.compress(raw, self._level), len(raw))
 
     def close(self) -> None:
         """Write the rest, and the mark that nothing follows."""
@@ -78,7 +80,7 @@ class BlockReader:
         self._file = file
         header = file.read(_FILE.size)
         if len(header) < _FILE.size or not header.startswith(MAGIC):
-            raise InvalidInput("no-journal", "The file is no journal of Corral's: it does not begin as one.")
+            raise InvalidInput("no-journal", "The file is not a journal of Corral: it does not begin as one.")
         _, version = _FILE.unpack(header)
         if version > VERSION:
             message = (

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from corral.control.core.core import Batch
-from corral.control.journal.records import Decision
+from corral.control.journal.records import EVENT, Decision
 from corral.kernel.ids import parse_attempt_id
 from corral.model.commands import ForgetTask, StartTask
 from corral.model.store_writes import ControlBatch
@@ -61,6 +61,12 @@ def decisions_of(batch: Batch) -> tuple[Decision, ...]:
         else:
             found.append(Decision("stop", command.attempt, why=reasons.get(job, "")))
     return tuple(found)
+
+
+def events_of(batch: Batch) -> tuple[Decision, ...]:
+    """What a batch says of jobs, in order, each with the job instead of an attempt."""
+    facts = () if batch.writes is None else batch.writes.facts
+    return tuple(Decision(EVENT, each.job, why=each.fact.message) for each in facts)
 
 
 def _reasons(writes: ControlBatch) -> dict[str, str]:

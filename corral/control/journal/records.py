@@ -84,12 +84,17 @@ class Checkpoint(msgspec.Struct, frozen=True, tag="checkpoint"):
     begun: Begun
 
 
+EVENT: Final = "event"
+"""The verb of what a step says of a job; only journals that a replay wrote have them."""
+
+
 class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A command of a batch, in short."""
 
     verb: str
-    """`start` or `stop`."""
+    """`start`, `stop` or `event`."""
     attempt: str
+    """The attempt; of an event the job."""
     node: str = ""
     devices: tuple[int, ...] = ()
     why: str = ""
@@ -104,7 +109,7 @@ class Step(msgspec.Struct, frozen=True, tag="step", gc=False):
     """One step: its time, its inputs, and what it decided."""
 
     number: int
-    """Counted from 1 over the whole journal."""
+    """Counted from 1 since its control started."""
     at: float
     inputs: tuple[WrittenInput, ...]
     digest: bytes
@@ -169,13 +174,24 @@ _MARKS: Final = msgspec.msgpack.Decoder(_Mark)
 
 def beginning_at(data: bytes) -> float | None:
     """The time of a record from which a replay may begin, in seconds since 1970; None for another record."""
+    mark = _mark(data)
+    return None if mark.begun is None and mark.type != "begun" else _time(mark)
+
+
+def time_of(data: bytes) -> float:
+    """The time of a record, in seconds since 1970; 0 of data that is none."""
+    return _time(_mark(data))
+
+
+def _mark(data: bytes) -> _Mark:
     try:
-        mark = _MARKS.decode(data)
+        return _MARKS.decode(data)
     except (msgspec.DecodeError, RecursionError):
-        return None
-    if mark.begun is not None:
-        return mark.begun.at
-    return mark.at if mark.type == "begun" else None
+        return _Mark()
+
+
+def _time(mark: _Mark) -> float:
+    return mark.at if mark.begun is None else mark.begun.at
 
 
 def folded(inputs: Iterable[WrittenInput], rules: Rules) -> list[Input]:

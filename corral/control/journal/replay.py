@@ -8,13 +8,16 @@ from itertools import islice
 from math import inf
 from typing import BinaryIO, Final
 
+import msgspec
+
 from corral.control.core.core import Batch, Core
 from corral.control.core.intents import IntentsRead
 from corral.control.core.machines import Machines
 from corral.control.journal.blocks import BlockReader
-from corral.control.journal.decisions import decisions_of, digest_of
-from corral.control.journal.records import Begun, Decision, Step, beginning_at, decoded, folded, recovered_from
+from corral.control.journal.decisions import decisions_of, digest_of, events_of
+from corral.control.journal.records import Begun, Decision, Step, beginning_at, decoded, encoded, folded, recovered_from
 from corral.control.journal.rules import Rules
+from corral.control.journal.writer import Records
 from corral.kernel.errors import InvalidInput
 from corral.kernel.garbage import rarely_collected
 from corral.kernel.ids import JobId
@@ -59,16 +62,22 @@ class Replayed:
 
 
 def replay(
-    file: BinaryIO, *, since: float | None = None, until: float = inf, told: Callable[[int], None] = lambda steps: None
+    file: BinaryIO,
+    *,
+    since: float | None = None,
+    until: float = inf,
+    told: Callable[[int], None] = lambda steps: None,
+    kept: Records | None = None,
 ) -> Replayed:
     """Replay a journal up to its end, the first difference, or the time `until`; `told` hears of steps now and then.
 
     With `since` it begins at the last beginning or checkpoint before that time; the file must be one that can seek.
+    `kept` gets the journal of what is decided now, with the events of each step; differences then do not end it.
     Raises InvalidInput for a file that is no journal, or that this Corral cannot follow.
     """
     skipped = 0 if since is None else _before(BlockReader(file), since)
     file.seek(0)
-    reader, run = BlockReader(file), _Replay(told)
+    reader, run = BlockReader(file), _Replay(told, kept)
     with rarely_collected():
         run.play(islice(reader, skipped, None), until)
     found = run.found
@@ -91,9 +100,10 @@ def _before(reader: BlockReader, since: float) -> int:
 
 
 class _Replay:
-    def __init__(self, told: Callable[[int], None]) -> None:
+    def __init__(self, told: Callable[[int], None], kept: Records | None) -> None:
         self.found = Replayed()
         self._told = told
+        self._kept = kept
         self._core: Core | None = None
         self._rules = Rules()
 
@@ -108,10 +118,10 @@ class _Replay:
             if isinstance(record, Step):
                 if record.at > until or not self._step(record):
                     return
-            elif isinstance(record, Begun):
-                self._begin(record)
-            elif self._core is None:
-                self._begin(record.begun)
+            elif isinstance(record, Begun) or self._core is None:
+                self._begin(record if isinstance(record, Begun) else record.begun)
+                if self._kept is not None:
+                    self._kept.add(data)
 
     def _begin(self, begun: Begun) -> None:
         self.found.version = self.found.version or begun.corral
@@ -126,23 +136,29 @@ class _Replay:
         core, found = self._core, self.found
         if core is None:
             return True
-        batch = core.step(folded(step.inputs, self._rules), step.at)
+        try:
+            batch = core.step(folded(step.inputs, self._rules), step.at)
+        except Exception as error:  # the inputs of a broken journal may be anything
+            found.problem = f"Step {step.number} cannot be replayed: {type(error).__name__}: {error}."
+            return False
         found.first_at = found.first_at if found.steps else step.at
         found.last_at = step.at
         found.steps += 1
         found.events += sum(len(each.intents) if isinstance(each, IntentsRead) else 1 for each in step.inputs)
         if not found.steps % _TOLD:
             self._told(found.steps)
-        if digest_of(batch) == step.digest:
-            return True
-        found.difference = _difference(core, step, batch)
-        return False
+        digest = digest_of(batch)
+        if self._kept is not None:
+            decisions = (*decisions_of(batch), *events_of(batch))
+            self._kept.add(encoded(msgspec.structs.replace(step, digest=digest, decisions=decisions)))
+        if digest != step.digest and found.difference is None:
+            found.difference = _difference(core, step, batch)
+        return found.difference is None or self._kept is not None
 
 
 def _difference(core: Core, step: Step, batch: Batch) -> Difference:
-    facts = batch.writes.facts if batch.writes is not None else ()
-    replayed = decisions_of(batch)
-    jobs = {each.job for each in facts} | {each.job for each in (*step.decisions, *replayed)}
+    replayed, events = decisions_of(batch), events_of(batch)
+    jobs = {each.job for each in (*step.decisions, *replayed, *events)}
     names = {job: core.world.jobs[job].name for job in jobs if job in core.world.jobs}
-    explained = tuple(f"{names.get(each.job, each.job)}: {each.fact.message}" for each in facts)
+    explained = tuple(f"{names.get(each.job, each.job)}: {each.why}" for each in events)
     return Difference(step.number, step.at, step.decisions, replayed, explained, names)
