@@ -18,7 +18,6 @@ from corral.model.store_writes import ControlBatch
 _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
 _SIZE: Final = 8
 _UNORDERED: Final[dict[str, Callable[[Any], Any] | None]] = {
-    "jobs": attrgetter("id"),
     "usage": attrgetter("queue"),
     "usage_forgotten": None,
     "user_usage": attrgetter("queue", "user"),

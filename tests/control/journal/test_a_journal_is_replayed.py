@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from dataclasses import fields
 from math import inf
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -201,3 +205,29 @@ def test_machines_are_recalled_as_they_were(seen: list[list[Node]], follow: bool
     machines.close({"local/a": Cordon("local/a", "ada", "", 1.0)})
     recalled = Machines.recalled(machines.remembered())
     assert vars(recalled) == vars(machines)
+
+
+ALIKE = """
+import hashlib
+from corral.control.core.driver import Work
+from corral.launcher import LaunchPolicy
+from tests.control.journal.journals import Journaled
+
+played = Journaled(policy=LaunchPolicy(retry_first=30.0), nodes=4)
+first = played.submit("first", devices=1, work=Work(40.0))
+for number in range(12):
+    played.submit(f"again-{number}", devices=1, work=Work(5.0, 137), retryPolicy={"fancy": True, "maxRetries": 2})
+    played.submit(f"after-{number}", devices=1, work=Work(5.0), dependsOn=[{"job": str(first)}])
+played.run(2000.0)
+played.blocks.close()
+print(hashlib.sha256(played.file.getvalue()).hexdigest())
+"""
+
+
+def test_jobs_that_are_due_together_are_taken_in_one_order_in_every_process() -> None:
+    root, found = Path(__file__).resolve().parents[3], set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)}
+        command = [sys.executable, "-c", ALIKE]
+        found.add(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
+    assert len(found) == 1
