@@ -1,4 +1,4 @@
-"""The blocks of a journal file: compressed, each with its sizes and a checksum that continues the one before it.
+"""The blocks of a journal file, each with its sizes and a checksum that continues the one before it.
 
 docs/journal.md describes the format.
 """
@@ -21,8 +21,6 @@ MOST_RAW: Final = 64 << 20
 """The most bytes of a block's records."""
 FULL: Final = 256 << 10
 """Bytes of records after which a block is written."""
-_MOST_STORED: Final = MOST_RAW + (MOST_RAW >> 8) + 64
-"""The most bytes of a compressed block; zlib adds less than this to data that it cannot compress."""
 _FILE: Final = Struct(">8sHxx")
 _BLOCK: Final = Struct(">II16s")
 _RECORD: Final = Struct(">I")
@@ -33,7 +31,7 @@ class BlockWriter:
     """Writes records to a file, in blocks; `close` adds the end mark and leaves the file open."""
 
     def __init__(self, file: BinaryIO, level: int = _LEVEL) -> None:
-        """`level` is that of zlib: 0 stores what it is given, for files that are written record by record."""
+        """`level` is that of zlib; with 0 records are stored as they are, for files that are written record by record."""
         self._file = file
         self._level = level
         header = _FILE.pack(MAGIC, VERSION)
@@ -60,7 +58,8 @@ class BlockWriter:
         if self._waiting:
             raw = b"".join(self._waiting)
             self._waiting, self._size = [], 0
-            self._write(zlib.compress(raw, self._level), len(raw))
+            stored = zlib.compress(raw, self._level) if self._level else raw
+            self._write(stored if len(stored) < len(raw) else raw, len(raw))
 
     def close(self) -> None:
         """Write the rest, and the mark that nothing follows."""
@@ -108,7 +107,7 @@ class BlockReader:
         if len(head) < _BLOCK.size:
             return self._broken("is missing or was cut off")
         stored_size, raw_size, checksum = _BLOCK.unpack(head)
-        if stored_size > _MOST_STORED or raw_size > MOST_RAW:
+        if not stored_size <= raw_size <= MOST_RAW:
             return self._broken("says that it is larger than any block may be")
         stored = self._file.read(stored_size)
         if len(stored) < stored_size:
@@ -118,7 +117,7 @@ class BlockReader:
         self._chain = checksum
         if not stored_size and not raw_size:
             return None
-        raw = _decompressed(stored, raw_size)
+        raw = stored if stored_size == raw_size else _decompressed(stored, raw_size)
         return raw if raw is not None else self._broken("cannot be decompressed")
 
     def _broken(self, what: str) -> bytes | None:

@@ -88,7 +88,7 @@ def test_a_block_never_decompresses_to_more_than_it_says() -> None:
 
 def test_sizes_are_bounded_before_anything_is_read() -> None:
     header = pack(">8sHxx", MAGIC, VERSION)
-    for sizes in ((2**32 - 1, 10), (10, MOST_RAW + 1)):
+    for sizes in ((2**32 - 1, 10), (11, 10), (10, MOST_RAW + 1)):
         assert "larger than any block" in read(header + pack(">II16s", *sizes, b""))[1]
 
 
