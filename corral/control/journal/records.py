@@ -219,7 +219,7 @@ def configured(read: DocumentsRead, rules: Rules) -> Configured:
     try:
         documents = [load_document(json.loads(text))[0] for text in read.documents]
     except (ValueError, RecursionError):
-        raise InvalidInput("broken-journal-document", "A document of the journal is no JSON text.") from None
+        raise InvalidInput("broken-journal-document", "A document of the journal is not JSON text.") from None
     now = configuration_of(documents, read.change)
     policy = rules.chosen(now)
     return Configured(policy, now, planner_settings(policy, now), frozenset(read.following))
