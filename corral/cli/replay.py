@@ -93,7 +93,7 @@ def bisect_command(file: Path, good: str, bad: str, output: str) -> int:
     Each version runs in a process of its own, with the packages that are installed here. A git revision is one of the
     repository of the present folder. Exit codes: 0 they decide the same, 1 they do not, 2 one cannot replay the file.
 
-    
+    \b
     corral replay bisect week.journal --good v1.2 --bad HEAD
     """
     from corral.cli.replay_revisions import compared

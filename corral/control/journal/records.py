@@ -25,6 +25,7 @@ from corral.model.receipts import LedgerEntry, Receipt
 from corral.model.store_writes import LiveJob
 from corral.scheduler import EngineUnknown, GuaranteeLost
 from corral.spec.configuration_file import Document, load_document
+from corral.spec.errors import shorten
 
 
 class DocumentsRead(msgspec.Struct, frozen=True, tag=True):
@@ -152,7 +153,7 @@ def decoded(data: bytes) -> Record:
     try:
         record: Record = _DECODER.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        message = f"A record of the journal cannot be read by this Corral: {str(error)[:200].rstrip('.')}."
+        message = f"A record of the journal cannot be read by this Corral: {shorten(str(error), 200).rstrip('.')}."
         raise InvalidInput("broken-journal-record", message) from None
     return record
 

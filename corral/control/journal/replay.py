@@ -21,6 +21,7 @@ from corral.control.journal.writer import Records
 from corral.kernel.errors import InvalidInput
 from corral.kernel.garbage import rarely_collected
 from corral.kernel.ids import JobId
+from corral.spec.errors import shorten
 
 _TOLD: Final = 500
 """Steps between two calls of who is told."""
@@ -139,7 +140,8 @@ class _Replay:
         try:
             batch = core.step(folded(step.inputs, self._rules), step.at)
         except Exception as error:  # the inputs of a broken journal may be anything
-            found.problem = f"Step {step.number} cannot be replayed: {type(error).__name__}: {error}."
+            why = shorten(f"{type(error).__name__}: {error}", 300).rstrip(".")
+            found.problem = f"Step {step.number} cannot be replayed: {why}."
             return False
         found.first_at = found.first_at if found.steps else step.at
         found.last_at = step.at
