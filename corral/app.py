@@ -40,10 +40,12 @@ if TYPE_CHECKING:
     from corral.api.stream_limits import StreamCaps
     from corral.control.bridge import Bridge
     from corral.control.control_api import ReplicaListener
+    from corral.control.journal_keeper import JournalKeeper
     from corral.control.loop import Control
     from corral.control.system_accounts import Accounts
     from corral.engines.kind import BuiltEngine
     from corral.front import ControlSocket, LeaderClient
+    from corral.kernel.clock import Clock
     from corral.service.jobs.account_limits import Allowance
     from corral.service.logs.log_source import SharedLogs
     from corral.service.openid import OpenId, OpenIdSettings
@@ -306,6 +308,7 @@ async def _control(settings: Settings) -> None:
     kinds = {each.kind.name: each.kind for each in chosen}
     settlement = Settlement(store, kinds, settings.data_folder, take_over=settings.engine_take_over)
     leadership = Leadership(store, address=settings.leader_address, settle=settlement.settle)
+    journal = _journal(settings, clock)
     archiver = _archiver(logs_of, place, leadership.left)
     built = await _built(settings, chosen, store, accounts, logs_of, code, archiver, leadership.left, key)
     control = Control(
@@ -326,6 +329,7 @@ async def _control(settings: Settings) -> None:
         policy=find_policy(),
         not_ready_seconds=settings.not_ready_seconds,
         presenter=DescribedEngines({each.engine.name: each.inventory for each in built if each.inventory}),
+        journal=journal,
     )
     control.context = LaunchContext(
         api_url=settings.advertise or os.environ.get("CORRAL_LISTENING_URL", ""),
@@ -365,6 +369,8 @@ async def _control(settings: Settings) -> None:
         beside = [each.run() for each in built if each.run]
         if archiver is not None:
             beside.append(once(control.ready, archiver.run()))
+        if journal is not None:
+            beside.append(journal.run())
         beside += _notices(settings, control)
         if (bridge := await _bridge(built, control, key, code)) is not None:
             beside.append(bridge.run())
@@ -373,6 +379,20 @@ async def _control(settings: Settings) -> None:
         await control.close()
         await store.close()
         limit.close()
+
+
+def _journal(settings: Settings, clock: Clock) -> JournalKeeper | None:
+    """What keeps the journal of decisions; None if none is to be kept."""
+    from corral import __version__
+    from corral.control.journal.folder import JournalFolder
+    from corral.control.journal.rules import Rules
+    from corral.control.journal_keeper import JournalKeeper
+
+    if not settings.journal_days:
+        return None
+    seconds = settings.journal_days * 86_400
+    folder = JournalFolder(settings.data_folder / "journal", most_bytes=settings.journal_bytes, most_seconds=seconds)
+    return JournalKeeper(folder, Rules(), __version__, clock)
 
 
 def _notices(settings: Settings, control: Control) -> list[Coroutine[Any, Any, None]]:

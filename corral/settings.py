@@ -294,6 +294,15 @@ class Settings(BaseSettings):
         description="The largest size of each of the server's own logs (`logs/` in the data folder: front, control, "
         "supervisor) before it is moved aside. Three such files are kept of each. 0 never moves them.",
     )
+    journal_days: float = Field(
+        default=14.0,
+        ge=0,
+        description="Days for which the journal of the scheduler's inputs and decisions is kept (`journal/` in the data "
+        "folder), for `corral journal export` and `corral replay`; 0 keeps none.",
+    )
+    journal_bytes: int = Field(
+        default=10**9, ge=0, description="The most bytes of the journal; the oldest of it is deleted first."
+    )
     log_level: str = Field(default="info", description="debug, info, warning or error.")
 
     @property

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,13 +15,20 @@ from corral.cli.output import show, table
 from corral.cli.sim_options import FILE, pool_options, question_of, question_options, seed_option, tell_of_skipped
 from corral.cli.sim_pool import play
 
+if TYPE_CHECKING:
+    from corral.control.journal.writer import JournalWriter
+    from corral.sim.comparison import Question
+    from corral.sim.results import Result
+    from corral.sim.simulation import Simulation
+
 
 @click.command("run")
 @click.option("--policy", default="", metavar="NAME", help="A policy, or NAME+PART with another part, as fair+order.")
 @click.option("--results", type=FILE, help="Write all times to this file (JSON), for `corral sim report`.")
+@click.option("--journal", type=FILE, help="Write every input and decision to this file, for `corral replay run`.")
 @seed_option
 @question_options
-def run_command(policy: str, results: Path | None, output: str, **options: Any) -> int:
+def run_command(policy: str, results: Path | None, journal: Path | None, output: str, **options: Any) -> int:
     """Play a trace under one policy and print how it went.
 
     The scheduler, the launcher and control are those of a server; only time is virtual. The same options give the same
@@ -31,17 +39,32 @@ def run_command(policy: str, results: Path | None, output: str, **options: Any) 
     question = question_of(policy, options)
     trace = question.read()
     tell_of_skipped(trace)
-    simulation, code = question.simulation(trace), OK
-    try:
-        with click.progressbar(length=simulation.size, label="Playing", file=sys.stderr) as bar:
-            result = simulation.run(lambda ended: bar.update(ended - bar.pos))
-    except KeyboardInterrupt:
-        result, code = simulation.result(), INTERRUPTED
+    with _kept(question, journal) as writer:
+        result, code = _played(question.simulation(trace, writer))
     if not show(result.figures(), output):
         _print([result.figures()])
     if results is not None:
         write_result(result, results)
     return code
+
+
+def _kept(question: Question, journal: Path | None) -> AbstractContextManager[JournalWriter | None]:
+    """Give the writer of the journal, if one is wanted."""
+    from corral import __version__
+    from corral.control.journal.files import journal_file
+
+    return (
+        nullcontext() if journal is None else journal_file(journal, question.named_rules, __version__, unexplained=True)
+    )
+
+
+def _played(simulation: Simulation) -> tuple[Result, int]:
+    """Play to the end or to an interrupt; returns the result and the exit code."""
+    try:
+        with click.progressbar(length=simulation.size, label="Playing", file=sys.stderr) as bar:
+            return simulation.run(lambda ended: bar.update(ended - bar.pos)), OK
+    except KeyboardInterrupt:
+        return simulation.result(), INTERRUPTED
 
 
 @click.command("compare")

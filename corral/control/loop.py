@@ -33,6 +33,7 @@ from corral.control.dispatcher import Dispatcher
 from corral.control.engine_set import EngineSet
 from corral.control.external_jobs import EXTERNAL, ExternalTasks
 from corral.control.inventories import Inventories
+from corral.control.journal_keeper import JournalKeeper
 from corral.control.lease import Leadership
 from corral.control.recovery import read_intents, read_losses, read_recovered
 from corral.control.task_launch import LaunchContext, render
@@ -77,6 +78,7 @@ class Control:
         policy: Policy,
         presenter: Presenter | None = None,
         not_ready_seconds: float = 60.0,
+        journal: JournalKeeper | None = None,
     ) -> None:
         """`policy` applies while no document sets another; `presenter` makes engines follow Cluster documents.
 
@@ -95,6 +97,7 @@ class Control:
         self.engine_set = EngineSet(engines, self.report, self._opened_late)
         self.inventories = Inventories(store, engines, self.engine_set.away)
         self._leadership = leadership
+        self._journal = journal
         self._events: deque[EngineEvent | StartRefused | PlaceLost] = deque()
         self._taken: list[TaskEvent] = []
         """The events of the step that is not stored yet."""
@@ -186,7 +189,7 @@ class Control:
                 self._must_recover = False
                 await self._recover()
                 self.ready.set()
-                while not self._must_recover:
+                while not self._must_begin_anew:
                     await self._cycle()
                     self._cycled = time.monotonic()
                     await self._wait()
@@ -197,6 +200,10 @@ class Control:
                 log.warning("reading everything again", code=error.code, message=error.message)
                 await self.dispatcher.close()
                 await asyncio.sleep(0.1)
+
+    @property
+    def _must_begin_anew(self) -> bool:
+        return self._must_recover or (self._journal is not None and self._journal.must_begin)
 
     async def _recover(self) -> None:
         """Build a core from the store alone, and carry on with what was stored and not yet done."""
@@ -213,11 +220,12 @@ class Control:
         machines.following = recovered.configured.following
         seen = await self.inventories.look(machines, held, self._leadership.epoch, now)
         recovered = msgspec.structs.replace(recovered, machines=seen)
-        core = Core(recovered, self.launch_policy, machines, now)
+        core = Core(recovered, self.launch_policy, machines.fork(), now)
         if lost := core.lost_guarantees():
             recovered = msgspec.structs.replace(recovered, losses=await read_losses(self.store, lost))
-            core = Core(recovered, self.launch_policy, machines, now)
-        self.core = core
+        if self._journal is not None:
+            self._journal.begin(recovered, self.launch_policy, machines, now)
+        self.core = core if not lost else Core(recovered, self.launch_policy, machines, now)
         outbox = await self.store.outbox()
         known = {row.command.attempt for row in outbox}.union(*(each.attempts() for each in self.engines.values()))
         known |= self.engine_set.unseen(recovered.jobs)
@@ -253,7 +261,8 @@ class Control:
     async def _cycle(self) -> None:
         inputs = await self._read()
         inputs += self._taken
-        batch = self.core.step(inputs, self.clock.now())
+        step = Core.step if self._journal is None else self._journal.step
+        batch = step(self.core, inputs, self.clock.now())
         for event, data in batch.warnings:
             log.error(event, **data)
         await self._commit(batch)

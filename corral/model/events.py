@@ -122,7 +122,7 @@ class StartRefused(msgspec.Struct, frozen=True, tag=True):
     completion: Completion
 
 
-class PlaceLost(msgspec.Struct, frozen=True):
+class PlaceLost(msgspec.Struct, frozen=True, tag=True):
     """The attempt was not started and will not be: a part of its placement is gone, as `message` says."""
 
     attempt: AttemptId

@@ -10,8 +10,10 @@ from pathlib import Path
 import msgspec
 
 from corral import __version__
+from corral.control.journal.rules import Rules
+from corral.control.journal.writer import JournalWriter
 from corral.kernel.errors import InvalidInput
-from corral.scheduler import Policy, find_policy, with_part
+from corral.scheduler import Policy
 from corral.sim.files import check_file, hash_of_all, read_bounded
 from corral.sim.machines import Site, described_site, plain_site
 from corral.sim.results import Result
@@ -62,17 +64,19 @@ class Question:
 
     def rules(self, site: Site) -> Policy:
         """Return the policy; raises InvalidInput if there is none of the name."""
-        name, *parts = self.policy.split("+")
-        policy = find_policy(name) if name else site.policy(find_policy())
-        policy = replace(policy, name=self.policy or policy.name, review_seconds=self.review_seconds)
-        for part in parts:
-            policy = with_part(policy, part)
-        return policy
+        return self.named_rules.chosen(site.configuration)
 
-    def simulation(self, trace: Trace) -> Simulation:
-        """Return the simulation of what `read` returned, ready to be played."""
+    @property
+    def named_rules(self) -> Rules:
+        """The policy by names; without one that of the documents."""
+        if not self.policy:
+            return Rules(review_seconds=self.review_seconds)
+        return Rules(self.policy, documents=False, review_seconds=self.review_seconds)
+
+    def simulation(self, trace: Trace, journal: JournalWriter | None = None) -> Simulation:
+        """Return the simulation of what `read` returned, ready to be played; `journal` gets its steps."""
         site = self.site()
-        return Simulation(trace.jobs, site, self.rules(site), self.knobs, placements=self.placements)
+        return Simulation(trace.jobs, site, self.rules(site), self.knobs, placements=self.placements, journal=journal)
 
     def digest(self, hashed: Callable[[Path], str] = hash_of_all) -> str:
         """Return a hash of everything that the result depends on: files by their content, and Corral's version.

@@ -17,6 +17,7 @@ from corral.control.core.inputs import Recovered
 from corral.control.core.machines import Machines, MachinesSeen
 from corral.control.core.memory_store import MemoryStore
 from corral.control.core.world import Job
+from corral.control.journal.writer import JournalWriter
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.launcher import LaunchPolicy
@@ -34,6 +35,8 @@ from corral.sim.trace import LONGEST_SECONDS, WHOLE, TraceJob
 BEGIN: Final = 1_000_000_000.0
 """When the virtual clock begins, in seconds since 1970."""
 _SLICES: Final = 200
+_CHECKPOINTS: Final = 20
+"""Slices between two checkpoints of a journal."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,9 @@ class Simulation:
         knobs: Knobs | None = None,
         *,
         placements: bool = False,
+        journal: JournalWriter | None = None,
     ) -> None:
-        """With `placements` the result says which devices each run held.
+        """With `placements` the result says which devices each run held; `journal` gets each step.
 
         Raises InvalidInput for a job that is larger than the machines, or a queue that the documents lack.
         """
@@ -126,8 +130,13 @@ class Simulation:
         settings = planner_settings(policy, site.configuration)
         configured = Configured(policy, site.configuration, settings)
         recovered = Recovered(configured, machines=(MachinesSeen(site.inventory),))
+        self._journal = journal
+        if journal is not None:
+            journal.begin(recovered, LaunchPolicy(), Machines(), BEGIN)
         core = Core(recovered, LaunchPolicy(), Machines(), BEGIN).fork(unexplained=True)
         self._driver = Driver(core, MemoryStore(), self._work, BEGIN)
+        if journal is not None:
+            self._driver.stepped = journal.step
         self._submit(jobs)
 
     @property
@@ -139,7 +148,7 @@ class Simulation:
         """Play until nothing is to come; `told` hears now and then how many jobs have ended."""
         failures = self._failures()
         due = next(failures, None)
-        for until in self._slices():
+        for number, until in enumerate(self._slices(), 1):
             while due is not None and due[0] <= until:
                 self._driver.at(due[0], MachinesSeen(due[1]))
                 if self._recorder is not None:
@@ -147,6 +156,8 @@ class Simulation:
                 due = next(failures, None)
             self._play(until)
             self._collect()
+            if not number % _CHECKPOINTS:
+                self._checkpoint()
             told(len(self._ended))
         return self.result()
 
@@ -235,6 +246,14 @@ class Simulation:
                 )
             self._reports_at += self.knobs.reports
         self._driver.run(until)
+
+    def _checkpoint(self) -> None:
+        """Have the journal keep the present state, so that a replay may begin there."""
+        if self._journal is not None:
+            core, now = self._driver.core, self._driver.now
+            seen = [MachinesSeen(each) for each in core.machines.remembered().seen]
+            recovered = self._driver.store.recovered(core.configured, core.intents.cursor, seen)
+            self._journal.checkpoint(recovered, core.launch_policy, core.machines, now)
 
     # ---- work
 

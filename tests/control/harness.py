@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from corral.control.configuration import Presenter
+from corral.control.journal_keeper import JournalKeeper
 from corral.control.lease import Leadership
 from corral.control.loop import Control
 from corral.control.task_launch import LaunchContext
@@ -172,6 +173,8 @@ class House:
         self.clock = SystemClock()
         self.not_ready_seconds = 60.0
         self.presenter: Presenter | None = None
+        self.journal: Callable[[], JournalKeeper] | None = None
+        """Makes what keeps the journal of each control; None: no journal."""
         self.launch_policy = LaunchPolicy(conflict_delay=(0.0, 0.0), retry_first=0.0)
         self._number = 0
         self._running: asyncio.Task[None] | None = None
@@ -196,6 +199,7 @@ class House:
             policy=find_policy(),
             presenter=self.presenter,
             not_ready_seconds=self.not_ready_seconds,
+            journal=None if self.journal is None else self.journal(),
         )
         self.control.context = LaunchContext("", lambda job: "", no_secrets, self.control.node, anybody, str)
         beside(self.control)

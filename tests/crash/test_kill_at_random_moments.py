@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import signal
 import subprocess
@@ -11,6 +12,12 @@ from pathlib import Path
 import pytest
 
 from bench import crash
+from corral.control.core import IntentsRead
+from corral.control.journal.export import export
+from corral.control.journal.folder import recorded
+from corral.control.journal.records import Step, decoded
+from corral.control.journal.replay import replay
+from corral.model.store_writes import IntentKind
 
 
 @pytest.mark.timeout(600)
@@ -27,6 +34,18 @@ def test_fifty_kills_at_random_moments_lose_and_double_nothing(tmp_path: Path) -
     assert tally.devices_doubled == []
     assert tally.left_behind == []
     assert tally.removed > 0 and tally.left > 0
+
+    export(recorded(tmp_path / "data" / "journal"), file := io.BytesIO())
+    found = replay(file)
+    assert (found.difference, found.problem) == (None, "") and found.begun > 10
+    assert len(submitted(tmp_path / "data" / "journal")) == tally.jobs, "the journal has every job that was stored"
+
+
+def submitted(journal: Path) -> set[str]:
+    """The jobs whose submission a journal has."""
+    steps = [each for data in recorded(journal) if isinstance(each := decoded(data), Step)]
+    reads = [each for step in steps for each in step.inputs if isinstance(each, IntentsRead)]
+    return {intent.job for read in reads for intent in read.intents if intent.kind == IntentKind.SUBMITTED}
 
 
 def test_a_device_that_two_jobs_have_at_once_is_noted(tmp_path: Path) -> None:

@@ -299,17 +299,18 @@ class Core:
         warnings = tuple(pending.warnings)
         if pending.empty:
             return Batch(warnings=warnings)
-        writes = pending.batch(self._job_writes(pending))
-        for job_id in pending.jobs:
+        changed = sorted(pending.jobs)  # the order of a set is another one in each process
+        writes = pending.batch(self._job_writes(pending, changed))
+        for job_id in changed:
             job = self.world.jobs.get(job_id)
             if job is not None and job.completed:
                 del self.world.jobs[job_id]
                 self.world.fold(JobOver(job_id))
         return Batch(writes, frozenset(pending.jobs), warnings)
 
-    def _job_writes(self, pending: PendingWrites) -> tuple[JobWrite, ...]:
+    def _job_writes(self, pending: PendingWrites, changed: Iterable[JobId]) -> tuple[JobWrite, ...]:
         writes = []
-        for job_id in pending.jobs:
+        for job_id in changed:
             job = self.world.jobs.get(job_id)
             if job is None or job_id in pending.removed:
                 continue

@@ -6,11 +6,11 @@ decides, and carries its commands out. A simulator adds traces and reports.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Final, NamedTuple
 
-from corral.control.core.core import Core
+from corral.control.core.core import Batch, Core
 from corral.control.core.inputs import Input
 from corral.control.core.intents import IntentsRead, named_jobs, needed_jobs
 from corral.control.core.memory_store import MemoryStore
@@ -55,6 +55,8 @@ class Driver:
         self.now = now
         self.steps = 0
         """How often the core was stepped."""
+        self.stepped: Callable[[Core, Sequence[Input], float], Batch] = Core.step
+        """Steps the core; a journal that is kept takes its place."""
         self.works = works
         """What attempts do; asked once at each start and stop."""
         self._happenings: Agenda[NewJob | Input] = Agenda()
@@ -113,7 +115,7 @@ class Driver:
                 inputs.append(happening)
         if self._unread:
             inputs.insert(0, self._read())
-        batch = self.core.step(inputs, self.now)
+        batch = self.stepped(self.core, inputs, self.now)
         self.steps += 1
         if batch.writes is not None:
             result = self.store.write(batch.writes)

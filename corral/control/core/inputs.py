@@ -51,7 +51,7 @@ class ConfigurationRead(msgspec.Struct, frozen=True):
     configured: Configured
 
 
-class CordonsRead(msgspec.Struct, frozen=True):
+class CordonsRead(msgspec.Struct, frozen=True, tag=True):
     """The nodes that are closed to new tasks from now on."""
 
     cordons: Mapping[str, Cordon]

@@ -31,7 +31,7 @@ from corral.model.runs import WorkReport
 from corral.model.store_writes import Intent, IntentKind, LiveJob
 
 
-class IntentsRead(msgspec.Struct, frozen=True):
+class IntentsRead(msgspec.Struct, frozen=True, tag=True):
     """Stored requests, in order, and those jobs that they need and that may not be in memory."""
 
     intents: Sequence[Intent]

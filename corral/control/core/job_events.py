@@ -290,7 +290,7 @@ class JobEvents:
             self.world.fold(TasksLeaving(job.id, tasks))
 
     def _completed(self, job: Job, now: float) -> None:
-        for waiting in self.world.dependents.pop(job.id, set()):
+        for waiting in sorted(self.world.dependents.pop(job.id, ())):
             dependent = self.world.jobs.get(waiting)
             if dependent is not None and not dependent.completed:
                 self.dependency_ended(dependent, job, now)

@@ -40,7 +40,9 @@ class Ledger:
         The first call after a start does not know when a missing loan ended, so it counts until the last heartbeat.
         """
         changed = [
-            pair for pair in {*self._entries, *loans} if loans.get(pair, 0) != self._lent(pair) or not self._resumed
+            pair
+            for pair in sorted({*self._entries, *loans})
+            if loans.get(pair, 0) != self._lent(pair) or not self._resumed
         ]
         for pair in changed:
             entry = self._entries.get(pair) or LedgerEntry(*pair, 0.0, 0, now, now)

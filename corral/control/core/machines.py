@@ -17,12 +17,25 @@ from corral.scheduler import NodesSeen
 REMOVED = "no Cluster document describes it any more; its tasks run on"
 
 
-class MachinesSeen(msgspec.Struct, frozen=True):
+class MachinesSeen(msgspec.Struct, frozen=True, tag=True):
     """What an engine says of its nodes, with those that left its document while tasks of them run on."""
 
     inventory: Inventory
     removed: frozenset[str] = frozenset()
     """The nodes of the inventory that no document describes any more."""
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """What `Machines` know beside the documents: enough to make equal ones."""
+
+    not_ready_seconds: float = 60.0
+    seen: tuple[Inventory, ...] = ()
+    """Of each engine, without cordons."""
+    not_ready_since: dict[str, float] = {}
+    tainted: dict[str, tuple[tuple[Taint, float], ...]] = {}
+    following: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+    cordons: dict[str, Cordon] = {}
 
 
 class Machines:
@@ -51,6 +64,29 @@ class Machines:
         twin.nodes, twin.cordons, twin.unhealthy = dict(self.nodes), dict(self.cordons), dict(self.unhealthy)
         twin.tainted, twin.following, twin.removed = dict(self.tainted), self.following, self.removed
         return twin
+
+    def remembered(self) -> Remembered:
+        """What `Machines.recalled` makes equal ones from."""
+        return Remembered(
+            self._patience,
+            tuple(self._seen.values()),
+            dict(self._not_ready_since),
+            {name: tuple(taints.items()) for name, taints in self.tainted.items()},
+            self.following,
+            self.removed,
+            dict(self.cordons),
+        )
+
+    @classmethod
+    def recalled(cls, known: Remembered) -> Machines:
+        """The machines that `remembered` told of."""
+        made = cls(known.not_ready_seconds)
+        made.following, made.removed, made.cordons = known.following, known.removed, dict(known.cordons)
+        for inventory in known.seen:
+            made._remember(inventory, 0.0)
+        made._not_ready_since = dict(known.not_ready_since)
+        made.tainted = {name: dict(taints) for name, taints in known.tainted.items()}
+        return made
 
     def removed_from(self, inventory: Inventory, held: Set[str]) -> list[str]:
         """The nodes that an engine's document describes no more; `held` are those on which tasks hold something."""

@@ -9,6 +9,10 @@ from typing import Any
 
 import msgspec
 
+from corral.control.core.configuration import Configured
+from corral.control.core.inputs import Recovered
+from corral.control.core.intents import needed_jobs
+from corral.control.core.machines import MachinesSeen
 from corral.control.core.new_jobs import stored_job
 from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId, TaskKey
@@ -132,6 +136,24 @@ class MemoryStore:
     def groups(self, users: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """The groups of users, of those that have an account."""
         return {name: self.users[name].groups for name in users if name in self.users}
+
+    def recovered(self, configured: Configured, cursor: int, machines: Sequence[MachinesSeen]) -> Recovered:
+        """What a core begins with that takes over now; `cursor` is the last request that was folded."""
+        jobs = self.jobs(sorted(self._live))
+        needed = self.jobs(needed_jobs(jobs, ()))
+        return Recovered(
+            configured,
+            cursor,
+            jobs=jobs,
+            needed={each.id: each for each in needed},
+            groups=self.groups({each.user for each in (*jobs, *needed)}),
+            cordons=dict(self.closed_nodes),
+            machines=machines,
+            receipts=[each for each in self.receipts.values() if each.returned_at is None and not each.over],
+            ledger=list(self._ledger.values()),
+            usage=list(self._usage.values()),
+            user_usage=list(self._user_usage.values()),
+        )
 
     def write(self, batch: ControlBatch) -> CommitResult:
         """Store what a step decided.

@@ -412,12 +412,12 @@ class World:
         if at is not None:
             heapq.heappush(self.timers, (at, job))
 
-    def due(self, now: float) -> set[JobId]:
-        """The jobs whose timers have expired; each timer is returned once."""
-        jobs: set[JobId] = set()
+    def due(self, now: float) -> list[JobId]:
+        """The jobs whose timers have expired, the earliest first; each timer is returned once."""
+        jobs: dict[JobId, None] = {}
         while self.timers and self.timers[0][0] <= now:
-            jobs.add(heapq.heappop(self.timers)[1])
-        return jobs
+            jobs[heapq.heappop(self.timers)[1]] = None
+        return list(jobs)
 
     @property
     def next_timer(self) -> float | None:

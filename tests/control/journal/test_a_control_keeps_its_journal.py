@@ -1,0 +1,121 @@
+"""A control writes each step before it is stored; after a kill the journal has all that was stored, and replays."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from corral.cli.journal import journal_command
+from corral.control.core import IntentsRead
+from corral.control.journal.export import export
+from corral.control.journal.folder import JournalFolder, recorded
+from corral.control.journal.records import Begun, Step, decoded
+from corral.control.journal.replay import Replayed, replay
+from corral.control.journal.rules import Rules
+from corral.control.journal_keeper import JournalKeeper
+from corral.model.store_writes import IntentKind
+from tests.control.harness import House, PaperEngine, short
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    house = House(tmp_path, PaperEngine())
+
+    def keeper() -> JournalKeeper:
+        folder = JournalFolder(tmp_path / "journal", most_bytes=10**9, most_seconds=1e9)
+        return JournalKeeper(folder, Rules(), "1.0", house.clock)
+
+    house.journal = keeper
+    await house.open()
+    yield house
+    await house.close()
+
+
+def replayed(house: House, **more: Any) -> Replayed:
+    export(recorded(house.folder / "journal"), file := io.BytesIO(), **more)
+    return replay(file)
+
+
+async def test_what_was_stored_before_a_kill_is_in_the_journal_and_replays(house: House) -> None:
+    await house.begin()
+    runs = [await house.submit(short(f"job-{number}", devices=3)) for number in range(4)]
+    done = await house.submit(short("done", end_with=0))
+    await house.until(done, "succeeded")
+    await house.until(runs[0], "running")
+    await house.abandon()
+    await house.begin()
+    await house.store.add_intent(runs[0], IntentKind.STOP, actor="ada", at=house.clock.now())
+    await house.until(runs[0], "stopped")
+    await house.until(runs[2], "running")
+    await house.abandon()
+    records = [decoded(each) for each in recorded(house.folder / "journal")]
+    assert sum(isinstance(each, Begun) for each in records) == 2
+    steps = [each for each in records if isinstance(each, Step)]
+    intents = {i.seq for step in steps for read in step.inputs if isinstance(read, IntentsRead) for i in read.intents}
+    stored = {each.seq for each in await house.store.intents(0)}
+    assert stored and intents == stored
+    found = replayed(house)
+    assert found.difference is None and found.begun == 2 and found.steps == len(steps)
+    kinds = {each.verb for step in steps for each in step.decisions}
+    assert kinds == {"start", "stop"}
+
+
+async def test_a_core_is_built_anew_once_a_day_so_that_a_replay_may_begin_there(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corral.control.journal_keeper._BEGIN_BYTES", 20_000)
+    await house.begin()
+    jobs = [await house.submit(short(f"job-{number}", devices=1, end_with=0)) for number in range(12)]
+    for job in jobs:
+        await house.until(job, "succeeded")
+    await house.abandon()
+    found = replayed(house)
+    assert found.difference is None and found.begun > 1
+    last = replayed(house, since=found.last_at)
+    assert last.difference is None and last.begun < found.begun and last.steps < found.steps
+
+
+async def test_control_goes_on_without_a_journal_when_the_disk_is_full(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.begin()
+    await house.until(await house.submit(short("before", end_with=0)), "succeeded")
+
+    def full(*told: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(JournalFolder, "add", full)
+        await house.until(await house.submit(short("meanwhile", end_with=0)), "succeeded")
+    await house.until(await house.submit(short("without", end_with=0)), "succeeded")
+    await house.abandon()
+    await house.begin()
+    await house.until(await house.submit(short("after", end_with=0)), "succeeded")
+    await house.abandon()
+    found = replayed(house)
+    assert found.difference is None and found.begun == 2
+
+
+async def test_an_administrator_exports_a_part_of_it(house: House) -> None:
+    await house.begin()
+    await house.until(await house.submit(short("job", end_with=0)), "succeeded")
+    await house.abandon()
+    target = house.folder / "part.journal"
+    words = ["export", str(target), "--data", str(house.folder), "-o", "json"]
+    said = json.loads(CliRunner().invoke(journal_command, words, standalone_mode=False).stdout)
+    with target.open("rb") as file:
+        found = replay(file)
+    assert (found.difference, found.problem, found.steps) == (None, "", said["steps"])
+    assert target.stat().st_mode & 0o077 == 0 and said["bytes"] == target.stat().st_size
+    early = CliRunner().invoke(journal_command, [*words, "--to", "2001-01-01"], standalone_mode=False)
+    assert "no step of that time" in str(early.exception)
+    nowhere = ["export", str(target), "--data", str(house.folder / "run")]
+    assert "is not there" in str(CliRunner().invoke(journal_command, nowhere, standalone_mode=False).exception)
+    assert not [name for name in os.listdir(house.folder) if name.endswith(".part")]
