@@ -9,7 +9,7 @@ from typing import ClassVar
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.running_gang import RunningGang
-from corral.scheduler.policy.order import REVIEW_SECONDS, Foreseen, JointOrder, OrderKey
+from corral.scheduler.policy.order import REVIEW_SECONDS, OrderKey, foreseen, joint
 from corral.scheduler.preemption.victim import Victim
 from corral.scheduler.preemption.view import PreemptionView
 
@@ -51,7 +51,7 @@ class ByOrder:
         A gang that comes before the head while it runs, as under SRSF, keeps its place by the order itself. Under an
         order that looks at all gangs together nobody can say: it may prefer the gang for what it has received.
         """
-        if isinstance(view.order, JointOrder):
+        if joint(view.order):
             return False
         own, other = (_ranked(view.order.key(each, view.history, view.now)) for each in (gang, head))
         return own > other
@@ -62,7 +62,7 @@ class ByOrder:
         if isinstance(known, list):
             return known
         order, found = view.order, list[tuple[OrderKey, RunningGang]]()
-        foreseen = order if isinstance(order, Foreseen) else None
+        knows = order if foreseen(order) else None
         for running in view.cluster.gangs.by_job.values():
             if running.request is None:
                 continue
@@ -70,8 +70,8 @@ class ByOrder:
                 view.look_again(running.placed_at + self.least_seconds)
                 continue
             moves_back_at = view.now + REVIEW_SECONDS
-            if foreseen is not None:
-                moves_back_at = foreseen.moves_back_at(running.request, view.history, view.now)
+            if knows is not None:
+                moves_back_at = knows.moves_back_at(running.request, view.history, view.now)
             view.look_again(moves_back_at)
             found.append((order.key(running.request, view.history, view.now), running))
         found.sort(key=lambda each: (each[0], each[1].job), reverse=True)

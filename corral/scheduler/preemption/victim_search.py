@@ -21,7 +21,7 @@ from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
 from corral.scheduler.policy.faults import CheckedOrder
 from corral.scheduler.policy.policy import Policy
-from corral.scheduler.policy.preempt import YieldsLater
+from corral.scheduler.policy.preempt import yields_later
 from corral.scheduler.preemption.order_rules import ByOrder
 from corral.scheduler.preemption.rules import ByRules
 from corral.scheduler.preemption.victim import Victim, in_order
@@ -45,6 +45,8 @@ class Preemption:
         self.fairness = Fairness(trial.cluster, hungry)
         self.view = PreemptionView(trial.cluster, self.fairness, policy.order, now)
         self._part = policy.preempt
+        self._later = policy.preempt if policy.preemption and yields_later(policy.preempt) else None
+        """The same part if it says who will yield once it runs."""
         self._evicts = policy.preemption
         ordered = isinstance(self._part, ByOrder) and not isinstance(policy.order, CheckedOrder)
         self._ordered = ordered or isinstance(self._part, ByRules)
@@ -124,16 +126,16 @@ class Preemption:
 
     def may_yield_later(self, request: GangRequest) -> bool:
         """Return whether there may be gangs to which this one yields once it runs, as `yields_later` says."""
-        return self._evicts and isinstance(self._part, YieldsLater) and request.preemptible
+        return self._later is not None and request.preemptible
 
     def yields_later(self, request: GangRequest, head: GangRequest) -> bool:
         """Return whether this gang, once it runs, yields to the head of the queue as soon as the head has room with it.
 
         Not so for gangs in cells of their own.
         """
-        if not self.may_yield_later(request) or owner_of(self.trial, request):
+        if self._later is None or not request.preemptible or owner_of(self.trial, request):
             return False
-        return isinstance(self._part, YieldsLater) and self._part.yields_later(request, head, self.view)
+        return self._later.yields_later(request, head, self.view)
 
     def may_have_victims(self, request: GangRequest, ask: Sequence[int]) -> bool:
         """Return whether some gang may be asked to yield to this one, or has been."""
