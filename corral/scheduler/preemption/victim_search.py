@@ -47,9 +47,13 @@ class Preemption:
         self._part = policy.preempt
         self._later = policy.preempt if policy.preemption and yields_later(policy.preempt) else None
         """The same part if it says who will yield once it runs."""
-        self._evicts = policy.preemption
         ordered = isinstance(self._part, ByOrder) and not isinstance(policy.order, CheckedOrder)
-        self._ordered = ordered or isinstance(self._part, ByRules)
+        ordered = ordered or isinstance(self._part, ByRules) or not policy.preemption
+        self.in_queue_order = ordered and not trial.cluster.ownership.cells
+        """Whether no gang has victims, or room, that an equal gang before it in its queue does not have.
+
+        Not so for gangs in cells of their own, where room depends on their durations, and for installed parts.
+        """
         self.places: list[Reservation] = []
         """The places kept for gangs once the evicted ones have ended; no other gang may count on them."""
         self.kept: set[JobId] = set()
@@ -88,14 +92,6 @@ class Preemption:
                 self.trial.cluster.ownership.cells[engine].bind(cell, owner)
             self.places.append(place)
         self._fresh.clear()
-
-    @property
-    def in_queue_order(self) -> bool:
-        """Return whether no gang has victims, or room, that an equal gang before it in its queue does not have.
-
-        Not so for gangs in cells of their own, where room depends on their durations, and for installed parts.
-        """
-        return not self.trial.cluster.ownership.cells and (not self._evicts or self._ordered)
 
     @property
     def idle(self) -> bool:

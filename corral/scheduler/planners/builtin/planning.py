@@ -15,9 +15,10 @@ from corral.scheduler.backfill import Reservation
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.explain.shortage import never_allowed, why_not
 from corral.scheduler.placement.trial import Trial
-from corral.scheduler.planners.builtin.cycle import Cycle, Verdict
+from corral.scheduler.planners.builtin.cycle import Cycle
 from corral.scheduler.planners.builtin.queue_head import reservation_of_first
 from corral.scheduler.planners.builtin.reason_reports import BEHIND
+from corral.scheduler.planners.builtin.refusals import Verdict
 from corral.scheduler.policy.call_guard import begin_plan
 from corral.scheduler.policy.faults import PartFailed, with_default
 from corral.scheduler.policy.order import Order, joint
