@@ -36,6 +36,10 @@ _ALL_FIRST = 64
 """The most victims for which it is first checked whether all of them suffice; usually they do not."""
 
 
+_FEW = 2
+"""The most victims that are ended one by one without a look at whether all of them suffice."""
+
+
 class Preemption:
     """Finds victims in one cycle."""
 
@@ -237,6 +241,8 @@ class Preemption:
     def _first_with_room(self, request: GangRequest, victims: Sequence[Victim]) -> int | None:
         """Return the same where totals tell the room, by ending the victims one by one."""
         shape, gone = gang_shape(request), dict[JobId, set[TaskKey]]()
+        if len(victims) > _FEW and not self._has_room_without(victims, request, shape):
+            return None
         with self.trial.tentative():
             for count, victim in enumerate(victims, 1):
                 known = gone.setdefault(victim.gang.job, set())
@@ -245,6 +251,12 @@ class Preemption:
                 if has_room(self.trial, request, shape) and not self._bounded(request, victims[:count], place_best):
                     return count
         return None
+
+    def _has_room_without(self, victims: Sequence[Victim], request: GangRequest, shape: Hashable) -> bool:
+        """Return whether totals show room for the gang when all these victims have ended."""
+        with self.trial.tentative():
+            self.trial.lift(_tasks(victims))
+            return bool(has_room(self.trial, request, shape))
 
     def refused(self, request: GangRequest, ask: Sequence[int]) -> Refusal | None:
         """Return the bound that other gangs will have used up by the time the gang starts; None if there is none."""
