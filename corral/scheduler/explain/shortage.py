@@ -25,7 +25,7 @@ from corral.scheduler.placement.trial import Trial
 from corral.scheduler.queues.gang_resources import asked
 
 _MOST_REFUSALS = 4096
-_UNREAD = Reason("unread", "It does not fit, and nobody asks why.")
+_UNREAD = Reason("unread", "It does not fit now.")
 
 
 def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -> Reasons:
