@@ -66,7 +66,12 @@ class Reservation:
 
     def lets_pass(self, duration: int, now: float) -> bool:
         """Return whether a gang of this duration (0: unbounded) ends before the head starts, wherever it runs."""
-        return 0 < duration <= self.start - now < FOREVER
+        return 0 < duration <= self.longest_passing(now)
+
+    def longest_passing(self, now: float) -> float:
+        """Return the most seconds that a gang may take to end before the head starts; 0 if the start is unknown."""
+        left = self.start - now
+        return left if left < FOREVER else 0.0
 
     def hold(self, cluster: Cluster) -> None:
         """Take the part of the head's needs that must be free now, unless it is already held."""

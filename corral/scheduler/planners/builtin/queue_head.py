@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from corral.model.requests import GangRequest
 from corral.scheduler.backfill import Reservation, reserve
-from corral.scheduler.events import FOREVER
 from corral.scheduler.placement.trial import Trial
 
 
@@ -74,8 +73,7 @@ class QueueHead:
     def longest_passing(self) -> float:
         """Return the most seconds that a gang may take to end before the head starts; 0: none does so."""
         reservation = self.reservation
-        left = 0.0 if reservation is None else reservation.start - self._now
-        return left if left < FOREVER else 0.0
+        return 0.0 if reservation is None else reservation.longest_passing(self._now)
 
     def add(self, request: GangRequest) -> None:
         """Note a gang that was refused; optional growth (every minimum is 0) gets no reservation."""
