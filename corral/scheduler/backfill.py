@@ -16,8 +16,7 @@ resources that the head needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import inf
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +34,8 @@ from corral.scheduler.placement.room_check import room_check
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Trial
 
+_AT_ONCE = 8
+"""The endings that are released between two looks at the room."""
 _MOST_CELLS = 48
 """The most cells examined for an unbounded reservation; then any place on the empty cluster is taken."""
 
@@ -65,7 +66,12 @@ class Reservation:
 
     def lets_pass(self, duration: int, now: float) -> bool:
         """Return whether a gang of this duration (0: unbounded) ends before the head starts, wherever it runs."""
-        return 0 < duration <= self.start - now < FOREVER
+        return 0 < duration <= self.longest_passing(now)
+
+    def longest_passing(self, now: float) -> float:
+        """Return the most seconds that a gang may take to end before the head starts; 0 if the start is unknown."""
+        left = self.start - now
+        return left if left < FOREVER else 0.0
 
     def hold(self, cluster: Cluster) -> None:
         """Take the part of the head's needs that must be free now, unless it is already held."""
@@ -177,16 +183,38 @@ def _after_first_with_room(
     has_room: Callable[[], bool],
 ) -> Reservation | None:
     """Return the same where totals tell the room, by one pass over the endings."""
-    returned, start = dict[tuple[str, int], Allocation](), inf
     with trial.tentative():
-        for end, freed in endings:
-            if end > start:
-                break
-            _lift(freed, returned)
-            if start == inf and has_room():
-                start = end
-        needs = _needs(trial, request, returned) if start < inf else None
+        count = _lift_until_room(trial, endings, has_room)
+        if count is None:
+            return None
+        start = endings[count - 1][0]
+        while count < len(endings) and endings[count][0] == start:
+            _lift(endings[count][1])
+            count += 1
+        needs = _needs(trial, request, _returned(endings[:count]))
     return Reservation(request.job, max(now, start), needs) if needs else None
+
+
+def _lift_until_room(
+    trial: Trial, endings: Sequence[tuple[float, list[Ending]]], has_room: Callable[[], bool]
+) -> int | None:
+    """Release what ends until there is room; return after how many endings that is, None if never.
+
+    Room only grows, so several endings are released between two looks, and the last of them once more one by one.
+    """
+    for first in range(0, len(endings), _AT_ONCE):
+        marks, group = trial.marks(), endings[first : first + _AT_ONCE]
+        for _, freed in group:
+            _lift(freed)
+        if not has_room():
+            continue
+        for name, mark in marks.items():
+            trial.cluster.engines[name].undo(mark)
+        for count, (_, freed) in enumerate(group, first + 1):
+            _lift(freed)
+            if has_room():
+                return count
+    return None
 
 
 def _needs_after(
@@ -194,18 +222,24 @@ def _needs_after(
 ) -> tuple[Need, ...] | None:
     """Return the needs of the head after all these endings; None if it still does not fit."""
     with trial.tentative():
-        returned: dict[tuple[str, int], Allocation] = {}
         for _, freed in endings:
-            _lift(freed, returned)
-        return _needs(trial, request, returned)
+            _lift(freed)
+        return _needs(trial, request, _returned(endings))
 
 
-def _lift(freed: Sequence[Ending], returned: dict[tuple[str, int], Allocation]) -> None:
-    """Release what ends, and add it to what is returned on each node."""
+def _lift(freed: Sequence[Ending]) -> None:
     for index, allocation in freed:
         index.lift(allocation)
-        key = (index.tree.engine, allocation.at)
-        returned[key] = _sum(allocation, returned.get(key))
+
+
+def _returned(endings: Iterable[tuple[float, list[Ending]]]) -> dict[tuple[str, int], Allocation]:
+    """Return what is returned on each node, by engine and position."""
+    returned: dict[tuple[str, int], Allocation] = {}
+    for _, freed in endings:
+        for index, allocation in freed:
+            key = (index.tree.engine, allocation.at)
+            returned[key] = _sum(allocation, returned.get(key))
+    return returned
 
 
 def _needs(trial: Trial, request: GangRequest, returned: dict[tuple[str, int], Allocation]) -> tuple[Need, ...] | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
 from corral.scheduler import BuiltinPlanner, Cluster, Policy, TasksReleased, execute_plan
+from corral.scheduler.backfill import reserve
+from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.planning import explain, plan
 from tests.examples import examples
 from tests.scheduler.machines import cluster, gang, node, occupy, queue, role
@@ -184,3 +187,14 @@ def test_priority_comes_before_age_and_age_before_the_job_id() -> None:
     assert [each.job for each in placed] == ["late", "b", "c"]
     assert waiting.position(JobId("a")) == 3
     assert waiting.position(JobId("nobody")) is None
+
+
+@pytest.mark.parametrize("tasks", range(1, 21))
+def test_the_head_starts_at_the_first_end_after_which_it_has_room(tasks: int) -> None:
+    target = cluster(*(node(f"n{number}") for number in range(20)))
+    for number in range(20):
+        occupy(target, f"n{number}", 0, 1, 2, 3, ends_at=100.0 + 10 * (number // 2))
+    found = reserve(Trial(target), gang("head", role(tasks, 4)), 50.0)
+    assert found is not None and found.start == 100.0 + 10 * ((tasks - 1) // 2)
+    returned = {need.wanted.at: need.returned.devices for need in found.needs}
+    assert len(returned) == tasks and set(returned.values()) == {0b1111}

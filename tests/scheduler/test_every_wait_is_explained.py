@@ -20,6 +20,8 @@ from corral.scheduler import (
     TasksReleased,
     could_ever_fit,
 )
+from corral.scheduler.explain.shortage import only_whether_possible
+from corral.scheduler.placement.trial import Trial
 from corral.scheduler.planners.builtin.planning import explain, plan
 from tests.scheduler.life import Life
 from tests.scheduler.machines import cluster, gang, inventory, node, occupy, queue, role
@@ -146,6 +148,7 @@ def test_what_binds_is_said_with_its_figures(case: Case) -> None:
     reasons = found.reasons["job"]
     assert (reasons.binding.code, reasons.binding.message) == (case.code, case.message)
     assert reasons.possible == case.possible
+    assert only_whether_possible(Trial(target), case.request).possible == case.possible
     assert (could_ever_fit(target, case.request) is None) == case.possible
     assert explain(target, waiting, Policy(), case.request.job, 0.0) == reasons
 

@@ -130,7 +130,7 @@ class Core:
     def fork(self, *, unexplained: bool = False) -> Core:
         """An independent copy; to be taken between two steps.
 
-        An `unexplained` one decides the same, but finds no reasons why jobs wait.
+        An `unexplained` one decides the same, but finds no reasons why jobs wait, and not when preempted ones return.
         """
         twin = object.__new__(Core)
         twin.launch_policy, twin.configured = self.launch_policy, self.configured

@@ -25,6 +25,7 @@ from corral.scheduler.placement.trial import Trial
 from corral.scheduler.queues.gang_resources import asked
 
 _MOST_REFUSALS = 4096
+_UNREAD = Reason("unread", "It does not fit now.")
 
 
 def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -> Reasons:
@@ -52,6 +53,18 @@ def why_not(trial: Trial, request: GangRequest, shape: Hashable | None = None) -
     found = _shortages(trial, request, shape)
     own = own_cells_in_use(trial, request)
     return Reasons(own, tuple(found)) if own is not None else Reasons(found[0], tuple(found[1:]))
+
+
+def only_whether_possible(trial: Trial, request: GangRequest, shape: Hashable | None = None) -> Reasons:
+    """Return reasons of which only `possible` is as `why_not` says, for a queue whose reasons nobody reads."""
+    if not any(role.minimum for role in request.roles):
+        request, shape = _one_more(request), None
+    cluster = trial.cluster
+    machines = any(index.tree.nodes for index in cluster.engines.values())
+    if not machines or request.in_several_cells or request.pinned_cell:
+        return why_not(trial, request, shape)
+    never = refused_by(cluster.emptied(healed=True), request, shape or gang_shape(request))
+    return Reasons(_UNREAD, possible=not never)
 
 
 def _one_more(request: GangRequest) -> GangRequest:

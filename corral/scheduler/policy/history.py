@@ -158,7 +158,10 @@ class History:
     def device_seconds(self, job: JobId, now: float) -> float:
         """Return the attained service of a job until `now`, as `of` does, but faster."""
         found = self._accounts.get(job)
-        return 0.0 if found is None else found.attained + found.passed(now) * found.devices
+        if found is None:
+            return 0.0
+        devices, since = found.devices, found.since
+        return found.attained + (now - since) * devices if devices and now > since else found.attained
 
     def model(self, job: JobId) -> str:
         """Return the one model of all devices that a job holds; "" if they are of several, or it holds none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
 from corral.model.requests import GangRequest
 from corral.scheduler.policy.history import History
@@ -71,6 +71,16 @@ class JointOrder(Protocol):
         was not among them: it may have come since. Set `changes_with_time`, because every plan may change all keys.
         """
         ...
+
+
+def foreseen(order: Order) -> TypeGuard[Foreseen]:
+    """Return whether an order is a `Foreseen`, in a fraction of the 14 µs of `isinstance`."""
+    return hasattr(order, "moves_back_at")
+
+
+def joint(order: Order) -> TypeGuard[JointOrder]:
+    """Return whether an order is a `JointOrder`, as quickly."""
+    return hasattr(order, "prepare")
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,15 @@ def estimate_grows_at(gang: GangRequest, history: History, now: float) -> float:
     return now + REVIEW_SECONDS if history.progress(gang.job) else inf
 
 
-def reached_at(device_seconds: float, gang: GangRequest, history: History, now: float) -> float:
+def reached_at(
+    device_seconds: float, gang: GangRequest, history: History, now: float, attained: float | None = None
+) -> float:
     """Return when the attained service of a running job reaches an amount, a millisecond late for rounding.
 
-    It is infinite for a job that holds nothing.
+    It is infinite for a job that holds nothing. `attained` is what the job attained until now, if the caller has it.
     """
-    attained = history.device_seconds(gang.job, now)
+    if attained is None:
+        attained = history.device_seconds(gang.job, now)
     each_second = history.device_seconds(gang.job, now + 1) - attained
     return now + (device_seconds - attained) / each_second + 0.001 if each_second else inf
 
@@ -111,5 +114,6 @@ class LeastAttainedService:
 
     def moves_back_at(self, gang: GangRequest, history: History, now: float) -> float:
         """Return when the attained service of a running job reaches the next bound."""
-        level = bisect_right(self.bounds, history.device_seconds(gang.job, now))
-        return inf if level == len(self.bounds) else reached_at(self.bounds[level], gang, history, now)
+        attained = history.device_seconds(gang.job, now)
+        level = bisect_right(self.bounds, attained)
+        return inf if level == len(self.bounds) else reached_at(self.bounds[level], gang, history, now, attained)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar
 
+from corral.kernel.ids import JobId
 from corral.model.plan import Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.cluster.running_gang import RunningGang
-from corral.scheduler.policy.order import REVIEW_SECONDS, Foreseen, JointOrder, OrderKey
+from corral.scheduler.policy.order import REVIEW_SECONDS, OrderKey, foreseen, joint
 from corral.scheduler.preemption.victim import Victim
 from corral.scheduler.preemption.view import PreemptionView
 
@@ -38,7 +40,7 @@ class ByOrder:
         """Return the running gangs that come after this one, the last one first; on ties the latest job."""
         own = _ranked(view.order.key(gang, view.history, view.now))
         found: list[Victim] = []
-        for key, running in self._last_first(view):
+        for key, _, running in self._last_first(view):
             if not _ranked(key) > own:
                 break
             if running.job != gang.job and (victim := view.evictable(running, Rule.ORDER)) is not None:
@@ -51,30 +53,31 @@ class ByOrder:
         A gang that comes before the head while it runs, as under SRSF, keeps its place by the order itself. Under an
         order that looks at all gangs together nobody can say: it may prefer the gang for what it has received.
         """
-        if isinstance(view.order, JointOrder):
+        if joint(view.order):
             return False
         own, other = (_ranked(view.order.key(each, view.history, view.now)) for each in (gang, head))
         return own > other
 
-    def _last_first(self, view: PreemptionView) -> list[tuple[OrderKey, RunningGang]]:
+    def _last_first(self, view: PreemptionView) -> list[tuple[OrderKey, JobId, RunningGang]]:
         """Return the gangs that have run for long enough with their keys, the last in order first; kept for the cycle."""
         known = view.memo.get(self)
         if isinstance(known, list):
             return known
-        order, found = view.order, list[tuple[OrderKey, RunningGang]]()
-        foreseen = order if isinstance(order, Foreseen) else None
-        for running in view.cluster.gangs.by_job.values():
-            if running.request is None:
+        order, history, now = view.order, view.history, view.now
+        found = list[tuple[OrderKey, JobId, RunningGang]]()
+        knows = order if foreseen(order) else None
+        soonest = inf
+        for job, running in view.cluster.gangs.by_job.items():
+            request, changes_at = running.request, running.placed_at + self.least_seconds
+            if request is None:
                 continue
-            if view.now < running.placed_at + self.least_seconds:
-                view.look_again(running.placed_at + self.least_seconds)
-                continue
-            moves_back_at = view.now + REVIEW_SECONDS
-            if foreseen is not None:
-                moves_back_at = foreseen.moves_back_at(running.request, view.history, view.now)
-            view.look_again(moves_back_at)
-            found.append((order.key(running.request, view.history, view.now), running))
-        found.sort(key=lambda each: (each[0], each[1].job), reverse=True)
+            if now >= changes_at:
+                changes_at = now + REVIEW_SECONDS if knows is None else knows.moves_back_at(request, history, now)
+                found.append((order.key(request, history, now), job, running))
+            if changes_at < soonest:
+                soonest = changes_at
+        view.look_again(soonest)
+        found.sort(reverse=True)  # no two have the same job
         view.memo[self] = found
         return found
 

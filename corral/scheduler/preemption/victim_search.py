@@ -21,7 +21,7 @@ from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
 from corral.scheduler.policy.faults import CheckedOrder
 from corral.scheduler.policy.policy import Policy
-from corral.scheduler.policy.preempt import YieldsLater
+from corral.scheduler.policy.preempt import yields_later
 from corral.scheduler.preemption.order_rules import ByOrder
 from corral.scheduler.preemption.rules import ByRules
 from corral.scheduler.preemption.victim import Victim, in_order
@@ -36,6 +36,10 @@ _ALL_FIRST = 64
 """The most victims for which it is first checked whether all of them suffice; usually they do not."""
 
 
+_FEW = 2
+"""The most victims that are ended one by one without a look at whether all of them suffice."""
+
+
 class Preemption:
     """Finds victims in one cycle."""
 
@@ -45,9 +49,15 @@ class Preemption:
         self.fairness = Fairness(trial.cluster, hungry)
         self.view = PreemptionView(trial.cluster, self.fairness, policy.order, now)
         self._part = policy.preempt
-        self._evicts = policy.preemption
+        self._later = policy.preempt if policy.preemption and yields_later(policy.preempt) else None
+        """The same part if it says who will yield once it runs."""
         ordered = isinstance(self._part, ByOrder) and not isinstance(policy.order, CheckedOrder)
-        self._ordered = ordered or isinstance(self._part, ByRules)
+        ordered = ordered or isinstance(self._part, ByRules) or not policy.preemption
+        self.in_queue_order = ordered and not trial.cluster.ownership.cells
+        """Whether no gang has victims, or room, that an equal gang before it in its queue does not have.
+
+        Not so for gangs in cells of their own, where room depends on their durations, and for installed parts.
+        """
         self.places: list[Reservation] = []
         """The places kept for gangs once the evicted ones have ended; no other gang may count on them."""
         self.kept: set[JobId] = set()
@@ -88,14 +98,6 @@ class Preemption:
         self._fresh.clear()
 
     @property
-    def in_queue_order(self) -> bool:
-        """Return whether no gang has victims, or room, that an equal gang before it in its queue does not have.
-
-        Not so for gangs in cells of their own, where room depends on their durations, and for installed parts.
-        """
-        return not self.trial.cluster.ownership.cells and (not self._evicts or self._ordered)
-
-    @property
     def idle(self) -> bool:
         """Return whether no gang is terminating, so that the future equals the present."""
         return not self.trial.cluster.gangs.leaving and not self.view.evicted
@@ -124,16 +126,16 @@ class Preemption:
 
     def may_yield_later(self, request: GangRequest) -> bool:
         """Return whether there may be gangs to which this one yields once it runs, as `yields_later` says."""
-        return self._evicts and isinstance(self._part, YieldsLater) and request.preemptible
+        return self._later is not None and request.preemptible
 
     def yields_later(self, request: GangRequest, head: GangRequest) -> bool:
         """Return whether this gang, once it runs, yields to the head of the queue as soon as the head has room with it.
 
         Not so for gangs in cells of their own.
         """
-        if not self.may_yield_later(request) or owner_of(self.trial, request):
+        if self._later is None or not request.preemptible or owner_of(self.trial, request):
             return False
-        return isinstance(self._part, YieldsLater) and self._part.yields_later(request, head, self.view)
+        return self._later.yields_later(request, head, self.view)
 
     def may_have_victims(self, request: GangRequest, ask: Sequence[int]) -> bool:
         """Return whether some gang may be asked to yield to this one, or has been."""
@@ -239,6 +241,8 @@ class Preemption:
     def _first_with_room(self, request: GangRequest, victims: Sequence[Victim]) -> int | None:
         """Return the same where totals tell the room, by ending the victims one by one."""
         shape, gone = gang_shape(request), dict[JobId, set[TaskKey]]()
+        if len(victims) > _FEW and not self._has_room_without(victims, request, shape):
+            return None
         with self.trial.tentative():
             for count, victim in enumerate(victims, 1):
                 known = gone.setdefault(victim.gang.job, set())
@@ -247,6 +251,12 @@ class Preemption:
                 if has_room(self.trial, request, shape) and not self._bounded(request, victims[:count], place_best):
                     return count
         return None
+
+    def _has_room_without(self, victims: Sequence[Victim], request: GangRequest, shape: Hashable) -> bool:
+        """Return whether totals show room for the gang when all these victims have ended."""
+        with self.trial.tentative():
+            self.trial.lift(_tasks(victims))
+            return bool(has_room(self.trial, request, shape))
 
     def refused(self, request: GangRequest, ask: Sequence[int]) -> Refusal | None:
         """Return the bound that other gangs will have used up by the time the gang starts; None if there is none."""

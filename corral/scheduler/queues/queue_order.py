@@ -6,7 +6,7 @@ Queues and their users share fairly under a fair policy.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from corral.scheduler.policy.order import QueueKey, rank
 from corral.scheduler.policy.policy import Policy
@@ -35,24 +35,31 @@ class QueueOrder:
         self._standings: dict[str, tuple[int, float]] = {}
         self._uses: dict[tuple[str, str], float] = {}
         """The usage of each user, by queue and user."""
-        self._rivals: dict[tuple[str, QueueKey], dict[str, int]] = {}
-        """For each queue and rank, the number of groups left of each user."""
         several = policy.fair and len(self.groups) > 1
         self._fair = several and len({group.queue for group in self.groups}) > 1
         self._by_user = several and policy.fair_users and len({group.user for group in self.groups}) > 1
         for at in range(len(self.groups)):
-            self.push(at, 0)
+            name = self._queue(at)
+            self._heaps.setdefault(name, []).append(self._item(at, 0))
+            if self._fair:
+                self._count(name, 1)
+        for heap in self._heaps.values():
+            heapify(heap)
 
     def _queue(self, at: int) -> str:
         return self.groups[at].queue if self._fair else ""
 
     def push(self, at: int, first: int) -> None:
         """Add a group with its next gang at index `first`."""
-        name, group = self._queue(at), self.groups[at]
+        name = self._queue(at)
+        heappush(self._heaps.setdefault(name, []), self._item(at, first))
+        if self._fair:
+            self._count(name, 1)
+
+    def _item(self, at: int, first: int) -> Item:
+        group = self.groups[at]
         key = group.keys[first]
-        heappush(self._heaps.setdefault(name, []), (rank(key), self._use(group), key, at, first))
-        self._count(name, 1)
-        self._meet(name, key, group.user, 1)
+        return (rank(key), self._use(group) if self._by_user else 0.0, key, at, first)
 
     def pop(self) -> tuple[int, int, QueueKey | None] | None:
         """Return the next group, the index of its next gang, and the key of the next gang of any other group."""
@@ -62,23 +69,26 @@ class QueueOrder:
             return None
         while True:
             level, use, key, at, first = heappop(heap)
-            now = self._use(self.groups[at])
+            now = self._use(self.groups[at]) if self._by_user else 0.0
             if now == use:
                 break
             heappush(heap, (level, now, key, at, first))
-        self._count(name, -1)
-        self._meet(name, key, self.groups[at].user, -1)
+        if self._fair:
+            self._count(name, -1)
         return at, first, heap[0][2] if heap else None
 
     def crowded(self, at: int, first: int) -> bool:
         """Return whether another queue or user may come first as soon as one gang of the group is placed."""
         if self._fair and any(self._heaps.values()):
             return True
-        if not self._by_user:
+        heap = self._heaps.get(self._queue(at))
+        if not heap or not self._by_user:
             return False
         group = self.groups[at]
-        rivals = self._rivals.get((self._queue(at), rank(group.keys[first])), {})
-        return len(rivals) > (group.user in rivals)
+        level = rank(group.keys[first])
+        if heap[0][0] > level:
+            return False
+        return any(each[0] == level and self.groups[each[3]].user != group.user for each in heap)
 
     def charged(self, queue: str, user: str) -> None:
         """Drop cached standings after a user's usage in a queue changed."""
@@ -88,22 +98,11 @@ class QueueOrder:
                 self._standings.pop(node.name, None)
 
     def _use(self, group: Group) -> float:
-        if not self._by_user:
-            return 0.0
         key = (group.queue, group.user)
         found = self._uses.get(key)
         if found is None:
             found = self._uses[key] = self._queues.user_standing(*key, self._now)
         return found
-
-    def _meet(self, name: str, key: QueueKey, user: str, more: int) -> None:
-        """Add `more` to the count of a user's groups of that rank."""
-        if not self._by_user:
-            return
-        rivals = self._rivals.setdefault((name, rank(key)), {})
-        rivals[user] = rivals.get(user, 0) + more
-        if not rivals[user]:
-            del rivals[user]
 
     def _next(self) -> str:
         node = self._queues.root
@@ -122,6 +121,6 @@ class QueueOrder:
         return (found, node.name)
 
     def _count(self, name: str, more: int) -> None:
-        if self._fair:
-            for node in self._queues.find(name).chain():
-                self._below[node.name] = self._below.get(node.name, 0) + more
+        """Add to the groups left in a queue and all above it."""
+        for node in self._queues.find(name).chain():
+            self._below[node.name] = self._below.get(node.name, 0) + more

@@ -155,7 +155,7 @@ class Queue:
         """Counts the applied events."""
         self.groups: dict[Hashable, Group] = {}
         self.unexplained = False
-        """Whether nobody asks why gangs wait, as in a simulation: then plans report no reasons."""
+        """Whether nobody asks why gangs wait, as in a simulation: then plans report no reasons, and no times of return."""
         self.memory: object = None
         """The planning cache between cycles; owned by planning."""
         self.expected: set[JobId] = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from math import inf
 
 from corral.kernel.ids import JobId
@@ -14,14 +14,16 @@ from corral.model.plan import Eviction, GangPlacement, Reason, Reasons, Rule
 from corral.model.requests import GangRequest
 from corral.scheduler.backfill import Reservation
 from corral.scheduler.cells.owned_placement import owner_of, place_best, place_owned
-from corral.scheduler.explain.shortage import why_not
+from corral.scheduler.explain.shortage import only_whether_possible, why_not
 from corral.scheduler.placement.bulk import place_alike
 from corral.scheduler.placement.room_check import has_room
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
+from corral.scheduler.planners.builtin.eviction_message import message_to_owner
 from corral.scheduler.planners.builtin.group_walk import Run, Walk
 from corral.scheduler.planners.builtin.queue_head import QueueHead
 from corral.scheduler.planners.builtin.reason_reports import BEHIND, YIELDING, Reports
+from corral.scheduler.planners.builtin.refusals import Refusals, RefusedGang, Verdict
 from corral.scheduler.policy.order import QueueKey
 from corral.scheduler.policy.place import Tightest
 from corral.scheduler.policy.policy import Policy
@@ -37,19 +39,6 @@ from corral.scheduler.queues.waiting_queue import Entry, Group, Queue
 
 ALLOTTED = "allotted"
 """The reason code of an elastic gang that has as many tasks as the policy allots it."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The cached refusal of a shape; it holds until usable resources are released or the reservation changes."""
-
-    reasons: Reasons
-    against: Reservation | None
-    """The reservation that it was tried against, which lets shorter gangs pass; None if it fits nowhere at all."""
-    freed_count: int
-    """The value of `Cluster.freed_count` when it was tried."""
-    valid_for_cycle: bool = False
-    """Whether places were kept for other gangs when it was tried; then it holds for that cycle only."""
 
 
 class Cycle:
@@ -79,6 +68,8 @@ class Cycle:
         self._charged: list[tuple[GangRequest, Sequence[int]]] = []
         self._done: set[QueueKey] = set()
         self._order: QueueOrder | None = None
+        self._refusals = Refusals()
+        self._explain = only_whether_possible if queue.unexplained else why_not
         self._reports = Reports(queue, self._done, self.reasons)
         hungry = frozenset(group.queue for group in queue.groups.values())
         self._preemption = Preemption(trial, hungry, policy, now)
@@ -211,20 +202,28 @@ class Cycle:
         walks = [Walk(group) for group in groups]
         while (following := order.pop()) is not None:
             at, first, other = following
-            after = self._handle(walks[at], first, self._end(order, walks[at], at, first, other))
+            after = self._handle(order, walks[at], at, first, other)
             if after is not None:
                 order.push(at, after)
         self._reports.groups()
 
-    def _handle(self, walk: Walk, first: int, end: int) -> int | None:
-        """Look at the gang of a group at index `first`, or more of them up to `end`; return the index of the next."""
-        group = walk.group
+    def _handle(self, order: QueueOrder, walk: Walk, at: int, first: int, other: QueueKey | None) -> int | None:
+        """Look at the gang of a group at index `first`, or more of the run from it on; return the index of the next.
+
+        `at` is the group's number in the order, and `other` the key of the next gang of any other group.
+        """
+        group, changes = walk.group, self._changes
         key = group.keys[first]
         if key in self._done:
             return walk.after(first, 1)
-        if self._refused_again(walk, group.entries[key]):
+        entry = group.entries[key]
+        if walk.refused_at == changes and self._refused_again(walk, entry):
             return walk.without(first)
-        found = self._look(group, first, Run(group, first, end))
+        alike = self._refused_alike(group, entry, changes)
+        if alike is not None:
+            found: int | Reasons = alike.reasons
+        else:
+            found = self._look(group, first, Run(group, first, partial(self._end, order, walk, at, first, other)))
         if isinstance(found, int):
             if walk.refused_at is not None:
                 self._done.update(group.keys[first : first + found])
@@ -232,9 +231,10 @@ class Cycle:
         if walk.refused_at is None:
             self._reports.later(group, first, found)
         else:
-            self._reports.one(group.entries[key], found)
+            self._reports.one(entry, found)
             self._done.add(key)
-        return self._after_refusal(walk, first, found)
+        walk.refused_at, walk.turn = changes, key[0]
+        return self._after_refusal(walk, first, found, alike)
 
     @property
     def _changes(self) -> int:
@@ -243,28 +243,39 @@ class Cycle:
 
     def _refused_again(self, walk: Walk, entry: Entry) -> bool:
         """Return whether the gang is refused for what an earlier gang of its group was refused for."""
-        if walk.refused_at != self._changes or walk.turn != entry.key[0] or not self._preemption.in_queue_order:
+        if walk.turn != entry.key[0] or not self._preemption.in_queue_order:
             return False
         return not (walk.passable and self._passes(entry.request))
 
-    def _after_refusal(self, walk: Walk, first: int, reasons: Reasons) -> int | None:
+    def _refused_alike(self, group: Group, entry: Entry, changes: int) -> RefusedGang | None:
+        """Return the refusal of an earlier gang, maybe of another user, that holds for this gang, too."""
+        found = self._refusals.of(group, entry, changes, self._preemption.kept)
+        return None if found is None or (found.passable and self._passes(entry.request)) else found
+
+    def _after_refusal(self, walk: Walk, first: int, reasons: Reasons, alike: RefusedGang | None) -> int | None:
         """Return the index of the next gang of a group that may fare better than the one refused at `first`.
 
         Gangs later in order have no victims that an earlier one does not have. Where the earlier one could have none at
         all, only gangs that may pass the head are left; else those of other durations are left, for later changes.
+        `alike` is the refusal of another gang that held for this one, if there was one.
         """
-        group = walk.group
+        group, changes, turn = walk.group, walk.refused_at or 0, walk.turn
         request = group.entries[group.keys[first]].request
-        walk.refused_at, walk.turn = self._changes, group.keys[first][0]
         walk.passable = reasons.binding.code == BEHIND and self.policy.backfill
         if not self._preemption.in_queue_order:
             return walk.without(first)
-        alone = not self.policy.preemption or not reasons.possible or self._preemption.nobody_preemptible(request)
-        if not alone or group.keys[-1][0] != walk.turn:
+        alone = (alike is not None and alike.alone) or not self.policy.preemption or not reasons.possible
+        alone = alone or self._preemption.nobody_preemptible(request)
+        if alike is None and not self._targets.by_job:
+            self._refusals.note(group, RefusedGang(changes, turn, walk.passable, alone, reasons))
+        if not alone or group.keys[-1][0] != turn:
             return walk.without(first)
         if not walk.passable or self._preemption.may_yield_later(request):
             return walk.without(first) if walk.passable else None
-        return walk.without(first, self.head.lets_pass)
+        longest = self.head.longest_passing
+        if min(group.durations) > longest:
+            return None
+        return walk.without(first, lambda duration: 0 < duration <= longest)
 
     def _passes(self, request: GangRequest) -> bool:
         """Return whether a gang may use the head's place: it ends before the head starts, or it will yield to the head."""
@@ -340,7 +351,7 @@ class Cycle:
         found = self._try(shape, run)
         if found:
             return found
-        reasons = why_not(self.trial, request, group.shape)
+        reasons = self._explain(self.trial, request, group.shape)
         self._remember(group, run[0], self._verdict(reasons, None))
         if made := self._make_room(request, reasons):
             return made
@@ -430,7 +441,7 @@ class Cycle:
         request = run[0]
         self.head.lift()
         if not self._fits(request, shape):
-            reasons = why_not(self.trial, request, group.shape)
+            reasons = self._explain(self.trial, request, group.shape)
             self._remember(group, request, self._verdict(reasons, None))
             self.head.hold()
             if made := self._make_room(request, reasons):
@@ -508,12 +519,12 @@ class Cycle:
                 job=gang.job,
                 job_attempt=gang.attempt,
                 rule=victim.rule,
-                message=_message(victim, request),
+                message=message_to_owner(victim, request),
                 tasks=spared,
                 by=request.job,
                 by_queue=request.queue,
                 cost_device_seconds=victim.cost if whole else gang.cost_of(spared, self.now),
-                back_at=self._estimates.back_at(gang, spared, victim.rule, request),
+                back_at=None if self.queue.unexplained else self._estimates.back_at(gang, spared, victim.rule, request),
             )
 
     def _move(self) -> None:
@@ -570,27 +581,3 @@ def _least(request: GangRequest) -> GangRequest:
 def _starts(request: GangRequest) -> bool:
     """Return whether the gang has a minimum; growth of a running gang has none."""
     return any(role.minimum for role in request.roles)
-
-
-def _message(victim: Victim, request: GangRequest) -> str:
-    """Return the message for the owner of an evicted gang."""
-    by = f"job {request.job} of {request.user or 'somebody'}"
-    match victim.rule:
-        case Rule.OPPORTUNISTIC:
-            return f"It ran with priority {victim.gang.priority}, on devices that no other job wanted. Now {by} needs them."
-        case Rule.GUARANTEE:
-            return f"It ran as a guest in cells of queue {request.queue}. Now {by} needs them."
-        case Rule.SHRINK:
-            return f"Shrunk towards its minimum to make room for {by}."
-        case Rule.ORDER:
-            return f"The policy's order puts {by} first."
-        case Rule.CONSOLIDATION:
-            return f"Moved to other devices to make room for {by}."
-        case Rule.GROW:
-            return "Restarts from its checkpoint with more tasks."
-        case Rule.RECLAIM:
-            return (
-                f"Queue {request.queue} reclaims its share for {by}. Queue {victim.gang.queue} holds more than its own."
-            )
-        case _:
-            return f"J{by[1:]} has priority {request.priority}, this job has {victim.gang.priority}."

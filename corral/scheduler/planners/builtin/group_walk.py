@@ -17,15 +17,21 @@ from corral.scheduler.queues.waiting_queue import Group
 
 
 class Run(Sequence[GangRequest]):
-    """The gangs of a group from index `first` up to, but not including, `end`; they may be placed together."""
+    """The gangs of a group from index `first` up to, but not including, `end()`; they may be placed together.
 
-    def __init__(self, group: Group, first: int, end: int) -> None:
+    The end is asked for only when a gang beside the first matters.
+    """
+
+    def __init__(self, group: Group, first: int, end: Callable[[], int]) -> None:
         self._group = group
         self._first = first
         self._end = end
+        self._length = 0
 
     def __len__(self) -> int:
-        return self._end - self._first
+        if not self._length:
+            self._length = self._end() - self._first
+        return self._length
 
     @overload
     def __getitem__(self, at: int) -> GangRequest: ...

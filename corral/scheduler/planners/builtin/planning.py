@@ -15,12 +15,13 @@ from corral.scheduler.backfill import Reservation
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.explain.shortage import never_allowed, why_not
 from corral.scheduler.placement.trial import Trial
-from corral.scheduler.planners.builtin.cycle import Cycle, Verdict
+from corral.scheduler.planners.builtin.cycle import Cycle
 from corral.scheduler.planners.builtin.queue_head import reservation_of_first
 from corral.scheduler.planners.builtin.reason_reports import BEHIND
+from corral.scheduler.planners.builtin.refusals import Verdict
 from corral.scheduler.policy.call_guard import begin_plan
 from corral.scheduler.policy.faults import PartFailed, with_default
-from corral.scheduler.policy.order import JointOrder, Order
+from corral.scheduler.policy.order import Order, joint
 from corral.scheduler.policy.place import placing
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.waiting_queue import Group, Queue
@@ -93,7 +94,7 @@ def _job_count(cluster: Cluster, queue: Queue) -> int:
 
 def _prepare(cluster: Cluster, queue: Queue, order: Order, now: float) -> None:
     """Let an order that looks at all gangs together do so; raises PartFailed."""
-    if not isinstance(order, JointOrder) or not (queue.groups or cluster.gangs.by_job):
+    if not joint(order) or not (queue.groups or cluster.gangs.by_job):
         return
     found = {job: gang.request for job, gang in cluster.gangs.by_job.items() if gang.request is not None}
     for group in queue.groups.values():

@@ -69,6 +69,12 @@ class QueueHead:
         reservation = self.reservation
         return reservation is not None and reservation.lets_pass(duration, self._now)
 
+    @property
+    def longest_passing(self) -> float:
+        """Return the most seconds that a gang may take to end before the head starts; 0: none does so."""
+        reservation = self.reservation
+        return 0.0 if reservation is None else reservation.longest_passing(self._now)
+
     def add(self, request: GangRequest) -> None:
         """Note a gang that was refused; optional growth (every minimum is 0) gets no reservation."""
         if self._found is None and any(role.minimum for role in request.roles):

@@ -1,0 +1,122 @@
+"""Gangs that differ only by user and duration are refused together, and are decided on as if each was looked at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from corral.kernel.draw import draw_integer
+from corral.kernel.ids import JobId
+from corral.model.inventory import Node
+from corral.model.plan import Plan, Reason, Reasons
+from corral.model.requests import GangRequest
+from corral.scheduler import GangQueued, History, Policy, Queue, find_policy
+from corral.scheduler.events import QueueEvent
+from corral.scheduler.planners.builtin.refusals import Refusals, RefusedGang, Verdict
+from corral.scheduler.policy.order import Order
+from corral.scheduler.policy.service_orders import LeastAttainedService
+from corral.scheduler.preemption.order_rules import ByOrder
+from corral.scheduler.queues.waiting_queue import Finding
+from tests.scheduler.life import Life
+from tests.scheduler.machines import gang, node, role
+
+SECONDS = 50
+MANY = 1 << 30
+
+
+class ApartQueue(Queue):
+    """A queue in which nothing found for the gangs of one user is known for those of another."""
+
+    def apply(self, event: QueueEvent) -> None:
+        super().apply(event)
+        self._part()
+
+    def arrange(
+        self, order: Order, history: History, now: float, *, by_user: bool = True, by_duration: bool = False
+    ) -> None:
+        super().arrange(order, history, now, by_user=by_user, by_duration=True)
+        self._part()
+
+    def _part(self) -> None:
+        for group in self.groups.values():
+            if group.finding.groups < MANY:
+                group.finding = Finding(group.verdict)
+                group.finding.groups = MANY
+
+
+class Apart(Life):
+    """A life with such a queue."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(machines(), policy=policy)
+        self.planner.queue = ApartQueue()
+        self.queue.history = self.cluster.history
+        self.configure()
+
+
+def machines() -> list[Node]:
+    return [node(f"n{number}") for number in range(3)]
+
+
+def drawn(seed: int, second: int, at: int) -> GangRequest:
+    """A gang of one to twelve devices of one of four users."""
+    tasks, devices = [(1, 1), (1, 2), (2, 2), (3, 4)][draw_integer(seed, second, at, 1) % 4]
+    return gang(
+        f"job{second:03}-{at}",
+        role(tasks, devices),
+        at=float(second),
+        priority=[0, 0, 10, -1][draw_integer(seed, second, at, 3) % 4],
+        user=f"user{draw_integer(seed, second, at, 4) % 4}",
+        max_duration_seconds=[0, 2, 5, 13][draw_integer(seed, second, at, 2) % 4],
+    )
+
+
+def second_of(life: Life, seed: int, second: int) -> Plan:
+    """Submit and end what this second brings, and plan."""
+    life.now = float(second)
+    over = {job for end, job in life.cluster.ends if end <= life.now}
+    over |= {JobId(job) for job, since in life.running.items() if life.now - since > 15}
+    life.end(*sorted(over))
+    if draw_integer(seed, second) % 3 == 0:
+        life.yielded()
+    if second < SECONDS // 2:
+        life.submit(*(drawn(seed, second, at) for at in range(1 + draw_integer(seed, second, 9) % 3)))
+    return life.cycle(life.now)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "policy",
+    [
+        find_policy("fifo"),
+        find_policy("fair"),
+        replace(find_policy("fair"), preempt=ByOrder(2.0)),
+        replace(find_policy("srtf"), preemption=True, preempt=ByOrder(2.0)),
+        Policy("las", LeastAttainedService((20.0,)), preemption=True, preempt=ByOrder(2.0)),
+    ],
+    ids=["fifo", "fair", "fair by order", "srtf", "las"],
+)
+def test_plans_are_those_of_a_queue_that_looks_at_each_user(policy: Policy, seed: int) -> None:
+    together, apart = Life(machines(), policy=policy), Apart(policy)
+    for second in range(SECONDS):
+        found, wanted = second_of(together, seed, second), second_of(apart, seed, second)
+        assert (found.placements, found.evictions, found.lapsed) == (wanted.placements, wanted.evictions, wanted.lapsed)
+
+
+def test_a_refusal_holds_for_equal_gangs_until_something_changes() -> None:
+    queue, refusals = Queue(), Refusals()
+    for user in ("ann", "bob"):
+        queue.apply(GangQueued(gang(f"job-{user}", user=user)))
+    ann, bob = queue.groups.values()
+    entry = next(iter(bob.entries.values()))
+    reasons = Reasons(Reason("full", "All devices are in use."))
+    refused = RefusedGang(changes=3, turn=entry.key[0], passable=False, alone=True, reasons=reasons)
+    refusals.note(ann, refused)
+    assert refusals.of(bob, entry, 3, set()) is None, "only what is cached for both holds for both"
+    ann.verdict = Verdict(reasons, None, 0)
+    refusals.note(ann, refused)
+    assert refusals.of(bob, entry, 3, set()) is refused
+    assert refusals.of(bob, entry, 4, set()) is None, "a gang was placed or evicted since"
+    assert refusals.of(bob, entry, 3, {entry.request.job}) is None, "a place is kept for the job"
+    assert Refusals().of(bob, entry, 3, set()) is None, "another cycle remembers nothing"
