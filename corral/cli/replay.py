@@ -14,7 +14,7 @@ import click
 
 from corral.cli.exit_codes import OK, USAGE
 from corral.cli.output import output_option, say, show, span
-from corral.cli.sim_options import FILE
+from corral.cli.sim_options import FILE, FOLDER
 from corral.cli.times import seconds_of
 from corral.kernel.errors import NotFound
 from corral.kernel.units import counted
@@ -45,22 +45,44 @@ def replay_command() -> None:
 @click.option("--from", "since", default="", metavar="TIME", help="Begin at the last checkpoint before this time.")
 @click.option("--until", default="", metavar="TIME", help="End before the first step after this time.")
 @click.option("--record", type=FILE, help="Go on after a difference, and write what is decided now to this journal.")
+@click.option("--policy", default="", metavar="NAME", help="Let the jobs live on under this policy instead.")
+@click.option("--documents", type=FOLDER, metavar="DIR", help="Let them live on under the documents of this folder.")
+@click.option("--all", "everything", is_flag=True, help="With another policy or documents: list every job.")
 @output_option
-def run_command(file: Path, since: str, until: str, record: Path | None, output: str) -> int:
+def run_command(
+    file: Path,
+    since: str,
+    until: str,
+    record: Path | None,
+    policy: str,
+    documents: Path | None,
+    everything: bool,
+    output: str,
+) -> int:
     """Give the scheduler all that a journal says it was told, and compare each decision with what it decided then.
 
     It ends at the first decision that differs and shows both. A TIME is of the form 2026-11-27T10:00:00Z. Exit codes:
     0 all are equal, 1 one differs, 2 the file cannot be read to its end; 3 there is no such file.
 
+    With --policy or --documents the jobs live on under other rules, and their tasks run as long as they did: it shows
+    waits by queue and by job, as they were and as they would have been. The exit code is then 0 or 2.
+
     \b
     corral sim run --trace trace.csv --cluster 8x8 --journal week.journal
     corral replay run week.journal
+    corral replay run week.journal --policy srtf
     """
     from corral.control.journal.replay import replay
 
     begin, end = seconds_of("--from", since), seconds_of("--until", until)
     if not file.exists():
         raise NotFound("no-file", f"{file} is not there.")
+    if policy or documents is not None:
+        if begin is not None or end is not None or record is not None:
+            raise click.UsageError(
+                "--policy and --documents play the whole journal: leave out --from, --until, --record."
+            )
+        return _live_on(file, policy, documents, everything=everything, output=output)
     with (
         _kept(record) as kept,
         file.open("rb") as opened,
@@ -80,6 +102,19 @@ def run_command(file: Path, since: str, until: str, record: Path | None, output:
     if found.difference is not None:
         return DIFFERS
     return USAGE if found.problem else OK
+
+
+def _live_on(file: Path, policy: str, documents: Path | None, *, everything: bool, output: str) -> int:
+    """Show what would have become of a journal's jobs under other rules."""
+    from corral.cli.replay_life import life_of, life_text
+
+    with file.open("rb") as opened:
+        found, problem = life_of(opened, policy, documents)
+    if not show(found, output):
+        click.echo(life_text(found, everything=everything))
+    if problem:
+        say(problem)
+    return USAGE if problem else OK
 
 
 @replay_command.command("bisect")

@@ -186,10 +186,16 @@ def answer_text(answer: WhatIfAnswer, *, everything: bool = False) -> str:
     parts = [head + (f"\nChanges: {'; '.join(answer['changes'])}." if changed else "")]
     if goal := answer.get("goal"):
         parts.insert(0, _goal(goal))
+    return "\n\n".join([*parts, comparison_text(answer, everything=everything)])
+
+
+def comparison_text(answer: WhatIfAnswer, *, everything: bool, starts: str = "STARTS IN") -> str:
+    """Return queues and jobs before and after, who gains and loses, and what was assumed; `starts` heads the times."""
+    changed, parts = bool(answer["changes"]), []
     if answer["queues"]:
         parts.append(_queues(answer["queues"], changed=changed))
     if answer["jobs"]:
-        parts.append(_jobs(answer, changed=changed, everything=everything))
+        parts.append(_jobs(answer, starts, changed=changed, everything=everything))
     if changed:
         parts.append(_moved(answer))
     parts.append("\n".join(f"- {each}" for each in answer["assumptions"]))
@@ -215,14 +221,14 @@ def _queues(queues: Sequence[QueueOutcome], *, changed: bool) -> str:
     return table(headings, rows, right=frozenset(range(1, len(headings))))
 
 
-def _jobs(answer: WhatIfAnswer, *, changed: bool, everything: bool) -> str:
+def _jobs(answer: WhatIfAnswer, starts: str, *, changed: bool, everything: bool) -> str:
     moved = {*answer["gains"], *answer["losses"]}
     jobs = answer["jobs"]
     shown = (
         jobs if everything else sorted(jobs, key=lambda job: (job["id"] not in moved, not job["added"]))[:_MOST_JOBS]
     )
     sure = answer["seeds"] == 1
-    headings = ["JOB", "USER", "QUEUE", "DEVICES", "WAITED", "STARTS IN"]
+    headings = ["JOB", "USER", "QUEUE", "DEVICES", "WAITED", starts]
     rows = []
     for job in shown:
         times = _both(

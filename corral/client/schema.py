@@ -1395,7 +1395,7 @@ class WhatIfAnswer(TypedDict):
     """What was assumed, each as a sentence."""
     queues: list[QueueOutcome]
     jobs: list[JobOutcome]
-    """The waiting and the submitted jobs, in their order; at most 1,000."""
+    """The waiting and the submitted jobs, in their order: the first 1,000, and those that gain or lose most."""
     jobsLeftOut: int
     gains: list[str]
     """The ids of those that start earlier by most (P50), at most ten."""

@@ -325,7 +325,7 @@ class WhatIfAnswer(Record, frozen=True):
     """What was assumed, each as a sentence."""
     queues: tuple[QueueOutcome, ...] = ()
     jobs: tuple[JobOutcome, ...] = ()
-    """The waiting and the submitted jobs, in their order; at most 1,000."""
+    """The waiting and the submitted jobs, in their order: the first 1,000, and those that gain or lose most."""
     jobs_left_out: int = 0
     gains: tuple[str, ...] = ()
     """The ids of those that start earlier by most (P50), at most ten."""

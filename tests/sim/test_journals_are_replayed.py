@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from corral.cli.replay import replay_command
 from corral.cli.sim import sim_command
+from corral.control.journal.living_on import live_on
 from corral.control.journal.replay import replay
 from corral.scheduler.policy.order import PriorityOrder
 
@@ -127,3 +129,13 @@ def test_a_failed_simulation_leaves_the_journal_as_it_was(trace: Path) -> None:
     assert file.read_text() == "before" and sorted(each.name for each in trace.parent.iterdir()) == [
         "trace.csv", "trace.journal",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", ["srtf", "largest-first", "fair"])
+def test_jobs_that_live_on_under_a_policy_start_when_they_start_in_a_simulation_of_it(trace: Path, policy: str) -> None:
+    told = simulated(trace, "--policy", "fifo").read_bytes()
+    lived = live_on(io.BytesIO(told), policy=policy).courses.after[0].starts
+    recorded = simulated(trace, "--policy", policy).read_bytes()
+    was = live_on(io.BytesIO(recorded), policy=policy).courses.before[0].starts
+    assert len(lived) == len(ROWS)
+    assert lived == pytest.approx(was, abs=0.01)

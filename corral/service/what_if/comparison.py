@@ -45,6 +45,8 @@ def compare(
     """The answer, with those queues and jobs whose queue is `shown`."""
     jobs = [_job(each, courses) for each in courses.jobs if shown(each.queue)]
     gains, losses = _moved(jobs, horizon)
+    named = {*gains, *losses}
+    told = [*jobs[:SHOWN_JOBS], *(job for job in jobs[SHOWN_JOBS:] if job.id in named)]
     names = {name for course in (*courses.before, *courses.after) for name in course.queues if shown(name)}
     return WhatIfAnswer(
         at=rfc3339(courses.at),
@@ -56,8 +58,8 @@ def compare(
         queues=tuple(
             QueueOutcome(name, _figures(name, courses.before), _figures(name, courses.after)) for name in sorted(names)
         ),
-        jobs=tuple(jobs[:SHOWN_JOBS]),
-        jobs_left_out=max(0, len(jobs) - SHOWN_JOBS),
+        jobs=tuple(told),
+        jobs_left_out=len(jobs) - len(told),
         gains=gains,
         losses=losses,
         times=tuple(courses.before[0].times) if courses.before else (),

@@ -41,7 +41,7 @@ class DocumentFiles:
         `machines` is `NODESxDEVICES` or a file with a Cluster document. Raises InvalidInput, NotFound, or SpecError with
         every problem of a file.
         """
-        documents = self._documents()
+        documents = self.documents()
         configuration = configuration_of(documents)
         if machines:
             if any(cluster.nodes for cluster in configuration.clusters.values()):
@@ -55,7 +55,8 @@ class DocumentFiles:
         _check(site.configuration, self.name)
         return site
 
-    def _documents(self) -> list[Document]:
+    def documents(self) -> list[Document]:
+        """Return the documents of all files; raises InvalidInput for one that is there twice, SpecError as `site` does."""
         found: dict[tuple[str, str], Document] = {}
         where: dict[tuple[str, str], str] = {}
         for name, text in self.files:

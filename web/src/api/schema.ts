@@ -2558,7 +2558,7 @@ export interface components {
             /** @description What was assumed, each as a sentence. */
             assumptions: string[];
             queues: components["schemas"]["QueueOutcome"][];
-            /** @description The waiting and the submitted jobs, in their order; at most 1,000. */
+            /** @description The waiting and the submitted jobs, in their order: the first 1,000, and those that gain or lose most. */
             jobs: components["schemas"]["JobOutcome"][];
             jobsLeftOut: number;
             /** @description The ids of those that start earlier by most (P50), at most ten. */
