@@ -115,7 +115,8 @@ def test_the_user_reaches_the_task_with_a_key_of_their_own(tmp_path: Path, kind:
 
 @needs_ssh
 def test_the_barrier_gives_up_after_its_time_with_a_code_of_its_own(tmp_path: Path) -> None:
-    ssh = plugin("ssh", jobssh=True, sshbarrier=True, sshbarrierTimeout=0.03)
+    # The task's own server is asked first; a busy machine takes seconds for that.
+    ssh = plugin("ssh", jobssh=True, sshbarrier=True, sshbarrierTimeout=0.2)
     extras = with_plugins(ssh)
     with tasks_of(tmp_path, protocol(["true"], roles={"worker": {"instances": 2}}, extras=extras)) as tasks:
         tasks.processes["worker-1"] = subprocess.Popen(["sleep", "60"], start_new_session=True)  # it has no sshd
