@@ -63,7 +63,7 @@ class JournalKeeper:
         except (OSError, InvalidInput) as error:
             self._broken = True
             log.error(
-                "the journal cannot be written; decisions go on without it until the next start", error=str(error)
+                "the journal cannot be written; decisions go on, and it begins again within a day", error=str(error)
             )
 
     async def run(self) -> None:

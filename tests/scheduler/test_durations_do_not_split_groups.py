@@ -8,7 +8,6 @@ import pytest
 
 from corral.kernel.draw import draw_integer
 from corral.kernel.ids import JobId
-from corral.model.inventory import Node
 from corral.model.plan import Plan
 from corral.model.requests import GangRequest
 from corral.scheduler import GangQueued, GangWithdrawn, History, Policy, Queue, find_policy
@@ -16,8 +15,10 @@ from corral.scheduler.planners.builtin.group_walk import Walk
 from corral.scheduler.policy.order import ArrivalOrder, Order
 from corral.scheduler.policy.service_orders import LeastAttainedService
 from corral.scheduler.preemption.order_rules import ByOrder
+from tests.scheduler import compared_lives
+from tests.scheduler.compared_lives import LifeWithQueue, machines
 from tests.scheduler.life import Life
-from tests.scheduler.machines import gang, node, role
+from tests.scheduler.machines import gang, role
 
 SECONDS = 60
 
@@ -29,20 +30,6 @@ class SplitQueue(Queue):
         self, order: Order, history: History, now: float, *, by_user: bool = True, by_duration: bool = False
     ) -> None:
         super().arrange(order, history, now, by_user=by_user, by_duration=True)
-
-
-class Split(Life):
-    """A life with such a queue."""
-
-    def __init__(self, policy: Policy) -> None:
-        super().__init__(machines(), policy=policy)
-        self.planner.queue = SplitQueue()
-        self.queue.history = self.cluster.history
-        self.configure()
-
-
-def machines() -> list[Node]:
-    return [node(f"n{number}") for number in range(3)]
 
 
 def drawn(seed: int, second: int, at: int) -> GangRequest:
@@ -61,15 +48,7 @@ def drawn(seed: int, second: int, at: int) -> GangRequest:
 
 def second_of(life: Life, seed: int, second: int) -> Plan:
     """Submit and end what this second brings, and plan."""
-    life.now = float(second)
-    over = {job for end, job in life.cluster.ends if end <= life.now}
-    over |= {JobId(job) for job, since in life.running.items() if life.now - since > 15}
-    life.end(*sorted(over))
-    if draw_integer(seed, second) % 3 == 0:
-        life.yielded()
-    if second < SECONDS // 2:
-        life.submit(*(drawn(seed, second, at) for at in range(1 + draw_integer(seed, second, 9) % 2)))
-    return life.cycle(life.now)
+    return compared_lives.second_of(life, seed, second, drawn, most=2, submits=second < SECONDS // 2)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -86,7 +65,7 @@ def second_of(life: Life, seed: int, second: int) -> Plan:
     ids=lambda policy: policy.name,
 )
 def test_plans_are_those_of_a_queue_that_looks_at_each_duration(policy: Policy, seed: int) -> None:
-    together, split = Life(machines(), policy=policy), Split(policy)
+    together, split = Life(machines(), policy=policy), LifeWithQueue(policy, SplitQueue())
     for second in range(SECONDS):
         found, wanted = second_of(together, seed, second), second_of(split, seed, second)
         assert (found.placements, found.evictions, found.lapsed) == (wanted.placements, wanted.evictions, wanted.lapsed)

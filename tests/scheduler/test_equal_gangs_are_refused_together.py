@@ -7,8 +7,6 @@ from dataclasses import replace
 import pytest
 
 from corral.kernel.draw import draw_integer
-from corral.kernel.ids import JobId
-from corral.model.inventory import Node
 from corral.model.plan import Plan, Reason, Reasons
 from corral.model.requests import GangRequest
 from corral.scheduler import GangQueued, History, Policy, Queue, find_policy
@@ -18,8 +16,10 @@ from corral.scheduler.policy.order import Order
 from corral.scheduler.policy.service_orders import LeastAttainedService
 from corral.scheduler.preemption.order_rules import ByOrder
 from corral.scheduler.queues.waiting_queue import Finding
+from tests.scheduler import compared_lives
+from tests.scheduler.compared_lives import LifeWithQueue, machines
 from tests.scheduler.life import Life
-from tests.scheduler.machines import gang, node, role
+from tests.scheduler.machines import gang, role
 
 SECONDS = 50
 MANY = 1 << 30
@@ -45,20 +45,6 @@ class ApartQueue(Queue):
                 group.finding.groups = MANY
 
 
-class Apart(Life):
-    """A life with such a queue."""
-
-    def __init__(self, policy: Policy) -> None:
-        super().__init__(machines(), policy=policy)
-        self.planner.queue = ApartQueue()
-        self.queue.history = self.cluster.history
-        self.configure()
-
-
-def machines() -> list[Node]:
-    return [node(f"n{number}") for number in range(3)]
-
-
 def drawn(seed: int, second: int, at: int) -> GangRequest:
     """A gang of one to twelve devices of one of four users."""
     tasks, devices = [(1, 1), (1, 2), (2, 2), (3, 4)][draw_integer(seed, second, at, 1) % 4]
@@ -74,15 +60,7 @@ def drawn(seed: int, second: int, at: int) -> GangRequest:
 
 def second_of(life: Life, seed: int, second: int) -> Plan:
     """Submit and end what this second brings, and plan."""
-    life.now = float(second)
-    over = {job for end, job in life.cluster.ends if end <= life.now}
-    over |= {JobId(job) for job, since in life.running.items() if life.now - since > 15}
-    life.end(*sorted(over))
-    if draw_integer(seed, second) % 3 == 0:
-        life.yielded()
-    if second < SECONDS // 2:
-        life.submit(*(drawn(seed, second, at) for at in range(1 + draw_integer(seed, second, 9) % 3)))
-    return life.cycle(life.now)
+    return compared_lives.second_of(life, seed, second, drawn, most=3, submits=second < SECONDS // 2)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -98,7 +76,7 @@ def second_of(life: Life, seed: int, second: int) -> Plan:
     ids=["fifo", "fair", "fair by order", "srtf", "las"],
 )
 def test_plans_are_those_of_a_queue_that_looks_at_each_user(policy: Policy, seed: int) -> None:
-    together, apart = Life(machines(), policy=policy), Apart(policy)
+    together, apart = Life(machines(), policy=policy), LifeWithQueue(policy, ApartQueue())
     for second in range(SECONDS):
         found, wanted = second_of(together, seed, second), second_of(apart, seed, second)
         assert (found.placements, found.evictions, found.lapsed) == (wanted.placements, wanted.evictions, wanted.lapsed)

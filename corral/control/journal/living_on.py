@@ -6,7 +6,7 @@ cordons under the other rules. What engines said is not played again: it follows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import BinaryIO, Final
@@ -26,24 +26,22 @@ from corral.control.journal.decisions import digest_of
 from corral.control.journal.recorded_runs import Outside, Ran, RecordedRuns, recorded_runs
 from corral.control.journal.records import Begun, DocumentsRead, Step, configured, decoded, folded, recovered_from
 from corral.control.journal.rules import Rules
+from corral.control.what_if.adoption import Ending, adopt_tasks
+from corral.control.what_if.course import SAMPLES
 from corral.control.what_if.tally import Tally
-from corral.kernel.errors import InvalidInput
+from corral.kernel.errors import CorralError, InvalidInput
 from corral.kernel.garbage import rarely_collected
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.kernel.units import DEVICE
 from corral.model.accounts import User
-from corral.model.launch import Started
 from corral.model.runs import TaskRun
-from corral.model.states import TaskState
 from corral.model.store_writes import IntentKind, LiveJob
 from corral.model.what_if import Course, Courses, Known, WaitingJob
+from corral.spec.errors import shorten
 from corral.spec.job import UnifiedJob
 
-SAMPLES: Final = 96
-"""How often devices and waiting jobs are counted, at equal distances."""
 _REPORTS: Final = frozenset({IntentKind.CHECKPOINTED, IntentKind.WORK_REPORTED})
 """Requests that tasks made; in another life they run at other times."""
-_INSTANCE: Final = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 
 
 @dataclass(frozen=True)
@@ -63,15 +61,24 @@ def live_on(
     *,
     policy: str = "",
     documents: Sequence[str] | None = None,
-    told: Callable[[int], None] = lambda records: None,
 ) -> LivedOn:
     """Play a journal under a policy (`NAME+PART`), or under documents (their canonical texts), beside how it was.
 
     Raises InvalidInput for a file that is no journal, for one that another version of the scheduler decided, and for
     rules that this Corral cannot follow.
     """
+    try:
+        return _lived_on(file, policy, documents)
+    except CorralError:
+        raise
+    except Exception as error:  # the inputs of a broken journal may be anything
+        why = shorten(f"{type(error).__name__}: {error}", 300).rstrip(".")
+        raise InvalidInput("broken-journal", f"The journal cannot be played under other rules: {why}.") from None
+
+
+def _lived_on(file: BinaryIO, policy: str, documents: Sequence[str] | None) -> LivedOn:
     with rarely_collected():
-        recorded = recorded_runs(BlockReader(file), told)
+        recorded = recorded_runs(BlockReader(file))
         file.seek(0)
         before = _AsItWas(recorded).run(BlockReader(file))
         after = _Life(recorded, policy, documents)
@@ -218,20 +225,12 @@ class _Life:
         self._tally.take_over(job)
         if (since := self._tally.waits_since.get(job.id)) is not None:
             self._tell_of(job.id, job.name, job.user, job.terms.queue, job.asked_millis() / DEVICE, since)
-        for task in job.tasks.values():
-            attempt = job.run.attempt_of(task)
-            if task.state in _INSTANCE:
-                self._adopt(attempt, task)
-            elif task.state is TaskState.DELETION_PENDING:
-                self._driver.adopt(attempt, 0.0)
+        adopt_tasks(self._driver, job, lambda task: self._ending(job, task))
 
-    def _adopt(self, attempt: AttemptId, task: TaskRun) -> None:
-        now = self._driver.now
-        if task.state is TaskState.PREPARING:
-            self._driver.at(now, Started(attempt, now))
-        begun = task.started_at or now
-        ran = self._ran(attempt, begun)
-        self._driver.adopt(attempt, max(0.0, begun + ran.seconds - now), ran.code)
+    def _ending(self, job: Job, task: TaskRun) -> Ending:
+        begun = task.started_at or self._driver.now
+        ran = self._ran(job.run.attempt_of(task), begun)
+        return Ending(max(self._driver.now, begun + ran.seconds), ran.code)
 
     def _work(self, job: Job, attempt: AttemptId) -> Work:
         """Answer the driver: a task runs as long as it did, and obeys a stop at once."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from corral.control.core.inputs import CordonsRead
 from corral.control.core.intents import IntentsRead
@@ -17,8 +17,6 @@ from corral.model.launch import Exited, Started
 from corral.model.store_writes import LiveJob
 from corral.scheduler import EngineUnknown
 
-_TOLD: Final = 500
-"""Records between two calls of who is told."""
 Outside = IntentsRead | CordonsRead | MachinesSeen | EngineUnknown | DocumentsRead
 """What comes from outside, but what engines say of tasks."""
 
@@ -72,13 +70,13 @@ class RecordedRuns:
         self.runs.setdefault((parsed.job, parsed.task), []).append(Ran(max(0.0, end.at - begun), end.code))
 
 
-def recorded_runs(reader: BlockReader, told: Callable[[int], None] = lambda records: None) -> RecordedRuns:
-    """Read a journal from its first beginning to its end; `told` hears of records now and then.
+def recorded_runs(reader: BlockReader) -> RecordedRuns:
+    """Read a journal from its first beginning to its end.
 
     Raises InvalidInput for a file that is no journal, and for a record that cannot be read.
     """
     found: RecordedRuns | None = None
-    for number, data in enumerate(reader):
+    for data in reader:
         record = decoded(data)
         if isinstance(record, Step):
             if found is not None:
@@ -89,8 +87,6 @@ def recorded_runs(reader: BlockReader, told: Callable[[int], None] = lambda reco
                 found.begin_with(record.state.jobs)
             else:
                 found.happenings += [(record.at, each) for each in record.state.machines]
-        if not number % _TOLD:
-            told(number)
     if found is None or not found.until:
         said = reader.problem or "The journal has no step that could be played under other rules."
         raise InvalidInput("empty-journal", said)

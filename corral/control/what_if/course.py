@@ -9,20 +9,17 @@ from corral.control.core.core import Core
 from corral.control.core.driver import Driver, Work
 from corral.control.core.memory_store import MemoryStore
 from corral.control.core.world import Job
+from corral.control.what_if.adoption import Ending, adopt_tasks
 from corral.control.what_if.changes import Changes
 from corral.control.what_if.run_times import RunTimes
 from corral.control.what_if.stays import Stays
 from corral.control.what_if.tally import Tally, whole_devices
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
-from corral.model.launch import Started
-from corral.model.runs import TaskRun
-from corral.model.states import TaskState
 from corral.model.store_writes import LiveJob
 from corral.model.what_if import Course, PastRun
 
 SAMPLES: Final = 96
 """How often devices and waiting jobs are counted, at equal distances."""
-_INSTANCE: Final = frozenset({TaskState.PREPARING, TaskState.RUNNING})
 
 
 def play(
@@ -81,19 +78,9 @@ class _Play:
     def _take_over(self, job: Job) -> None:
         self.store.hold(live_record(job))
         self.tally.take_over(job)
-        for task in job.tasks.values():
-            if task.state in _INSTANCE:
-                self._adopt(job, task)
-            elif task.state is TaskState.DELETION_PENDING:
-                self.driver.adopt(job.run.attempt_of(task), 0.0)
-
-    def _adopt(self, job: Job, task: TaskRun) -> None:
-        attempt = job.run.attempt_of(task)
-        if task.state is TaskState.PREPARING:
-            self.driver.at(self.now, Started(attempt, self.now))
-        self.driver.adopt(attempt, self._end_of(job) - self.now)
-        if self.stays is not None:
-            self.stays.begin(job, task, 0.0)
+        for task in adopt_tasks(self.driver, job, lambda task: Ending(self._end_of(job))):
+            if self.stays is not None:
+                self.stays.begin(job, task, 0.0)
 
     def _work(self, job: Job, attempt: AttemptId) -> Work:
         """Answer the driver: a start lasts as long as its job's attempt, a stop is obeyed at once."""

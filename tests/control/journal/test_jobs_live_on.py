@@ -21,7 +21,9 @@ from corral.control.journal.recorded_runs import RecordedRuns, recorded_runs
 from corral.control.journal.records import Record, Step, decoded, encoded
 from corral.control.journal.rules import Rules
 from corral.kernel.errors import InvalidInput
+from corral.kernel.ids import AttemptId
 from corral.model.cordons import Cordon, Drain
+from corral.model.launch import Exited
 from corral.model.store_writes import IntentKind
 from tests.control.core.virtual import BEGIN
 from tests.control.journal.journals import Journaled
@@ -160,6 +162,17 @@ def test_a_journal_that_is_decided_otherwise_now_is_refused() -> None:
     altered = journal_of([*others, msgspec.structs.replace(last, digest=b"12345678")])
     with pytest.raises(InvalidInput, match=f"Step {last.number} is decided otherwise now than in the journal"):
         live_on(altered, policy="srtf")
+
+
+def test_a_journal_of_nonsense_is_refused_in_one_sentence() -> None:
+    played = fifo(nodes=1)
+    played.submit("one", 0.0, devices=4, work=Work(300.0))
+    played.run(1000.0)
+    *others, last = records_of(played)
+    assert isinstance(last, Step)
+    nonsense = msgspec.structs.replace(last, inputs=(Exited(AttemptId("no attempt"), BEGIN, 0),))
+    with pytest.raises(InvalidInput, match=r"The journal cannot be played under other rules: .*not an attempt id"):
+        live_on(journal_of([*others, nonsense]), policy="srtf")
 
 
 def test_a_journal_that_was_cut_off_lives_on_to_there() -> None:
