@@ -6,8 +6,8 @@ import http.client
 import json
 import ssl
 import threading
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 from corral.runtime.peers import Refused, only_certificate
@@ -15,6 +15,7 @@ from corral.runtime.peers import Refused, only_certificate
 _MORE_SECONDS = 30.0
 """Seconds that a call may take beyond the wait that it asked for."""
 _MAX_ANSWER = 16 * 1024 * 1024
+_Answer = TypeVar("_Answer")
 
 
 class SlotCalls:
@@ -36,14 +37,8 @@ class SlotCalls:
 
         Raises Refused when the server does not know the slot, OSError when it gives no answer.
         """
-        if not self._token:
-            self._token = self._json("hello", self._identity, self._admission)["token"]
-        try:
-            return self._json("sync", {"attempts": attempts, "wait": wait}, self._token, wait)
-        except Refused:
-            self._token = ""  # the server may have restarted: it admits the slot again, or refuses that
-            self._token = self._json("hello", self._identity, self._admission)["token"]
-            return self._json("sync", {"attempts": attempts, "wait": wait}, self._token, wait)
+        told = {"attempts": attempts, "wait": wait}
+        return self._admitted(lambda token: self._json("sync", told, token, wait))
 
     def probed(self, report: dict[str, str]) -> None:
         """Send a probe's report of the node's devices. Raises like `sync`."""
@@ -52,7 +47,7 @@ class SlotCalls:
     def append(self, attempt: str, stream: str, offset: int, data: bytes) -> int:
         """Send a part of a log; the offset at which the server wants the next. Raises like `sync`."""
         path = f"log?attempt={quote(attempt)}&stream={stream}&offset={offset}"
-        answer = self._call("POST", path, data, self._token, 0)
+        answer = self._admitted(lambda token: self._call("POST", path, data, token, 0))
         return int(json.loads(answer)["next"])
 
     def send_output(self, session: str, frames: Iterable[bytes]) -> None:
@@ -85,6 +80,20 @@ class SlotCalls:
             raise OSError(str(error)) from error
         finally:
             connection.close()
+
+    def _admitted(self, call: Callable[[str], _Answer]) -> _Answer:
+        """Call with the slot's token; a server that refuses it may have restarted, and is asked to admit the slot."""
+        token = self._token or self._hello()
+        try:
+            return call(token)
+        except Refused:
+            return call(self._hello())
+
+    def _hello(self) -> str:
+        """Have the slot admitted; its token. Raises like `sync`."""
+        self._token = ""
+        self._token = token = str(self._json("hello", self._identity, self._admission)["token"])
+        return token
 
     def _json(self, path: str, body: Any, token: str, wait: float = 0) -> Any:
         try:

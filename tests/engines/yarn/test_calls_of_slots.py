@@ -26,6 +26,8 @@ from corral.engines.yarn.slot_api import SlotApi
 from corral.engines.yarn.slots import Attempt, Phase, Service
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.model.launch import TaskLaunch
+from corral.runtime import slot_calls as agent
+from corral.runtime.peers import Refused
 from corral.storage.log_files import LogStore
 from tests.api.harness import Server, serving
 
@@ -40,6 +42,7 @@ class Place:
 
     def __init__(self, engine: YarnEngine, server: Server) -> None:
         self.engine, self._server = engine, server
+        self.url = f"{server.url}/api/v3/slots/yarn"
         self._client = httpx2.Client(base_url=f"{server.url}/api/v3/slots/", timeout=30)
 
     def call(self, method: str, path: str, token: str = "", body: Any = None) -> tuple[int, Any]:
@@ -259,3 +262,15 @@ def test_an_attempt_that_an_agent_reports_as_lost_ends_as_a_lost_slot_and_is_not
     found = place.engine._table.attempts[attempt(ADA)]
     assert found.exited is not None
     assert (found.exited.code, found.exited.reason) == (-101, "its YARN container was started again")
+
+
+def test_a_log_goes_on_after_a_restart_of_the_server_before_the_slot_has_said_hello_again(place: Place) -> None:
+    given = {"url": place.url, "service": service(ADA), "token": place.admission(ADA)}
+    slot = agent.SlotCalls(given, "main-n0-0", CONTAINERS[ADA], "127.0.0.2")
+    slot.sync({}, 0)
+    assert slot.append(attempt(ADA), "all", 0, b"before\n") == 7
+    place.engine._table.slots.clear()  # a restarted server knows its services, and no slot
+    assert slot.append(attempt(ADA), "all", 7, b"after\n") == 13
+    del place.engine._table.attempts[attempt(ADA)]
+    with pytest.raises(Refused):
+        slot.append(attempt(ADA), "all", 13, b"of an attempt that is forgotten\n")
