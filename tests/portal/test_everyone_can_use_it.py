@@ -103,6 +103,19 @@ def test_every_page_fits_and_is_legible_and_named(
             assert page.title() != "Corral", f"{address} has no title of its own"
 
 
+@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (700, "dark"), (1100, "light")])
+def test_the_note_of_a_lost_connection_fits_and_is_legible(
+    browser: Browser, portal: Portal, width: int, theme: Theme
+) -> None:
+    with open_context(browser, portal, width=width, theme=theme) as context:
+        page = context.new_page()
+        page.route("**/api/v3/events", lambda route: route.abort())
+        page.goto("/")
+        expect(page.get_by_role("status").filter(has_text="no connection, trying again")).to_be_in_viewport(ratio=1)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(PALE) == []
+
+
 def test_the_theme_is_chosen_and_kept(page: Page, portal: Portal) -> None:
     page.goto("/")
     root = page.locator("html")

@@ -128,9 +128,12 @@ function Connection() {
   const connected = useConnected();
   if (connected) return null;
   return (
-    <span role="status" className="text-xs whitespace-nowrap text-wait" title="Shown as last known; trying again">
-      ◌ <span className="max-sm:hidden">no connection, trying again</span>
-      <span className="sm:hidden">offline</span>
+    <span
+      role="status"
+      className="text-xs whitespace-nowrap text-wait max-lg:absolute max-lg:text-2xs max-lg:top-full max-lg:right-3 max-lg:rounded-b-[4px] max-lg:border max-lg:border-t-0 max-lg:border-line max-lg:bg-ground max-lg:px-2"
+      title="Shown as last known; trying again"
+    >
+      ◌ no connection, trying again
     </span>
   );
 }
