@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -63,6 +64,15 @@ def _settings(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
         yield f"| `CORRAL_{name.upper()}` | {kind} | {_cell(default)} | {_cell(field.description or '')} |"
 
 
+def help_text(text: str) -> str:
+    """A command's help as Markdown; paragraphs whose lines click keeps as they are (`\\b`) become code."""
+    pieces = []
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        head, _, rest = paragraph.partition("\n")
+        pieces.append(textwrap.indent(textwrap.dedent(rest), "    ") if head.strip() == "\b" else paragraph)
+    return "\n\n".join(pieces)
+
+
 def commands_page() -> dict[str, str]:
     """Every command with its arguments and options."""
     import click
@@ -74,7 +84,7 @@ def commands_page() -> dict[str, str]:
         if not isinstance(command, click.Group) or parent is None:
             yield f"## {path}\n"
             yield f"    {command.get_usage(context).removeprefix('Usage: ')}\n"
-            yield inspect.cleandoc((command.help or "").replace("\b\n", "")) + "\n"
+            yield help_text(command.help or "") + "\n"
             options = [param for param in command.params if isinstance(param, click.Option) and not param.hidden]
             if options:
                 yield "| option | meaning |\n|---|---|"

@@ -46,7 +46,7 @@ async def limit_queue(
     request: Request,
     actor: Caller,
     name: Queue,
-    dry_run: Annotated[bool, Query(alias="dryRun", description="Only say whether it could be.")] = False,
+    dry_run: Annotated[bool, Query(alias="dryRun", description="Only check whether it would be accepted.")] = False,
 ) -> Json:
     """Limit the use of a queue, below the queue's own limits; for managers of the queue."""
     asked: QueueLimits = read_json(await request.body(), QueueLimits)

@@ -132,7 +132,7 @@ def add_user(
 @click.option("-g", "--group", "groups", multiple=True, help="All groups it is in from now on; repeat it.")
 @click.option("--password", is_flag=True, help="Ask for a new password; sign-ins and API tokens end.")
 @click.option("--keep-tokens", is_flag=True, help="With --password: API tokens stay valid.")
-@click.option("--lock/--unlock", default=None, help="Whether it is refused.")
+@click.option("--lock/--unlock", default=None, help="Refuse its sign-ins, or allow them.")
 @click.option("--email", default=None, metavar="ADDRESS", help='Where its mail goes; "" is nowhere.')
 @max_priority_option("its jobs", "leaves it to its groups")
 def change_user(

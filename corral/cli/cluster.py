@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("nodes")
 @click.argument("name", required=False, default="")
-@click.option(
-    "--others", is_flag=True, help="Instead the queues and applications of clusters shared with others (YARN)."
-)
+@click.option("--others", is_flag=True, help="Show the queues and applications of shared clusters (YARN) instead.")
 @output_option
 def nodes_command(name: str, others: bool, output: str) -> None:
     """List nodes, their devices and the jobs that hold them; with a NAME (engine/node), the devices of one node."""
@@ -52,7 +50,12 @@ def nodes_command(name: str, others: bool, output: str) -> None:
 
 @click.command("top")
 @click.option(
-    "-i", "--interval", type=click.FloatRange(0.2, 3600), default=2.0, show_default=True, help="Seconds a look."
+    "-i",
+    "--interval",
+    type=click.FloatRange(0.2, 3600),
+    default=2.0,
+    show_default=True,
+    help="Seconds between two looks.",
 )
 @click.option("--once", is_flag=True, help="Print it once and end; also when the output is no terminal.")
 def top_command(interval: float, once: bool) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HOW = (
     click.option("--dry-run", is_flag=True, help="Change nothing; show what would change, or what refuses it."),
-    click.option("--preempt", is_flag=True, help="Do it although jobs that run would lose what they hold by right."),
+    click.option("--preempt", is_flag=True, help="Do it even if running jobs lose devices that they are guaranteed."),
     click.option("-m", "--note", default="", help="Why, for the history."),
     output_option,
 )

@@ -21,7 +21,11 @@ _folder = click.Path(file_okay=False, path_type=Path)
     help="The Devices document: which devices there are, and what containers get with each.",
 )
 @click.option(
-    "--kubelet-root", type=_folder, default=Path("/var/lib/kubelet"), show_default=True, help="The kubelet's."
+    "--kubelet-root",
+    type=_folder,
+    default=Path("/var/lib/kubelet"),
+    show_default=True,
+    help="The kubelet's root folder.",
 )
 @click.option(
     "--cdi-dir",

@@ -68,7 +68,7 @@ def show_group(name: str, output: str) -> None:
 @groups_command.command("make")
 @click.argument("name")
 @_grants
-@click.option("--description", default="", help="A line for people.")
+@click.option("--description", default="", help="A description of one line.")
 @click.option("--max-priority", type=PRIORITY, default=None, help="The highest priority of its members' jobs.")
 def make_group(
     name: str,
@@ -87,10 +87,10 @@ def make_group(
 
 @groups_command.command("change")
 @click.argument("name")
-@click.option("--description", default=None, help="A line for people.")
+@click.option("--description", default=None, help="A description of one line.")
 @click.option("--external-name", default=None, help="What the sign-in provider calls it.")
 @click.option("--admin/--no-admin", default=None, help="Whether its members are administrators.")
-@max_priority_option("its members' jobs", "bounds nothing")
+@max_priority_option("its members' jobs", "takes the bound away")
 def change_group(
     name: str,
     description: str | None,

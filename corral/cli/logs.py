@@ -28,7 +28,7 @@ _TASKS = 64
 @click.argument("task", required=False, default="")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job has ended; its result is the exit code.")
 @click.option("-t", "--tail", type=click.IntRange(0, 1_000_000), default=None, help="Only this many of the last lines.")
-@click.option("--stream", type=click.Choice(("all", "stdout", "stderr")), default="all", help="Of one task.")
+@click.option("--stream", type=click.Choice(("all", "stdout", "stderr")), default="all", help="One stream of one task.")
 @click.option(
     "--attempt", default="", help="Of one task: this attempt alone (1.0, an id or latest); corral attempts lists them."
 )
@@ -73,7 +73,11 @@ def logs_command(
 @click.argument("job")
 @click.argument("task", required=False, default="")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=_TASKS, show_default=True, help="Of so many tasks of the job."
+    "--limit",
+    type=click.IntRange(min=1),
+    default=_TASKS,
+    show_default=True,
+    help="The attempts of this many tasks at most.",
 )
 @output_option
 def attempts_command(job: str, task: str, limit: int, output: str) -> None:

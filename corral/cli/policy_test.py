@@ -76,7 +76,7 @@ def policy_command() -> None:
     type=click.IntRange(1, 2),
     default=min(2, os.cpu_count() or 1),
     show_default="processors",
-    help="2: play the base beside the documents.",
+    help="How many processes; with 2 the base plays beside the documents.",
 )
 @click.option("-o", "--output", type=click.Choice(FORMS), default="table", show_default=True, help="How to print it.")
 @click.option(

@@ -34,11 +34,15 @@ def order_command(job: str, place: str | None, before: str) -> None:
 
 @click.command("limit")
 @click.argument("queue")
-@click.option("--all", "limit", multiple=True, metavar="RESOURCE=AMOUNT", help="What all its jobs hold at most.")
-@click.option("--user", "user_limit", multiple=True, metavar="RESOURCE=AMOUNT", help="What one user's jobs hold.")
-@click.option("--group", "group_limit", multiple=True, metavar="RESOURCE=AMOUNT", help="What one group's jobs hold.")
+@click.option("--all", "limit", multiple=True, metavar="RESOURCE=AMOUNT", help="The most that all its jobs may hold.")
+@click.option(
+    "--user", "user_limit", multiple=True, metavar="RESOURCE=AMOUNT", help="The most that a user's jobs may hold."
+)
+@click.option(
+    "--group", "group_limit", multiple=True, metavar="RESOURCE=AMOUNT", help="The most that a group's jobs may hold."
+)
 @click.option("--clear", is_flag=True, help="Take all these limits away.")
-@click.option("--dry-run", is_flag=True, help="Only say whether it could be.")
+@click.option("--dry-run", is_flag=True, help="Only check whether it would be accepted.")
 @output_option
 def limit_command(
     queue: str,

@@ -24,9 +24,7 @@ _MOST_CELLS = 1000
 @click.command("queues")
 @click.argument("name", required=False, default="")
 @click.option("--resource", default="devices", show_default=True, help="devices, devices/MODEL, cpu or memory.")
-@click.option(
-    "--others", is_flag=True, help="Instead the queues and applications of clusters shared with others (YARN)."
-)
+@click.option("--others", is_flag=True, help="Show the queues and applications of shared clusters (YARN) instead.")
 @output_option
 def queues_command(name: str, resource: str, others: bool, output: str) -> None:
     """Show the share, use, borrowing and lending of queues as a tree; with a NAME, one queue with cells and ledger."""

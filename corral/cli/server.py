@@ -51,20 +51,36 @@ _SETTINGS = (
         "--kubeconfig", default=None, metavar="FILE", help="The cluster's kubeconfig, with --engine kubernetes."
     ),
     click.option("--namespace", default=None, help="The namespace of the pods; default: corral."),
-    click.option("--default-image", default=None, metavar="IMAGE", help="On Kubernetes, for jobs that name no image."),
     click.option(
-        "--object-accounts", default=None, metavar="NAMESPACE=ACCOUNT", help="Whose jobs a namespace's objects are."
+        "--default-image", default=None, metavar="IMAGE", help="The image of jobs that name none, on Kubernetes."
     ),
-    click.option("--yarn-resource-managers", default=None, metavar="URL", help="With --engine yarn: http://HOST:8088."),
-    click.option("--yarn-name-nodes", default=None, metavar="URL", help="With --engine yarn: http://HOST:9870."),
-    click.option("--yarn-user", default=None, metavar="USER", help="As which Hadoop user Corral calls."),
     click.option(
-        "--yarn-users", default=None, metavar="ACCOUNT=USER", help="As which Hadoop users accounts' tasks run."
+        "--object-accounts",
+        default=None,
+        metavar="NAMESPACE=ACCOUNT",
+        help="The account of a namespace's objects.",
+    ),
+    click.option(
+        "--yarn-resource-managers",
+        default=None,
+        metavar="URL",
+        help="The ResourceManager with --engine yarn: http://HOST:8088.",
+    ),
+    click.option(
+        "--yarn-name-nodes", default=None, metavar="URL", help="The NameNode with --engine yarn: http://HOST:9870."
+    ),
+    click.option("--yarn-user", default=None, metavar="USER", help="The Hadoop user that Corral calls as."),
+    click.option(
+        "--yarn-users", default=None, metavar="ACCOUNT=USER", help="The Hadoop user that an account's tasks run as."
     ),
     click.option("--yarn-queue", default=None, metavar="QUEUE", help="The YARN queue; default: default."),
-    click.option("--yarn-queues", default=None, metavar="QUEUE=QUEUE", help="The YARN queues of Corral's queues."),
+    click.option(
+        "--yarn-queues", default=None, metavar="QUEUE=QUEUE", help="The YARN queue of one of Corral's queues."
+    ),
     click.option("--yarn-folder", default=None, metavar="PATH", help="Corral's folder in HDFS; default: /apps/corral."),
-    click.option("--trust-users", is_flag=True, default=None, help="Several accounts, though tasks share one uid."),
+    click.option(
+        "--trust-users", is_flag=True, default=None, help="Allow several accounts although tasks share one uid."
+    ),
     click.option("--tls-cert", "tls_certificate", type=_file, help="Serve HTTPS with this certificate chain (PEM)."),
     click.option("--tls-key", type=_file, help="The certificate's private key (PEM)."),
     click.option(
@@ -93,7 +109,9 @@ _new_option = click.option(
 @_settings_options
 @_new_option
 @click.option("--detach", is_flag=True, help="Leave it running in the background.")
-@click.option("-o", "--output", type=click.Choice(("table", "json")), default="table", help="With --detach.")
+@click.option(
+    "-o", "--output", type=click.Choice(("table", "json")), default="table", help="How to print it, with --detach."
+)
 def up_command(detach: bool, new: bool, output: str, **given: Any) -> None:
     """Start Corral on this machine: server, portal, scheduler, and the engine of this machine or of a cluster.
 
@@ -163,7 +181,7 @@ def down_command(data_folder: Path | None, stop_jobs: bool, timeout: float | Non
 @click.argument("what", type=click.Choice(("front", "control")))
 @_settings_options
 @_new_option
-@click.option("--check", is_flag=True, help="Only say whether control answers: 0 if it does, as probes ask.")
+@click.option("--check", is_flag=True, help="Only check whether control answers (for probes); exit code 0 if it does.")
 def serve_command(what: str, check: bool, new: bool, **given: Any) -> int:
     """Run one of the server's two processes in the foreground, unsupervised (for containers)."""
     settings = make_settings(**given)
@@ -185,7 +203,7 @@ def serve_command(what: str, check: bool, new: bool, **given: Any) -> int:
 @click.command("sign-in-link")
 @data_option
 @click.option(
-    "--url", default=None, metavar="URL", help="Where it is met; default: --advertise, else where it listens."
+    "--url", default=None, metavar="URL", help="The server's URL; default: --advertise, else where it listens."
 )
 def sign_in_link_command(data_folder: Path | None, url: str | None) -> None:
     """Print a one-time sign-in link for the administrator, on the server's machine (or in its pod).
@@ -205,19 +223,28 @@ def sign_in_link_command(data_folder: Path | None, url: str | None) -> None:
 @click.command("doctor")
 @data_option
 @_engine_option("The engine to check besides the server; repeat it for several.")
-@click.option("--kubeconfig", default=None, metavar="FILE", help="The cluster's, with --engine kubernetes.")
+@click.option("--kubeconfig", default=None, metavar="FILE", help="The cluster's kubeconfig, with --engine kubernetes.")
 @click.option("--namespace", default=None, help="The namespace of the pods; default: corral.")
-@click.option("--default-image", default=None, metavar="IMAGE", help="What a pod that tries the registry is made of.")
-@click.option("--yarn-resource-managers", default=None, metavar="URL", help="With --engine yarn: http://HOST:8088.")
-@click.option("--yarn-name-nodes", default=None, metavar="URL", help="With --engine yarn: http://HOST:9870.")
-@click.option("--yarn-user", default=None, metavar="USER", help="As which Hadoop user Corral calls.")
-@click.option("--yarn-users", default=None, metavar="ACCOUNT=USER", help="As which Hadoop users accounts' tasks run.")
+@click.option("--default-image", default=None, metavar="IMAGE", help="The image of the pod that tries the registry.")
+@click.option(
+    "--yarn-resource-managers",
+    default=None,
+    metavar="URL",
+    help="The ResourceManager with --engine yarn: http://HOST:8088.",
+)
+@click.option(
+    "--yarn-name-nodes", default=None, metavar="URL", help="The NameNode with --engine yarn: http://HOST:9870."
+)
+@click.option("--yarn-user", default=None, metavar="USER", help="The Hadoop user that Corral calls as.")
+@click.option(
+    "--yarn-users", default=None, metavar="ACCOUNT=USER", help="The Hadoop user that an account's tasks run as."
+)
 @click.option("--yarn-queue", default=None, metavar="QUEUE", help="The YARN queue.")
-@click.option("--yarn-queues", default=None, metavar="QUEUE=QUEUE", help="The YARN queues of Corral's queues.")
+@click.option("--yarn-queues", default=None, metavar="QUEUE=QUEUE", help="The YARN queue of one of Corral's queues.")
 @click.option("--yarn-folder", default=None, metavar="PATH", help="Corral's folder in HDFS.")
-@click.option("--advertise", default=None, metavar="URL", help="Where a probe on the cluster looks for the server.")
-@click.option("--probe/--no-probe", default=True, help="Run that probe, a pod or a container, or only read.")
-@click.option("--probe-node", default="", metavar="NODE", help="Where; default: any ready node.")
+@click.option("--advertise", default=None, metavar="URL", help="Where a probe on the cluster reaches the server.")
+@click.option("--probe/--no-probe", default=True, help="Run the probe (a pod or a container), or only read.")
+@click.option("--probe-node", default="", metavar="NODE", help="The node of the probe; default: any ready node.")
 @click.option(
     "-o",
     "--output",

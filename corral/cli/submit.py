@@ -50,7 +50,7 @@ def _sent(command: Any) -> Any:
     "source",
     default="",
     metavar="JOB",
-    help="Your job that the file came from; it has the secrets of ******.",
+    help="Your job that the file came from; its secrets replace ******.",
 )
 @_sent
 def submit_command(file: str, parameters: Sequence[str], **sent: Any) -> int:

@@ -26,8 +26,8 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 @click.command("what-if")
-@click.option("--add-nodes", type=click.IntRange(1), multiple=True, metavar="N", help="So many more nodes ...")
-@click.option("--like", multiple=True, metavar="NODE", help="... that are like this one.")
+@click.option("--add-nodes", type=click.IntRange(1), multiple=True, metavar="N", help="Add this many nodes ...")
+@click.option("--like", multiple=True, metavar="NODE", help="... like this one.")
 @click.option("--remove-node", multiple=True, metavar="NODE", help="Without this node.")
 @click.option("--drain", multiple=True, metavar="NODE", help="With this node drained.")
 @click.option(
@@ -38,12 +38,14 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 )
 @click.option("--documents", default="", metavar="PATH", help="With the documents of a file or a folder applied.")
 @click.option("--submit", multiple=True, metavar="FILE", help="With this job submitted ...")
-@click.option("--times", type=click.IntRange(1, 1000), default=1, show_default=True, help="... so many times.")
+@click.option("--times", type=click.IntRange(1, 1000), default=1, show_default=True, help="... this many times.")
 @click.option("--stop", multiple=True, metavar="JOB", help="With this job stopped.")
 @click.option("--priority", multiple=True, metavar="JOB=PRIORITY", help="With another priority of a waiting job.")
 @click.option("--policy", default="", metavar="NAME", help="Under this preset or order.")
 @click.option("--horizon", default="24h", show_default=True, metavar="DURATION", help="How far to look ahead.")
-@click.option("--seeds", type=click.IntRange(1, 20), default=1, show_default=True, help="How many courses to draw.")
+@click.option(
+    "--seeds", type=click.IntRange(1, 20), default=1, show_default=True, help="How many random courses to draw."
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first seed.")
 @click.option("--timeline", is_flag=True, help="Tell also what runs on which devices; for -o json and yaml.")
 @click.option("--goal", default="", metavar="EXPRESSION", help="Find the least that reaches this ...")

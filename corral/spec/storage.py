@@ -85,7 +85,7 @@ class StorageDocument(SpecModel):
     )
     kind: Literal["Storage"] = Field("Storage", description="Always Storage.")
     name: QueueName = Field(description="What groups grant and jobs name.")
-    description: Text = Field("", max_length=1000, description="A line for people.")
+    description: Text = Field("", max_length=1000, description="A description of one line.")
     type: StorageType = Field(
         description="nfs, samba, azureFile, azureBlob and dshuttle are shares; folder is one of each machine; uri is s3:,"
         " hdfs: or webhdfs:, moved before and after the command; pvc is a claim of Kubernetes; other is whatever the "

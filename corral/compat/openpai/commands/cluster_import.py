@@ -33,14 +33,14 @@ _DONE: Final = {"created": ("+", "green"), "changed": ("~", "yellow"), "unchange
 
 @click.command("import")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--dry-run", is_flag=True, help="Change nothing; show what would become of each thing.")
-@click.option("--replace", is_flag=True, help="Change what is here already and differs.")
-@click.option("--jobs/--no-jobs", default=True, show_default=True, help="Submit the jobs that were not over.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done with each item.")
+@click.option("--replace", is_flag=True, help="Replace items that exist here and differ.")
+@click.option("--jobs/--no-jobs", default=True, show_default=True, help="Submit the jobs that had not ended.")
 @click.option(
     "--engine",
     metavar="NAME",
     default=None,
-    help="Whose machines the cluster's are; default: those of the server.",
+    help="The engine whose machines the cluster has; default: the server's.",
 )
 @output_option
 def import_command(folder: Path, dry_run: bool, replace: bool, jobs: bool, engine: str | None, output: str) -> int:

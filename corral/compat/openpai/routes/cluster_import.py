@@ -14,7 +14,7 @@ from corral.compat.openpai.routes.operations import openpai_of
 router = APIRouter(tags=["openpai"])
 
 DryRun = Annotated[bool, Query(alias="dryRun", description="Store nothing; say what would become of each.")]
-Replace = Annotated[bool, Query(description="Change what is here already and differs.")]
+Replace = Annotated[bool, Query(description="Replace items that exist here and differ.")]
 
 
 @router.post("/openpai/import", responses=answers(ImportedPage, also=(413,)), openapi_extra=json_body(OpenPaiImport))
