@@ -82,6 +82,8 @@ _TABLES: Final[dict[str, Callable[[int, str], Completion]]] = {
     "frameworkcontroller": classify_framework,
     "frameworklauncher": classify_launched,
 }
+EXIT_TABLES: Final = tuple(_TABLES)
+"""The names of the tables."""
 
 
 def classify_by(table: str, code: int, diagnostics: str = "") -> Completion:

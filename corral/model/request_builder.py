@@ -198,7 +198,7 @@ def _role_request(spec: JobSpec, role: Role, minimum: int, ports: int, affinity:
         topology=_topology(role.topology, spread.level, spread.max_skew),
         node_selector=dict(role.node_selector),
         resources=amounts_of(role, ports),
-        nodes=_within_reach(node_rules(spec.nodes, role.nodes), _volume_claims(spec, role)),
+        nodes=_within_reach(node_rules(spec.nodes, role.nodes), volume_claims(spec, role)),
         affinity=affinity,
         pinned_cell=role.pinned_cell or spec.pinned_cell,
     )
@@ -250,7 +250,7 @@ def _within_reach(rules: NodeRules | None, claims: Iterable[str]) -> NodeRules |
     return msgspec.structs.replace(rules, expressions=rules.expressions + reach)
 
 
-def _volume_claims(spec: JobSpec, role: Role) -> list[str]:
+def volume_claims(spec: JobSpec, role: Role) -> list[str]:
     """The volume claims that a role mounts: by podTemplate, by the job's inputs and outputs, and by storage name."""
     pod = role.kubernetes.pod_template.get("spec")
     volumes = pod.get("volumes") if isinstance(pod, dict) else None

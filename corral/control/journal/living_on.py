@@ -18,13 +18,13 @@ from corral.control.core.core import Core
 from corral.control.core.driver import Driver, Work
 from corral.control.core.inputs import ConfigurationRead
 from corral.control.core.intents import IntentsRead
-from corral.control.core.machines import Machines
 from corral.control.core.memory_store import MemoryStore
 from corral.control.core.world import Job
+from corral.control.journal.beginnings import core_of
 from corral.control.journal.blocks import BlockReader
 from corral.control.journal.decisions import digest_of
 from corral.control.journal.recorded_runs import Outside, Ran, RecordedRuns, recorded_runs
-from corral.control.journal.records import Begun, DocumentsRead, Step, configured, decoded, folded, recovered_from
+from corral.control.journal.records import Begun, DocumentsRead, Step, configured, decoded, folded
 from corral.control.journal.rules import Rules
 from corral.control.what_if.adoption import Ending, adopt_tasks
 from corral.control.what_if.course import SAMPLES
@@ -108,9 +108,9 @@ class _AsItWas:
             record = decoded(data)
             if isinstance(record, Begun):
                 if core is None:
-                    self._tally_beginning(core := _begin(record, record.rules, None))
+                    self._tally_beginning(core := core_of(record))
                 else:
-                    core = _begin(record, record.rules, None)
+                    core = core_of(record)
                 rules = record.rules
             elif isinstance(record, Step) and core is not None:
                 at = record.at
@@ -157,7 +157,7 @@ class _Life:
             self._rules = msgspec.structs.replace(self._rules, documents=not policy)
             read = DocumentsRead(tuple(documents), begun.state.configured.change, begun.state.configured.following)
             self._fixed = configured(read, self._rules)
-        self._core = _begin(begun, self._rules, self._fixed).fork(unexplained=True)
+        self._core = core_of(begun, self._rules, self._fixed).fork(unexplained=True)
         self._store = MemoryStore(first_intent=begun.state.cursor + 1)
         self._driver = Driver(self._core, self._store, self._work, begun.at)
         self._tally = Tally(begun.at)
@@ -264,14 +264,6 @@ class _TaskRuns:
         ran = self._runs[min(self._at, len(self._runs) - 1)] if self._runs else Ran(inf, 0)
         self._ends = at + ran.seconds
         return ran
-
-
-def _begin(begun: Begun, rules: Rules, fixed: Configured | None) -> Core:
-    recovered = recovered_from(begun.state, rules)
-    if fixed is not None:
-        recovered = msgspec.structs.replace(recovered, configured=fixed)
-    core = Core(recovered, begun.launch, Machines.recalled(begun.remembered), begun.at)
-    return core.fork(unexplained=True) if begun.unexplained else core
 
 
 def _looks(begin: float, until: float) -> Iterator[float]:

@@ -12,10 +12,10 @@ import msgspec
 
 from corral.control.core.core import Batch, Core
 from corral.control.core.intents import IntentsRead
-from corral.control.core.machines import Machines
+from corral.control.journal.beginnings import core_of
 from corral.control.journal.blocks import BlockReader
 from corral.control.journal.decisions import decisions_of, digest_of, events_of
-from corral.control.journal.records import Begun, Decision, Step, beginning_at, decoded, encoded, folded, recovered_from
+from corral.control.journal.records import Begun, Decision, Step, beginning_at, decoded, encoded, folded
 from corral.control.journal.rules import Rules
 from corral.control.journal.writer import Records
 from corral.kernel.errors import InvalidInput
@@ -127,9 +127,7 @@ class _Replay:
     def _begin(self, begun: Begun) -> None:
         self.found.version = self.found.version or begun.corral
         self._rules = begun.rules
-        machines = Machines.recalled(begun.remembered)
-        core = Core(recovered_from(begun.state, begun.rules), begun.launch, machines, begun.at)
-        self._core = core.fork(unexplained=True) if begun.unexplained else core
+        self._core = core_of(begun)
         self.found.begun += 1
 
     def _step(self, step: Step) -> bool:

@@ -59,8 +59,9 @@ class Played:
         usual: Work = _USUAL,
         not_ready_seconds: float = 60.0,
         scheduling: Policy | None = None,
+        machines: Inventory | None = None,
     ) -> None:
-        self.machines = inventory(nodes, devices)
+        self.machines = machines or inventory(nodes, devices)
         self.not_ready_seconds = not_ready_seconds
         self.policy = policy
         self.usual = usual

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from corral.cli.journal import journal_command
 from corral.control.core import IntentsRead
+from corral.control.journal.blocks import BlockReader
 from corral.control.journal.export import export
 from corral.control.journal.folder import JournalFolder, recorded
 from corral.control.journal.records import Begun, Step, decoded
@@ -119,3 +120,21 @@ async def test_an_administrator_exports_a_part_of_it(house: House) -> None:
     nowhere = ["export", str(target), "--data", str(house.folder / "run")]
     assert "is not there" in str(CliRunner().invoke(journal_command, nowhere, standalone_mode=False).exception)
     assert not [name for name in os.listdir(house.folder) if name.endswith(".part")]
+
+
+async def test_an_export_may_leave_names_and_commands_out(house: House) -> None:
+    await house.begin()
+    await house.until(await house.submit(short("q8q-job", end_with=0)), "succeeded")
+    await house.abandon()
+    target = house.folder / "anonymous.journal"
+    words = ["export", str(target), "--anonymise", "--data", str(house.folder)]
+    ran = CliRunner().invoke(journal_command, words, standalone_mode=False)
+    assert "decides otherwise" not in ran.stderr
+    with target.open("rb") as file:
+        found = replay(file)
+        file.seek(0)
+        records = b"".join(BlockReader(file))
+    assert (found.difference, found.problem) == (None, "") and found.steps
+    assert b"q8q" not in records and str(house.folder).encode() not in records
+    assert target.stat().st_mode & 0o077 == 0
+    assert not [name for name in os.listdir(house.folder) if name.endswith((".part", ".renamed"))]

@@ -1,0 +1,1 @@
+"""Journals without the names, commands, environments and free texts of the original."""

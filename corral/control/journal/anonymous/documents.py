@@ -1,0 +1,214 @@
+"""Job documents and configuration documents without names, and without what the scheduler does not read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from corral.control.core.configuration import Configured
+from corral.control.journal.anonymous.names import Names
+from corral.control.journal.records import DocumentsRead
+from corral.frameworks import port_counts
+from corral.kernel.errors import InvalidInput
+from corral.model.configuration import canonical
+from corral.model.inventory import ELSEWHERE
+from corral.model.queue_specs import queue_spec
+from corral.model.request_builder import volume_claims
+from corral.spec.configuration_file import Document
+from corral.spec.expanded_machines import TypeLevel
+from corral.spec.job import UnifiedJob
+from corral.spec.placement_rules import Devices, NodeRules
+from corral.spec.queue import QueueDocument
+from corral.spec.role import Role
+
+_COMMAND: Final = "true"
+"""The command of roles that have one."""
+_KEPT_OF_JOB: Final = (
+    "priority", "preemptible", "lazyPreemption", "gang", "network", "retryPolicy", "badHardware", "exitTable",
+    "array", "maxDurationSeconds", "deadlineSeconds",
+)  # fmt: skip
+"""Fields that hold numbers and words of Corral's language alone."""
+_KEPT_OF_ROLE: Final = (
+    "replicas", "processesPerReplica", "shm", "completion", "retryPolicy", "maxTaskSeconds",
+)  # fmt: skip
+_AMOUNTS_OF_QUEUE: Final = (
+    "guaranteed",
+    "deserved",
+    "limit",
+    "borrowingLimit",
+    "lendingLimit",
+    "userLimit",
+    "groupLimit",
+)
+_KEPT_OF_QUEUE: Final = (
+    "weight", "minRuntimeSeconds", "gracePeriodSeconds", "preemption", "halfLifeSeconds", "maxPriority", "closed",
+    "membersOnly",
+)  # fmt: skip
+
+
+# ---- jobs
+
+
+def anonymous_job(names: Names, text: str) -> str:
+    """The canonical text of a job document with new names, and with nothing that only a launch reads.
+
+    Raises InvalidInput for a text that is no canonical document.
+    """
+    try:
+        job = UnifiedJob.model_validate_json(text)
+        made = UnifiedJob.model_validate(_job(names, job))
+        return _with_ports(job, made).to_json()
+    except ValidationError:
+        message = "A job document of the journal cannot be read by this Corral; export it without --anonymise."
+        raise InvalidInput("broken-journal-job-document", message) from None
+
+
+def _job(names: Names, job: UnifiedJob) -> dict[str, Any]:
+    spec, said = job.spec, job.spec.model_dump(mode="json", by_alias=True)
+    count = {name: value for name, value in said["replicaSpec"].items() if name.endswith("eplicas")}
+    made: dict[str, Any] = {name: said[name] for name in _KEPT_OF_JOB}
+    made |= {
+        "jobType": names.framework(spec.job_type),
+        "queue": names.queue(spec.queue),
+        "pinnedCell": names.pinned_cell(spec.pinned_cell),
+        "topology": _topology(names, said["topology"]),
+        "speeds": {names.model(model): speed for model, speed in spec.speeds.items()},
+        "nodes": _rules(names, spec.nodes),
+        "sharing": said["sharing"] | {"antiAffinity": {
+            "tags": [names.tag(tag) for tag in spec.sharing.anti_affinity.tags],
+            "level": names.level(spec.sharing.anti_affinity.level),
+        }},
+        "tags": [names.tag(tag) for tag in spec.tags],
+        "dependsOn": [{"job": names.named_job(each.job), "condition": each.condition} for each in spec.depends_on],
+        "checkpoint": {"signal": spec.checkpoint.signal, "graceSeconds": spec.checkpoint.grace_seconds},
+        "report": {"enabled": spec.report.enabled, "steps": spec.report.steps},
+        "replicaSpec": count | {
+            "role": names.role(spec.replica_spec.role),
+            "targetReplicas": {names.node(node): most for node, most in spec.replica_spec.target_replicas.items()},
+        },
+        "roles": [_role(names, job, role) for role in spec.roles],
+    }  # fmt: skip
+    return {"metadata": {"name": names.job(job.name)}, "spec": made}
+
+
+def _role(names: Names, job: UnifiedJob, role: Role) -> dict[str, Any]:
+    said = role.model_dump(mode="json", by_alias=True)
+    resources = said["resources"]
+    made: dict[str, Any] = {name: said[name] for name in _KEPT_OF_ROLE}
+    claims = [
+        {"key": names.label(f"{ELSEWHERE}{claim}"), "operator": "DoesNotExist"}
+        for claim in volume_claims(job.spec, role)
+    ]
+    rules = _rules(names, role.nodes)
+    return made | {
+        "name": names.role(role.name),
+        "command": [_COMMAND] if role.command else [],
+        "resources": resources | {
+            "other": {names.resource(name): amount for name, amount in role.resources.other.items()},
+            "devices": _devices(names, role.resources.devices, resources["devices"]),
+        },
+        "topology": _topology(names, said["topology"]),
+        "nodeSelector": {names.label(key): names.value(key, value) for key, value in role.node_selector.items()},
+        "nodes": rules | {"expressions": rules["expressions"] + claims},
+        "pinnedCell": names.pinned_cell(role.pinned_cell),
+        "affinityGroup": names.affinity(role.affinity_group),
+        "kubernetes": {"forceAfterSeconds": role.kubernetes.force_after_seconds},
+    }  # fmt: skip
+
+
+def _devices(names: Names, devices: Devices, said: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(said) | {
+        "kind": names.kind(devices.kind),
+        "model": names.model(devices.model),
+        "ids": [names.device(each) for each in devices.ids],
+    }
+
+
+def _topology(names: Names, said: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(said) | {
+        "required": names.level(said["required"]),
+        "preferred": names.level(said["preferred"]),
+        "group": said["group"] | {"required": names.level(said["group"]["required"])},
+        "spread": said["spread"] | {"level": names.level(said["spread"]["level"])},
+    }
+
+
+def _rules(names: Names, rules: NodeRules) -> dict[str, Any]:
+    for each in rules.expressions:
+        if each.operator in ("Gt", "Lt"):
+            names.compares(each.key)
+    return {
+        "include": [names.node(node) for node in rules.include],
+        "exclude": [names.node(node) for node in rules.exclude],
+        "expressions": [
+            {
+                "key": names.label(each.key),
+                "operator": each.operator,
+                "values": [names.value(each.key, value) for value in each.values],
+            }
+            for each in rules.expressions
+        ],
+        "tolerations": [
+            each.model_dump(mode="json", by_alias=True)
+            | {"key": names.label(each.key), "value": names.value(each.key, each.value)}
+            for each in rules.tolerations
+        ],
+    }
+
+
+def _with_ports(job: UnifiedJob, made: UnifiedJob) -> UnifiedJob:
+    """The made document with as many ports in each role as the original needs, its framework's included."""
+    own, needed = port_counts(made), port_counts(job)
+    roles = []
+    for role, now in zip(job.spec.roles, made.spec.roles, strict=True):
+        more = needed.get(role.name, 0) + sum(port.count for port in role.ports) - own.get(now.name, 0)
+        ports = {"ports": [{"name": "port", "count": more}]} if more > 0 else {}
+        roles.append(now.model_dump(mode="json", by_alias=True) | ports)
+    said = made.to_document()
+    return UnifiedJob.model_validate(said | {"spec": said["spec"] | {"roles": roles}})
+
+
+# ---- the configuration
+
+
+def anonymous_documents(names: Names, found: Configured) -> DocumentsRead:
+    """The queues and the policy of a configuration, with new names, and the engines that documents describe.
+
+    Cluster documents are left out: the machines are those that engines reported. So are storages. Raises InvalidInput
+    where the scheduler reads more of a Cluster document than its queues.
+    """
+    now = found.now
+    pinned = any(queue.pinned_cells for queue in now.queues.values())
+    if pinned or (now.policy is not None and now.policy.preset == "hived"):
+        message = "A journal with pinned cells or under the preset hived cannot be made anonymous; export it as it is."
+        raise InvalidInput("not-to-be-anonymised", message)
+    types = {name: level for _, each in sorted(now.clusters.items()) for name, level in each.machines.types.items()}
+    documents: list[Document] = [_queue(names, queue, types) for queue in now.queues.values()]
+    if now.policy is not None:
+        documents.append(now.policy)
+    following = sorted(names.engine(engine) for engine in found.following)
+    return DocumentsRead(tuple(map(canonical, documents)), now.change, tuple(following))
+
+
+def _queue(names: Names, queue: QueueDocument, types: Mapping[str, TypeLevel]) -> QueueDocument:
+    said = queue.to_document()
+    made: dict[str, Any] = {name: said[name] for name in _KEPT_OF_QUEUE}
+    made |= {name: _amounts(names, said[name]) for name in _AMOUNTS_OF_QUEUE}
+    limits = said["managerLimits"]
+    made["managerLimits"] = {name: _amounts(names, limits[name]) for name in limits}
+    made["cells"] = [
+        {
+            "level": ".".join(filter(None, (names.chain(each.chain), names.level(each.level)))),
+            "model": names.model(each.model),
+            "count": each.count,
+        }
+        for each in queue_spec(queue, types).cells
+    ]
+    made["name"], made["parent"] = names.queue(queue.name), names.queue(queue.parent)
+    return QueueDocument.model_validate(made)
+
+
+def _amounts(names: Names, amounts: Mapping[str, str]) -> dict[str, str]:
+    return {names.resource(name): amount for name, amount in amounts.items()}
