@@ -57,8 +57,9 @@ def question_options(command: Command) -> Command:
     """Add the options that say what is played: trace, machines and assumptions."""
     options = (
         trace_options,
-        click.option("--cluster", "machines", required=True, metavar="NxD|FILE",
-                     help="Nodes x devices (8x8), with nodes per rack (64x8x16), or a file of documents."),
+        click.option("--cluster", "machines", default="", metavar="NxD|FILE",
+                     help="Nodes x devices (8x8), with nodes per rack (64x8x16), or a file of documents; without it those "
+                     "of a journal."),
         assumption_options,
         click.option("--placements", is_flag=True,
                      help="Results say which devices each job held, for a Gantt chart and fragmentation."),
@@ -75,8 +76,8 @@ def trace_options(command: Command) -> Command:
     options = (
         click.option("--trace", type=FILE, required=True, help="The file of jobs."),
         click.option("--format", "layout", metavar="NAME", default="",
-                     help="The trace's format: plain, gavel, muri, openb, philly, pollux, shockwave, slurm or one of a "
-                     "package; default: by its first line."),
+                     help="The trace's format: plain, gavel, journal, muri, openb, philly, pollux, shockwave, slurm or one "
+                     "of a package; default: by its first line."),
         click.option("--profiles", type=click.Path(path_type=Path), metavar="FILE|FOLDER",
                      help="How fast jobs are: throughputs (JSON) of gavel or shockwave, the profiles of pollux."),
     )  # fmt: skip

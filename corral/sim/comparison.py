@@ -29,7 +29,7 @@ class Question:
 
     trace: Path
     machines: str
-    """`NODESxDEVICES`, or the path of a file of documents."""
+    """`NODESxDEVICES`, or the path of a file of documents; "" takes those of the trace, which is a journal."""
     policy: str
     """`NAME`, or `NAME+PART+…`: with other *preempt* or *place* parts; `order` is preemption by the policy's order."""
     knobs: Knobs
@@ -46,21 +46,41 @@ class Question:
 
     def read(self) -> Trace:
         """Read the trace; raises InvalidInput or NotFound."""
-        check_file(self.trace)
+        name = self._format()
+        found, reader = find_format(name), find_reader(name, self.profiles)
+        if (of_bytes := found.of_bytes) is not None:
+            with self.trace.open("rb") as journal:
+                return read_trace(lambda _: of_bytes(journal), (), skip_broken=self.skip_broken, most=self.most)
+        longest = found.most_characters
         with self.trace.open(encoding="utf-8", errors="replace", newline="") as file:
-            name = self.format or format_of(file.readline(4096))
-            if name is None:
-                raise InvalidInput("unknown-trace-format", f"The first line of {self.trace} fits no format; name one.")
-            file.seek(0)
-            reader, longest = find_reader(name, self.profiles), find_format(name).most_characters
             return read_trace(reader, file, skip_broken=self.skip_broken, most=self.most, most_characters=longest)
 
     def site(self) -> Site:
         """Read the machines; raises InvalidInput, or SpecError with every problem."""
+        if not self.machines:
+            return self._site_of_trace()
         if (plain := plain_site(self.machines)) is not None:
             return plain
         file = Path(self.machines)
         return described_site(read_bounded(file), file.name)
+
+    def _site_of_trace(self) -> Site:
+        read_site = find_format(self._format()).site
+        if read_site is None:
+            raise InvalidInput("no-machines", f"{self.trace} names no machines, as a journal does; say --cluster.")
+        with self.trace.open("rb") as journal:
+            return read_site(journal)
+
+    def _format(self) -> str:
+        """The name of the trace's format."""
+        check_file(self.trace)
+        if self.format:
+            return self.format
+        with self.trace.open(encoding="utf-8", errors="replace", newline="") as file:
+            name = format_of(file.readline(4096))
+        if name is None:
+            raise InvalidInput("unknown-trace-format", f"The first line of {self.trace} fits no format; name one.")
+        return name
 
     def rules(self, site: Site) -> Policy:
         """Return the policy; raises InvalidInput if there is none of the name."""
@@ -84,7 +104,7 @@ class Question:
         `hashed` returns the hash of a file or folder. Of an installed policy or reader the digest sees the name only.
         Raises NotFound, or InvalidInput, for a file.
         """
-        cluster = "" if plain_site(self.machines) else hashed(Path(self.machines))
+        cluster = "" if not self.machines or plain_site(self.machines) else hashed(Path(self.machines))
         profiles = "" if self.profiles is None else hashed(self.profiles)
         asked = (__version__, hashed(self.trace), cluster, profiles, replace(self, trace=Path(), profiles=None))
         return hashlib.blake2b(msgspec.json.encode(asked, enc_hook=str), digest_size=16).hexdigest()

@@ -78,7 +78,7 @@ def plain_site(text: str) -> Site | None:
             )
         made += _plain(nodes, devices, rack or nodes, part[4] or "", len(made), racks)
         racks += -(-nodes // (rack or nodes))
-    return _checked(Site(Inventory(ENGINE, tuple(made)), Configuration()))
+    return checked_site(Site(Inventory(ENGINE, tuple(made)), Configuration()))
 
 
 def described_site(text: str | bytes, filename: str = "cluster.yaml") -> Site:
@@ -95,7 +95,7 @@ def site_of(configuration: Configuration, filename: str) -> Site:
     if len(described) != 1:
         said = "A simulation needs one Cluster document that describes its nodes"
         raise InvalidInput("no-machines", f"{said}; {filename} has {len(described)}.")
-    return _checked(Site(described_inventory(described[0], described[0].engine), configuration))
+    return checked_site(Site(described_inventory(described[0], described[0].engine), configuration))
 
 
 def _plain(nodes: int, devices: int, rack: int, model: str, first: int, racks: int) -> Iterator[Node]:
@@ -110,7 +110,8 @@ def _plain(nodes: int, devices: int, rack: int, model: str, first: int, racks: i
         )
 
 
-def _checked(site: Site) -> Site:
+def checked_site(site: Site) -> Site:
+    """Return the site; raises InvalidInput where its machines have no devices, or too many."""
     if not 1 <= site.devices <= _MOST_DEVICES:
         raise InvalidInput(
             "no-machines", f"The described machines have {site.devices} devices instead of 1 to {_MOST_DEVICES}."

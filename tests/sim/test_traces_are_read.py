@@ -88,7 +88,7 @@ def test_a_missing_column_an_endless_line_and_a_trace_without_jobs_are_refused()
         read_trace(read_plain, ["submitted,seconds,devices", "0" * (MOST_CHARACTERS + 1)], skip_broken=True)
     with pytest.raises(InvalidInput, match="no job that can be played"):
         read_trace(read_plain, ["submitted,seconds,devices", "x"], skip_broken=True)
-    with pytest.raises(InvalidInput, match="choose one of gavel, muri, openb, openpai, philly, plain"):
+    with pytest.raises(InvalidInput, match="choose one of gavel, journal, muri, openb, openpai, philly, plain"):
         find_reader("parquet")
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput
 from corral.kernel.plug_ins import load, plug_ins
-from corral.sim.trace import MOST_CHARACTERS, Reader
-from corral.sim.traces import gavel, muri, openb, philly, plain, pollux, shockwave, slurm
+from corral.sim.machines import Site
+from corral.sim.trace import MOST_CHARACTERS, Reader, TraceJob
+from corral.sim.traces import gavel, journal, muri, openb, philly, plain, pollux, shockwave, slurm
 from corral.sim.traces.throughputs import by_duration, by_throughput
 
 GROUP: Final = "corral.trace_readers"
@@ -28,6 +29,10 @@ class Format(NamedTuple):
     """Returns the reader that takes durations from a file or folder of profiles; raises InvalidInput or NotFound."""
     most_characters: int = MOST_CHARACTERS
     """The most characters of a line."""
+    of_bytes: Callable[[BinaryIO], Iterator[tuple[int, TraceJob | str]]] | None = None
+    """Reads a file that has no lines, in place of the reader."""
+    site: Callable[[BinaryIO], Site] | None = None
+    """Returns the machines and documents that such a file names too; raises InvalidInput."""
 
 
 FORMATS: Final[dict[str, Format]] = {
@@ -41,6 +46,7 @@ FORMATS: Final[dict[str, Format]] = {
     ),
     "pollux": Format(pollux.read_pollux, pollux.COLUMNS.fit, pollux.pollux_with),
     "openb": Format(openb.read_openb, openb.COLUMNS.fit),
+    "journal": Format(journal.read_lines, journal.fits, of_bytes=journal.read_journal, site=journal.read_site),
 }
 """The built-in formats by name."""
 
