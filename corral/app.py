@@ -349,6 +349,7 @@ async def _control(settings: Settings) -> None:
         _replica_listener(settings, key),
         log_sources,
         {each.engine.name: each.agents for each in built if each.agents},
+        settings.forecast_seconds,
     )
     limit = PartTimeLimit()
     keeping = Housekeeping(control, archiver or logs_of, code, retention_seconds=settings.retention_days * 86_400)

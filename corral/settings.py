@@ -303,6 +303,13 @@ class Settings(BaseSettings):
     journal_bytes: int = Field(
         default=10**9, ge=0, description="The most bytes of the journal; the oldest of it is deleted first."
     )
+    forecast_seconds: float = Field(
+        default=5.0,
+        ge=0.1,
+        le=3600,
+        description="Seconds between the beginnings of two forecasts of when jobs start (`corral explain`, `corral line`), "
+        "while somebody asks and the state changes. A forecast that takes less than a fifth of it is renewed sooner.",
+    )
     log_level: str = Field(default="info", description="debug, info, warning or error.")
 
     @property

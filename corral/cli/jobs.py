@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from corral.cli.connection import connect
+from corral.cli.estimates import estimate_text, forecast_text
 from corral.cli.job_arrays import counted_states, each_job, job_or_array, one_job
-from corral.cli.output import age, devices_of, output_option, paint, say, show, span, state, table
+from corral.cli.output import age, devices_of, output_option, paint, say, show, state, table
 from corral.cli.paging import one_page
 from corral.kernel.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
-    from corral.client.schema import EstimateView, JobSummary
+    from corral.client.schema import JobSummary
 
 STATES = ("waiting", "starting", "running", "stopping", "succeeded", "failed", "stopped")
 _SHOWN = 50
@@ -208,20 +209,11 @@ def explain_command(job: str, output: str) -> None:
     for receipt in found.get("receipts", ()):
         click.echo(f"  it had to yield {age(receipt['at'])} ago ({receipt['rule']}): {receipt['message']}")
     if estimate := found.get("estimate"):
-        click.echo(f"  {paint('Start:', bold=True)} {_start(estimate)}")
+        click.echo(f"  {paint('Start:', bold=True)} {estimate_text(estimate)}")
+        if forecast := estimate.get("forecast"):
+            click.echo(paint(f"  From {forecast_text(forecast)}.", dim=True))
     for change in found.get("changes", ()):
         click.echo(f"  {paint(change['path'], bold=True)}: {change['message']}")
-
-
-_STARTS = {"at-latest": "at the latest in", "expected": "expected in", "not-before": "not within the next"}
-
-
-def _start(estimate: EstimateView) -> str:
-    """Return the likely start of a waiting job, and the assumptions of the estimate."""
-    how = _STARTS.get(estimate["basis"])
-    if how is None or estimate["seconds"] is None:
-        return str(estimate["message"])
-    return f"{how} {span(estimate['seconds'])}. {estimate['message']}"
 
 
 @click.command("stop")

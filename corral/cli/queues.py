@@ -10,6 +10,7 @@ import click
 from corral.cli.cluster_use import show_cluster_use
 from corral.cli.connection import connect
 from corral.cli.draw import cell_tree, legend, queue_bar
+from corral.cli.estimates import forecast_text, short_estimate
 from corral.cli.output import age, fields, output_option, paint, say, show, table
 from corral.cli.paging import items
 from corral.cli.suspend_and_drain import ledger_text
@@ -141,13 +142,14 @@ def _shares(amounts: dict[str, float]) -> str:
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many at most.")
 @output_option
 def line_command(queue: str, limit: int, output: str) -> None:
-    """Show the waiting jobs in scheduling order, with their requests and reasons for waiting."""
+    """Show the waiting jobs in scheduling order, with their requests, likely starts and reasons for waiting."""
     found: list[LineEntry] = []
-    after, total = "", 0
+    after, total, forecast = "", 0, None
     with connect() as client:
         while len(found) < limit:
             page = client.line(queue=queue, limit=min(1000, limit - len(found)), after=after)
             found, total, after = found + page["items"], page["total"], page["next"] or ""
+            forecast = page.get("forecast")
             if not after:
                 break
     if show(found, output, names=[entry["job"] for entry in found]):
@@ -157,8 +159,10 @@ def line_command(queue: str, limit: int, output: str) -> None:
             "No job waits for a place. Jobs that are held (suspended, or for other jobs) are in corral ls --state waiting."
         )
         return
-    headings = ("#", "JOB", "USER", "QUEUE", "PRIORITY", "WAITED", "WANTS", "WHY")
-    click.echo(table(headings, (_line_row(entry) for entry in found), right=frozenset({0, 4, 5})))
+    headings = ("#", "JOB", "USER", "QUEUE", "PRIORITY", "WAITED", "STARTS IN", "WANTS", "WHY")
+    click.echo(table(headings, (_line_row(entry) for entry in found), right=frozenset({0, 4, 5, 6})))
+    if forecast is not None:
+        say(f"Starts are from {forecast_text(forecast)}.")
     if total > len(found):
         say(f"{total - len(found)} more wait; --limit {total} shows all.")
 
@@ -177,6 +181,7 @@ def _line_row(entry: LineEntry) -> tuple[object, ...]:
         entry["queue"],
         entry["priority"],
         age(entry["submittedAt"]),
+        short_estimate(entry.get("estimate")),
         wants(entry),
         why,
     )

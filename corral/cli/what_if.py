@@ -184,7 +184,8 @@ def answer_text(answer: WhatIfAnswer, *, everything: bool = False) -> str:
     """Return an answer for people: queues and jobs before and after, who gains and loses, and what was assumed."""
     changed = bool(answer["changes"])
     courses = counted(answer["seeds"], "course")
-    head = f"The next {span(answer['horizonSeconds'])} from {answer['at']}, {courses}."
+    state = f", revision {answer['revision']}" if answer.get("revision") else ""
+    head = f"The next {span(answer['horizonSeconds'])} from {answer['at']}{state}, {courses}."
     parts = [head + (f"\nChanges: {'; '.join(answer['changes'])}." if changed else "")]
     if goal := answer.get("goal"):
         parts.insert(0, _goal(goal))

@@ -217,6 +217,21 @@ class FileView(TypedDict):
     changedAt: str
 
 
+class ForecastView(TypedDict):
+    """
+    A forecast: the scheduler's state, played forward in courses that differ in drawn run times.
+
+    Forecasts and what-if answers of equal revision look at the same state at the same time; those of equal seeds too draw
+    the same courses.
+    """
+
+    at: str
+    """The time of that state."""
+    revision: str
+    seeds: int
+    """How many courses were drawn, from seed 0 on."""
+
+
 class GoalTry(TypedDict):
     """One value that the search for a goal tried."""
 
@@ -1305,36 +1320,6 @@ class JobTopology(TypedDict):
     """All devices are of one model, whichever."""
 
 
-class LineEntry(TypedDict):
-    """One job of the waiting list. Its amounts are those it needs to begin, or all that it could still get."""
-
-    position: int
-    """Its position in the waiting list of all queues, from 1: the order in which the next cycle visits jobs."""
-    job: str
-    name: str
-    user: str
-    queue: str
-    priority: int
-    submittedAt: str
-    tasks: int
-    devices: int | float
-    """Fractions of devices count as fractions: 2.5."""
-    cpuMillis: int
-    memoryBytes: int
-    model: str
-    """The requested device model; "" is any."""
-    level: str
-    """The level whose one cell must hold the whole gang; "" is none."""
-    grows: bool
-    """Whether it runs already and waits for more tasks."""
-    yielding: bool
-    """Whether other jobs were told to end for it; its place is reserved."""
-    reason: ReasonView | None
-    """The binding constraint; None before the first cycle that looks at it."""
-    possible: bool
-    """Whether it could run on the machines known now if they were empty."""
-
-
 class PlacementRecord(TypedDict):
     """The node and devices of one task; `rank` is its number in topology order, None if the framework has no ranks."""
 
@@ -1372,21 +1357,12 @@ class Top(TypedDict):
     jobs: list[JobSummary]
 
 
-class WaitingLine(TypedDict):
-    """One page of the waiting list of `total` jobs; pass `next` as `after` to read the next page."""
-
-    at: str
-    total: int
-    items: list[LineEntry]
-    next: str | None
-
-
 class WhatIfAnswer(TypedDict):
     """What is to be expected as things are, beside what is to be expected with the changes."""
 
     at: str
     cursor: int
-    """The last request of a user that the answer knows of; answers of equal cursors and seeds look at the same state."""
+    """The last request of a user that the answer knows of."""
     horizonSeconds: float
     seeds: int
     changes: list[str]
@@ -1409,6 +1385,8 @@ class WhatIfAnswer(TypedDict):
     """Where it was asked for."""
     goal: GoalOutcome | None
     """Where the question had a goal."""
+    revision: str
+    """The revision of the state that it looks at; forecasts of equal revision and seeds say the same as `before`."""
 
 
 class DeviceView(TypedDict):
@@ -1443,6 +1421,11 @@ class EstimateView(TypedDict):
     """Seconds from now."""
     after: list[JobSummary]
     """The last jobs that must end first, or those that have no known end; at most five."""
+    p10: str | None
+    """The time by which it starts in a tenth of the forecast's courses; `at` is the median. Null: none is known."""
+    p90: str | None
+    forecast: ForecastView | None
+    """Null: it is sure without one, or there is none."""
 
 
 class Explanation(TypedDict):
@@ -1572,6 +1555,38 @@ class JobSpec(TypedDict):
     """Run this document many times."""
 
 
+class LineEntry(TypedDict):
+    """One job of the waiting list. Its amounts are those it needs to begin, or all that it could still get."""
+
+    position: int
+    """Its position in the waiting list of all queues, from 1: the order in which the next cycle visits jobs."""
+    job: str
+    name: str
+    user: str
+    queue: str
+    priority: int
+    submittedAt: str
+    tasks: int
+    devices: int | float
+    """Fractions of devices count as fractions: 2.5."""
+    cpuMillis: int
+    memoryBytes: int
+    model: str
+    """The requested device model; "" is any."""
+    level: str
+    """The level whose one cell must hold the whole gang; "" is none."""
+    grows: bool
+    """Whether it runs already and waits for more tasks."""
+    yielding: bool
+    """Whether other jobs were told to end for it; its place is reserved."""
+    reason: ReasonView | None
+    """The binding constraint; None before the first cycle that looks at it."""
+    possible: bool
+    """Whether it could run on the machines known now if they were empty."""
+    estimate: EstimateView | None
+    """When it is likely to start; its `after` is empty."""
+
+
 class NodeView(TypedDict):
     """One machine; `name` is ENGINE/NODE, `levels` the cells above it (rack and so on)."""
 
@@ -1602,6 +1617,17 @@ class PeersView(TypedDict):
     complete: bool
     """Whether every task of the gang has started."""
     peers: list[PlacementRecord]
+
+
+class WaitingLine(TypedDict):
+    """One page of the waiting list of `total` jobs; pass `next` as `after` to read the next page."""
+
+    at: str
+    total: int
+    items: list[LineEntry]
+    next: str | None
+    forecast: ForecastView | None
+    """The forecast from which the estimates come; None if there is none yet."""
 
 
 class CellView(TypedDict):

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import json
 import ssl
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from socket import socket as Socket
 from typing import Annotated, Any, NamedTuple
@@ -24,6 +24,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from corral.control.core.configuration import planner_settings, scheduler_policy
+from corral.control.forecast.estimates import given_estimate
+from corral.control.forecast.forecasts import SECONDS, Forecast, Forecasts
 from corral.control.guarantee_check import broken_guarantees
 from corral.control.log_api import LogApi
 from corral.control.loop import Control
@@ -36,6 +38,7 @@ from corral.model.cluster_use import ClusterUse
 from corral.model.configuration import configuration_of
 from corral.model.document_revisions import ConfigurationQuestion, GuaranteeFinding
 from corral.model.requests import GangRequest
+from corral.model.start_estimates import Outlook
 from corral.model.store_writes import IntentKind
 from corral.model.what_if import Question
 from corral.scheduler.views import ahead_of
@@ -55,6 +58,8 @@ _MOST_SECONDS_OF_USE = 10.0
 """Seconds that one cluster may take to say how it is used."""
 _MOST_BEFORE = 5
 """Jobs ahead of another one that an explanation names at most."""
+_MANY = 512
+"""Waiting gangs above which their order is not computed for an explanation: it takes a tenth of a second and more."""
 _LONGEST_STOP = 3600.0
 """Seconds that `corral down --stop-jobs` may wait for jobs to end."""
 
@@ -91,11 +96,15 @@ class ControlApi:
         replica_listener: ReplicaListener | None = None,
         logs: LogSources | None = None,
         agents: Mapping[str, ASGIApp] | None = None,
+        forecast_seconds: float = SECONDS,
     ) -> None:
         """`replica_listener` is the listener for fronts of other replicas; `logs` are this machine's and the archive's.
 
-        `agents` serve the calls of engines' agents, by engine.
+        `agents` serve the calls of engines' agents, by engine. `forecast_seconds` may pass between two forecasts.
         """
+        self._forecasts = Forecasts(
+            control.store, lambda: control.core, lambda: control.revision, control.clock.now, seconds=forecast_seconds
+        )
         self._logs = logs
         self._agents = agents or {}
         self._control = control
@@ -107,7 +116,7 @@ class ControlApi:
         """Serve until cancelled; the socket's file is replaced at every start."""
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
-        async with asyncio.TaskGroup() as group:
+        async with contextlib.aclosing(self._forecasts), asyncio.TaskGroup() as group:
             group.create_task(self._serve(uds=str(self._path)))
             if self._replica_listener is not None:
                 tls_files = self._replica_listener.tls_files
@@ -149,7 +158,7 @@ class ControlApi:
             Route("/cluster/{kind:str}", self._listed),
             Route("/engines/use", self._cluster_use),
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
-            *Views(self._world_is_there).routes(),
+            *Views(self._world_is_there, self._forecasts).routes(),
             *([LogApi(self._logs).route()] if self._logs is not None else []),
             *(Mount(f"/slots/{engine}", app=below(agents)) for engine, agents in self._agents.items()),
             WebSocketRoute("/exec/{attempt}", self._exec),
@@ -167,12 +176,14 @@ class ControlApi:
         job = control.world.jobs.get(JobId(request.path_params["job"]))
         if job is None or not job.unplaced():
             return JSONResponse(None)
+        forecast = await self._forecasts.latest(job.id)
         planner, now = control.world.planner, control.clock.now()
         reasons = planner.explain(job.id, now)
         if reasons is None:
             return JSONResponse(None)
-        ahead = ahead_of(planner.cluster.queues, planner.queue, planner.policy, now, job.id)
-        hopes = planner.outlook(job.id, reasons, now, self._grace, job.as_file_change)
+        ahead = self._ahead_of(job.id, forecast, now)
+        found = given_estimate(control.world, forecast, self._forecasts.trouble, job.id, reasons, now)
+        hopes = found and Outlook(found, planner.smallest_changes(job.id, reasons, now, job.as_file_change))
         return JSONResponse(
             {
                 **msgspec.to_builtins(control.world.reasons_in_names(reasons)),
@@ -182,13 +193,13 @@ class ControlApi:
             }
         )
 
-    def _grace(self, job_id: JobId) -> float:
-        """Seconds of grace that a job gets to end."""
-        job = self._control.world.jobs.get(job_id)
-        if job is None:
-            return 0.0
-        bounded = self._control.core.grace_of(job)
-        return self._control.launch_policy.grace_of(job.view) if bounded is None else bounded
+    def _ahead_of(self, job: JobId, forecast: Forecast | None, now: float) -> Sequence[JobId]:
+        """The jobs ahead of one; of many, those that were ahead at the time of the forecast and wait still."""
+        planner = self._control.world.planner
+        queue = planner.queue
+        if len(queue) > _MANY and forecast is not None and (known := forecast.ahead(job)) is not None:
+            return [each for each in known if queue.first(each) is not None]
+        return ahead_of(planner.cluster.queues, queue, planner.policy, now, job)
 
     async def _fit(self, request: Request) -> Response:
         """Whether a gang could ever run on the known nodes: null, or the reasons why not."""
@@ -231,7 +242,7 @@ class ControlApi:
             raise InvalidInput("bad-question", f"Control does not understand the question: {error}.") from None
         if self._questions is None:
             self._questions = Questions(
-                control.store, lambda: control.core, control.clock.now,
+                self._forecasts, lambda: control.core,
                 default=lambda: control.policy, presenter=control.presenter,
             )  # fmt: skip
         return _json(await self._questions.answer(question))

@@ -28,6 +28,7 @@ from corral.control.core import (
 )
 from corral.control.core.configuration import Configured
 from corral.control.core.inputs import TaskEvent
+from corral.control.core.intents import IntentsRead
 from corral.control.core.world import held_nodes
 from corral.control.dispatcher import Dispatcher
 from corral.control.engine_set import EngineSet
@@ -108,6 +109,8 @@ class Control:
         """Whether an engine was opened that the core knows nothing of."""
         self._flushed = 0.0
         self._cycled = time.monotonic()
+        self._changes = 0
+        """How often the core got to know something, or decided something."""
         self.scale_object: Callable[[JobId, int], Awaitable[bool]] = _no_object
         """Sets the replicas in the object that a job was made from; returns whether there is one."""
         self.external = ExternalTasks(self.report, clock.now)
@@ -142,6 +145,11 @@ class Control:
     def policy(self) -> Policy:
         """The scheduling policy in force."""
         return self.core.policy
+
+    @property
+    def revision(self) -> str:
+        """The revision of what the core knows; states of equal revisions differ in nothing but the time."""
+        return f"{self._leadership.epoch}.{self._changes}"
 
     def node(self, name: str) -> Node | None:
         """A node as it was last seen."""
@@ -226,6 +234,7 @@ class Control:
         if self._journal is not None:
             self._journal.begin(recovered, self.launch_policy, machines, now)
         self.core = core if not lost else Core(recovered, self.launch_policy, machines, now)
+        self._changes += 1
         outbox = await self.store.outbox()
         known = {row.command.attempt for row in outbox}.union(*(each.attempts() for each in self.engines.values()))
         known |= self.engine_set.unseen(recovered.jobs)
@@ -262,7 +271,10 @@ class Control:
         inputs = await self._read()
         inputs += self._taken
         step = Core.step if self._journal is None else self._journal.step
+        before = self.core.world.planner.revision
         batch = step(self.core, inputs, self.clock.now())
+        if batch.changed or self.core.world.planner.revision != before or any(map(_is_news, inputs)):
+            self._changes += 1
         for event, data in batch.warnings:
             log.error(event, **data)
         await self._commit(batch)
@@ -392,6 +404,11 @@ class Control:
 
     async def _render(self, attempt: AttemptId) -> TaskLaunch | None:
         return await render(self.core.world, attempt, self.context)
+
+
+def _is_news(given: Input) -> bool:
+    """Whether an input tells something: the store is read for requests though there are none."""
+    return not isinstance(given, IntentsRead) or bool(given.intents)
 
 
 async def _nothing(external: frozenset[JobId]) -> None:

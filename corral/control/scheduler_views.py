@@ -13,9 +13,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from corral.control.core.world import World
+from corral.control.forecast.estimates import given_estimate
+from corral.control.forecast.forecasts import Forecasts
 from corral.control.loop import Control
 from corral.kernel.errors import InvalidInput, NotFound
 from corral.kernel.ids import JobId
+from corral.model.estimate_views import estimate_view, forecast_view
+from corral.model.plan import Reasons
+from corral.model.views import EstimateView
 from corral.scheduler.planners.hived.algorithm.inspect_api import inspected
 from corral.scheduler.planners.hived.planner import HivedPlanner
 from corral.scheduler.views import CellTreeView, queue_standings, waiting_line
@@ -44,8 +49,9 @@ class _Kept(NamedTuple):
 class Views:
     """Serves views of the queues, the waiting jobs and the cells."""
 
-    def __init__(self, world_is_there: World_is_there) -> None:
+    def __init__(self, world_is_there: World_is_there, forecasts: Forecasts) -> None:
         self._world_is_there = world_is_there
+        self._forecasts = forecasts
         self._views: dict[str, _Kept] = {}
         """Cached views; the last used comes last."""
 
@@ -67,8 +73,9 @@ class Views:
         )
 
     async def _line(self, request: Request) -> Response:
-        """A page of the waiting jobs, in queue order."""
+        """A page of the waiting jobs, in queue order, each with its estimated start."""
         control = await self._world_is_there()
+        forecast = await self._forecasts.latest() if len(control.world.queue) else None
         world, now = control.world, control.clock.now()
         only, limit, after = (
             request.query_params.get("queue", ""),
@@ -76,13 +83,18 @@ class Views:
             _number(request, "after"),
         )
 
-        def make() -> object:
-            return waiting_line(
-                world.cluster.queues, world.queue, control.policy, now,
-                name_of=partial(_name, world), only=only, limit=min(limit, _MOST), after=after,
-            )  # fmt: skip
+        def estimate_of(job: JobId, reasons: Reasons | None) -> EstimateView | None:
+            found = given_estimate(world, forecast, self._forecasts.trouble, job, reasons, now)
+            return None if found is None else estimate_view(found, (), now)
 
-        return self._answer(f"line {limit} {after} {only}", world, make)
+        def make() -> object:
+            line = waiting_line(
+                world.cluster.queues, world.queue, control.policy, now,
+                name_of=partial(_name, world), estimate_of=estimate_of, only=only, limit=min(limit, _MOST), after=after,
+            )  # fmt: skip
+            return msgspec.structs.replace(line, forecast=None if forecast is None else forecast_view(forecast.mark))
+
+        return self._answer(f"line {limit} {after} {only}", world, make, made_from=id(forecast))
 
     async def _cells(self, request: Request) -> Response:
         """A part of the tree of cells."""
@@ -110,13 +122,17 @@ class Views:
             raise NotFound("hived-not-in-force", message)
         return self._answer(f"hived {what}", world, partial(inspected, planner.hived.algorithm.state, what))
 
-    def _answer(self, what: str, world: World, make: Callable[[], object]) -> Response:
+    def _answer(self, what: str, world: World, make: Callable[[], object], *, made_from: int = 0) -> Response:
         """The JSON response of a view."""
-        return Response(self._kept(what, world, lambda: msgspec.json.encode(make())), media_type="application/json")
+        content = self._kept(what, world, lambda: msgspec.json.encode(make()), made_from=made_from)
+        return Response(content, media_type="application/json")
 
-    def _kept(self, what: str, world: World, make: Callable[[], View]) -> View:
-        """The cached view, if nothing has changed since or a new one would cost too much; else a new one."""
-        state = (id(world.planner), *world.planner.revision)
+    def _kept(self, what: str, world: World, make: Callable[[], View], *, made_from: int = 0) -> View:
+        """The cached view, if nothing has changed since or a new one would cost too much; else a new one.
+
+        `made_from` identifies what it shows besides the world.
+        """
+        state = (id(world.planner), *world.planner.revision, made_from)
         kept = self._views.pop(what, None)
         if kept is None or (kept.state != state and time.perf_counter() >= kept.until):
             begun = time.thread_time()  # not wall time: a machine that stalls must not make a view look expensive

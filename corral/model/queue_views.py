@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from corral.model.records import Record, one_of
-from corral.model.views import ReasonView
+from corral.model.views import EstimateView, ForecastView, ReasonView
 
 Amounts = dict[str, int | float]
 
@@ -121,6 +121,8 @@ class LineEntry(Record, frozen=True):
     """The binding constraint; None before the first cycle that looks at it."""
     possible: bool = True
     """Whether it could run on the machines known now if they were empty."""
+    estimate: EstimateView | None = None
+    """When it is likely to start; its `after` is empty."""
 
 
 class WaitingLine(Record, frozen=True):
@@ -130,6 +132,8 @@ class WaitingLine(Record, frozen=True):
     total: int
     items: tuple[LineEntry, ...] = ()
     next: str | None = None
+    forecast: ForecastView | None = None
+    """The forecast from which the estimates come; None if there is none yet."""
 
 
 class DeviceUse(Record, frozen=True):

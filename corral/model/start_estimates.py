@@ -31,6 +31,16 @@ class Basis(StrEnum):
     """No estimate was computed; the message says why."""
 
 
+class ForecastMark(msgspec.Struct, frozen=True):
+    """Which forecast an estimate comes from; marks of equal revision look at the same state."""
+
+    at: float
+    """Seconds since 1970: when the state was as the forecast has it."""
+    revision: str
+    seeds: int
+    """Courses that were drawn, from seed 0 on; 1 where all run times are known."""
+
+
 class Estimate(msgspec.Struct, frozen=True):
     """When a waiting gang is likely to start."""
 
@@ -41,6 +51,11 @@ class Estimate(msgspec.Struct, frozen=True):
     """Seconds since 1970; None: no time is known."""
     after: tuple[JobId, ...] = ()
     """The last jobs that must end first, or those that have no known end."""
+    p10: float | None = None
+    """Quantile of the drawn courses, as `at` is the median; None: none, or later than the forecast looks."""
+    p90: float | None = None
+    forecast: ForecastMark | None = None
+    """None: the estimate needs no look into the future."""
 
 
 class Change(msgspec.Struct, frozen=True, rename={"before": "from", "after": "to"}):

@@ -172,6 +172,20 @@ class JobFile(Record, frozen=True):
     """The number of placeholders with a stored secret; the owner can submit the file again with `from`."""
 
 
+class ForecastView(Record, frozen=True):
+    """A forecast: the scheduler's state, played forward in courses that differ in drawn run times.
+
+    Forecasts and what-if answers of equal revision look at the same state at the same time; those of equal seeds too draw
+    the same courses.
+    """
+
+    at: str
+    """The time of that state."""
+    revision: str
+    seeds: int = 1
+    """How many courses were drawn, from seed 0 on."""
+
+
 class EstimateView(Record, frozen=True):
     """When a waiting job is likely to start: the time (`at`), its certainty (`basis`) and its grounds (`message`)."""
 
@@ -182,6 +196,11 @@ class EstimateView(Record, frozen=True):
     """Seconds from now."""
     after: tuple[JobSummary, ...] = ()
     """The last jobs that must end first, or those that have no known end; at most five."""
+    p10: str | None = None
+    """The time by which it starts in a tenth of the forecast's courses; `at` is the median. Null: none is known."""
+    p90: str | None = None
+    forecast: ForecastView | None = None
+    """Null: it is sure without one, or there is none."""
 
 
 class ChangeView(Record, frozen=True):

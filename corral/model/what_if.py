@@ -203,6 +203,8 @@ class Courses(msgspec.Struct, frozen=True):
     jobs: tuple[WaitingJob, ...]
     before: tuple[Course, ...]
     after: tuple[Course, ...]
+    revision: str = ""
+    """The revision of the state that both began with."""
 
 
 class Spread(Record, frozen=True):
@@ -316,7 +318,7 @@ class WhatIfAnswer(Record, frozen=True):
 
     at: str
     cursor: int
-    """The last request of a user that the answer knows of; answers of equal cursors and seeds look at the same state."""
+    """The last request of a user that the answer knows of."""
     horizon_seconds: float
     seeds: int
     changes: tuple[str, ...] = ()
@@ -339,3 +341,5 @@ class WhatIfAnswer(Record, frozen=True):
     """Where it was asked for."""
     goal: GoalOutcome | None = None
     """Where the question had a goal."""
+    revision: str = ""
+    """The revision of the state that it looks at; forecasts of equal revision and seeds say the same as `before`."""

@@ -24,6 +24,7 @@ from corral.kernel.errors import CorralError, Unavailable
 from corral.launcher import LaunchPolicy
 from corral.model.what_if import Courses, Question
 from corral.scheduler import BuiltinPlanner, find_policy
+from tests.control.forecast.unasked import no_forecasts
 
 BEGIN: Final = 1_000_000_000.0
 
@@ -38,7 +39,7 @@ class IdleScheduler:
             return control
 
         self._app = Starlette(
-            routes=Views(cast(Any, world_is_there)).routes(), exception_handlers={CorralError: _refusal}
+            routes=Views(cast(Any, world_is_there), no_forecasts()).routes(), exception_handlers={CorralError: _refusal}
         )
 
     async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
@@ -65,7 +66,7 @@ def _courses(question: Question) -> Any:
         tuple(play(core, each, (), now=BEGIN, horizon=question.horizon_seconds, seed=seed) for seed in question.seeds)
         for each in (Changes(), changes)
     ]
-    return msgspec.to_builtins(Courses(BEGIN, 0, (), *played))
+    return msgspec.to_builtins(Courses(BEGIN, 0, (), played[0], played[1]))
 
 
 async def _refusal(_: Request, error: Exception) -> Response:

@@ -21,6 +21,7 @@ from corral.scheduler import BuiltinPlanner
 from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.service import Service
+from tests.control.forecast.unasked import no_forecasts
 from tests.control.harness import House, PaperEngine, short
 
 ANN = Actor("ann", token_id="t-ann")
@@ -99,7 +100,7 @@ async def test_what_is_shown_is_made_once_for_a_state_and_no_more_than_a_few_are
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("corral.control.scheduler_views._KEPT_FOR", 0.0)
-    world, views, made = World(BuiltinPlanner()), Views(not_asked), list[str]()
+    world, views, made = World(BuiltinPlanner()), Views(not_asked, no_forecasts()), list[str]()
 
     def make(name: str) -> bytes:
         made.append(name)
@@ -122,7 +123,7 @@ async def test_what_is_dear_is_shown_again_for_a_while_though_the_state_is_anoth
     clock, worked = 1000.0, 0.0
     clocks = SimpleNamespace(perf_counter=lambda: clock, thread_time=lambda: worked)
     monkeypatch.setattr("corral.control.scheduler_views.time", clocks)
-    world, views = World(BuiltinPlanner()), Views(not_asked)
+    world, views = World(BuiltinPlanner()), Views(not_asked, no_forecasts())
 
     def stalls(name: str) -> str:
         nonlocal clock, worked

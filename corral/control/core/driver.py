@@ -86,6 +86,11 @@ class Driver:
         """Whether an attempt is among those that are `running`."""
         return attempt in self._ends
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is to come, however far it runs."""
+        return self._next() == inf
+
     def adopt(self, attempt: AttemptId, seconds: float, code: int = 0) -> None:
         """Take over an attempt that a core began elsewhere; it ends in so many seconds, if nobody stops it."""
         self._end(attempt, self.now + seconds, code)

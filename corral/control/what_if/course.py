@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from math import inf
 from typing import Final
 
 from corral.control.core.core import Core
@@ -16,7 +17,8 @@ from corral.control.what_if.stays import Stays
 from corral.control.what_if.tally import Tally, whole_devices
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.model.store_writes import LiveJob
-from corral.model.what_if import Course, PastRun
+from corral.model.what_if import DAY, Course, PastRun
+from corral.scheduler.explain.start_estimate import head_job
 
 SAMPLES: Final = 96
 """How often devices and waiting jobs are counted, at equal distances."""
@@ -38,10 +40,12 @@ def play(
     course tells what ran where.
     """
     stays = Stays() if timeline else None
-    return _Play(core.fork(unexplained=True), changes, RunTimes(past, seed), now, stays).run(horizon)
+    return Play(core.fork(unexplained=True), changes, RunTimes(past, seed), now, stays).run(horizon)
 
 
-class _Play:
+class Play:
+    """One course as it is played."""
+
     def __init__(self, core: Core, changes: Changes, run_times: RunTimes, now: float, stays: Stays | None) -> None:
         self.core = core
         self.stays = stays
@@ -50,6 +54,12 @@ class _Play:
         self.store = MemoryStore(users=changes.users, first_intent=core.intents.cursor + 1)
         self.driver = Driver(core, self.store, self._work, now)
         self.tally = Tally(now)
+        self.head: JobId | None = None
+        """The job that is first in the queue order at the beginning."""
+        self.drawn_since = inf
+        """From when on the course depends on drawn run times, in seconds since 1970."""
+        self.completions: dict[float, list[JobId]] = {}
+        """The jobs that ended, by time in seconds since 1970."""
         self._ends: dict[JobId, tuple[int, float]] = {}
         """The attempt of each job, and when it ends by itself."""
         for job in core.world.jobs.values():
@@ -64,6 +74,8 @@ class _Play:
         for number in range(SAMPLES + 1):
             at = horizon * number / SAMPLES
             self.driver.run(self.now + at)
+            if number == 0:
+                self.head = head_job(self.core.world.queue, self.now)
             self._collect()
             self.tally.look(at, self.core)
         course = self.tally.course(self.driver.now, self.core, self.run_times.known)
@@ -72,6 +84,12 @@ class _Play:
             nodes = self.core.machines.nodes
             course.nodes = {name: len(whole_devices(node)) for name, node in sorted(nodes.items())}
         return course
+
+    def run_on(self, until: float, go_on: Callable[[], bool]) -> None:
+        """Play on, a day at a time, while jobs that waited at the beginning still wait and `go_on` allows it."""
+        while self.tally.unstarted and self.driver.now < until and not self.driver.idle and go_on():
+            self.driver.run(min(until, self.driver.now + DAY))
+            self._collect()
 
     # ---- jobs that are there
 
@@ -99,11 +117,16 @@ class _Play:
             begun = job.run.started_at or now
             seconds = self.run_times.drawn(job, now - begun)
             known = self._ends[job.id] = (job.run.attempt, begun + seconds)
+            if seconds < inf and not job.view.max_duration_seconds:
+                self.drawn_since = min(self.drawn_since, now)
         return known[1]
 
     def _collect(self) -> None:
         facts = self.store.facts
         self.tally.collect(facts, self.core)
+        for each in facts:
+            if each.fact.kind == "job.completed":
+                self.completions.setdefault(each.at, []).append(each.job)
         if self.stays is not None:
             for each in facts:
                 if each.fact.kind == "task.exited":

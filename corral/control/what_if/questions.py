@@ -4,46 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import chain
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from corral.control.configuration import Presenter
 from corral.control.core.core import Core
+from corral.control.forecast.courses import HORIZON
+from corral.control.forecast.forecasts import Forecast, Forecasts, Moment
 from corral.control.what_if.changes import Changes, changes_of, submitted
 from corral.control.what_if.course import play
 from corral.control.what_if.forked import USUAL, Fork, ForkLimits
 from corral.kernel.errors import Unavailable
 from corral.kernel.units import DEVICE
 from corral.model.phases import Phase, phase
-from corral.model.records import JobFilter, JobSummary, Page
-from corral.model.what_if import Course, Courses, PastRun, Question, WaitingJob
+from corral.model.what_if import Course, Courses, Question, WaitingJob
 from corral.scheduler import Policy
 
-PAST_RUNS: Final = 5000
-"""The latest ended jobs from which run times are drawn, at most."""
-_PAGE: Final = 1000
 _PATIENCE: Final = 20.0
 """Seconds that a question waits for the one before it."""
 _RETRY: Final = 10
 
 
-class EndedJobs(Protocol):
-    """The part of the store that lists jobs."""
-
-    async def list_jobs(self, wanted: JobFilter, *, limit: int = 50, after_cursor: str = "") -> Page[JobSummary]:
-        """One page of the jobs that match a filter."""
-        ...
-
-
 class _Pair(msgspec.Struct):
     """The courses of some seeds."""
 
-    before: list[Course]
+    before: dict[int, Course]
+    """By seed; without those that a forecast has played."""
     after: list[Course]
 
 
@@ -52,18 +42,19 @@ class Questions:
 
     def __init__(
         self,
-        store: EndedJobs,
+        forecasts: Forecasts,
         core: Callable[[], Core],
-        now: Callable[[], float],
         *,
         default: Callable[[], Policy],
         presenter: Presenter,
         limits: ForkLimits = USUAL,
     ) -> None:
-        """`core` gives the present core between two of its steps; `default` is the policy that no document names."""
-        self._store = store
+        """`core` gives the present core between two of its steps; `default` is the policy that no document names.
+
+        `forecasts` knows the moment that a question is about, and may have played it as things are.
+        """
+        self._forecasts = forecasts
         self._core = core
-        self._now = now
         self._default = default
         self._presenter = presenter
         self._limits = limits
@@ -82,59 +73,56 @@ class Questions:
             message = "Another what-if question is being answered; ask again in a moment."
             raise Unavailable("question-busy", message, retry_after=_RETRY) from None
         try:
-            past = await self._past_runs()
-            return await self._answered(question, past)
+            return await self._answered(question)
         finally:
             self._turn.release()
 
-    async def _answered(self, question: Question, past: Sequence[PastRun]) -> Courses:
-        core, now = self._core(), self._now()
-        jobs, cursor = _asked_jobs(core, question, now), core.intents.cursor
+    async def _answered(self, question: Question) -> Courses:
+        moment = await self._forecasts.moment()
+        core = self._core()
+        forecast = self._forecasts.of(moment)
+        known = {} if forecast is None else _known_courses(forecast, question)
+        jobs, cursor = _asked_jobs(core, question, moment.at), core.intents.cursor
         # Every fork is made before the next await, so all children have the same core.
         forks: list[Fork] = []
         try:
             for seeds in _shared(question.seeds, os.cpu_count() or 1):
-                forks.append(Fork(partial(self._played, core, question, past, now, seeds), self._limits))
+                forks.append(Fork(partial(self._played, core, question, moment, seeds, known.keys()), self._limits))
             found = await asyncio.gather(*(fork.answer() for fork in forks))
         finally:
             await asyncio.gather(*(fork.end() for fork in forks))
         pairs = [msgspec.msgpack.decode(each, type=_Pair) for each in found]
-        before = chain.from_iterable(pair.before for pair in pairs)
+        before = known | {seed: course for pair in pairs for seed, course in pair.before.items()}
         after = chain.from_iterable(pair.after for pair in pairs)
-        return Courses(now, cursor, jobs, tuple(before), tuple(after))
+        return Courses(
+            moment.at, cursor, jobs, tuple(before[seed] for seed in question.seeds), tuple(after), moment.revision
+        )
 
     def _played(
-        self, core: Core, question: Question, past: Sequence[PastRun], now: float, seeds: Sequence[int]
+        self, core: Core, question: Question, moment: Moment, seeds: Sequence[int], known: Collection[int]
     ) -> bytes:
-        """Play the courses of some seeds; runs in a forked child."""
-        changes = changes_of(question, core, now, self._default(), self._presenter.described)
-        horizon = question.horizon_seconds
-        pair = _Pair([], [])
+        """Play the courses of some seeds, but those as things are that are `known`; runs in a forked child."""
+        changes = changes_of(question, core, moment.at, self._default(), self._presenter.described)
+        pair = _Pair({}, [])
         for seed in seeds:
             timeline = question.timeline and seed == question.seeds[0]
-            pair.before.append(play(core, Changes(), past, now=now, horizon=horizon, seed=seed, timeline=timeline))
-            pair.after.append(play(core, changes, past, now=now, horizon=horizon, seed=seed, timeline=timeline))
+
+            def played(what: Changes, seed: int = seed, timeline: bool = timeline) -> Course:
+                horizon = question.horizon_seconds
+                return play(core, what, moment.past, now=moment.at, horizon=horizon, seed=seed, timeline=timeline)
+
+            if seed not in known:
+                pair.before[seed] = played(Changes())
+            pair.after.append(played(changes))
         return msgspec.msgpack.encode(pair)
 
-    async def _past_runs(self) -> list[PastRun]:
-        found: list[PastRun] = []
-        after = ""
-        while len(found) < PAST_RUNS:
-            page = await self._store.list_jobs(
-                JobFilter(phases=("succeeded",), order="ended"), limit=_PAGE, after_cursor=after
-            )
-            found += [run for each in page.items if (run := _past_run(each)) is not None]
-            if page.next is None:
-                break
-            after = page.next
-        return found
 
-
-def _past_run(job: JobSummary) -> PastRun | None:
-    if job.started_at is None or job.ended_at is None:
-        return None
-    seconds = (datetime.fromisoformat(job.ended_at) - datetime.fromisoformat(job.started_at)).total_seconds()
-    return PastRun(job.user, job.name, job.queue, float(job.devices), seconds) if seconds > 0 else None
+def _known_courses(forecast: Forecast, question: Question) -> dict[int, Course]:
+    """The courses as things are that the forecast has played already."""
+    if question.horizon_seconds != HORIZON:
+        return {}
+    seeds = question.seeds[1:] if question.timeline else question.seeds
+    return {seed: course for seed in seeds if (course := forecast.course(seed)) is not None}
 
 
 def _asked_jobs(core: Core, question: Question, now: float) -> tuple[WaitingJob, ...]:

@@ -22,13 +22,20 @@ class Tally:
         self.begin = begin
         self.waits_since: dict[JobId, float] = {}
         """The jobs that wait, and since when."""
-        self._starts: dict[str, float] = {}
+        self.starts: dict[str, float] = {}
+        """First starts of the jobs that are told, in seconds after the beginning."""
         self._queues: dict[str, QueueCourse] = {}
         self._queue_of: dict[JobId, str] = {}
-        self._told: set[JobId] = set()
+        self.told: set[JobId] = set()
+        """The jobs whose first start is told: those that wait at the beginning, and submitted ones."""
         self._times: list[float] = []
         self._used: list[float] = []
         self._waiting: list[int] = []
+
+    @property
+    def unstarted(self) -> set[JobId]:
+        """The told jobs that have not started."""
+        return self.told - self.starts.keys()
 
     def take_over(self, job: Job) -> None:
         """Count a job that is there at the beginning."""
@@ -40,7 +47,7 @@ class Tally:
         """Count a job that waits, and tell its first start."""
         self.waits_since[job] = since
         self._queue_of[job] = queue
-        self._told.add(job)
+        self.told.add(job)
 
     def collect(self, facts: Iterable[FactWrite], core: Core) -> None:
         """Count what happened; `core` knows the queues of jobs."""
@@ -79,14 +86,16 @@ class Tally:
         looks = max(1, len(self._times))
         for each in self._queues.values():
             each.used, each.lent, each.borrowed = (total / looks for total in (each.used, each.lent, each.borrowed))
-        return Course(self._starts, self._queues, known, self._times, self._used, _usable_devices(core), self._waiting)
+        return Course(
+            dict(self.starts), self._queues, known, self._times, self._used, _usable_devices(core), self._waiting
+        )
 
     def _started(self, job: JobId, at: float, core: Core) -> None:
         since = self.waits_since.pop(job, None)
         if since is None:
             return
-        if job in self._told:
-            self._starts.setdefault(job, at - self.begin)
+        if job in self.told:
+            self.starts.setdefault(job, at - self.begin)
         course = self._of(job, core)
         course.started += 1
         course.waits.append(at - since)

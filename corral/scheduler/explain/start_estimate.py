@@ -7,7 +7,7 @@ compute.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from corral.kernel.ids import JobId
 from corral.kernel.units import counted
@@ -46,23 +46,31 @@ def estimate(
 
     `reasons` are why it waits; `grace_periods` gives the grace period of an evicted job in seconds. Nothing is changed.
     """
-    cluster, queue, code = planner.cluster, planner.queue, reasons.binding.code
+    cluster, queue = planner.cluster, planner.queue
     entry = queue.first(job)
     if entry is None:
         return None
+    sure = sure_estimate(entry, reasons, now)
+    if sure is not None:
+        return sure
+    if len(queue) <= MOST_WAITING and len(cluster.gangs.by_job) <= MOST_RUNNING:
+        found = _played(Forecast(planner, now, grace_periods), job, now)
+        if found.basis is not Basis.NOT_BEFORE or head_job(queue, now) != job:
+            return found
+    return _certain(cluster, queue, entry, now)
+
+
+def sure_estimate(entry: Entry, reasons: Reasons, now: float) -> Estimate | None:
+    """Return the estimate for a gang that needs no look into the future; None if its start depends on others."""
     settled = settled_estimate(reasons, now)
     if settled is not None:
         return settled
     if not any(role.minimum for role in entry.request.roles):
         said = "Not estimated: the job runs, and it grows only after every waiting job has started."
         return Estimate(Basis.NOT_ESTIMATED, said)
-    if code in ("bad-hardware", "cordoned", "engine-unknown"):
+    if reasons.binding.code in ("bad-hardware", "cordoned", "engine-unknown"):
         return Estimate(Basis.UNKNOWN, "Unknown: the nodes that it needs are cordoned or out of order.")
-    if len(queue) <= MOST_WAITING and len(cluster.gangs.by_job) <= MOST_RUNNING:
-        found = _played(Forecast(planner, now, grace_periods), job, now)
-        if found.basis is not Basis.NOT_BEFORE or _head(queue, now) != job:
-            return found
-    return _certain(cluster, queue, entry, now)
+    return None
 
 
 def settled_estimate(reasons: Reasons, now: float) -> Estimate | None:
@@ -86,32 +94,43 @@ def _never(code: str) -> str:
 
 def _played(forecast: Forecast, job: JobId, now: float) -> Estimate:
     """Simulate cycles until one starts the job, within the bound on the work."""
-    first = _head(forecast.queue, now) in (None, job)
+    first = head_job(forecast.queue, now) in (None, job)
     nodes = sum(len(index.tree.nodes) for index in forecast.cluster.engines.values())
     looks, begun = max(_FEWEST_LOOKS, min(_MOST_LOOKS, _LOOKS_COST // (1 + nodes))), False
     while looks > 0:
         looks -= 1 + len(forecast.queue.groups)
         found = forecast.cycle()
         if any(placed.job == job for placed in found.placements):
-            return _starts(forecast, first=first, now=now)
+            return placed_estimate(forecast.now, forecast.ended, first=first, now=now)
         if not begun:
-            begun, first = True, _head(forecast.queue, forecast.now) == job
+            begun, first = True, head_job(forecast.queue, forecast.now) == job
         if not found.placements and not found.evictions and not forecast.advance():
-            return _endless(forecast, job)
-    message = f"The forecast ends at this time, and the job still waits. {_ASSUMED}."
-    return Estimate(Basis.NOT_BEFORE, message, forecast.now)
+            entry = forecast.queue.first(job)
+            assert entry is not None
+            cluster, queue = forecast.cluster, forecast.queue
+            return endless_estimate(cluster, queue, entry, entry.reported, forecast.now, forecast.started)
+    return cut_estimate(forecast.now)
 
 
-def _starts(forecast: Forecast, *, first: bool, now: float) -> Estimate:
-    if forecast.now <= now:
+def placed_estimate(at: float, ended: Sequence[JobId], *, first: bool, now: float) -> Estimate:
+    """Return the estimate of a gang that the simulation starts `at` a time, when those jobs have `ended`.
+
+    `first`: nobody else is at the head of the queue.
+    """
+    if at <= now:
         return Estimate(Basis.EXPECTED, "It starts as soon as the jobs before it are placed.", now)
-    named = _named(forecast.ended)
-    whose = f"when {named} {'end' if len(forecast.ended) > 1 else 'ends'}" if named else "when protections end"
+    named = _named(ended)
+    whose = f"when {named} {'end' if len(ended) > 1 else 'ends'}" if named else "when protections end"
     if first:
         message = f"It is first in the queue order and starts {whose}. {_ASSUMED}."
-        return Estimate(Basis.AT_LATEST, message, forecast.now, forecast.ended)
+        return Estimate(Basis.AT_LATEST, message, at, tuple(ended))
     message = f"It starts {whose}. {_ASSUMED} and no new job arrives."
-    return Estimate(Basis.EXPECTED, message, forecast.now, forecast.ended)
+    return Estimate(Basis.EXPECTED, message, at, tuple(ended))
+
+
+def cut_estimate(at: float) -> Estimate:
+    """Return the estimate of a gang that still waits where the simulation ends."""
+    return Estimate(Basis.NOT_BEFORE, f"The forecast ends at this time, and the job still waits. {_ASSUMED}.", at)
 
 
 def _certain(cluster: Cluster, queue: Queue, entry: Entry, now: float) -> Estimate:
@@ -193,32 +212,34 @@ def _shortest(gone: Sequence[Sequence[JobId]], trial: Trial, entry: Entry) -> in
     return high
 
 
-def _endless(forecast: Forecast, job: JobId) -> Estimate:
-    """Report that no further event is known, and name the jobs without a known end that are in the way."""
-    cluster, queue = forecast.cluster, forecast.queue
-    entry = queue.first(job)
-    assert entry is not None
-    who, head = "it", _head(queue, forecast.now)
-    if entry.reported is not None and entry.reported.binding.code == BEHIND and head is not None:
+def endless_estimate(
+    cluster: Cluster, queue: Queue, entry: Entry, reported: Reasons | None, now: float, started: Collection[str]
+) -> Estimate:
+    """Report that no further event is known, and name the jobs without a known end that are in a gang's way.
+
+    `reported` is why it waits at that time, `now`; `started` are the jobs that started before in the simulation.
+    """
+    job, who, head = entry.request.job, "it", head_job(queue, now)
+    if reported is not None and reported.binding.code == BEHIND and head is not None:
         first = queue.first(head)
         if first is not None and head != job:
-            entry, who = first, f"it is behind job {head}, which"
-    culprits = _culprits(cluster, entry)
+            entry, reported, who = first, first.reported, f"it is behind job {head}, which"
+    culprits = _culprits(cluster, entry, reported)
     if culprits:
-        before = " before it in the queue order" if forecast.started.issuperset(culprits) else ""
+        before = " before it in the queue order" if all(each in started for each in culprits) else ""
         verb = "have" if len(culprits) > 1 else "has"
         message = f"Unknown: {who} waits for {_named(culprits)}{before}, which {verb} no maxDuration."
         return Estimate(Basis.UNKNOWN, message, after=culprits)
     return Estimate(Basis.UNKNOWN, "Unknown: no known end of a running job makes room for it.")
 
 
-def _culprits(cluster: Cluster, entry: Entry) -> tuple[JobId, ...]:
+def _culprits(cluster: Cluster, entry: Entry, reported: Reasons | None) -> tuple[JobId, ...]:
     """Return jobs without a known end, oldest first, until their ends make room for the gang."""
     ending = {job for _, job in cluster.ends}
     request = entry.request
     endless = [gang for gang in cluster.gangs.by_job.values() if gang.job not in ending and gang.job != request.job]
-    if entry.reported is not None and entry.reported.binding.code.endswith("-limit"):
-        user = entry.reported.binding.code == "user-limit"
+    if reported is not None and reported.binding.code.endswith("-limit"):
+        user = reported.binding.code == "user-limit"
         endless = [gang for gang in endless if gang.user == request.user or not user]
         return tuple(gang.job for gang in sorted(endless, key=_oldest) if gang.queue == request.queue)
     endless = sorted(endless, key=_oldest)[:_MOST_ENDLESS]
@@ -246,7 +267,7 @@ def _oldest(gang: RunningGang) -> tuple[float, JobId]:
     return gang.placed_at, gang.job
 
 
-def _head(queue: Queue, now: float) -> JobId | None:
+def head_job(queue: Queue, now: float) -> JobId | None:
     """Return the job at the head of the queue, according to the last cycle."""
     memory = queue.memory
     head = memory.head(now) if isinstance(memory, Memory) else None

@@ -12,7 +12,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import Configuration
 from corral.model.plan import Plan, Reasons
 from corral.model.requests import GangRequest
-from corral.model.start_estimates import Outlook
+from corral.model.start_estimates import Change, Outlook
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.events import PlannerEvent
 from corral.scheduler.explain.question import GracePeriods, Said, as_it_is, at_once
@@ -75,6 +75,10 @@ class Planner(Protocol):
 
         `reasons` are the current result of `explain`. None if it does not wait.
         """
+        ...
+
+    def smallest_changes(self, job: JobId, reasons: Reasons, now: float, said: Said = as_it_is) -> tuple[Change, ...]:
+        """Return the smallest changes that would start a waiting job now; `reasons` are the result of `explain`."""
         ...
 
     def likely_back(self, job: JobId, tasks: Collection[TaskKey], now: float) -> float | None:

@@ -12,13 +12,20 @@ from corral.model.messages import by_name
 from corral.model.plan import Reasons
 from corral.model.queue_views import LineEntry, WaitingLine
 from corral.model.records import rfc3339
-from corral.model.views import ReasonView
+from corral.model.views import EstimateView, ReasonView
 from corral.scheduler.planners.builtin.reason_reports import YIELDING
 from corral.scheduler.policy.order import QueueKey, rank
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.gang_resources import asked
 from corral.scheduler.queues.queue_tree import BASE, QueueNode, QueueTree
 from corral.scheduler.queues.waiting_queue import Entry, Group, Queue
+
+EstimateOf = Callable[[JobId, Reasons | None], EstimateView | None]
+"""Says when a job is likely to start; asked with the reasons why it waits, as far as they are known."""
+
+
+def _unestimated(_: JobId, _reasons: Reasons | None) -> None:
+    """The answer where nobody looks into the future."""
 
 
 def waiting_line(
@@ -28,6 +35,7 @@ def waiting_line(
     now: float,
     *,
     name_of: Callable[[JobId], str],
+    estimate_of: EstimateOf = _unestimated,
     only: str = "",
     limit: int = 100,
     after: int = 0,
@@ -46,7 +54,7 @@ def waiting_line(
         if not only or parts[0][1].request.queue in wanted
     ]
     shown = list(islice((each for each in found if each[0] > after), limit))
-    items = tuple(_entry(queues, at, parts, name_of) for at, parts in shown)
+    items = tuple(_entry(queues, at, parts, name_of, estimate_of) for at, parts in shown)
     more = bool(shown) and shown[-1][0] < found[-1][0]
     return WaitingLine(rfc3339(now), len(found), items, str(shown[-1][0]) if more else None)
 
@@ -151,7 +159,11 @@ def _below(node: QueueNode) -> Iterator[QueueNode]:
 
 
 def _entry(
-    queues: QueueTree, position: int, parts: list[tuple[Group, Entry]], name_of: Callable[[JobId], str]
+    queues: QueueTree,
+    position: int,
+    parts: list[tuple[Group, Entry]],
+    name_of: Callable[[JobId], str],
+    estimate_of: EstimateOf,
 ) -> LineEntry:
     """Build the row of a job: its total waiting request, or for a running job its possible growth."""
     group, entry = parts[0]
@@ -180,6 +192,7 @@ def _entry(
         yielding=any(reported is not None and reported.binding.code == YIELDING for reported in _reported(parts)),
         reason=_reason(reported, name_of),
         possible=reported is None or reported.possible,
+        estimate=estimate_of(request.job, reported),
     )
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from corral.kernel.errors import Unavailable
 from corral.kernel.units import counted as number_of
+from corral.model.estimate_views import estimate_view
 from corral.model.messages import array_index, held_by_array, waits_for_jobs
 from corral.model.records import (
     JobSummary,
@@ -22,7 +23,6 @@ from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.jobs.job_detail import (
     by_name,
-    estimate_view,
     jobs_named,
     reasons_view,
     stored_reasons,

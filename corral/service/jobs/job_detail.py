@@ -12,10 +12,8 @@ from corral.model.placement import TaskPlacement, in_rank_order
 from corral.model.receipts import ReceiptView
 from corral.model.records import JobSummary, TaskRecord, rfc3339, rfc3339_or_none
 from corral.model.runs import WorkReport
-from corral.model.start_estimates import Estimate
 from corral.model.store_writes import JobRecord
 from corral.model.views import (
-    EstimateView,
     JobDetail,
     JobStatus,
     PlacementRecord,
@@ -117,13 +115,6 @@ def by_name(message: str, jobs: Iterable[JobSummary]) -> str:
     for job in jobs:
         message = message.replace(job.id, job.name)
     return message
-
-
-def estimate_view(found: Estimate, after: tuple[JobSummary, ...], now: float) -> EstimateView:
-    """Control's estimate as the API shows it, with the names of jobs in place of their ids."""
-    message = by_name(found.message, after)
-    seconds = None if found.at is None else round(max(0.0, found.at - now), 3)
-    return EstimateView(str(found.basis), message, rfc3339_or_none(found.at), seconds, after)
 
 
 def placement_records(

@@ -66,6 +66,7 @@ def compare(
         before=_use(courses.before),
         after=_use(courses.after),
         timeline=_timeline(courses, shown) if courses.after and courses.after[0].nodes else None,
+        revision=courses.revision,
     )
 
 

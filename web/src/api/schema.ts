@@ -454,6 +454,11 @@ export interface components {
             seconds: number | null;
             /** @description The last jobs that must end first, or those that have no known end; at most five. */
             after: components["schemas"]["JobSummary"][];
+            /** @description The time by which it starts in a tenth of the forecast's courses; `at` is the median. Null: none is known. */
+            p10: string | null;
+            p90: string | null;
+            /** @description Null: it is sure without one, or there is none. */
+            forecast: components["schemas"]["ForecastView"] | null;
         };
         /**
          * EventRecord
@@ -510,6 +515,20 @@ export interface components {
             kind: "folder" | "file" | "link" | "other";
             size: number;
             changedAt: string;
+        };
+        /**
+         * ForecastView
+         * @description A forecast: the scheduler's state, played forward in courses that differ in drawn run times.
+         *
+         *     Forecasts and what-if answers of equal revision look at the same state at the same time; those of equal seeds too draw
+         *     the same courses.
+         */
+        ForecastView: {
+            /** @description The time of that state. */
+            at: string;
+            revision: string;
+            /** @description How many courses were drawn, from seed 0 on. */
+            seeds: number;
         };
         /**
          * GoalOutcome
@@ -1564,6 +1583,8 @@ export interface components {
             reason: components["schemas"]["ReasonView"] | null;
             /** @description Whether it could run on the machines known now if they were empty. */
             possible: boolean;
+            /** @description When it is likely to start; its `after` is empty. */
+            estimate: components["schemas"]["EstimateView"] | null;
         };
         /**
          * Login
@@ -2530,6 +2551,8 @@ export interface components {
             total: number;
             items: components["schemas"]["LineEntry"][];
             next: string | null;
+            /** @description The forecast from which the estimates come; None if there is none yet. */
+            forecast: components["schemas"]["ForecastView"] | null;
         };
         /**
          * WaitingView
@@ -2549,7 +2572,7 @@ export interface components {
          */
         WhatIfAnswer: {
             at: string;
-            /** @description The last request of a user that the answer knows of; answers of equal cursors and seeds look at the same state. */
+            /** @description The last request of a user that the answer knows of. */
             cursor: number;
             horizonSeconds: number;
             seeds: number;
@@ -2573,6 +2596,8 @@ export interface components {
             timeline: components["schemas"]["Timeline"] | null;
             /** @description Where the question had a goal. */
             goal: components["schemas"]["GoalOutcome"] | null;
+            /** @description The revision of the state that it looks at; forecasts of equal revision and seeds say the same as `before`. */
+            revision: string;
         };
         /**
          * WhatIfRequest
@@ -2713,6 +2738,7 @@ export type EventRecord = components['schemas']['EventRecord'];
 export type ExitView = components['schemas']['ExitView'];
 export type Explanation = components['schemas']['Explanation'];
 export type FileView = components['schemas']['FileView'];
+export type ForecastView = components['schemas']['ForecastView'];
 export type GoalOutcome = components['schemas']['GoalOutcome'];
 export type GoalTry = components['schemas']['GoalTry'];
 export type GrantWords = components['schemas']['GrantWords'];

@@ -25,6 +25,7 @@ export type {
   DocumentSummary,
   DocumentView,
   EstimateView as Estimate,
+  ForecastView as Forecast,
   EventRecord,
   Explanation,
   FileView,

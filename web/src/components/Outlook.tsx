@@ -1,9 +1,10 @@
 /** What a waiting job may hope for: when it is likely to start and what that rests on, and what would let it start now. */
 
 import { Link } from '@tanstack/react-router';
-import type { Change, Estimate } from '../api/types';
+import type { Change, Estimate, Forecast } from '../api/types';
+import { count } from '../lib/format';
 import { absolute, duration } from '../lib/time';
-import { useNow } from './Time';
+import { Ago, useNow } from './Time';
 
 const HOW: Record<string, string> = {
   'at-latest': 'Starts at the latest in',
@@ -31,9 +32,11 @@ function Start({ estimate }: { estimate: Estimate }) {
           <time dateTime={estimate.at} title={absolute(estimate.at)} className="whitespace-nowrap">
             {duration(Math.max(0, Math.ceil((Date.parse(estimate.at) - now) / 1000)))}
           </time>
+          <Range estimate={estimate} now={now} />
         </p>
       )}
       <p>{estimate.message}</p>
+      {estimate.forecast && <Source forecast={estimate.forecast} />}
       {estimate.after.length > 0 && (
         <p className="text-muted">
           It waits for{' '}
@@ -48,6 +51,28 @@ function Start({ estimate }: { estimate: Estimate }) {
         </p>
       )}
     </div>
+  );
+}
+
+/** From P10 to P90, where the courses of the forecast differ. */
+function Range({ estimate, now }: { estimate: Estimate; now: number }) {
+  const { p10, p90 } = estimate;
+  if (!p10 || p10 === p90) return null;
+  const span = (at: string) => duration(Math.max(0, Math.ceil((Date.parse(at) - now) / 1000)));
+  return (
+    <span className="font-normal text-muted">
+      {' '}
+      ({span(p10)} to {p90 ? span(p90) : 'later'} in most courses)
+    </span>
+  );
+}
+
+/** Which forecast an estimate comes from: its time, revision and courses. */
+export function Source({ forecast }: { forecast: Forecast }) {
+  return (
+    <p data-forecast={forecast.revision} className="text-xs text-muted">
+      Forecast of <Ago at={forecast.at} />, revision {forecast.revision}, {count(forecast.seeds, 'course')}
+    </p>
   );
 }
 

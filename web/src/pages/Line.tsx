@@ -11,7 +11,8 @@ import { Empty, Fault, Skeleton } from '../components/Notices';
 import { OrderDialog } from '../components/OrderDialog';
 import { QueueChoice } from '../components/QueueChoice';
 import { QueueTabs } from '../components/QueueTabs';
-import { Ago } from '../components/Time';
+import { Source } from '../components/Outlook';
+import { Ago, useNow } from '../components/Time';
 import { useTitle } from '../components/useTitle';
 import { quote } from '../lib/cli';
 import { count } from '../lib/format';
@@ -19,6 +20,7 @@ import { useKeys } from '../lib/keys';
 import { manages } from '../lib/managing';
 import { wants } from '../lib/shares';
 import { steady } from '../lib/steady';
+import { duration } from '../lib/time';
 
 const route = getRouteApi('/frame/line');
 
@@ -58,6 +60,7 @@ export function Line() {
         ) : (
           <span />
         )}
+        {list.data?.pages[0]?.forecast && <Source forecast={list.data.pages[0].forecast} />}
         <CommandLine line={queue ? `corral line --queue ${quote(queue)}` : 'corral line'} />
       </div>
     </section>
@@ -117,6 +120,7 @@ function Table({ entries, scope, selected, onSelect }: TableProps) {
               <th className="max-md:hidden">Queue</th>
               <th className="num max-lg:hidden">Priority</th>
               <th className="max-sm:hidden">Submitted</th>
+              <th className="num max-sm:hidden">Starts in</th>
               <th className="max-lg:hidden">Requests</th>
               <th className="w-[40%] max-sm:w-[58%]">Why it waits</th>
               {managed && (
@@ -150,6 +154,9 @@ function Table({ entries, scope, selected, onSelect }: TableProps) {
                 <td className="text-muted max-sm:hidden">
                   <Ago at={row.submittedAt} />
                 </td>
+                <td className="num max-sm:hidden">
+                  <Starts entry={row} />
+                </td>
                 <td className="text-muted max-lg:hidden">{wants(row)}</td>
                 <td>
                   <Why entry={row} />
@@ -170,6 +177,22 @@ function Table({ entries, scope, selected, onSelect }: TableProps) {
       </div>
       {moving && <OrderDialog job={{ ...moving, id: moving.job }} onMoved={() => setMoved(true)} onClose={() => setMoving(null)} />}
     </>
+  );
+}
+
+const BOUND: Record<string, string> = { 'at-latest': 'at most ', expected: '', 'not-before': 'over ' };
+
+/** The likely start of a waiting job; its tooltip says what that rests on. */
+function Starts({ entry }: { entry: LineEntry }) {
+  const now = useNow();
+  const estimate = entry.estimate;
+  const bound = estimate && BOUND[estimate.basis];
+  if (!estimate?.at || bound === undefined) return <span className="text-faint">–</span>;
+  return (
+    <time dateTime={estimate.at} title={estimate.message} className="whitespace-nowrap">
+      {bound}
+      {duration(Math.max(0, Math.ceil((Date.parse(estimate.at) - now) / 1000)))}
+    </time>
   );
 }
 

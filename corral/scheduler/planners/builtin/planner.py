@@ -12,12 +12,13 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import Configuration
 from corral.model.plan import PartFault, Plan, Reasons
 from corral.model.requests import GangRequest
-from corral.model.start_estimates import Outlook
+from corral.model.start_estimates import Change, Outlook
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.events import ClusterEvent, GangQueued, PlannerEvent, QueueEvent
 from corral.scheduler.explain.outlook import outlook
 from corral.scheduler.explain.question import GracePeriods, Said, as_it_is, at_once
 from corral.scheduler.explain.shortage import could_ever_fit
+from corral.scheduler.explain.smallest_change import smallest_changes
 from corral.scheduler.planners.builtin.planning import Memory, explain, plan
 from corral.scheduler.planners.planner import Planner
 from corral.scheduler.policy.faults import PolicyInForce
@@ -110,6 +111,10 @@ class BuiltinPlanner:
     ) -> Outlook | None:
         """Return the estimated start of a waiting job and the smallest changes; None if it does not wait."""
         return outlook(self, job, reasons, now, grace_periods, said)
+
+    def smallest_changes(self, job: JobId, reasons: Reasons, now: float, said: Said = as_it_is) -> tuple[Change, ...]:
+        """Return the smallest changes that would start a waiting job now."""
+        return smallest_changes(self.cluster, self.queue, self.policy, job, reasons, now, said)
 
     def likely_back(self, job: JobId, tasks: Collection[TaskKey], now: float) -> float | None:
         """Return when a gang that must leave these tasks' nodes fits there again or elsewhere; None if unknown."""

@@ -11,7 +11,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import Configuration
 from corral.model.plan import CellsReserved, PartFault, Plan, Reasons
 from corral.model.requests import GangRequest
-from corral.model.start_estimates import Basis, Estimate, Outlook
+from corral.model.start_estimates import Basis, Change, Estimate, Outlook
 from corral.scheduler.cluster.cluster import Cluster, placed_again
 from corral.scheduler.events import (
     ClusterEvent,
@@ -162,6 +162,10 @@ class HivedPlanner:
             return Outlook(settled)
         words = "Under the preset hived neither starts nor changes are estimated: HiveD's algorithm knows no durations."
         return Outlook(Estimate(Basis.NOT_ESTIMATED, words))
+
+    def smallest_changes(self, job: JobId, reasons: Reasons, now: float, said: Said = as_it_is) -> tuple[Change, ...]:
+        """Return none: HiveD's algorithm is not asked about requests that nobody made."""
+        return ()
 
     def likely_back(self, job: JobId, tasks: Collection[TaskKey], now: float) -> float | None:
         """Return None: HiveD knows no durations."""
