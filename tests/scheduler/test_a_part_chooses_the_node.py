@@ -144,7 +144,7 @@ def test_the_default_part_needs_no_ranks() -> None:
 
 @pytest.mark.parametrize("asking", ALONE)
 def test_what_fits_does_not_depend_on_the_part(asking: GangPlacer) -> None:
-    for seed in range(40):
+    for seed in range(examples(40)):
         source = random.Random(f"several{asking.__name__}{seed}")
         machines = world(source, spare=True)
         (first,), fields = asking(source)
