@@ -8,6 +8,13 @@ import pytest
 
 from corral.client import Client
 from tests.api.harness import Server, serving
+from tests.passwords import cheap_passwords
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _cheap_passwords() -> Iterator[None]:
+    with cheap_passwords():
+        yield
 
 
 @pytest.fixture(scope="module")

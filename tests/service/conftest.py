@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from corral.storage.log_files import LogStore
 from corral.storage.log_sources import LogSources
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
+from tests.passwords import cheap_passwords
 
 if TYPE_CHECKING:
     from corral.compat.openpai.service.tenant import OpenPai
@@ -42,6 +43,12 @@ class FakeControl:
         if path not in self.answers:
             raise Unavailable("no-control", "nobody there")
         return self.answers[path]
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _cheap_passwords() -> Iterator[None]:
+    with cheap_passwords():
+        yield
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import pytest
+from argon2 import Parameters, Type, extract_parameters
 
 from corral.compat.openpai.records.accounts import UserChanges
 from corral.compat.openpai.records.cluster_import import ImportUser, OpenPaiImport
@@ -14,6 +15,7 @@ from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.service.actor import Actor
 from corral.service.service import Service
 from corral.store import Store
+from tests.passwords import HASHER, NOBODY
 from tests.service.conftest import ROOT
 
 OLD, NEW = "correct horse", "battery staple"
@@ -117,3 +119,8 @@ async def test_an_import_sets_no_password_for_who_imports(openpai: OpenPai, stor
     ann, root = [await store.user(name) for name in ("ann", "root")]
     assert ann is not None and ann.has_password
     assert root is not None and not root.has_password
+
+
+def test_a_password_of_anybody_and_of_nobody_costs_what_rfc_9106_asks_for_with_little_memory() -> None:
+    cost = Parameters(Type.ID, version=19, salt_len=16, hash_len=32, time_cost=3, memory_cost=65536, parallelism=4)
+    assert extract_parameters(HASHER.hash(NEW)) == cost == extract_parameters(NOBODY)
