@@ -308,7 +308,7 @@ class Settings(BaseSettings):
         ge=0.1,
         le=3600,
         description="Seconds between the beginnings of two forecasts of when jobs start (`corral explain`, `corral line`), "
-        "while somebody asks and the state changes. A forecast that takes less than a fifth of it is renewed sooner.",
+        "while somebody asks and the state changes. Those that take less than a fifth of it follow each other sooner.",
     )
     log_level: str = Field(default="info", description="debug, info, warning or error.")
 

@@ -1422,7 +1422,9 @@ class EstimateView(TypedDict):
     after: list[JobSummary]
     """The last jobs that must end first, or those that have no known end; at most five."""
     p10: str | None
-    """The time by which it starts in a tenth of the forecast's courses; `at` is the median. Null: none is known."""
+    """The time by which it starts in a tenth of the forecast's courses. Null: none is known."""
+    p50: str | None
+    """The median; `at` of an expected start. `at-latest` counts also the grace of jobs that use all their time."""
     p90: str | None
     forecast: ForecastView | None
     """Null: it is sure without one, or there is none."""

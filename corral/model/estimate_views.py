@@ -17,6 +17,7 @@ def estimate_view(found: Estimate, after: tuple[JobSummary, ...], now: float) ->
         seconds=None if found.at is None else round(max(0.0, found.at - now), 3),
         after=after,
         p10=rfc3339_or_none(found.p10),
+        p50=rfc3339_or_none(found.p50),
         p90=rfc3339_or_none(found.p90),
         forecast=None if found.forecast is None else forecast_view(found.forecast),
     )

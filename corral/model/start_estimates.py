@@ -52,7 +52,8 @@ class Estimate(msgspec.Struct, frozen=True):
     after: tuple[JobId, ...] = ()
     """The last jobs that must end first, or those that have no known end."""
     p10: float | None = None
-    """Quantile of the drawn courses, as `at` is the median; None: none, or later than the forecast looks."""
+    """Quantiles over the courses of the forecast; None: none, or later than it looks."""
+    p50: float | None = None
     p90: float | None = None
     forecast: ForecastMark | None = None
     """None: the estimate needs no look into the future."""

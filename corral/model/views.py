@@ -197,7 +197,9 @@ class EstimateView(Record, frozen=True):
     after: tuple[JobSummary, ...] = ()
     """The last jobs that must end first, or those that have no known end; at most five."""
     p10: str | None = None
-    """The time by which it starts in a tenth of the forecast's courses; `at` is the median. Null: none is known."""
+    """The time by which it starts in a tenth of the forecast's courses. Null: none is known."""
+    p50: str | None = None
+    """The median; `at` of an expected start. `at-latest` counts also the grace of jobs that use all their time."""
     p90: str | None = None
     forecast: ForecastView | None = None
     """Null: it is sure without one, or there is none."""

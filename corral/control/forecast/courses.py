@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from math import ceil, inf
 from typing import Final
 
@@ -22,8 +22,10 @@ from corral.scheduler.views.waiting_list import in_line
 
 HORIZON: Final = DAY
 """Seconds that the courses of a forecast look ahead; starts are told further ahead."""
+_SECONDS: Final = 5.0
+"""Seconds of processor time for the first course; it ends early then, and jobs without a start wait longer than that."""
 _MORE_SECONDS: Final = 2.0
-"""Seconds of processor time after which no further seed is drawn, and nothing further ahead is looked at."""
+"""Seconds of processor time for further seeds, and for what is further ahead."""
 _MOST_LOOKED_AT: Final = 64
 """Kinds of jobs without an expected start for which the jobs in their way are looked for."""
 _AS_SOON: Final = 0.01
@@ -37,7 +39,9 @@ class Forecasted(msgspec.Struct, frozen=True):
     estimates: dict[str, msgspec.Raw]
     """By waiting job its encoded `Estimate`."""
     courses: tuple[msgspec.Raw, ...]
-    """Encoded, one for each seed."""
+    """Encoded, one for each seed that came to the horizon."""
+    seeds: int
+    """How many were drawn."""
     order: tuple[JobId, ...]
     """The waiting jobs in the order of the next cycle."""
 
@@ -45,32 +49,44 @@ class Forecasted(msgspec.Struct, frozen=True):
 def play_courses(core: Core, past: Sequence[PastRun], now: float) -> bytes:
     """Play a copy of a core and answer with a `Forecasted`.
 
-    Seed 0 is always played; further ones only where run times are drawn, and only while there is time.
+    Seed 0 is always played, if not always to the horizon. Further ones are drawn only where run times are, and only while
+    there is time.
     """
-    begun = time.process_time()
-
-    def go_on() -> bool:
-        return time.process_time() - begun < _MORE_SECONDS
-
-    first, course = _played(core, past, now, 0)
-    encoded = [msgspec.msgpack.encode(course)]
+    go_on = _limit(_SECONDS)
+    first, course = _played(core, past, now, 0, go_on)
+    encoded = [] if course is None else [msgspec.msgpack.encode(course)]
+    starts, go_on = [first.tally.starts], _limit(_MORE_SECONDS) if course is not None else _never
     first.run_on(now + LONGEST_HORIZON, go_on)
-    starts = [first.tally.starts]
     while first.drawn_since < inf and len(starts) < MOST_SEEDS and go_on():
-        other, course = _played(core, past, now, len(starts))
+        other, course = _played(core, past, now, len(starts), go_on)
+        if course is None:
+            break
         encoded.append(msgspec.msgpack.encode(course))
         other.run_on(now + LONGEST_HORIZON, go_on)
         starts.append(other.tally.starts)
-    found = {job: msgspec.Raw(msgspec.msgpack.encode(each)) for job, each in _estimates(first, starts)}
+    found = {job: msgspec.Raw(msgspec.msgpack.encode(each)) for job, each in _estimates(core, first, starts)}
     world = core.world
     line = in_line(world.cluster.queues, world.queue, world.planner.policy, now)
     order = tuple(dict.fromkeys(entry.request.job for _, entry in line))
-    return msgspec.msgpack.encode(Forecasted(found, tuple(map(msgspec.Raw, encoded)), order))
+    return msgspec.msgpack.encode(Forecasted(found, tuple(map(msgspec.Raw, encoded)), len(starts), order))
 
 
-def _played(core: Core, past: Sequence[PastRun], now: float, seed: int) -> tuple[Play, Course]:
+def _played(
+    core: Core, past: Sequence[PastRun], now: float, seed: int, go_on: Callable[[], bool]
+) -> tuple[Play, Course | None]:
+    """A course, and what it tells if it came to the horizon."""
     play = Play(core.fork(unexplained=True), Changes(), RunTimes(past, seed), now, None)
-    return play, play.run(HORIZON)
+    return play, play.told() if play.run_while(HORIZON, go_on) else None
+
+
+def _limit(seconds: float) -> Callable[[], bool]:
+    """Says whether to go on: for so many seconds of processor time, and four times as long by the clock."""
+    used, begun = time.process_time(), time.monotonic()
+    return lambda: time.process_time() - used < seconds and time.monotonic() - begun < 4 * seconds
+
+
+def _never() -> bool:
+    return False
 
 
 def quantile(values: Sequence[float], part: float) -> float:
@@ -78,7 +94,7 @@ def quantile(values: Sequence[float], part: float) -> float:
     return values[max(0, ceil(part * len(values)) - 1)]
 
 
-def _estimates(first: Play, starts: Sequence[Mapping[str, float]]) -> Iterator[tuple[str, Estimate]]:
+def _estimates(core: Core, first: Play, starts: Sequence[Mapping[str, float]]) -> Iterator[tuple[str, Estimate]]:
     """The estimates of the jobs that wait; `starts` are by seed, in seconds after the beginning."""
     blocked = _Blocked(first)
     for job in sorted(first.tally.told):
@@ -89,11 +105,20 @@ def _estimates(first: Play, starts: Sequence[Mapping[str, float]]) -> Iterator[t
         elif starts[0].get(job, inf) <= first.drawn_since - first.now + _AS_SOON:
             ended = _ended(first, first.now + starts[0][job])
             found = placed_estimate(p50, ended, first=job == first.head, now=first.now)
+            if found.basis is Basis.AT_LATEST:
+                grace = max((_grace(core, each) for each in ended), default=0.0)
+                found = msgspec.structs.replace(found, at=p50 + grace)
         else:
             courses = f"Half of {len(starts)} drawn courses start it by then" if len(starts) > 1 else "So it was drawn"
             found = Estimate(Basis.EXPECTED, f"{courses}. {_DRAWN}", p50)
         if found is not None:
-            yield job, msgspec.structs.replace(found, p10=_or_none(p10), p90=_or_none(p90))
+            yield job, msgspec.structs.replace(found, p10=_or_none(p10), p50=_or_none(p50), p90=_or_none(p90))
+
+
+def _grace(core: Core, job_id: JobId) -> float:
+    """Seconds that a job may take to end after its maxDuration."""
+    job = core.world.jobs.get(job_id)
+    return 0.0 if job is None else core.launch_policy.grace_of(job.view)
 
 
 def _or_none(at: float) -> float | None:

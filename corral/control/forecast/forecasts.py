@@ -25,9 +25,11 @@ log = structlog.get_logger()
 LIMITS: Final = ForkLimits(memory=512 << 20, seconds=60.0)
 """What the process of a forecast may use."""
 SECONDS: Final = 5.0
-"""Seconds between the beginnings of two forecasts, at most; quick ones follow each other sooner."""
-_PART_OF_TIME: Final = 4.0
-"""Multiple of what a forecast took that passes until the next begins: a core is busy for a fifth of the time at most."""
+"""Seconds between the beginnings of two forecasts; quick ones follow each other sooner, slow ones later."""
+_QUICK_ONES: Final = 5.0
+"""Multiple of what a quick forecast took, from its beginning to that of the next: a fifth of a processor at most."""
+_SLOW_ONES: Final = 2.0
+"""The same of a slow one: half a processor at most."""
 _QUICK: Final = 0.25
 """Seconds: whoever asks waits for a forecast that takes no longer than this."""
 _PATIENCE: Final = 2.0
@@ -62,7 +64,7 @@ class Forecast:
 
     def __init__(self, moment: Moment, found: Forecasted) -> None:
         self.moment = moment
-        self.mark = ForecastMark(moment.at, moment.revision, len(found.courses))
+        self.mark = ForecastMark(moment.at, moment.revision, found.seeds)
         self._found = found
         self._positions: dict[str, int] = {job: at for at, job in enumerate(found.order)}
 
@@ -178,7 +180,7 @@ class Forecasts:
         finally:
             await fork.end()
         self._took = time.monotonic() - begun
-        self._next = begun + min(self._seconds, self._took * (1 + _PART_OF_TIME))
+        self._next = begun + max(min(self._seconds, _QUICK_ONES * self._took), _SLOW_ONES * self._took)
         self._latest, self.trouble = Forecast(moment, found), ""
 
     def _made(self, task: asyncio.Task[None]) -> None:

@@ -71,13 +71,24 @@ class Play:
 
     def run(self, horizon: float) -> Course:
         """Play to the horizon and tell what became of everything."""
+        self.run_while(horizon, lambda: True)
+        return self.told()
+
+    def run_while(self, horizon: float, go_on: Callable[[], bool]) -> bool:
+        """Play to the horizon, or until `go_on` says no; returns whether it came to the horizon."""
         for number in range(SAMPLES + 1):
+            if not go_on():
+                return False
             at = horizon * number / SAMPLES
             self.driver.run(self.now + at)
             if number == 0:
                 self.head = head_job(self.core.world.queue, self.now)
             self._collect()
             self.tally.look(at, self.core)
+        return True
+
+    def told(self) -> Course:
+        """What became of everything until now; to be asked for once."""
         course = self.tally.course(self.driver.now, self.core, self.run_times.known)
         if self.stays is not None:
             course.stays, course.stays_left_out = self.stays.told()

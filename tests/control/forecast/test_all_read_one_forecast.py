@@ -111,14 +111,14 @@ async def test_they_say_the_same_of_the_same_revision(house: House, service: Ser
     assert line.forecast == said.forecast
     (entry,) = line.items
     assert entry.estimate is not None
-    assert (entry.estimate.at, entry.estimate.p10, entry.estimate.p90) == (said.at, said.p10, said.p90)
+    assert (entry.estimate.at, entry.estimate.p50, entry.estimate.p90) == (said.at, said.p50, said.p90)
     assert entry.estimate.forecast == said.forecast and entry.estimate.message == said.message
     answer = await service.what_if.ask(ROOT, WhatIfRequest(stop=("waits",)))
     assert (answer.at, answer.revision) == (said.forecast.at, said.forecast.revision)
     (job,) = answer.jobs
     assert job.before.p50 is not None
     begun = datetime.fromisoformat(answer.at).timestamp()
-    assert datetime.fromisoformat(said.at or "").timestamp() == pytest.approx(begun + job.before.p50, abs=0.002)
+    assert datetime.fromisoformat(said.p50 or "").timestamp() == pytest.approx(begun + job.before.p50, abs=0.002)
 
 
 async def test_what_changes_makes_another_one(house: House, service: Service, forks: Forks) -> None:

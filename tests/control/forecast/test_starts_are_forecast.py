@@ -46,7 +46,9 @@ def test_the_head_starts_at_the_latest_when_known_ends_make_room_and_the_next_is
     found = forecast(played)
     first, second = estimate(found, head), estimate(found, later)
     assert first.basis is Basis.AT_LATEST and first.after == (runs_now,)
-    assert first.at == pytest.approx(BEGIN + HOUR, abs=1.0) and first.p10 == first.p90 == first.at
+    assert first.p50 == pytest.approx(BEGIN + HOUR, abs=1.0) and first.p10 == first.p90 == first.p50
+    grace = played.core.launch_policy.grace_of(played.core.world.jobs[runs_now].view)
+    assert grace > 0 and first.at == (first.p50 or 0.0) + grace, "a job that uses all its time may take its grace too"
     assert first.message.startswith(f"It is first in the queue order and starts when job {runs_now} ends.")
     assert second.basis is Basis.EXPECTED and second.after == (head,)
     assert second.at == pytest.approx(BEGIN + 3 * HOUR, abs=1.0)
@@ -77,7 +79,7 @@ def test_a_start_before_any_drawn_end_is_sure() -> None:
     played.settle()
     head = played.submit("head", devices=4)
     said = estimate(forecast(played, *runs(100.0, 5000.0)), head)
-    assert said.basis is Basis.AT_LATEST and said.at == pytest.approx(BEGIN + HOUR, abs=1.0)
+    assert said.basis is Basis.AT_LATEST and said.p50 == pytest.approx(BEGIN + HOUR, abs=1.0)
 
 
 def test_jobs_without_a_known_end_are_named() -> None:
@@ -96,8 +98,20 @@ def test_a_start_after_the_horizon_of_the_courses_is_told_too() -> None:
     played.settle()
     waits = played.submit("waits", devices=4)
     found = forecast(played)
-    assert estimate(found, waits).at == pytest.approx(BEGIN + 72 * HOUR, abs=1.0)
+    assert estimate(found, waits).p50 == pytest.approx(BEGIN + 72 * HOUR, abs=1.0)
     assert waits not in msgspec.msgpack.decode(found.courses[0], type=Course).starts
+
+
+def test_a_course_without_time_says_so_of_what_it_does_not_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("corral.control.forecast.courses._SECONDS", 0.0)
+    played = Played(nodes=1)
+    played.submit("runs", devices=4, maxDuration="1h")
+    played.settle()
+    waits = played.submit("waits", devices=4)
+    found = forecast(played)
+    said = estimate(found, waits)
+    assert (said.basis, said.at, said.p50) == (Basis.NOT_BEFORE, played.driver.now, None)
+    assert (found.courses, found.seeds, found.order) == ((), 1, (waits,))
 
 
 def test_its_courses_are_those_of_a_question_without_changes() -> None:
@@ -122,7 +136,7 @@ def test_what_it_says_then_happens() -> None:
     assert found.estimates.keys() <= set(jobs) and len(found.estimates) >= 5
     played.run(24 * HOUR)
     for job in found.estimates:
-        assert BEGIN + played.when(JobId(job), "job.started")[0] == pytest.approx(estimate(found, JobId(job)).at)
+        assert BEGIN + played.when(JobId(job), "job.started")[0] == pytest.approx(estimate(found, JobId(job)).p50)
 
 
 class EndedJobs:

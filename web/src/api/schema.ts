@@ -454,8 +454,10 @@ export interface components {
             seconds: number | null;
             /** @description The last jobs that must end first, or those that have no known end; at most five. */
             after: components["schemas"]["JobSummary"][];
-            /** @description The time by which it starts in a tenth of the forecast's courses; `at` is the median. Null: none is known. */
+            /** @description The time by which it starts in a tenth of the forecast's courses. Null: none is known. */
             p10: string | null;
+            /** @description The median; `at` of an expected start. `at-latest` counts also the grace of jobs that use all their time. */
+            p50: string | null;
             p90: string | null;
             /** @description Null: it is sure without one, or there is none. */
             forecast: components["schemas"]["ForecastView"] | null;

@@ -16,6 +16,7 @@ export function Outlook({ estimate, changes }: { estimate: Estimate | null; chan
   return (
     <>
       {estimate && <Start estimate={estimate} />}
+      {estimate?.forecast && <Source forecast={estimate.forecast} />}
       {changes.length > 0 && <Changes changes={changes} />}
     </>
   );
@@ -36,7 +37,6 @@ function Start({ estimate }: { estimate: Estimate }) {
         </p>
       )}
       <p>{estimate.message}</p>
-      {estimate.forecast && <Source forecast={estimate.forecast} />}
       {estimate.after.length > 0 && (
         <p className="text-muted">
           It waits for{' '}
