@@ -210,7 +210,7 @@ def import_users(file: TextIO, dry_run: bool, links: bool, output: str) -> None:
     refused = sum(line["action"] == "refused" for line in lines)
     if refused:
         raise click.ClickException(f"{refused} of {len(lines)} lines are refused; nothing would be changed.")
-    say("Nothing was changed: this was a dry run." if dry_run else "All of it is done.")
+    say("Nothing was changed: this was a dry run." if dry_run else "All changes were made.")
 
 
 @users_command.command("use")

@@ -28,7 +28,7 @@ def _grants(function: Callable[..., Any]) -> Callable[..., Any]:
 def _named(queues: Sequence[str], manages: Sequence[str], storages: Sequence[str]) -> dict[str, list[str]]:
     found = {"queues": list(queues), "manages": list(manages), "storages": list(storages)}
     if not any(found.values()):
-        raise click.UsageError("Say what: --queue, --manage or --storage.")
+        raise click.UsageError("Name what is granted or revoked: --queue, --manage or --storage.")
     return found
 
 

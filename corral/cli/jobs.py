@@ -92,7 +92,7 @@ def ls_command(
         return
     if not found:
         narrowed = wanted or users or queues or search or tag or labels or job_type
-        none = "No job is like that." if narrowed else "No jobs. Run one: corral run -- echo hello"
+        none = "No job matches." if narrowed else "No jobs. Run one: corral run -- echo hello"
         say("No job was removed." if removed else none)
         return
     click.echo(_jobs_table(found))

@@ -82,7 +82,7 @@ class Gantt:
             parts.append(f"the first {_MOST_NODES} of {len(self.occupancy.nodes)} nodes")
         if self.until * 3600 < self.makespan:
             parts.append(f"the first {self.until:,.4g} of {self.makespan / 3600:,.4g} hours")
-        return f"Drawn are {' and '.join(parts)}." if parts else ""
+        return f"The chart shows {' and '.join(parts)}." if parts else ""
 
     @property
     def key(self) -> dict[str, str]:

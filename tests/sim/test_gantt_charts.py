@@ -103,13 +103,13 @@ def test_a_user_has_the_same_colour_under_each_policy() -> None:
 
 def test_what_is_not_drawn_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     known = msgspec.structs.replace(OCCUPANCY, until=3600.0)
-    assert drawn(known, 7200.0).note == "Drawn are the first 1 of 2 hours."
+    assert drawn(known, 7200.0).note == "The chart shows the first 1 of 2 hours."
     monkeypatch.setattr(module, "_MOST_NODES", 1)
     gantt = drawn(OCCUPANCY, 7200.0)
-    assert gantt.note == "Drawn are the first 1 of 2 nodes." and gantt.rows == 4
+    assert gantt.note == "The chart shows the first 1 of 2 nodes." and gantt.rows == 4
     monkeypatch.setattr(module, "_MOST_BARS", 2)
     gantt = drawn(OCCUPANCY, 7200.0)
-    assert gantt.note == "Drawn are the first 1 of 2 nodes and the first 1 of 2 hours."
+    assert gantt.note == "The chart shows the first 1 of 2 nodes and the first 1 of 2 hours."
     assert {bar.end for bar in gantt.bars()} == {1.0} and len(list(gantt.bars())) == 2
 
 

@@ -28,7 +28,7 @@ class LocalConnection:
             self._writer.write(data)
             await self._writer.drain()
         except OSError as error:
-            raise Unavailable("connection-over", f"The task takes no more: {error.strerror}.") from None
+            raise Unavailable("connection-over", f"The task takes no more input: {error.strerror}.") from None
 
     async def resize(self, rows: int, columns: int) -> None:
         """Do nothing: there is no terminal."""

@@ -39,7 +39,7 @@ class PodConnection:
             for at in range(0, len(data), _PIECE):
                 await self._socket.send_bytes(bytes((_DATA,)) + data[at : at + _PIECE])
         except (aiohttp.ClientError, OSError) as error:
-            raise Unavailable("connection-over", f"The task takes no more ({type(error).__name__}).") from None
+            raise Unavailable("connection-over", f"The task takes no more input ({type(error).__name__}).") from None
 
     async def resize(self, rows: int, columns: int) -> None:
         """Do nothing: there is no terminal."""
