@@ -212,7 +212,7 @@ def test_a_group_lists_when_asked_to(person: Person, word: str) -> None:
 
 
 def test_an_empty_answer_says_whether_it_was_the_filter(person: Person) -> None:
-    assert "like that" in person.types("ls", "-u", "nobody").stderr
+    assert "No job matches" in person.types("ls", "-u", "nobody").stderr
 
 
 def test_an_array_says_where_its_jobs_are(person: Person) -> None:

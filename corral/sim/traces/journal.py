@@ -37,7 +37,7 @@ def fits(first: str) -> bool:
 
 def read_lines(lines: Iterable[str]) -> Iterator[tuple[int, TraceJob | str]]:
     """Refuse lines: a journal is read as bytes."""
-    raise InvalidInput("no-journal", "A journal is no text; it is read from its file.")
+    raise InvalidInput("no-journal", "A journal is read from its file, not from text.")
 
 
 def read_journal(file: BinaryIO) -> Iterator[tuple[int, TraceJob | str]]:
