@@ -21,6 +21,7 @@ from corral.store.connections import check_folder, parse_url, reader_engine, wai
 from corral.store.control_writes import ControlWrites
 from corral.store.database_errors import refusal
 from corral.store.documents import DocumentStore
+from corral.store.estimate_records import EstimateRecords
 from corral.store.groups import Groups
 from corral.store.job_rows import JobRows
 from corral.store.job_views import JobViews
@@ -60,6 +61,7 @@ class Store(
     JobRows,
     ServerEvents,
     Submissions,
+    EstimateRecords,
 ):
     """The open store."""
 

@@ -313,6 +313,19 @@ submissions = Table(
     Column("number", Integer, nullable=False),
 )
 
+estimates = Table(
+    "estimates",
+    metadata,
+    Column("job", Text, primary_key=True),
+    Column("at", Double, primary_key=True),
+    Column("queue", Text, nullable=False),
+    Column("given", Text, nullable=False),
+    Column("started", Double),
+    Column("ended", Double),
+    Index("estimates_by_time", "at"),
+    Index("estimates_open", "job", sqlite_where=text("started IS NULL AND ended IS NULL")),
+)
+
 groups = Table(
     "groups",
     metadata,
