@@ -18,6 +18,7 @@ from corral.api import (
     code,
     documents,
     error_handlers,
+    estimates,
     events,
     exec,
     groups,
@@ -148,6 +149,7 @@ def create_app(
         storages,
         runtime,
         what_if,
+        estimates,
     ):
         app.include_router(module.router, prefix="/api/v3", default_response_class=Json)
     for tenant in tenants:

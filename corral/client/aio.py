@@ -225,6 +225,7 @@ class AsyncClient:
     drain = _asks(operations.cluster.drain)
     top = _asks(operations.cluster.top)
     what_if = _asks(operations.what_if.what_if)
+    estimates = _asks(operations.what_if.estimates)
 
     # -- configuration
 

@@ -666,6 +666,38 @@ class ProblemView(TypedDict):
     file: str
 
 
+class QueueEstimates(TypedDict):
+    """How good the estimates of one queue were. Times are in seconds; a median is null where nothing is to be counted."""
+
+    queue: str
+    given: int
+    """Estimates that were stored in this time."""
+    jobs: int
+    """The jobs that they are of."""
+    started: int
+    """Those whose job has started since."""
+    waiting: int
+    """Those whose job still waits; of these only those past their P90 are judged."""
+    notStarted: int
+    """Those whose job ended without a start; they are not judged."""
+    held: int
+    """Intervals from P10 to P90 in which the job started."""
+    early: int
+    """Intervals before which it started."""
+    late: int
+    """Intervals after which it started, or still waits."""
+    coverage: float | None
+    """The part of the judged intervals that held; 0.8 is aimed at."""
+    width: float | None
+    """The median of P90 - P10; null also when most reach beyond the horizon."""
+    pastWidth: float | None
+    """P90 - P10 of the waits themselves, from the estimate to the start: what an interval has to be narrower than."""
+    bias: float | None
+    """The median of the start less P50; positive: jobs start later than they are told."""
+    error: float | None
+    """The median of how far the start was from P50."""
+
+
 class QueueFigures(TypedDict):
     """One queue until the horizon, the mean over the seeds. Waits are in seconds; of jobs that still wait so far."""
 
@@ -1186,6 +1218,17 @@ class EditView(TypedDict):
     changes: list[EditedField]
     dryRun: bool
     """Whether this was a dry run, which stores nothing."""
+
+
+class EstimateReport(TypedDict):
+    """How good the estimates of the last days were, by queue."""
+
+    at: str
+    days: int
+    queues: list[QueueEstimates]
+    """By name; only queues with estimates."""
+    total: QueueEstimates
+    """All of these queues together."""
 
 
 class GoalOutcome(TypedDict):

@@ -213,6 +213,7 @@ class Client:
     drain = _asks(operations.cluster.drain)
     top = _asks(operations.cluster.top)
     what_if = _asks(operations.what_if.what_if)
+    estimates = _asks(operations.what_if.estimates)
 
     # -- configuration
 

@@ -26,6 +26,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from corral.control.core.configuration import planner_settings, scheduler_policy
 from corral.control.forecast.estimates import given_estimate
 from corral.control.forecast.forecasts import SECONDS, Forecast, Forecasts
+from corral.control.estimates.given import given_in
 from corral.control.guarantee_check import broken_guarantees
 from corral.control.log_api import LogApi
 from corral.control.loop import Control
@@ -245,7 +246,9 @@ class ControlApi:
                 self._forecasts, lambda: control.core,
                 default=lambda: control.policy, presenter=control.presenter,
             )  # fmt: skip
-        return _json(await self._questions.answer(question))
+        courses = await self._questions.answer(question)
+        control.estimated(given_in(courses, question.horizon_seconds))
+        return _json(courses)
 
     async def _stop_all(self, request: Request) -> Response:
         """Stop all live jobs and wait at most `wait` seconds until they have ended.

@@ -45,6 +45,7 @@ from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.launcher import LaunchPolicy
 from corral.model.cordons import CORDONS_CHANGED
 from corral.model.document_revisions import CONFIGURED
+from corral.model.estimates import GivenEstimate
 from corral.model.events import PlaceLost, StartRefused
 from corral.model.inventory import Node
 from corral.model.launch import EngineEvent, InventoryChanged, TaskLaunch
@@ -125,6 +126,8 @@ class Control:
         """Awaited before the machines are looked at, with those live jobs that somebody's own controller runs."""
         self.changed: Callable[[Iterable[JobId]], None] = lambda jobs: None
         """Called after a commit with the jobs that changed."""
+        self.estimated: Callable[[Iterable[GivenEstimate]], None] = lambda given: None
+        """Called with the estimates of starts that are handed out."""
 
     @property
     def world(self) -> World:

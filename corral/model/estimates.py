@@ -25,8 +25,8 @@ class GivenEstimate(msgspec.Struct, frozen=True, gc=False):
     queue: str
     at: float
     """Seconds since 1970."""
-    cursor: int
-    """The last request of a user that the scheduler had seen: the revision that was looked at."""
+    revision: str
+    """The revision of the scheduler's state that was looked at."""
     horizon: float
     """Seconds after `at` until which was looked."""
     courses: int

@@ -6,6 +6,7 @@ from corral.service.access.audit_log import AuditLog
 from corral.service.configuration.documents import ConfigurationDocuments
 from corral.service.configuration.queue_managers import QueueManagers
 from corral.service.context import Context
+from corral.service.estimates.estimates import Estimates
 from corral.service.jobs.code_archives import CodeArchives
 from corral.service.jobs.editing import JobEditor
 from corral.service.jobs.event_log import Events
@@ -83,6 +84,7 @@ class Service:
         self.cordons = Cordons(context)
         self.queues = Queues(context)
         self.what_if = WhatIf(context, self.submission, self.feasibility, self.job_editor)
+        self.estimates = Estimates(context)
         self.readiness = ReadinessCheck(context)
 
     async def close(self) -> None:

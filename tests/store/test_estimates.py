@@ -10,7 +10,7 @@ from tests.store.makers import ME, START, batch, ended, new_job, told
 
 
 def given(job: str, at: float = START, queue: str = "research") -> GivenEstimate:
-    return GivenEstimate(job, queue, at, 7, 86400.0, 5, 10.0, 20.0, None, (15.0, 20.0, None))
+    return GivenEstimate(job, queue, at, "7", 86400.0, 5, 10.0, 20.0, None, (15.0, 20.0, None))
 
 
 async def test_the_first_start_after_an_estimate_completes_it(store: Store) -> None:

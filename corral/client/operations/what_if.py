@@ -1,4 +1,4 @@
-"""The call of what-if questions."""
+"""The calls of what-if questions, and of the report on estimates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from corral.client.calls import Call, call
 
 if TYPE_CHECKING:
-    from corral.client.schema import WhatIfAnswer
+    from corral.client.schema import EstimateReport, WhatIfAnswer
 
 
 def what_if(
@@ -55,3 +55,8 @@ def what_if(
         "vary": vary,
     }
     return call("POST", "/what-if", data=data)
+
+
+def estimates(*, queue: str = "", days: int = 7) -> Call[EstimateReport]:
+    """Return how good the estimates of starts of the last 7 or 30 days were, by queue: coverage, width, bias and error."""
+    return call("GET", "/estimates", {"queue": queue, "days": days})
