@@ -119,6 +119,13 @@ const receipts = createRoute({
   component: lazyRouteComponent(() => import('./pages/Receipts'), 'Receipts'),
 });
 
+const estimates = createRoute({
+  getParentRoute: () => frame,
+  path: '/estimates',
+  validateSearch: texts('queue', 'days'),
+  component: lazyRouteComponent(() => import('./pages/Estimates'), 'Estimates'),
+});
+
 const whatIf = createRoute({
   getParentRoute: () => frame,
   path: '/what-if',
@@ -164,7 +171,7 @@ const groups = createRoute({
   component: lazyRouteComponent(() => import('./pages/Groups'), 'Groups'),
 });
 
-const pages = [home, job, submit, queues, line, receipts, whatIf, nodes, configuration, account, storages, storage, users, batch, groups];
+const pages = [home, job, submit, queues, line, receipts, estimates, whatIf, nodes, configuration, account, storages, storage, users, batch, groups];
 
 export const router = createRouter({
   routeTree: root.addChildren([signIn, frame.addChildren(pages)]),

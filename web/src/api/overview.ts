@@ -2,7 +2,7 @@
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { call, part } from './client';
-import type { CellTree, Ledger, Page, Receipt, WaitingLine } from './types';
+import type { CellTree, EstimateReport, Ledger, Page, Receipt, WaitingLine } from './types';
 
 const SLOWLY = 15_000;
 /** Cells and devices in one answer; the marks of what is beyond it are left out of the map. */
@@ -29,6 +29,14 @@ export const ledger = (queue: string) =>
   queryOptions({
     queryKey: ['cluster', 'ledger', queue],
     queryFn: ({ signal }) => call<Ledger>(`/queues/${part(queue)}/ledger`, { signal }),
+    refetchInterval: SLOWLY,
+  });
+
+export const estimates = (queue: string, days: string) =>
+  queryOptions({
+    queryKey: ['jobs', 'estimates', queue, days],
+    queryFn: ({ signal }) => call<EstimateReport>('/estimates', { query: { queue: queue || undefined, days }, signal }),
+    placeholderData: keepPreviousData,
     refetchInterval: SLOWLY,
   });
 

@@ -443,6 +443,18 @@ export interface components {
             message: string;
         };
         /**
+         * EstimateReport
+         * @description How good the estimates of the last days were, by queue.
+         */
+        EstimateReport: {
+            at: string;
+            days: number;
+            /** @description By name; only queues with estimates. */
+            queues: components["schemas"]["QueueEstimates"][];
+            /** @description All of these queues together. */
+            total: components["schemas"]["QueueEstimates"];
+        };
+        /**
          * EstimateView
          * @description When a waiting job is likely to start: the time (`at`), its certainty (`basis`) and its grounds (`message`).
          */
@@ -2015,6 +2027,39 @@ export interface components {
             batchSize?: number | null;
         };
         /**
+         * QueueEstimates
+         * @description How good the estimates of one queue were. Times are in seconds; a median is null where nothing is to be counted.
+         */
+        QueueEstimates: {
+            queue: string;
+            /** @description Estimates that were stored in this time. */
+            given: number;
+            /** @description The jobs that they are of. */
+            jobs: number;
+            /** @description Those whose job has started since. */
+            started: number;
+            /** @description Those whose job still waits; of these only those past their P90 are judged. */
+            waiting: number;
+            /** @description Those whose job ended without a start; they are not judged. */
+            notStarted: number;
+            /** @description Intervals from P10 to P90 in which the job started. */
+            held: number;
+            /** @description Intervals before which it started. */
+            early: number;
+            /** @description Intervals after which it started, or still waits. */
+            late: number;
+            /** @description The part of the judged intervals that held; 0.8 is aimed at. */
+            coverage: number | null;
+            /** @description The median of P90 - P10; null also when most reach beyond the horizon. */
+            width: number | null;
+            /** @description P90 - P10 of the waits themselves, from the estimate to the start: what an interval has to be narrower than. */
+            pastWidth: number | null;
+            /** @description The median of the start less P50; positive: jobs start later than they are told. */
+            bias: number | null;
+            /** @description The median of how far the start was from P50. */
+            error: number | null;
+        };
+        /**
          * QueueFigures
          * @description One queue until the horizon, the mean over the seeds. Waits are in seconds; of jobs that still wait so far.
          */
@@ -2735,6 +2780,7 @@ export type DrainBody = components['schemas']['DrainBody'];
 export type EditView = components['schemas']['EditView'];
 export type EditedField = components['schemas']['EditedField'];
 export type ErrorShape = components['schemas']['ErrorShape'];
+export type EstimateReport = components['schemas']['EstimateReport'];
 export type EstimateView = components['schemas']['EstimateView'];
 export type EventRecord = components['schemas']['EventRecord'];
 export type ExitView = components['schemas']['ExitView'];
@@ -2830,6 +2876,7 @@ export type PlacementRecord = components['schemas']['PlacementRecord'];
 export type PortsView = components['schemas']['PortsView'];
 export type ProblemView = components['schemas']['ProblemView'];
 export type ProgressBody = components['schemas']['ProgressBody'];
+export type QueueEstimates = components['schemas']['QueueEstimates'];
 export type QueueFigures = components['schemas']['QueueFigures'];
 export type QueueLimits = components['schemas']['QueueLimits'];
 export type QueueOutcome = components['schemas']['QueueOutcome'];

@@ -7,6 +7,7 @@ const WAYS = [
   ['/line', 'Waiting list'],
   ['/receipts', 'Receipts'],
   ['/what-if', 'What if'],
+  ['/estimates', 'Estimates'],
 ] as const;
 
 export function QueueTabs({ queue }: { queue: string }) {

@@ -49,7 +49,7 @@ function Frame() {
           </Link>
           <nav aria-label="Main" className="flex items-center">
             <Way to="/">Jobs</Way>
-            <Way to="/queues" also={['/line', '/receipts']}>
+            <Way to="/queues" also={['/line', '/receipts', '/estimates']}>
               Queues
             </Way>
             <Way to="/nodes">Nodes</Way>

@@ -1,0 +1,42 @@
+/** What the page of estimates shows of a queue's figures. */
+
+import type { QueueEstimates } from '../api/types';
+import { count } from './format';
+import { quote } from './cli';
+import { duration } from './time';
+
+export const DAYS = ['7', '30'] as const;
+/** The part of the intervals that should hold, and how far from it is good enough. */
+export const AIM = 0.8;
+export const NEAR = 0.1;
+
+/** The coverage in words. */
+export function held(found: QueueEstimates): string {
+  if (found.coverage === null) return 'nothing to judge yet';
+  const judged = found.held + found.early + found.late;
+  return `${Math.round(found.coverage * 100)} % of ${count(judged, 'interval')} held`;
+}
+
+/** By how much jobs start later or earlier than they are told. */
+export function bias(seconds: number | null): string {
+  if (seconds === null) return '–';
+  if (Math.abs(seconds) < 1) return 'none';
+  return `${duration(Math.abs(seconds))} ${seconds > 0 ? 'later' : 'earlier'}`;
+}
+
+/** A width or an error. */
+export function span(seconds: number | null): string {
+  return seconds === null ? '–' : duration(seconds);
+}
+
+/** How far a width reaches on a scale from nothing to the widest one, at least a visible part. */
+export function reach(seconds: number | null, widest: number): number {
+  return seconds === null || widest <= 0 ? 0 : Math.min(1, Math.max(0.005, seconds / widest));
+}
+
+export function estimatesLine(queue: string, days: string): string {
+  const words = ['corral', 'estimates'];
+  if (queue) words.push('--queue', quote(queue));
+  if (days !== DAYS[0]) words.push('--days', days);
+  return words.join(' ');
+}
