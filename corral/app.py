@@ -280,7 +280,6 @@ def _stream_caps(settings: Settings) -> StreamCaps:
 async def _control(settings: Settings) -> None:
     from corral.control.configuration import DescribedEngines
     from corral.control.control_api import ControlApi
-    from corral.control.estimates.keeper import EstimateKeeper
     from corral.control.initial_configuration import seed
     from corral.control.lease import Leadership
     from corral.control.loop import Control
@@ -352,8 +351,6 @@ async def _control(settings: Settings) -> None:
         {each.engine.name: each.agents for each in built if each.agents},
         settings.forecast_seconds,
     )
-    estimates = EstimateKeeper(store, clock)
-    control.estimated = estimates.given
     limit = PartTimeLimit()
     keeping = Housekeeping(control, archiver or logs_of, code, retention_seconds=settings.retention_days * 86_400)
     try:
@@ -371,7 +368,7 @@ async def _control(settings: Settings) -> None:
         ready = leadership.decided if settings.control_address else control.ready
         told = when(ready, lambda: begin({"note": said} if said else {}))
         beside = [each.run() for each in built if each.run]
-        beside.append(estimates.run(control.ready))
+        beside.append(control.estimates.run(control.ready))
         if archiver is not None:
             beside.append(once(control.ready, archiver.run()))
         if journal is not None:

@@ -247,8 +247,10 @@ class ControlApi:
                 default=lambda: control.policy, presenter=control.presenter,
             )  # fmt: skip
         courses = await self._questions.answer(question)
-        control.estimated(given_in(courses, question.horizon_seconds))
-        return _json(courses)
+        corrections = control.estimates.corrections
+        control.estimates.given(given_in(courses, question.horizon_seconds, corrections))
+        queues = {job.queue: corrections.of(job.queue) for job in courses.jobs}
+        return _json(msgspec.structs.replace(courses, corrections=queues))
 
     async def _stop_all(self, request: Request) -> Response:
         """Stop all live jobs and wait at most `wait` seconds until they have ended.

@@ -32,6 +32,7 @@ from corral.control.core.intents import IntentsRead
 from corral.control.core.world import held_nodes
 from corral.control.dispatcher import Dispatcher
 from corral.control.engine_set import EngineSet
+from corral.control.estimates.keeper import EstimateKeeper
 from corral.control.external_jobs import EXTERNAL, ExternalTasks
 from corral.control.inventories import Inventories
 from corral.control.journal_keeper import JournalKeeper
@@ -45,7 +46,6 @@ from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.launcher import LaunchPolicy
 from corral.model.cordons import CORDONS_CHANGED
 from corral.model.document_revisions import CONFIGURED
-from corral.model.estimates import GivenEstimate
 from corral.model.events import PlaceLost, StartRefused
 from corral.model.inventory import Node
 from corral.model.launch import EngineEvent, InventoryChanged, TaskLaunch
@@ -126,8 +126,8 @@ class Control:
         """Awaited before the machines are looked at, with those live jobs that somebody's own controller runs."""
         self.changed: Callable[[Iterable[JobId]], None] = lambda jobs: None
         """Called after a commit with the jobs that changed."""
-        self.estimated: Callable[[Iterable[GivenEstimate]], None] = lambda given: None
-        """Called with the estimates of starts that are handed out."""
+        self.estimates = EstimateKeeper(store, clock)
+        """Is told of estimates of starts as they are handed out, and corrects them by what came true of earlier ones."""
 
     @property
     def world(self) -> World:

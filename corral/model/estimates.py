@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from corral.model.estimate_correction import Outcome, Quantiles
 from corral.model.records import Record
 
 WINDOWS: Final = (7, 30)
@@ -34,7 +35,7 @@ class GivenEstimate(msgspec.Struct, frozen=True, gc=False):
     p10: float | None = None
     p50: float | None = None
     p90: float | None = None
-    raw: tuple[float | None, float | None, float | None] = (None, None, None)
+    raw: Quantiles = (None, None, None)
     """The quantiles of the courses, before past errors of the queue were taken into account."""
 
 
@@ -57,6 +58,13 @@ class LivedEstimate(msgspec.Struct, frozen=True, gc=False):
         if self.ended is not None:
             return None
         return max(0.0, (now if self.started is None else self.started) - self.given.at)
+
+    def outcome(self) -> Outcome | None:
+        """What corrects later estimates; None while the job has not started, and for estimates of one course."""
+        given = self.given
+        if self.started is None or given.courses < 2:
+            return None
+        return Outcome(given.queue, self.started, max(0.0, self.started - given.at), given.raw, given.horizon)
 
 
 class QueueEstimates(Record, frozen=True):

@@ -47,6 +47,13 @@ class EstimateRecords(Database):
         query = select(_estimates.c.job, func.max(_estimates.c.at).label("at")).where(*_OPEN).group_by(_estimates.c.job)
         return {row.job: row.at for row in await self.read(lambda connection: rows(connection, query))}
 
+    async def latest_starts(self, limit: int) -> list[LivedEstimate]:
+        """The estimates whose jobs started last."""
+        started = _estimates.c.started
+        query = select(_estimates).where(started.is_not(None)).order_by(started.desc()).limit(limit)
+        found = await self.read(lambda connection: rows(connection, query))
+        return [LivedEstimate(_GIVEN.decode(row.given), row.started) for row in found]
+
     async def complete_estimates(self, now: float) -> int:
         """Store what came true of open estimates since the last call; returns their number.
 

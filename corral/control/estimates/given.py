@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import inf
 
+from corral.model.estimate_correction import Corrections
 from corral.model.estimates import GivenEstimate
 from corral.model.what_if import Courses
-from corral.service.what_if.comparison import quantile
+from corral.service.what_if.comparison import quantiles
 
 
-def given_in(courses: Courses, horizon: float) -> Iterator[GivenEstimate]:
+def given_in(courses: Courses, horizon: float, corrections: Corrections) -> Iterator[GivenEstimate]:
     """The estimates of the jobs that wait, from the courses without changes; `horizon` is in seconds."""
     for job in courses.jobs:
         if job.added or not courses.before:
             continue
-        starts = sorted(course.starts.get(job.id, inf) for course in courses.before)
-        p10, p50, p90 = (_told(quantile(starts, part)) for part in (0.1, 0.5, 0.9))
-        yield GivenEstimate(job.id, job.queue, courses.at, str(courses.cursor), horizon, len(starts), p10, p50, p90)
-
-
-def _told(start: float) -> float | None:
-    return None if start == inf else start
+        raw = quantiles(job.id, courses.before)
+        told = quantiles(job.id, courses.before, corrections.of(job.queue))
+        revision = str(courses.cursor)
+        yield GivenEstimate(job.id, job.queue, courses.at, revision, horizon, len(courses.before), *told, raw)

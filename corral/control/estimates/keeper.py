@@ -10,7 +10,8 @@ import structlog
 
 from corral.kernel.clock import Clock
 from corral.kernel.errors import Unavailable
-from corral.model.estimates import AGAIN_SECONDS, GivenEstimate
+from corral.model.estimate_correction import Corrections
+from corral.model.estimates import AGAIN_SECONDS, GivenEstimate, LivedEstimate
 
 log = structlog.get_logger()
 
@@ -19,6 +20,8 @@ EVERY_SECONDS: Final = 30.0
 _MOST_PENDING: Final = 5_000
 """Estimates that wait to be stored; of more, those of jobs without one are not stored."""
 _FORGET_SECONDS: Final = 3600.0
+_MOST_STARTS: Final = 1_000
+"""Latest starts that correct estimates."""
 
 
 class Records(Protocol):
@@ -30,6 +33,10 @@ class Records(Protocol):
 
     async def open_estimates(self) -> dict[str, float]:
         """By job that still waits, when the last estimate that is stored was given."""
+        ...
+
+    async def latest_starts(self, limit: int) -> list[LivedEstimate]:
+        """The estimates whose jobs started last."""
         ...
 
     async def complete_estimates(self, now: float) -> int:
@@ -47,6 +54,8 @@ class EstimateKeeper:
     def __init__(self, store: Records, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        self.corrections = Corrections(())
+        """How the quantiles of courses are corrected before they are handed out."""
         self._pending: list[GivenEstimate] = []
         self._last: dict[str, float] = {}
         """By job that waits, when the last estimate that is kept was given."""
@@ -71,6 +80,7 @@ class EstimateKeeper:
             try:
                 if not known:
                     self._last = {**await self._store.open_estimates(), **self._last}
+                    await self._correct()
                     known = True
                 await self.keep()
             except Unavailable as error:
@@ -87,6 +97,11 @@ class EstimateKeeper:
         if await self._store.complete_estimates(now):
             waiting = {each.job: each.at for each in self._pending}
             self._last = {**await self._store.open_estimates(), **waiting}
+            await self._correct()
         if now - self._forgotten >= _FORGET_SECONDS:
             await self._store.forget_estimates(now)
             self._forgotten = now
+
+    async def _correct(self) -> None:
+        found = await self._store.latest_starts(_MOST_STARTS)
+        self.corrections = Corrections(outcome for each in found if (outcome := each.outcome()) is not None)

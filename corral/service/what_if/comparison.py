@@ -7,6 +7,7 @@ from math import ceil, inf
 from typing import Final
 
 from corral.kernel.units import counted
+from corral.model.estimate_correction import UNCORRECTED, Correction, Quantiles
 from corral.model.records import rfc3339
 from corral.model.what_if import (
     MOST_TOLD_NODES,
@@ -71,15 +72,17 @@ def compare(
 
 
 def _job(job: WaitingJob, courses: Courses) -> JobOutcome:
-    before = Spread() if job.added else _spread(job.id, courses.before)
-    after = _spread(job.id, courses.after)
+    correction = courses.corrections.get(job.queue, UNCORRECTED)
+    before = Spread() if job.added else Spread(*quantiles(job.id, courses.before, correction))
+    after = Spread(*quantiles(job.id, courses.after, correction))
     return JobOutcome(job.id, job.name, job.user, job.queue, job.devices, job.waited, job.added, before, after)
 
 
-def _spread(job: str, courses: Sequence[Course]) -> Spread:
+def quantiles(job: str, courses: Sequence[Course], correction: Correction = UNCORRECTED) -> Quantiles:
+    """P10, P50 and P90 of a job's start over courses; those of several courses are corrected."""
     starts = sorted(course.starts.get(job, inf) for course in courses)
-    found = (quantile(starts, part) for part in (0.1, 0.5, 0.9))
-    return Spread(*(None if at == inf else at for at in found))
+    p10, p50, p90 = (None if at == inf else at for at in (quantile(starts, part) for part in (0.1, 0.5, 0.9)))
+    return correction.applied((p10, p50, p90)) if len(starts) > 1 else (p10, p50, p90)
 
 
 def _moved(jobs: Iterable[JobOutcome], horizon: float) -> tuple[tuple[str, ...], tuple[str, ...]]:

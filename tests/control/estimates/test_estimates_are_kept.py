@@ -12,7 +12,8 @@ from corral.control.estimates.given import given_in
 from corral.control.estimates.keeper import EstimateKeeper
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Unavailable
-from corral.model.estimates import GivenEstimate
+from corral.model.estimate_correction import Corrections
+from corral.model.estimates import GivenEstimate, LivedEstimate
 from corral.model.what_if import Course, Courses, Known, WaitingJob
 
 START = 1_700_000_000.0
@@ -27,6 +28,7 @@ class Records:
         self.came = 0
         self.fails = False
         self.forgotten: list[float] = []
+        self.lived: list[LivedEstimate] = []
 
     async def add_estimates(self, given: Sequence[GivenEstimate]) -> None:
         if self.fails:
@@ -36,6 +38,9 @@ class Records:
 
     async def open_estimates(self) -> dict[str, float]:
         return dict(self.open)
+
+    async def latest_starts(self, limit: int) -> list[LivedEstimate]:
+        return self.lived
 
     async def complete_estimates(self, now: float) -> int:
         return self.came
@@ -54,8 +59,8 @@ def test_courses_give_quantiles_of_the_jobs_that_wait() -> None:
 
     jobs = (WaitingJob("a", "a", "ann", "research", 1.0, 5.0), WaitingJob("new", "new", "ann", "lab", 1.0, 0.0, True))
     before = (course(a=30.0, new=1.0), course(a=10.0), course())
-    (found,) = given_in(Courses(START, 7, jobs, before, before), 3600.0)
-    assert found == GivenEstimate("a", "research", START, "7", 3600.0, 3, 10.0, 30.0, None)
+    (found,) = given_in(Courses(START, 7, jobs, before, before), 3600.0, Corrections(()))
+    assert found == GivenEstimate("a", "research", START, "7", 3600.0, 3, 10.0, 30.0, None, (10.0, 30.0, None))
 
 
 async def test_one_estimate_an_hour_is_stored_of_each_job() -> None:
@@ -100,6 +105,19 @@ async def test_jobs_that_have_started_are_forgotten_and_may_be_estimated_again()
     kept.given([given("a", START + 60)])
     await kept.keep()
     assert [each.at - START for each in records.stored] == [0, 60]
+
+
+async def test_what_came_true_corrects_the_next_estimates() -> None:
+    records = Records()
+    kept = EstimateKeeper(records, VirtualClock(START))
+    told = (40.0, 140.0, 340.0)
+    records.lived = [
+        LivedEstimate(GivenEstimate("a", "research", START, "7", 3600.0, 5, *told, told), START + 340)
+        for _ in range(20)
+    ]
+    records.came = 1
+    await kept.keep()
+    assert kept.corrections.of("research").applied(told) == pytest.approx((340.0, 340.0, 340.0))
 
 
 async def test_after_a_restart_the_stored_ones_count_and_old_ones_go_once_an_hour() -> None:
