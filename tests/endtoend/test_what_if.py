@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -97,3 +98,14 @@ def test_ordinary_users_see_sizes(server: Platform) -> None:
         assert {(job["name"], job["user"], job["devices"]) for job in answer["jobs"]} == {("job", "", 4)}
         with pytest.raises(Forbidden):
             bob.what_if(policy="fifo")
+
+
+def test_the_estimates_that_it_gives_are_kept(server: Platform) -> None:
+    server.corral("what-if", "--seeds", "2")
+    with Client(server.url, server.client.token) as client:
+        until = time.monotonic() + 60
+        while (found := client.estimates())["total"]["given"] < 3 and time.monotonic() < until:
+            time.sleep(0.1)
+    assert [(each["queue"], each["given"], each["waiting"]) for each in found["queues"]] == [("research", 3, 3)]
+    row = server.corral("estimates", "--queue", "research", "--days", "30").splitlines()[1]
+    assert row.split()[:7] == ["research", "3", "0", "3", "0", "0", "0"]

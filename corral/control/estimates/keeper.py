@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
@@ -16,7 +17,9 @@ from corral.model.estimates import AGAIN_SECONDS, GivenEstimate, LivedEstimate
 log = structlog.get_logger()
 
 EVERY_SECONDS: Final = 30.0
-"""Seconds between two writes."""
+"""Seconds between two looks at what came true."""
+_TOGETHER_SECONDS: Final = 1.0
+"""Seconds after which estimates that are given are stored, together with those that are given meanwhile."""
 _MOST_PENDING: Final = 5_000
 """Estimates that wait to be stored; of more, those of jobs without one are not stored."""
 _FORGET_SECONDS: Final = 3600.0
@@ -60,6 +63,7 @@ class EstimateKeeper:
         self._last: dict[str, float] = {}
         """By job that waits, when the last estimate that is kept was given."""
         self._forgotten = 0.0
+        self._new = asyncio.Event()
 
     def given(self, estimates: Iterable[GivenEstimate]) -> None:
         """Note estimates as they are handed out; they are stored later."""
@@ -71,6 +75,7 @@ class EstimateKeeper:
             if last is None or each.at >= last + AGAIN_SECONDS:
                 self._last[each.job] = each.at
                 self._pending.append(each)
+                self._new.set()
 
     async def run(self, ready: asyncio.Event) -> None:
         """Store what is given, and what comes true, from when control leads until cancelled."""
@@ -85,7 +90,11 @@ class EstimateKeeper:
                 await self.keep()
             except Unavailable as error:
                 log.warning("estimates could not be stored", code=error.code, message=error.message)
-            await asyncio.sleep(EVERY_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(EVERY_SECONDS):
+                    await self._new.wait()
+            await asyncio.sleep(_TOGETHER_SECONDS)
+            self._new.clear()
 
     async def keep(self) -> None:
         """Store what was given since the last call and what came true; raises Unavailable, and keeps what was given."""
