@@ -247,10 +247,9 @@ class ControlApi:
                 default=lambda: control.policy, presenter=control.presenter,
             )  # fmt: skip
         courses = await self._questions.answer(question)
-        corrections = control.estimates.corrections
-        control.estimates.given(given_in(courses, question.horizon_seconds, corrections))
-        queues = {job.queue: corrections.of(job.queue) for job in courses.jobs}
-        return _json(msgspec.structs.replace(courses, corrections=queues))
+        courses = msgspec.structs.replace(courses, correction=control.estimates.correction)
+        control.estimates.given(given_in(courses, question.horizon_seconds))
+        return _json(courses)
 
     async def _stop_all(self, request: Request) -> Response:
         """Stop all live jobs and wait at most `wait` seconds until they have ended.

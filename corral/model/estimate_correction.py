@@ -1,27 +1,28 @@
-"""Correct the interval of an estimate by how far earlier intervals of the same queue missed.
+"""Correct the interval of an estimate by how far earlier intervals missed.
 
 Split conformal prediction in the form of conformalized quantile regression (Romano, Patterson, Candes: Conformalized
 Quantile Regression, NeurIPS 2019), with a correction of each end of its own (their section 6): of the latest outcomes, the
 distance by which the job started before P10 and after P90 is taken, on a logarithmic scale of waits, and each end is moved
 by the distance that 90 % of them did not exceed. Ends move inwards, too. P50 is moved by the median distance.
 
-The promise of 80 % holds for exchangeable waits. Waits of a queue come in episodes and are not, so coverage is measured.
+Outcomes of all queues count together: what makes forecasts miss, such as a burst of jobs, moves the whole cluster.
+The promise of 80 % holds for exchangeable waits. Waits come in episodes and are not, so coverage is measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import ceil, exp, inf, log
 
 import msgspec
 
 LATEST = 50
-"""Outcomes of a queue that count; more would remember another load."""
+"""Outcomes that count; more would remember another load."""
 FEWEST = 10
-"""Outcomes that correct anything; with fewer, those of all queues count."""
+"""Outcomes that correct anything."""
 _MISSED = 0.1
 """The part of the outcomes that may lie beyond each end."""
-_SOON = 60.0
+_SOON = 600.0
 """Seconds that are added before logarithms are taken: differences far below it do not matter."""
 
 Quantiles = tuple[float | None, float | None, float | None]
@@ -31,9 +32,6 @@ Quantiles = tuple[float | None, float | None, float | None]
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What came true of the quantiles of courses."""
 
-    queue: str
-    at: float
-    """When the job started, in seconds since 1970."""
     waited: float
     """Seconds from the estimate to the start."""
     raw: Quantiles
@@ -63,22 +61,6 @@ class Correction(msgspec.Struct, frozen=True):
 
 
 UNCORRECTED = Correction()
-
-
-class Corrections:
-    """The corrections by queue, from outcomes; those of all queues where one has few."""
-
-    def __init__(self, outcomes: Iterable[Outcome]) -> None:
-        ordered = sorted(outcomes, key=lambda each: each.at)
-        by_queue: dict[str, list[Outcome]] = {}
-        for each in ordered:
-            by_queue.setdefault(each.queue, []).append(each)
-        self.of_all = correction(ordered)
-        self._by_queue = {name: correction(found) for name, found in by_queue.items() if len(found) >= FEWEST}
-
-    def of(self, queue: str) -> Correction:
-        """The correction of a queue's estimates."""
-        return self._by_queue.get(queue, self.of_all)
 
 
 def correction(outcomes: Sequence[Outcome]) -> Correction:

@@ -64,7 +64,7 @@ class LivedEstimate(msgspec.Struct, frozen=True, gc=False):
         given = self.given
         if self.started is None or given.courses < 2:
             return None
-        return Outcome(given.queue, self.started, max(0.0, self.started - given.at), given.raw, given.horizon)
+        return Outcome(max(0.0, self.started - given.at), given.raw, given.horizon)
 
 
 class QueueEstimates(Record, frozen=True):

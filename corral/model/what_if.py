@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.model.estimate_correction import Correction
+from corral.model.estimate_correction import UNCORRECTED, Correction
 from corral.model.records import Record
 
 LONGEST_HORIZON: Final = 30 * 86400.0
@@ -206,8 +206,8 @@ class Courses(msgspec.Struct, frozen=True):
     after: tuple[Course, ...]
     revision: str = ""
     """The revision of the state that both began with."""
-    corrections: dict[str, Correction] = {}
-    """By queue of these jobs, how the quantiles of several courses are corrected."""
+    correction: Correction = UNCORRECTED
+    """How the quantiles of several courses are corrected."""
 
 
 class Spread(Record, frozen=True):

@@ -48,9 +48,9 @@ class EstimateRecords(Database):
         return {row.job: row.at for row in await self.read(lambda connection: rows(connection, query))}
 
     async def latest_starts(self, limit: int) -> list[LivedEstimate]:
-        """The estimates whose jobs started last."""
+        """The estimates whose jobs started last, the latest first."""
         started = _estimates.c.started
-        query = select(_estimates).where(started.is_not(None)).order_by(started.desc()).limit(limit)
+        query = select(_estimates).where(started.is_not(None)).order_by(started.desc(), _estimates.c.job).limit(limit)
         found = await self.read(lambda connection: rows(connection, query))
         return [LivedEstimate(_GIVEN.decode(row.given), row.started) for row in found]
 

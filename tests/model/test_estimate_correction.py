@@ -13,7 +13,6 @@ from corral.model.estimate_correction import (
     LATEST,
     UNCORRECTED,
     Correction,
-    Corrections,
     Outcome,
     Quantiles,
     correction,
@@ -24,8 +23,8 @@ TOLD: Quantiles = (100.0, 200.0, 400.0)
 END = st.none() | st.floats(0, HORIZON)
 
 
-def outcome(waited: float, raw: Quantiles = TOLD, queue: str = "research", at: float = 0.0) -> Outcome:
-    return Outcome(queue, at, waited, raw, HORIZON)
+def outcome(waited: float, raw: Quantiles = TOLD) -> Outcome:
+    return Outcome(waited, raw, HORIZON)
 
 
 def test_few_outcomes_correct_nothing() -> None:
@@ -58,13 +57,6 @@ def test_intervals_that_are_too_wide_become_narrower() -> None:
 
 def test_an_end_after_the_horizon_stays_there() -> None:
     assert correction([outcome(50.0)] * 20).applied((100.0, None, None))[1:] == (None, None)
-
-
-def test_a_queue_with_few_outcomes_takes_those_of_all() -> None:
-    many = [outcome(1000.0, at=number) for number in range(20)]
-    found = Corrections([*many, outcome(10.0, queue="vision", at=99)])
-    assert found.of("vision") == found.of("unheard-of") == found.of_all
-    assert found.of("research") == correction(many)
 
 
 def test_the_latest_outcomes_count() -> None:

@@ -11,7 +11,7 @@ import structlog
 
 from corral.kernel.clock import Clock
 from corral.kernel.errors import Unavailable
-from corral.model.estimate_correction import Corrections
+from corral.model.estimate_correction import LATEST, UNCORRECTED, correction
 from corral.model.estimates import AGAIN_SECONDS, GivenEstimate, LivedEstimate
 
 log = structlog.get_logger()
@@ -23,8 +23,6 @@ _TOGETHER_SECONDS: Final = 1.0
 _MOST_PENDING: Final = 5_000
 """Estimates that wait to be stored; of more, those of jobs without one are not stored."""
 _FORGET_SECONDS: Final = 3600.0
-_MOST_STARTS: Final = 1_000
-"""Latest starts that correct estimates."""
 
 
 class Records(Protocol):
@@ -39,7 +37,7 @@ class Records(Protocol):
         ...
 
     async def latest_starts(self, limit: int) -> list[LivedEstimate]:
-        """The estimates whose jobs started last."""
+        """The estimates whose jobs started last, the latest first."""
         ...
 
     async def complete_estimates(self, now: float) -> int:
@@ -57,7 +55,7 @@ class EstimateKeeper:
     def __init__(self, store: Records, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self.corrections = Corrections(())
+        self.correction = UNCORRECTED
         """How the quantiles of courses are corrected before they are handed out."""
         self._pending: list[GivenEstimate] = []
         self._last: dict[str, float] = {}
@@ -112,5 +110,5 @@ class EstimateKeeper:
             self._forgotten = now
 
     async def _correct(self) -> None:
-        found = await self._store.latest_starts(_MOST_STARTS)
-        self.corrections = Corrections(outcome for each in found if (outcome := each.outcome()) is not None)
+        found = reversed(await self._store.latest_starts(LATEST))
+        self.correction = correction([outcome for each in found if (outcome := each.outcome()) is not None])

@@ -72,9 +72,8 @@ def compare(
 
 
 def _job(job: WaitingJob, courses: Courses) -> JobOutcome:
-    correction = courses.corrections.get(job.queue, UNCORRECTED)
-    before = Spread() if job.added else Spread(*quantiles(job.id, courses.before, correction))
-    after = Spread(*quantiles(job.id, courses.after, correction))
+    before = Spread() if job.added else Spread(*quantiles(job.id, courses.before, courses.correction))
+    after = Spread(*quantiles(job.id, courses.after, courses.correction))
     return JobOutcome(job.id, job.name, job.user, job.queue, job.devices, job.waited, job.added, before, after)
 
 

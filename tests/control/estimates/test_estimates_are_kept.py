@@ -12,7 +12,6 @@ from corral.control.estimates.given import given_in
 from corral.control.estimates.keeper import EstimateKeeper
 from corral.kernel.clock import VirtualClock
 from corral.kernel.errors import Unavailable
-from corral.model.estimate_correction import Corrections
 from corral.model.estimates import GivenEstimate, LivedEstimate
 from corral.model.what_if import Course, Courses, Known, WaitingJob
 
@@ -59,7 +58,7 @@ def test_courses_give_quantiles_of_the_jobs_that_wait() -> None:
 
     jobs = (WaitingJob("a", "a", "ann", "research", 1.0, 5.0), WaitingJob("new", "new", "ann", "lab", 1.0, 0.0, True))
     before = (course(a=30.0, new=1.0), course(a=10.0), course())
-    (found,) = given_in(Courses(START, 7, jobs, before, before), 3600.0, Corrections(()))
+    (found,) = given_in(Courses(START, 7, jobs, before, before), 3600.0)
     assert found == GivenEstimate("a", "research", START, "7", 3600.0, 3, 10.0, 30.0, None, (10.0, 30.0, None))
 
 
@@ -117,7 +116,7 @@ async def test_what_came_true_corrects_the_next_estimates() -> None:
     ]
     records.came = 1
     await kept.keep()
-    assert kept.corrections.of("research").applied(told) == pytest.approx((340.0, 340.0, 340.0))
+    assert kept.correction.applied(told) == pytest.approx((340.0, 340.0, 340.0))
 
 
 async def test_after_a_restart_the_stored_ones_count_and_old_ones_go_once_an_hour() -> None:

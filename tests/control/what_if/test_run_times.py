@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from statistics import correlation, mean
 from typing import Any
 
 import pytest
@@ -54,6 +55,17 @@ def test_a_running_job_takes_longer_than_it_has_run() -> None:
     drawn = {RunTimes(runs, seed).drawn(wanted, 75.0) for seed in range(40)}
     assert drawn == {80.0, 90.0, 100.0}
     assert RunTimes(runs, 0).drawn(wanted, 500.0) == 1000.0
+
+
+def test_jobs_of_a_queue_run_alike_within_a_course_and_evenly_over_courses() -> None:
+    runs = [PastRun("ada", "train-1", "default", 4.0, float(seconds)) for seconds in range(1, 101)]
+    played = Played(nodes=1, devices=2)
+    names = [played.submit(name, devices=4) for name in ("train-7", "train-8")]
+    played.settle()
+    one, other = (played.core.world.jobs[name] for name in names)
+    pairs = [(times.drawn(one), times.drawn(other)) for times in (RunTimes(runs, seed) for seed in range(400))]
+    assert 0.2 < correlation(*zip(*pairs, strict=True)) < 0.5
+    assert 44 < mean(first for first, _ in pairs) < 57
 
 
 def test_equal_seeds_draw_equal_times() -> None:
