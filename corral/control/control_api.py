@@ -24,9 +24,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from corral.control.core.configuration import planner_settings, scheduler_policy
+from corral.control.estimates.given import given_by, given_in
 from corral.control.forecast.estimates import given_estimate
 from corral.control.forecast.forecasts import SECONDS, Forecast, Forecasts
-from corral.control.estimates.given import given_in
 from corral.control.guarantee_check import broken_guarantees
 from corral.control.log_api import LogApi
 from corral.control.loop import Control
@@ -104,8 +104,9 @@ class ControlApi:
         `agents` serve the calls of engines' agents, by engine. `forecast_seconds` may pass between two forecasts.
         """
         self._forecasts = Forecasts(
-            control.store, lambda: control.core, lambda: control.revision, control.clock.now, seconds=forecast_seconds
-        )
+            control.store, lambda: control.core, lambda: control.revision, control.clock.now, seconds=forecast_seconds,
+            correction=lambda: control.estimates.correction, told=self._keep,
+        )  # fmt: skip
         self._logs = logs
         self._agents = agents or {}
         self._control = control
@@ -247,9 +248,13 @@ class ControlApi:
                 default=lambda: control.policy, presenter=control.presenter,
             )  # fmt: skip
         courses = await self._questions.answer(question)
-        courses = msgspec.structs.replace(courses, correction=control.estimates.correction)
         control.estimates.given(given_in(courses, question.horizon_seconds))
         return _json(courses)
+
+    def _keep(self, forecast: Forecast) -> None:
+        """Have the estimates of a forecast stored."""
+        estimates = self._control.estimates
+        estimates.given(given_by(forecast, self._control.world, estimates.wants))
 
     async def _stop_all(self, request: Request) -> Response:
         """Stop all live jobs and wait at most `wait` seconds until they have ended.

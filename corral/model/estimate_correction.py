@@ -47,8 +47,11 @@ class Correction(msgspec.Struct, frozen=True):
     upper: float = 0.0
 
     def applied(self, raw: Quantiles) -> Quantiles:
-        """The corrected quantiles, in order; one after the horizon stays there."""
-        if self == UNCORRECTED:
+        """The corrected quantiles, in order; one after the horizon stays there.
+
+        Quantiles that are equal are left alone: no course differs, so nothing in them is drawn.
+        """
+        if self == UNCORRECTED or raw[0] == raw[2]:
             return raw
         p10, p50, p90 = (
             None if each is None else max(0.0, (each + _SOON) * exp(by) - _SOON)

@@ -69,11 +69,15 @@ class EstimateKeeper:
             if len(self._pending) >= _MOST_PENDING:
                 log.warning("estimates are not stored", waiting=len(self._pending))
                 return
-            last = self._last.get(each.job)
-            if last is None or each.at >= last + AGAIN_SECONDS:
+            if self.wants(each.job, each.at):
                 self._last[each.job] = each.at
                 self._pending.append(each)
                 self._new.set()
+
+    def wants(self, job: str, at: float) -> bool:
+        """Whether an estimate of a job that is given at a time is stored."""
+        last = self._last.get(job)
+        return last is None or at >= last + AGAIN_SECONDS
 
     async def run(self, ready: asyncio.Event) -> None:
         """Store what is given, and what comes true, from when control leads until cancelled."""

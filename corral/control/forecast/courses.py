@@ -30,7 +30,8 @@ _MOST_LOOKED_AT: Final = 64
 """Kinds of jobs without an expected start for which the jobs in their way are looked for."""
 _AS_SOON: Final = 0.01
 """Seconds between an end and the starts that it allows, at most."""
-_DRAWN: Final = "Run times are drawn from those of ended jobs, and no new job arrives."
+DRAWN: Final = "Run times are drawn from those of ended jobs, and no new job arrives."
+"""What an expected start assumes."""
 
 
 class Forecasted(msgspec.Struct, frozen=True):
@@ -110,7 +111,7 @@ def _estimates(core: Core, first: Play, starts: Sequence[Mapping[str, float]]) -
                 found = msgspec.structs.replace(found, at=p50 + grace)
         else:
             courses = f"Half of {len(starts)} drawn courses start it by then" if len(starts) > 1 else "So it was drawn"
-            found = Estimate(Basis.EXPECTED, f"{courses}. {_DRAWN}", p50)
+            found = Estimate(Basis.EXPECTED, f"{courses}. {DRAWN}", p50)
         if found is not None:
             yield job, msgspec.structs.replace(found, p10=_or_none(p10), p50=_or_none(p50), p90=_or_none(p90))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -12,12 +12,13 @@ import msgspec
 import structlog
 
 from corral.control.core.core import Core
-from corral.control.forecast.courses import Forecasted, play_courses
+from corral.control.forecast.courses import DRAWN, Forecasted, play_courses
 from corral.control.forecast.past_runs import EndedJobs, PastRuns
 from corral.control.what_if.forked import Fork, ForkLimits
 from corral.kernel.errors import CorralError
 from corral.kernel.ids import JobId
-from corral.model.start_estimates import Estimate, ForecastMark
+from corral.model.estimate_correction import UNCORRECTED, Correction, Quantiles
+from corral.model.start_estimates import Basis, Estimate, ForecastMark
 from corral.model.what_if import Course, PastRun
 
 log = structlog.get_logger()
@@ -57,6 +58,8 @@ class Moment(NamedTuple):
     """The same, with how often this state was looked at anew."""
     past: tuple[PastRun, ...]
     """The runs from which run times are drawn."""
+    correction: Correction = UNCORRECTED
+    """How the quantiles of several courses are corrected."""
 
 
 class Forecast:
@@ -73,7 +76,33 @@ class Forecast:
         encoded = self._found.estimates.get(job)
         if encoded is None:
             return None
-        return msgspec.structs.replace(msgspec.msgpack.decode(encoded, type=Estimate), forecast=self.mark)
+        found = msgspec.structs.replace(msgspec.msgpack.decode(encoded, type=Estimate), forecast=self.mark)
+        return self._corrected(found)
+
+    def given(self, wanted: Callable[[str, float], bool]) -> Iterator[tuple[str, Estimate, Quantiles]]:
+        """The estimates of `wanted` jobs that have quantiles, and those of the courses in seconds after the moment."""
+        for job, encoded in self._found.estimates.items():
+            if wanted(job, self.moment.at):
+                found = msgspec.msgpack.decode(encoded, type=Estimate)
+                if found.p50 is not None:
+                    yield job, self._corrected(found), self.seconds(found)
+
+    def seconds(self, found: Estimate) -> Quantiles:
+        """The quantiles of an estimate in seconds after the moment."""
+        p10, p50, p90 = (None if at is None else at - self.moment.at for at in (found.p10, found.p50, found.p90))
+        return p10, p50, p90
+
+    def _corrected(self, found: Estimate) -> Estimate:
+        """The estimate as past errors correct it; one that hangs on nothing drawn stays."""
+        raw = self.seconds(found)
+        told = self.moment.correction.applied(raw)
+        if told == raw:
+            return found
+        p10, p50, p90 = (None if each is None else self.moment.at + each for each in told)
+        if found.basis is not Basis.EXPECTED:
+            return msgspec.structs.replace(found, p10=p10, p50=p50, p90=p90)
+        message = f"Of {self.mark.seeds} drawn courses, corrected by how earlier estimates missed. {DRAWN}"
+        return msgspec.structs.replace(found, at=p50, message=message, p10=p10, p50=p50, p90=p90)
 
     def ahead(self, job: str) -> tuple[JobId, ...] | None:
         """The jobs ahead of one in the queue order of then; None if it did not wait."""
@@ -99,8 +128,15 @@ class Forecasts:
         *,
         seconds: float = SECONDS,
         limits: ForkLimits = LIMITS,
+        correction: Callable[[], Correction] = lambda: UNCORRECTED,
+        told: Callable[[Forecast], None] = lambda forecast: None,
     ) -> None:
-        """`core` gives the present core between two of its steps, `state` the revision of what it knows."""
+        """`core` gives the present core between two of its steps, `state` the revision of what it knows.
+
+        `correction` is how quantiles are corrected now; `told` is called with each forecast that is made.
+        """
+        self._correction = correction
+        self._told = told
         self._past = PastRuns(store)
         self._core = core
         self._state = state
@@ -166,7 +202,7 @@ class Forecasts:
             if moment is not None and moment.state == state:
                 _, _, count = moment.revision.partition("+")
                 revision = f"{state}+{int(count or 0) + 1}"
-            moment = self._moment = Moment(self._now(), state, revision, past)
+            moment = self._moment = Moment(self._now(), state, revision, past, self._correction())
         return moment
 
     async def _make(self) -> None:
@@ -182,6 +218,7 @@ class Forecasts:
         self._took = time.monotonic() - begun
         self._next = begun + max(min(self._seconds, _QUICK_ONES * self._took), _SLOW_ONES * self._took)
         self._latest, self.trouble = Forecast(moment, found), ""
+        self._told(self._latest)
 
     def _made(self, task: asyncio.Task[None]) -> None:
         self._making = None

@@ -95,8 +95,9 @@ class Questions:
         before = known | {seed: course for pair in pairs for seed, course in pair.before.items()}
         after = chain.from_iterable(pair.after for pair in pairs)
         return Courses(
-            moment.at, cursor, jobs, tuple(before[seed] for seed in question.seeds), tuple(after), moment.revision
-        )
+            moment.at, cursor, jobs, tuple(before[seed] for seed in question.seeds), tuple(after),
+            moment.revision, moment.correction,
+        )  # fmt: skip
 
     def _played(
         self, core: Core, question: Question, moment: Moment, seeds: Sequence[int], known: Collection[int]

@@ -58,7 +58,7 @@ def test_courses_give_quantiles_of_the_jobs_that_wait() -> None:
 
     jobs = (WaitingJob("a", "a", "ann", "research", 1.0, 5.0), WaitingJob("new", "new", "ann", "lab", 1.0, 0.0, True))
     before = (course(a=30.0, new=1.0), course(a=10.0), course())
-    (found,) = given_in(Courses(START, 7, jobs, before, before), 3600.0)
+    (found,) = given_in(Courses(START, 7, jobs, before, before, "7"), 3600.0)
     assert found == GivenEstimate("a", "research", START, "7", 3600.0, 3, 10.0, 30.0, None, (10.0, 30.0, None))
 
 
