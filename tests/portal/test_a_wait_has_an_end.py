@@ -47,3 +47,14 @@ def test_the_page_of_a_waiting_job_can_be_read_by_everyone(browser: Browser, por
         assert page.evaluate(PALE) == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         context.close()
+
+
+def test_the_waiting_list_shows_starts_of_the_same_forecast(page: Page, portal: Portal) -> None:
+    _, patient = waiting(portal)
+    page.goto("/line")
+    row = page.locator(f"[data-waiting='{patient}']")
+    expect(row.locator("time").last).to_have_text("at most 1h")
+    expect(page.locator("[data-forecast]")).to_contain_text("1 course")
+    shown = page.locator("[data-forecast]").get_attribute("data-forecast")
+    page.goto(f"/jobs/{patient}")
+    expect(page.get_by_role("region", name="Why it waits").locator(f"[data-forecast='{shown}']")).to_be_visible()

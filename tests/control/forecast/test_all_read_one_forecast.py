@@ -119,6 +119,8 @@ async def test_they_say_the_same_of_the_same_revision(house: House, service: Ser
     assert job.before.p50 is not None
     begun = datetime.fromisoformat(answer.at).timestamp()
     assert datetime.fromisoformat(said.p50 or "").timestamp() == pytest.approx(begun + job.before.p50, abs=0.002)
+    shorter = await service.what_if.ask(ROOT, WhatIfRequest(stop=("waits",), horizon_seconds=7200.0, timeline=True))
+    assert (shorter.at, shorter.revision, shorter.jobs[0].before) == (answer.at, answer.revision, job.before)
 
 
 async def test_what_changes_makes_another_one(house: House, service: Service, forks: Forks) -> None:
