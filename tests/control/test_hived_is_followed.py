@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from corral.control.forecast.courses import Forecasted, play_courses
 from corral.kernel.ids import JobId
 from corral.model.records import EventRecord
+from corral.model.start_estimates import Basis, Estimate
 from corral.model.store_writes import IntentKind
 from corral.scheduler.planners.hived.algorithm.inspect_api import affinity_group
 from corral.scheduler.planners.hived.planner import HivedPlanner
@@ -162,3 +165,16 @@ async def test_cells_that_hived_has_no_words_for_leave_what_is_in_force(house: H
     job = await house.submit(short("later", devices=4, queue="prod"))
     await house.until(job, "running")
     assert list(_states(house)) == [job]
+
+
+async def test_starts_are_forecast_under_hived_too(house: House) -> None:
+    house.engine.started_at = house.clock.now()
+    owner = await house.submit(short("owner", devices=4, queue="prod", maxDuration="1h"))
+    await house.until(owner, "running")
+    next_one = await house.submit(short("next", devices=4, queue="prod"))
+    await house.explained(next_one)
+    now = house.clock.now()
+    found = msgspec.msgpack.decode(play_courses(house.control.core, (), now), type=Forecasted)
+    said = msgspec.msgpack.decode(found.estimates[next_one], type=Estimate)
+    assert (said.basis, said.after) == (Basis.EXPECTED, (owner,))
+    assert said.at is not None and 3000 < said.at - now < 3700
