@@ -31,6 +31,7 @@ DIFFERS: Final = 1
 """The exit code of a replay that decided otherwise."""
 _SHOWN: Final = 20
 """The most decisions of a step that are shown of either side."""
+_SAID: Final = ("event", "wait")
 _LONGEST: Final = 400
 """The most characters of a line about a decision."""
 
@@ -166,8 +167,12 @@ def comparison_text(found: Compared, good: str, bad: str) -> str:
     lines = [f"Compared {steps}: step {there.number} at {_rfc3339(there.at)} is the first that decides otherwise.", ""]
     for ref, step in ((good, found.good), (bad, found.bad)):
         decisions = () if step is None else step.decisions
-        commands = [f"  {_words({}, each)}" for each in decisions if each.verb != "event"]
-        events = [f"  {shorten(f'{each.attempt}: {each.why}', _LONGEST)}" for each in decisions if each.verb == "event"]
+        commands = [f"  {_words({}, each)}" for each in decisions if each.verb in ("start", "stop")]
+        events = [
+            f"  {shorten(f'{each.attempt}: {each.why}', _LONGEST)}"
+            for each in decisions
+            if each.verb in _SAID and each.why
+        ]
         lines += [f"{shorten(ref, _LONGEST)}:", *(_first(commands) or ["  nothing was started or stopped"])]
         lines += ["  Its events:", *(f"  {each}" for each in _first(events))] if events else []
     return "\n".join(lines)
@@ -213,8 +218,10 @@ def text_of(found: Replayed) -> str:
         "",
         "In the journal:",
         *_lines(there, there.recorded),
+        *_reasons(there.recorded_reasons),
         "Now:",
         *_lines(there, there.replayed),
+        *_reasons(there.replayed_reasons),
     ]
     if there.explained:
         lines += ["The events of the step now:", *_first([f"  {shorten(each, _LONGEST)}" for each in there.explained])]
@@ -223,6 +230,10 @@ def text_of(found: Replayed) -> str:
 
 def _lines(there: Difference, decisions: tuple[Decision, ...]) -> list[str]:
     return _first([f"  {_words(there.names, each)}" for each in decisions]) or ["  nothing was started or stopped"]
+
+
+def _reasons(reasons: Sequence[str]) -> list[str]:
+    return _first([f"  {shorten(each, _LONGEST)}" for each in reasons])
 
 
 def _words(names: Mapping[JobId, str], decision: Decision) -> str:
@@ -246,6 +257,8 @@ def _difference(there: Difference) -> dict[str, Any]:
         "recorded": [_decision(each) for each in there.recorded],
         "replayed": [_decision(each) for each in there.replayed],
         "events": list(there.explained),
+        "recordedReasons": list(there.recorded_reasons),
+        "replayedReasons": list(there.replayed_reasons),
         "names": dict(there.names),
     }
 

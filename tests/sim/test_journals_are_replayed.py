@@ -104,6 +104,9 @@ def test_the_first_decision_that_differs_is_shown(trace: Path, monkeypatch: pyte
     there = said["difference"]
     assert not said["equal"] and there["recorded"] != there["replayed"]
     assert there["recorded"][0]["verb"] == "start" and there["recorded"][0]["node"].startswith("local/node")
+    for side in ("recorded", "replayed"):
+        (reason,) = there[f"{side}Reasons"]
+        assert reason.startswith(there[side][0]["node"]) and reason.endswith(" of 4 devices free")
 
 
 def test_a_file_that_was_cut_off_is_replayed_as_far_as_it_goes_and_refused(trace: Path) -> None:

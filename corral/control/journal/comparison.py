@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from corral.control.journal.records import EVENT, Decision, Step, decoded
+from corral.control.journal.records import COMMANDS, Decision, Step, decoded
 
 
 @dataclass(frozen=True)
@@ -51,4 +51,4 @@ def _steps(records: Iterable[bytes]) -> Iterator[Step]:
 
 
 def _commands(step: Step) -> list[Decision]:
-    return [each for each in step.decisions if each.verb != EVENT]
+    return [each for each in step.decisions if each.verb in COMMANDS]

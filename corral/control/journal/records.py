@@ -89,13 +89,19 @@ EVENT: Final = "event"
 """The verb of what a step says of a job; only journals that a replay wrote have them."""
 
 
+WAIT: Final = "wait"
+"""The verb of why a job waits from then on, where that changed; cores that find no reasons have none."""
+COMMANDS: Final = frozenset({"start", "stop"})
+"""The verbs of commands."""
+
+
 class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A command of a batch, in short."""
+    """A command of a batch, in short, or what the batch says of a job."""
 
     verb: str
-    """`start`, `stop` or `event`."""
+    """`start`, `stop`, `wait` or `event`."""
     attempt: str
-    """The attempt; of an event the job."""
+    """The attempt; of a reason to wait and of an event the job."""
     node: str = ""
     devices: tuple[int, ...] = ()
     why: str = ""

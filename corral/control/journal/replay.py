@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
@@ -12,17 +12,22 @@ import msgspec
 
 from corral.control.core.core import Batch, Core
 from corral.control.core.intents import IntentsRead
+from corral.control.core.waiting_reason import waiting_reason
+from corral.control.core.world import Job, World
 from corral.control.journal.beginnings import core_of
 from corral.control.journal.blocks import BlockReader
-from corral.control.journal.decisions import decisions_of, digest_of, events_of
-from corral.control.journal.records import Begun, Decision, Step, beginning_at, decoded, encoded, folded
+from corral.control.journal.decisions import WaitingReasons, decisions_of, digest_of, events_of
+from corral.control.journal.records import COMMANDS, WAIT, Begun, Decision, Step, beginning_at, decoded, encoded, folded
 from corral.control.journal.rules import Rules
 from corral.control.journal.writer import Records
 from corral.kernel.errors import InvalidInput
 from corral.kernel.garbage import rarely_collected
 from corral.kernel.ids import JobId
+from corral.model.phases import phase
 from corral.spec.errors import shorten
 
+_NODES: Final = 5
+"""The most nodes of which a difference says how much was free."""
 _TOLD: Final = 500
 """Steps between two calls of who is told."""
 
@@ -38,6 +43,11 @@ class Difference:
     replayed: tuple[Decision, ...]
     explained: tuple[str, ...]
     """What the replayed step says of jobs: its facts, as `JOB: MESSAGE`."""
+    recorded_reasons: tuple[str, ...]
+    """The explanation of the journal's side: why jobs wait that start now, and others of which the step says it, as
+    `JOB waits: MESSAGE`, and the room of the nodes that it chose."""
+    replayed_reasons: tuple[str, ...]
+    """The same of the replayed step: first why jobs wait that started by the journal."""
     names: Mapping[JobId, str]
     """The names of those jobs that are not over."""
 
@@ -106,6 +116,7 @@ class _Replay:
         self._told = told
         self._kept = kept
         self._core: Core | None = None
+        self._waiting = WaitingReasons()
         self._rules = Rules()
 
     def play(self, records: Iterable[bytes], until: float) -> None:
@@ -128,6 +139,7 @@ class _Replay:
         self.found.version = self.found.version or begun.corral
         self._rules = begun.rules
         self._core = core_of(begun)
+        self._waiting = WaitingReasons(begun.state.jobs)
         self.found.begun += 1
 
     def _step(self, step: Step) -> bool:
@@ -148,17 +160,80 @@ class _Replay:
         if not found.steps % _TOLD:
             self._told(found.steps)
         digest = digest_of(batch)
-        if self._kept is not None:
-            decisions = (*decisions_of(batch), *events_of(batch))
-            self._kept.add(encoded(msgspec.structs.replace(step, digest=digest, decisions=decisions)))
         if digest != step.digest and found.difference is None:
-            found.difference = _difference(core, step, batch)
+            found.difference = _difference(core, step, batch, self._waiting.known)
+        waits = self._waiting.follow(batch)
+        if self._kept is not None:
+            decisions = (*decisions_of(batch), *waits, *events_of(batch))
+            self._kept.add(encoded(msgspec.structs.replace(step, digest=digest, decisions=decisions)))
         return found.difference is None or self._kept is not None
 
 
-def _difference(core: Core, step: Step, batch: Batch) -> Difference:
+def _difference(core: Core, step: Step, batch: Batch, before: Mapping[JobId, str]) -> Difference:
+    """Compare a step with what it is now; `before` says why jobs waited, by both, before the step."""
+    recorded = tuple(each for each in step.decisions if each.verb in COMMANDS)
     replayed, events = decisions_of(batch), events_of(batch)
-    jobs = {each.job for each in (*step.decisions, *replayed, *events)}
-    names = {job: core.world.jobs[job].name for job in jobs if job in core.world.jobs}
-    explained = tuple(f"{names.get(each.job, each.job)}: {each.why}" for each in events)
-    return Difference(step.number, step.at, step.decisions, replayed, explained, names)
+    world = _explained(core, step.at)
+    started, starts = _started(recorded), _started(replayed)
+    told = {each.job: each.why for each in step.decisions if each.verb == WAIT}
+    known = {**before, **told}
+    by_journal = {job: known[job] for job in (*sorted(starts - started), *told) if job in known}
+    by_now = {job: why for job in (*sorted(started - starts), *told) if (why := _why(world, job))}
+    jobs = {each.job for each in (*recorded, *replayed, *events)} | by_journal.keys() | by_now.keys()
+    names = {job: world.jobs[job].name for job in jobs if job in world.jobs}
+
+    def said(reasons: Mapping[JobId, str]) -> tuple[str, ...]:
+        return tuple(f"{names.get(job, job)} waits: {why}" for job, why in reasons.items())
+
+    return Difference(
+        number=step.number,
+        at=step.at,
+        recorded=recorded,
+        replayed=replayed,
+        explained=tuple(f"{names.get(each.job, each.job)}: {each.why}" for each in events),
+        recorded_reasons=said(by_journal) + _rooms(core, recorded, replayed),
+        replayed_reasons=said(by_now) + _rooms(core, replayed, replayed),
+        names=names,
+    )
+
+
+def _rooms(core: Core, chosen: Sequence[Decision], now: Sequence[Decision]) -> tuple[str, ...]:
+    """How many devices of the first nodes of some starts were free before the step placed its starts of `now`."""
+    nodes = dict.fromkeys(each.node for each in chosen if each.verb == "start" and each.devices)
+    found = []
+    for name in list(nodes)[:_NODES]:
+        node = core.machines.node(name)
+        started = {device for each in now if each.verb == "start" and each.node == name for device in each.devices}
+        held = {device for job in core.world.jobs.values() for device in _held(job, name)}
+        if node is not None:
+            of = len(node.devices)
+            found.append(f"{name} had {of - len(held - started)} of {of} devices free")
+    return tuple(found)
+
+
+def _held(job: Job, node: str) -> Iterator[int]:
+    for task in job.tasks.values():
+        if task.holds and task.placement is not None and task.placement.node == node:
+            yield from task.placement.devices
+
+
+def _started(decisions: Iterable[Decision]) -> set[JobId]:
+    return {each.job for each in decisions if each.verb == "start"}
+
+
+def _explained(core: Core, at: float) -> World:
+    """The jobs of a core with the reasons why they wait, which a simulation does not look for."""
+    if not core.world.queue.unexplained:
+        return core.world
+    twin = core.fork()
+    twin.world.queue.unexplained = False
+    twin.world.queue.report_anew()
+    twin.world.plan_wanted = True
+    twin.step((), at)
+    return twin.world
+
+
+def _why(world: World, job: JobId) -> str:
+    known = world.jobs.get(job)
+    reason = None if known is None else waiting_reason(known, phase(known.run), world.jobs)
+    return "" if reason is None else reason.message

@@ -8,7 +8,7 @@ from typing import Protocol
 from corral.control.core.core import Batch, Core
 from corral.control.core.inputs import Input, Recovered
 from corral.control.core.machines import Machines
-from corral.control.journal.decisions import decisions_of, digest_of
+from corral.control.journal.decisions import WaitingReasons, decisions_of, digest_of, first_waits
 from corral.control.journal.records import Begun, Checkpoint, encoded, encoded_inputs, encoded_step, state_of
 from corral.control.journal.rules import Rules
 from corral.launcher import LaunchPolicy
@@ -31,10 +31,12 @@ class JournalWriter:
         self._rules = rules
         self._version = version
         self._unexplained = unexplained
+        self._waiting = WaitingReasons()
         self.number = 0
 
     def begin(self, recovered: Recovered, launch: LaunchPolicy, machines: Machines, now: float) -> None:
         """Write how a core begins; to be called before it takes `machines` over."""
+        self._waiting = WaitingReasons(recovered.jobs)
         self._records.add(encoded(self._begun(recovered, launch, machines, now)))
 
     def checkpoint(self, recovered: Recovered, launch: LaunchPolicy, machines: Machines, now: float) -> None:
@@ -46,7 +48,9 @@ class JournalWriter:
         written = encoded_inputs(inputs)
         batch = core.step(inputs, now)
         self.number += 1
-        self._records.add(encoded_step(self.number, now, written, digest_of(batch), decisions_of(batch)))
+        commands, waits = decisions_of(batch), self._waiting.follow(batch)
+        decisions = (*commands, *first_waits(commands, waits))
+        self._records.add(encoded_step(self.number, now, written, digest_of(batch), decisions))
         return batch
 
     def _begun(self, recovered: Recovered, launch: LaunchPolicy, machines: Machines, now: float) -> Begun:

@@ -37,7 +37,7 @@ def fits(first: str) -> bool:
 
 def read_lines(lines: Iterable[str]) -> Iterator[tuple[int, TraceJob | str]]:
     """Refuse lines: a journal is read as bytes."""
-    raise InvalidInput("no-journal", "A journal is read from its file, not from text.")
+    raise InvalidInput("no-journal", "A journal cannot be read line by line.")
 
 
 def read_journal(file: BinaryIO) -> Iterator[tuple[int, TraceJob | str]]:

@@ -65,7 +65,7 @@ async def test_what_was_stored_before_a_kill_is_in_the_journal_and_replays(house
     found = replayed(house)
     assert found.difference is None and found.begun == 2 and found.steps == len(steps)
     kinds = {each.verb for step in steps for each in step.decisions}
-    assert kinds == {"start", "stop"}
+    assert kinds == {"start", "stop", "wait"}
 
 
 async def test_a_core_is_built_anew_once_a_day_so_that_a_replay_may_begin_there(

@@ -138,6 +138,9 @@ def test_the_first_other_decision_is_shown_with_both_sides(monkeypatch: pytest.M
     ]
     started = [found.names[each.job] for each in found.replayed if each.verb == "start"]
     assert started == ["low"] and any(each.startswith("low: ") for each in found.explained)
+    room = "local/node0 had 4 of 4 devices free"
+    assert found.recorded_reasons == ("low waits: Needs 4 devices; 0 of 4 are free.", room)
+    assert found.replayed_reasons == ("high waits: Needs 4 devices; 0 of 4 are free.", room)
 
 
 def test_a_journal_that_was_cut_off_is_replayed_to_its_last_whole_block() -> None:

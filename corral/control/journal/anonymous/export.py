@@ -12,7 +12,7 @@ from corral.control.journal.anonymous.names import Found, Names, Renamed
 from corral.control.journal.anonymous.records import Anonymous
 from corral.control.journal.beginnings import core_of
 from corral.control.journal.blocks import BlockReader, BlockWriter
-from corral.control.journal.decisions import decisions_of, digest_of
+from corral.control.journal.decisions import WaitingReasons, decisions_of, digest_of, first_waits
 from corral.control.journal.records import Begun, Decision, Record, Step, decoded, encoded, folded
 from corral.control.journal.rules import Rules
 from corral.kernel.garbage import rarely_collected
@@ -51,6 +51,7 @@ class _Copy:
         self._anonymous = anonymous
         self._told = told
         self._core: Core | None = None
+        self._waiting = WaitingReasons()
         self._rules = Rules()
         self._steps = 0
 
@@ -67,6 +68,7 @@ class _Copy:
             if begun is made or self._core is None:
                 self._rules = begun.rules
                 self._core = core_of(begun)
+                self._waiting = WaitingReasons(begun.state.jobs)
         self.blocks.add(encoded(made))
 
     def _decided(self, step: Step) -> Step:
@@ -78,16 +80,17 @@ class _Copy:
         except Exception:  # the inputs of a broken journal may be anything
             batch = None
         now = () if batch is None else decisions_of(batch)
+        waits = () if batch is None else self._waiting.follow(batch)
         if batch is None or _commands(now) != _commands(step.decisions):
             self._core = None
             self.differs_from = self.differs_from or step.number
             return msgspec.structs.replace(step, digest=UNKNOWN)
-        return msgspec.structs.replace(step, digest=digest_of(batch), decisions=now)
+        return msgspec.structs.replace(step, digest=digest_of(batch), decisions=(*now, *first_waits(now, waits)))
 
 
 def _commands(decisions: tuple[Decision, ...]) -> list[tuple[str, str, str, tuple[int, ...]]]:
     """What was started where and what was stopped, in an order that the names of nodes do not change."""
-    return sorted((each.verb, each.attempt, each.node, each.devices) for each in decisions if each.verb)
+    return sorted((each.verb, each.attempt, each.node, each.devices) for each in decisions)
 
 
 def _records(source: BinaryIO) -> Iterator[Record]:

@@ -18,7 +18,7 @@ from corral.control.core.intents import IntentsRead
 from corral.control.core.machines import MachinesSeen, Remembered
 from corral.control.journal.anonymous.documents import anonymous_documents, anonymous_job
 from corral.control.journal.anonymous.names import Names
-from corral.control.journal.records import EVENT, Begun, Decision, DocumentsRead, Record, State, Step, configured
+from corral.control.journal.records import COMMANDS, Begun, Decision, DocumentsRead, Record, State, Step, configured
 from corral.control.journal.rules import Rules
 from corral.kernel.ids import TaskKey
 from corral.launcher import LaunchPolicy
@@ -187,7 +187,7 @@ def _version(_: Anonymous, text: str) -> str:
 
 
 def _decisions(anonymous: Anonymous, decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
-    return tuple(anonymous.value(each) for each in decisions if each.verb != EVENT)
+    return tuple(anonymous.value(each) for each in decisions if each.verb in COMMANDS)
 
 
 def _intent_job(anonymous: Anonymous, job: str) -> str:
@@ -260,7 +260,7 @@ RULES: Final[Mapping[type, Mapping[str, Rename]]] = {
     Rules: {"policy": _kept},
     LaunchPolicy: {"closed_nodes": _each(_NODE)},
     Step: {"decisions": _decisions},
-    Decision: {"verb": _chosen("start", "stop"), "attempt": _ATTEMPT, "node": _NODE, "why": _empty},
+    Decision: {"verb": _chosen(*COMMANDS), "attempt": _ATTEMPT, "node": _NODE, "why": _empty},
     # what a core begins with
     State: {
         "needed": _by(_ID), "groups": _by(_USER, _each(_GROUP)), "cordons": _by(_NODE),
