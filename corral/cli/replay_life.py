@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import click
 
 from corral.cli.output import span
 from corral.cli.what_if import comparison_text
@@ -17,7 +20,10 @@ _ASSUMPTIONS = (
     "Tasks run as long as they did; preempted tasks start again from the beginning.",
     "A run that was stopped lasts as long as the next run of the task, or until it is stopped by a request.",
     "What tasks reported and saved is left out.",
+    "Where nothing begins or ends for an hour, plans by time alone are an hour apart.",
 )
+_PARTS = 1000
+"""Steps of the progress bar."""
 
 
 def life_of(file: BinaryIO, policy: str, documents: Path | None) -> tuple[dict[str, Any], str]:
@@ -30,7 +36,13 @@ def life_of(file: BinaryIO, policy: str, documents: Path | None) -> tuple[dict[s
     from corral.control.journal.living_on import live_on
     from corral.service.what_if.comparison import compare
 
-    found = live_on(file, policy=policy, documents=None if documents is None else _texts(documents))
+    with click.progressbar(length=_PARTS, label="Living on", file=sys.stderr) as bar:
+        found = live_on(
+            file,
+            policy=policy,
+            documents=None if documents is None else _texts(documents),
+            told=lambda part: bar.update(int(part * _PARTS) - bar.pos),
+        )
     changes = [f"policy {policy}"] * bool(policy) + [f"the documents of {documents}"] * (documents is not None)
     answer = compare(found.courses, horizon=found.seconds, changes=tuple(changes), shown=lambda queue: True)
     answer = msgspec.structs.replace(answer, assumptions=_ASSUMPTIONS)

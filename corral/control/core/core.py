@@ -159,12 +159,16 @@ class Core:
         self._fold_usage(now)
         return self._batch()
 
-    def next_wakeup(self) -> float | None:
-        """When something is due though no input comes; None: never. A time that is past means at once."""
+    def next_wakeup(self, *, reviews_from: float = -inf) -> float | None:
+        """When something is due though no input comes; None: never. A time that is past means at once.
+
+        Plans that are due by time alone count from `reviews_from` on.
+        """
         if self.world.plan_wanted:
             return -inf
         found = self.world.next_timer
-        for at in (self._next_maintenance, self._plan_again):
+        review = None if self._plan_again is None else max(self._plan_again, reviews_from)
+        for at in (self._next_maintenance, review):
             if at is not None and (found is None or at < found):
                 found = at
         return found

@@ -26,6 +26,8 @@ from corral.model.store_writes import NewJob
 
 _TERMINATED: Final = 143
 _INTENTS_AT_ONCE: Final = 1000
+_IDLE_REVIEWS: Final = 60
+"""Steps in a row without an input or a command after which plans by time alone may be further apart."""
 
 
 class Work(NamedTuple):
@@ -60,6 +62,11 @@ class Driver:
         self.works = works
         """What attempts do; asked once at each start and stop."""
         self._happenings: Agenda[NewJob | Input] = Agenda()
+        self.idle_review_seconds = 0.0
+        """Seconds between plans by time alone, once `_IDLE_REVIEWS` of them in a row began and ended nothing; 0: as often
+        as the core asks."""
+        self._idle_reviews = 0
+        self._stepped_at = now
         self._ends: dict[AttemptId, float] = {}
         """When each attempt that runs will end as far as is known."""
         self._unread = False
@@ -107,7 +114,8 @@ class Driver:
 
     def _next(self) -> float:
         """When something happens next; a time that is past means now."""
-        due = self.core.next_wakeup()
+        idle = self.idle_review_seconds if self._idle_reviews >= _IDLE_REVIEWS else 0.0
+        due = self.core.next_wakeup(reviews_from=self._stepped_at + idle if idle else -inf)
         return -inf if self._unread else min(self._happenings.next_at, inf if due is None else due)
 
     def _step(self) -> None:
@@ -122,6 +130,9 @@ class Driver:
             inputs.insert(0, self._read())
         batch = self.stepped(self.core, inputs, self.now)
         self.steps += 1
+        changes = bool(inputs) or (batch.writes is not None and bool(batch.writes.outbox_add))
+        self._stepped_at = self.now
+        self._idle_reviews = 0 if changes else self._idle_reviews + 1
         if batch.writes is not None:
             result = self.store.write(batch.writes)
             self._carry_out(command for _, command in batch.writes.outbox_add)

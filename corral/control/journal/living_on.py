@@ -6,7 +6,7 @@ cordons under the other rules. What engines said is not played again: it follows
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import BinaryIO, Final
@@ -43,6 +43,9 @@ from corral.spec.job import UnifiedJob
 _REPORTS: Final = frozenset({IntentKind.CHECKPOINTED, IntentKind.WORK_REPORTED})
 """Requests that tasks made; in another life they run at other times."""
 
+IDLE_REVIEW_SECONDS: Final = 3600.0
+"""Seconds between plans by time alone after an hour of them that began and ended nothing, under other rules."""
+
 
 @dataclass(frozen=True)
 class LivedOn:
@@ -61,14 +64,17 @@ def live_on(
     *,
     policy: str = "",
     documents: Sequence[str] | None = None,
+    told: Callable[[float], None] = lambda part: None,
 ) -> LivedOn:
     """Play a journal under a policy (`NAME+PART`), or under documents (their canonical texts), beside how it was.
+
+    `told` hears now and then what part of it, from 0 to 1, is done.
 
     Raises InvalidInput for a file that is no journal, for one that another version of the scheduler decided, and for
     rules that this Corral cannot follow.
     """
     try:
-        return _lived_on(file, policy, documents)
+        return _lived_on(file, policy, documents, told)
     except CorralError:
         raise
     except Exception as error:  # the inputs of a broken journal may be anything
@@ -76,13 +82,13 @@ def live_on(
         raise InvalidInput("broken-journal", f"The journal cannot be played under other rules: {why}.") from None
 
 
-def _lived_on(file: BinaryIO, policy: str, documents: Sequence[str] | None) -> LivedOn:
+def _lived_on(file: BinaryIO, policy: str, documents: Sequence[str] | None, told: Callable[[float], None]) -> LivedOn:
     with rarely_collected():
         recorded = recorded_runs(BlockReader(file))
         file.seek(0)
-        before = _AsItWas(recorded).run(BlockReader(file))
+        before = _AsItWas(recorded, lambda part: told(part / 2)).run(BlockReader(file))
         after = _Life(recorded, policy, documents)
-        course = after.run()
+        course = after.run(lambda part: told((1 + part) / 2))
     begun = recorded.begun
     for each in (before, course):
         each.starts = {job: at - after.since[job] for job, at in each.starts.items() if job in after.since}
@@ -93,8 +99,10 @@ def _lived_on(file: BinaryIO, policy: str, documents: Sequence[str] | None) -> L
 class _AsItWas:
     """The journal replayed as it was."""
 
-    def __init__(self, recorded: RecordedRuns) -> None:
+    def __init__(self, recorded: RecordedRuns, told: Callable[[float], None]) -> None:
         begun = recorded.begun
+        self._told = told
+        self._seconds = recorded.until - begun.at
         self._tally = Tally(begun.at)
         self._looks = _looks(begun.at, recorded.until)
         self._next = next(self._looks)
@@ -128,6 +136,7 @@ class _AsItWas:
         """Look as often as a look was due before a time."""
         while self._next < at:
             self._tally.look(self._next - self._begun.at, core)
+            self._told((self._next - self._begun.at) / self._seconds if self._seconds else 1.0)
             self._next = next(self._looks, inf)
             if self._next == inf:
                 return
@@ -160,6 +169,7 @@ class _Life:
         self._core = core_of(begun, self._rules, self._fixed).fork(unexplained=True)
         self._store = MemoryStore(first_intent=begun.state.cursor + 1)
         self._driver = Driver(self._core, self._store, self._work, begun.at)
+        self._driver.idle_review_seconds = IDLE_REVIEW_SECONDS
         self._tally = Tally(begun.at)
         self._runs: dict[tuple[JobId, TaskKey], _TaskRuns] = {}
         self.jobs: list[WaitingJob] = []
@@ -171,10 +181,11 @@ class _Life:
         for job in self._core.world.jobs.values():
             self._take_over(job)
 
-    def run(self) -> Course:
-        """Play everything up to the last step of the journal."""
+    def run(self, told: Callable[[float], None]) -> Course:
+        """Play everything up to the last step of the journal; `told` hears what part of it is done."""
         begin, happenings, at = self._recorded.begun.at, self._recorded.happenings, 0
-        for look in _looks(begin, self._recorded.until):
+        for number, look in enumerate(_looks(begin, self._recorded.until)):
+            told(number / SAMPLES)
             while at < len(happenings) and happenings[at][0] <= look:
                 time, happening = happenings[at]
                 self._driver.run(time)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from itertools import pairwise
 from math import inf
 from random import Random
 from typing import Any
@@ -13,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.control.core.driver import Work
+from corral.control.core.driver import Driver, Work
 from corral.control.core.inputs import CordonsRead
 from corral.control.journal.blocks import BlockReader, BlockWriter
-from corral.control.journal.living_on import LivedOn, live_on
+from corral.control.journal.living_on import IDLE_REVIEW_SECONDS, LivedOn, live_on
 from corral.control.journal.recorded_runs import RecordedRuns, recorded_runs
 from corral.control.journal.records import Record, Step, decoded, encoded
 from corral.control.journal.rules import Rules
@@ -219,3 +220,44 @@ def read(played: Journaled) -> RecordedRuns:
     """What the closed journal says of run times."""
     played.blocks.close()
     return recorded_runs(BlockReader(io.BytesIO(played.file.getvalue())))
+
+
+def test_months_without_events_are_few_plans_and_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    played, days = fifo(nodes=1), 100 * 86_400.0
+    for name in ("one", "two"):
+        played.submit(name, 0.0, devices=2, work=Work(inf))
+    played.submit("waits", 5.0, devices=4)
+    played.run(days)
+    played.submit("late", days, devices=1)
+    played.run(days + 100.0)
+    steps, plain = [0], Driver._step
+
+    def counted(driver: Driver) -> None:
+        steps[0] += 1
+        plain(driver)
+
+    monkeypatch.setattr(Driver, "_step", counted)
+    parts: list[float] = []
+    lived(played, policy="gittins+order", told=parts.append)
+    assert steps[0] < 100 * 24 + 1000
+    assert parts == sorted(parts) and len(parts) > 100 and parts[-1] == 1.0
+
+
+def test_plans_by_time_alone_go_on_while_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = fifo(nodes=1)
+    for name in ("one", "two"):
+        played.submit(name, 0.0, devices=2, work=Work(inf))
+    played.submit("waits", 5.0, devices=4)
+    played.run(86_400.0)
+    played.submit("late", 86_400.0, devices=1)
+    played.run(86_500.0)
+    times, plain = [], Driver._step
+
+    def kept(driver: Driver) -> None:
+        times.append(driver.now - BEGIN)
+        plain(driver)
+
+    monkeypatch.setattr(Driver, "_step", kept)
+    lived(played, policy="gittins+order")
+    gaps = [later - at for at, later in pairwise(times)]
+    assert max(gaps) <= IDLE_REVIEW_SECONDS + 60.0 and sum(at < 3600.0 for at in times) >= 55
