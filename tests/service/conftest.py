@@ -22,6 +22,7 @@ from corral.storage.log_sources import LogSources
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
 from tests.passwords import cheap_passwords
+from tests.service.kept_workers import KeptWorkers
 
 if TYPE_CHECKING:
     from corral.compat.openpai.service.tenant import OpenPai
@@ -81,7 +82,10 @@ async def service(
 ) -> AsyncIterator[Service]:
     blobs = BlobStore(tmp_path / "code")
     blobs.open()
-    made = Service(Context(store, key=KEY, clock=clock, control=fake_control, blobs=blobs, logs=LogSources(logs)))
+    context = Context(
+        store, key=KEY, clock=clock, control=fake_control, blobs=blobs, logs=LogSources(logs), workers=KeptWorkers()
+    )
+    made = Service(context)
     for name, role in (("ann", "user"), ("bob", "user"), ("root", "admin")):
         await store.add_user(User(name, role, created_at=START))
     yield made
