@@ -198,7 +198,7 @@ LIKE = [f"a{number:02}b" for number in range(99)]
 NESTED = ["a" * length + "b" for length in range(9, 90)]
 
 
-@pytest.mark.parametrize("size", [16 * 1024, 256 * 1024])
+@pytest.mark.parametrize("size", [16 * 1024, pytest.param(256 * 1024, marks=pytest.mark.large)])
 @pytest.mark.parametrize(
     ("secrets", "comment"),
     [(LIKE, "#\n"), (LIKE, "#a01b\n"), (LIKE, f"#{'a01' * 60}\n"), (NESTED, "#\n"), (NESTED, f"# {'a' * 99}\n")],
