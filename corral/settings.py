@@ -304,7 +304,7 @@ class Settings(BaseSettings):
         default=10**9, ge=0, description="The most bytes of the journal; the oldest of it is deleted first."
     )
     forecast_seconds: float = Field(
-        default=5.0,
+        default=3.0,
         ge=0.1,
         le=3600,
         description="Seconds between the beginnings of two forecasts of when jobs start (`corral explain`, `corral line`), "

@@ -22,10 +22,10 @@ from corral.scheduler.views.waiting_list import in_line
 
 HORIZON: Final = DAY
 """Seconds that the courses of a forecast look ahead; starts are told further ahead."""
-_SECONDS: Final = 5.0
-"""Seconds of processor time for the first course; it ends early then, and jobs without a start wait longer than that."""
-_MORE_SECONDS: Final = 2.0
-"""Seconds of processor time for further seeds, and for what is further ahead."""
+_SECONDS: Final = 2.0
+"""Seconds of processor time of a forecast; a first course that needs more ends early."""
+_BY_THE_CLOCK: Final = 10.0
+"""Multiple of them that may pass where other processes have the processors."""
 _MOST_LOOKED_AT: Final = 64
 """Kinds of jobs without an expected start for which the jobs in their way are looked for."""
 _AS_SOON: Final = 0.01
@@ -56,7 +56,7 @@ def play_courses(core: Core, past: Sequence[PastRun], now: float) -> bytes:
     go_on = _limit(_SECONDS)
     first, course = _played(core, past, now, 0, go_on)
     encoded = [] if course is None else [msgspec.msgpack.encode(course)]
-    starts, go_on = [first.tally.starts], _limit(_MORE_SECONDS) if course is not None else _never
+    starts = [first.tally.starts]
     first.run_on(now + LONGEST_HORIZON, go_on)
     while first.drawn_since < inf and len(starts) < MOST_SEEDS and go_on():
         other, course = _played(core, past, now, len(starts), go_on)
@@ -81,13 +81,9 @@ def _played(
 
 
 def _limit(seconds: float) -> Callable[[], bool]:
-    """Says whether to go on: for so many seconds of processor time, and four times as long by the clock."""
+    """Says whether to go on: for so many seconds of processor time."""
     used, begun = time.process_time(), time.monotonic()
-    return lambda: time.process_time() - used < seconds and time.monotonic() - begun < 4 * seconds
-
-
-def _never() -> bool:
-    return False
+    return lambda: time.process_time() - used < seconds and time.monotonic() - begun < _BY_THE_CLOCK * seconds
 
 
 def quantile(values: Sequence[float], part: float) -> float:

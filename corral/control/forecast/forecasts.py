@@ -25,12 +25,12 @@ log = structlog.get_logger()
 
 LIMITS: Final = ForkLimits(memory=512 << 20, seconds=60.0)
 """What the process of a forecast may use."""
-SECONDS: Final = 5.0
+SECONDS: Final = 3.0
 """Seconds between the beginnings of two forecasts; quick ones follow each other sooner, slow ones later."""
 _QUICK_ONES: Final = 5.0
 """Multiple of what a quick forecast took, from its beginning to that of the next: a fifth of a processor at most."""
-_SLOW_ONES: Final = 2.0
-"""The same of a slow one: half a processor at most."""
+_SLOW_ONES: Final = 1.25
+"""The same of a slow one: four fifths of a processor at most."""
 _QUICK: Final = 0.25
 """Seconds: whoever asks waits for a forecast that takes no longer than this."""
 _PATIENCE: Final = 2.0
