@@ -29,7 +29,7 @@ def test_drawn_starts_are_corrected_and_sure_ones_are_not() -> None:
     drawn, sure = estimate(100.0, 200.0, 400.0), estimate(300.0, 300.0, 300.0)
     told = forecast({"drawn": drawn, "sure": sure}, Correction(-0.5, 0.2, 1.0))
     found = told.estimate("drawn")
-    assert found is not None and found.p10 is not None and found.p90 is not None and found.at == found.p50
+    assert found is not None and found.p10 and found.p50 and found.p90 and found.at == found.p50
     assert found.p10 < START + 100 < START + 200 < found.p50 < found.p90 and found.p90 > START + 900
     assert found.message.startswith("Of 5 drawn courses, corrected by how earlier estimates missed.")
     kept = told.estimate("sure")
