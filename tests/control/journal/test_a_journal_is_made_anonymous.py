@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 from corral.control.core.configuration import Configured
 from corral.control.core.driver import Work
 from corral.control.core.inputs import ConfigurationRead
+from corral.control.core.intents import IntentsRead
 from corral.control.journal.anonymous.documents import anonymous_documents
 from corral.control.journal.anonymous.export import UNKNOWN, anonymise
 from corral.control.journal.anonymous.names import KEY_BYTES, Found, Names, Renamed
 from corral.control.journal.anonymous.records import RULES, WHOLE
 from corral.control.journal.blocks import BlockReader, BlockWriter
+from corral.control.journal.living_on import live_on
 from corral.control.journal.records import COMMANDS, Begun, Checkpoint, Decision, Step, decoded, encoded
 from corral.control.journal.replay import Replayed, replay
 from corral.control.journal.rules import Rules
@@ -29,6 +31,7 @@ from corral.kernel.ids import TaskKey
 from corral.model.configuration import configuration_of
 from corral.model.launch import Exited
 from corral.model.records import ArrayView, ExitView, WaitingView
+from corral.model.store_writes import Intent, IntentKind
 from corral.spec.configuration_file import load_site
 from tests.control.core.virtual import BEGIN
 from tests.control.journal.journals import Journaled
@@ -123,6 +126,31 @@ def _texts(file: bytes) -> Iterator[str]:
 
     for record in BlockReader(io.BytesIO(file)):
         yield from inside(msgspec.msgpack.decode(record))
+
+
+def test_its_jobs_live_on_under_other_rules_as_those_of_the_original_do() -> None:
+    played = Named(9, "fifo")
+    for number in range(12):
+        played.add(number * 30.0, 100.0 + 50 * (number % 4), devices=1 + number % 4)
+    played.run(5000.0)
+    file, _ = anonymous(played)
+    plain, new = (live_on(io.BytesIO(each), policy="srtf") for each in (played.file.getvalue(), file))
+    assert plain.courses.after[0].starts == new.courses.after[0].starts != new.courses.before[0].starts
+
+
+def test_what_is_no_journal_of_corral_is_refused_in_one_sentence() -> None:
+    played = Journaled()
+    job = played.submit("one", 0.0)
+    played.run(10.0)
+    strange = msgspec.structs.replace(Intent(9, job, IntentKind.EDIT, "ada", BEGIN), data={"queue": ["a"]})
+    blocks = BlockWriter(file := io.BytesIO())
+    played.blocks.close()
+    for data in BlockReader(io.BytesIO(played.file.getvalue())):
+        blocks.add(data)
+    blocks.add(encoded(Step(9, BEGIN + 11, (IntentsRead((strange,)),), b"")))
+    blocks.close()
+    with pytest.raises(InvalidInput, match=r"The journal cannot be made anonymous: TypeError: .*\.$"):
+        anonymise(io.BytesIO(file.getvalue()), io.BytesIO(), KEY)
 
 
 def test_an_error_block_keeps_its_code_alone() -> None:

@@ -15,7 +15,9 @@ from corral.control.journal.blocks import BlockReader, BlockWriter
 from corral.control.journal.decisions import WaitingReasons, decisions_of, digest_of, first_waits
 from corral.control.journal.records import Begun, Decision, Record, Step, decoded, encoded, folded
 from corral.control.journal.rules import Rules
+from corral.kernel.errors import CorralError, InvalidInput
 from corral.kernel.garbage import rarely_collected
+from corral.spec.errors import shorten
 
 UNKNOWN: Final = bytes(8)
 """The hash of a step that this Corral does not decide as the journal does."""
@@ -32,6 +34,16 @@ def anonymise(
     that this core decides otherwise than the journal says, up to new names; None if there is none. From it to the next
     beginning hashes are `UNKNOWN`. Raises InvalidInput for a journal that cannot be read or made anonymous.
     """
+    try:
+        return _anonymised(source, target, key, told)
+    except CorralError:
+        raise
+    except Exception as error:  # the records of a broken journal may hold anything
+        why = shorten(f"{type(error).__name__}: {error}", 300).rstrip(".")
+        raise InvalidInput("broken-journal", f"The journal cannot be made anonymous: {why}.") from None
+
+
+def _anonymised(source: BinaryIO, target: BinaryIO, key: bytes, told: Callable[[int], None]) -> int | None:
     found = Found()
     with rarely_collected():
         reader = Anonymous(Names(found))

@@ -46,6 +46,7 @@ Rename = Callable[["Anonymous", Any], Any]
 _KINDS: Final = frozenset({*IntentKind, CONFIGURED, CORDONS_CHANGED})
 _RFC3339: Final = re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,15}Z")
 _VERSION: Final = re.compile(r"[0-9][0-9a-z.+]{0,40}")
+_EFFECTS: Final = frozenset({"NoSchedule", "NoExecute", "PreferNoSchedule"})
 _DOCUMENTS: Final = 4096
 """Job documents whose new form is kept."""
 
@@ -147,8 +148,8 @@ def _labels(anonymous: Anonymous, labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def _taint(anonymous: Anonymous, taint: Taint) -> Taint:
-    names = anonymous.names
-    return Taint(names.label(taint.key), names.value(taint.key, taint.value), taint.effect)
+    names, effect = anonymous.names, taint.effect if taint.effect in _EFFECTS else ""
+    return Taint(names.label(taint.key), names.value(taint.key, taint.value), effect)
 
 
 def _taints(anonymous: Anonymous, tainted: Mapping[str, tuple[tuple[Taint, float], ...]]) -> dict[str, Any]:
