@@ -67,7 +67,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "convert": ("job_files", "Documents", "Show a job file's canonical form."),
     "crd": ("job_files", "Documents", "Print the definition of UnifiedJob objects for Kubernetes."),
     "sim": ("sim", "Documents", "Simulate policies on traces; reproduce published tables."),
-    "policy": ("policy_test", "Documents", "Test queues and policies on a trace before they are applied."),
+    "policy": ("policy_test", "Documents", "Try queues and policies on a trace, or beside those in force."),
     "replay": ("replay", "Documents", "Replay a journal of decisions and compare each one."),
     **{name: point.load() for name, point in plug_ins("corral.commands").items()},
     "completion": ("version", "Other", "Print a shell's completion script."),

@@ -13,6 +13,7 @@ import click
 
 from corral.cli.exit_codes import JOB_FAILED, OK
 from corral.cli.output import paint, table
+from corral.cli.policy_shadow import shadow_command
 from corral.cli.sim_options import (
     FILE,
     FOLDER,
@@ -36,7 +37,10 @@ _ENDINGS: Final = {".md": "markdown", ".xml": "junit", ".json": "json", ".txt": 
 
 @click.group("policy")
 def policy_command() -> None:
-    """Test queues and policies that are kept in git."""
+    """Try queues and policies before they are applied."""
+
+
+policy_command.add_command(shadow_command)
 
 
 @policy_command.command("test")

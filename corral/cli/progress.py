@@ -41,6 +41,13 @@ class StatusLine:
             self._text = text
         self._draw()
 
+    def clear_line(self) -> None:
+        """Clear the line, so that something else can be printed; the next `tell` shows it again."""
+        with self._lock:
+            shown, self._text = self._text, ""
+        if shown and self._terminal:
+            click.echo("\r\x1b[2K", nl=False, err=True)
+
     def clear(self) -> None:
         """Clear the line and end the updates."""
         with self._lock:

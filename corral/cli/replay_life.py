@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _ASSUMPTIONS = (
     "Jobs are submitted, stopped and changed when they were, and machines come and go as they did.",
-    "Tasks run as long as they did; preempted tasks start again from the beginning.",
-    "A run that was stopped lasts as long as the next run of the task, or until it is stopped by a request.",
+    "Tasks run as long as they did; a preempted task goes on where it was if it did so before, else from the beginning.",
+    "A task that did not end by itself runs until a request stops it.",
     "What tasks reported and saved is left out.",
     "Where nothing begins or ends for an hour, plans by time alone are an hour apart.",
 )

@@ -22,7 +22,7 @@ from corral.model.commands import EngineCommand, ForgetTask, StartTask, StopTask
 from corral.model.events import StartRefused
 from corral.model.launch import Exited, Started
 from corral.model.outcome import Completion
-from corral.model.store_writes import NewJob
+from corral.model.store_writes import Intent, NewJob
 
 _TERMINATED: Final = 143
 _INTENTS_AT_ONCE: Final = 1000
@@ -142,6 +142,10 @@ class Driver:
         """The stored requests that the core has not folded, with the jobs that it needs for them."""
         intents = self.store.intents_after(self.core.intents.cursor, _INTENTS_AT_ONCE)
         self._unread = len(intents) == _INTENTS_AT_ONCE
+        return self.with_jobs(intents)
+
+    def with_jobs(self, intents: Sequence[Intent]) -> IntentsRead:
+        """Requests with the stored jobs that the core needs for them."""
         known = self.core.world.jobs
         named = self.store.jobs(named_jobs(intents, known))
         needed = self.store.jobs(needed_jobs(named, known))

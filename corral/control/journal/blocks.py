@@ -91,6 +91,8 @@ class BlockReader:
         """The whole blocks that were read."""
         self.problem = ""
         """One sentence; "" while there is none."""
+        self.cut_off = False
+        """Whether the file only ends too early, as one does that is being written."""
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield each record of each whole block, up to the end mark or the first block that is not whole."""
@@ -105,12 +107,14 @@ class BlockReader:
     def _next(self) -> bytes | None:
         head = self._file.read(_BLOCK.size)
         if len(head) < _BLOCK.size:
+            self.cut_off = True
             return self._broken("is missing or was cut off")
         stored_size, raw_size, checksum = _BLOCK.unpack(head)
         if not stored_size <= raw_size <= MOST_RAW:
             return self._broken("says that it is larger than any block may be")
         stored = self._file.read(stored_size)
         if len(stored) < stored_size:
+            self.cut_off = True
             return self._broken("was cut off")
         if _checksum(self._chain, stored_size, raw_size, stored) != checksum:
             return self._broken("was altered: its checksum does not fit")

@@ -6,7 +6,7 @@ cordons under the other rules. What engines said is not played again: it follows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import BinaryIO, Final
@@ -23,8 +23,9 @@ from corral.control.core.world import Job
 from corral.control.journal.beginnings import core_of
 from corral.control.journal.blocks import BlockReader
 from corral.control.journal.decisions import digest_of
-from corral.control.journal.recorded_runs import Outside, Ran, RecordedRuns, recorded_runs
+from corral.control.journal.recorded_runs import Outside, Ran, RecordedRuns, TaskRuns, recorded_runs
 from corral.control.journal.records import Begun, DocumentsRead, Step, configured, decoded, folded
+from corral.control.journal.retold import Retold
 from corral.control.journal.rules import Rules
 from corral.control.what_if.adoption import Ending, adopt_tasks
 from corral.control.what_if.course import SAMPLES
@@ -33,15 +34,11 @@ from corral.kernel.errors import CorralError, InvalidInput
 from corral.kernel.garbage import rarely_collected
 from corral.kernel.ids import AttemptId, JobId, TaskKey, parse_attempt_id
 from corral.kernel.units import DEVICE
-from corral.model.accounts import User
 from corral.model.runs import TaskRun
 from corral.model.store_writes import IntentKind, LiveJob
 from corral.model.what_if import Course, Courses, Known, WaitingJob
 from corral.spec.errors import shorten
 from corral.spec.job import UnifiedJob
-
-_REPORTS: Final = frozenset({IntentKind.CHECKPOINTED, IntentKind.WORK_REPORTED})
-"""Requests that tasks made; in another life they run at other times."""
 
 IDLE_REVIEW_SECONDS: Final = 3600.0
 """Seconds between plans by time alone after an hour of them that began and ended nothing, under other rules."""
@@ -170,14 +167,14 @@ class _Life:
         self._store = MemoryStore(first_intent=begun.state.cursor + 1)
         self._driver = Driver(self._core, self._store, self._work, begun.at)
         self._driver.idle_review_seconds = IDLE_REVIEW_SECONDS
+        self._retold = Retold(self._driver)
         self._tally = Tally(begun.at)
-        self._runs: dict[tuple[JobId, TaskKey], _TaskRuns] = {}
+        self._runs: dict[tuple[JobId, TaskKey], TaskRuns] = {}
         self.jobs: list[WaitingJob] = []
         """The jobs that waited at the beginning, and those that were submitted."""
         self.since: dict[str, float] = {}
         """By job, when it was submitted, in seconds after the beginning; 0 for those that waited then."""
-        self._known: set[JobId] = set()
-        self._know((*begun.state.jobs, *begun.state.needed.values()), begun.state.groups)
+        self._retold.know((*begun.state.jobs, *begun.state.needed.values()), begun.state.groups)
         for job in self._core.world.jobs.values():
             self._take_over(job)
 
@@ -200,30 +197,18 @@ class _Life:
     # ---- what comes from outside
 
     def _happen(self, happening: Outside) -> None:
-        if isinstance(happening, IntentsRead):
-            self._request(happening)
-        elif not isinstance(happening, DocumentsRead):
-            self._driver.at(self._driver.now, happening)
+        if not isinstance(happening, DocumentsRead):
+            if isinstance(happening, IntentsRead):
+                self._expect(happening)
+            self._retold.tell(self._driver.now, happening)
         elif self._fixed is None:
             self._driver.at(self._driver.now, ConfigurationRead(configured(happening, self._rules)))
 
-    def _request(self, read: IntentsRead) -> None:
-        self._know(read.jobs.values(), read.groups)
+    def _expect(self, read: IntentsRead) -> None:
         for record in _submitted(read):
             self._tally.expect(record.id, record.queue, record.created_at)
             asked = UnifiedJob.model_validate_json(record.doc).device_millis / DEVICE
             self._tell_of(record.id, record.name, record.user, record.queue, asked, record.created_at)
-        for each in read.intents:
-            if each.kind not in _REPORTS:
-                self._driver.request(each.job, each.kind, each.actor, **each.data)
-
-    def _know(self, records: Iterable[LiveJob], groups: Mapping[str, tuple[str, ...]]) -> None:
-        for record in records:
-            if record.id not in self._known:
-                self._known.add(record.id)
-                self._store.hold(record)
-        for name, of_user in groups.items():
-            self._store.users[name] = User(name, groups=of_user)
 
     def _tell_of(self, job: JobId, name: str, user: str, queue: str, devices: float, at: float) -> None:
         begin = self._recorded.begun.at
@@ -246,35 +231,22 @@ class _Life:
     def _work(self, job: Job, attempt: AttemptId) -> Work:
         """Answer the driver: a task runs as long as it did, and obeys a stop at once."""
         if self._driver.runs(attempt):
+            self._runs_of(attempt).stop(self._driver.now)
             return Work(0.0)
         ran = self._ran(attempt, self._driver.now)
-        return Work(ran.seconds, ran.code)
+        return Work(ran.seconds, ran.code, ran.start_seconds)
 
     def _ran(self, attempt: AttemptId, at: float) -> Ran:
-        """The next run of a task: the same as before where the last one was stopped."""
+        """The next run of a task; one of which none was recorded goes on until it is stopped."""
+        return self._runs_of(attempt).begin(at) or Ran(inf, 0)
+
+    def _runs_of(self, attempt: AttemptId) -> TaskRuns:
         parsed = parse_attempt_id(attempt)
         key = parsed.job, parsed.task
         runs = self._runs.get(key)
         if runs is None:
-            runs = self._runs[key] = _TaskRuns(self._recorded.runs.get(key, []))
-        return runs.begin(at)
-
-
-class _TaskRuns:
-    """The runs of one task, as the journal has them."""
-
-    def __init__(self, runs: Sequence[Ran]) -> None:
-        self._runs = runs
-        self._at = 0
-        self._ends = inf
-
-    def begin(self, at: float) -> Ran:
-        """Begin a run; without a recorded one the last is repeated, and without any it goes on until it is stopped."""
-        if self._ends <= at:
-            self._at += 1
-        ran = self._runs[min(self._at, len(self._runs) - 1)] if self._runs else Ran(inf, 0)
-        self._ends = at + ran.seconds
-        return ran
+            runs = self._runs[key] = TaskRuns(self._recorded.runs.get(key, []))
+        return runs
 
 
 def _looks(begin: float, until: float) -> Iterator[float]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple
 
 from corral.control.core.inputs import CordonsRead
@@ -21,11 +22,126 @@ Outside = IntentsRead | CordonsRead | MachinesSeen | EngineUnknown | DocumentsRe
 """What comes from outside, but what engines say of tasks."""
 
 
+class Stopped(NamedTuple):
+    """One run of a task that was stopped; `end` is in seconds since 1970."""
+
+    seconds: float
+    end: float
+
+
 class Ran(NamedTuple):
     """One run of a task that ended by itself."""
 
     seconds: float
     code: int
+    start_seconds: float = 0.0
+    """From the command to the start."""
+    end: float = 0.0
+    """In seconds since 1970."""
+    stopped: tuple[Stopped, ...] = ()
+    """The runs since the one before that ended by itself."""
+
+    @property
+    def resumes(self) -> bool:
+        """Whether a stopped task goes on where it was: one that begins anew runs for longer than when it was stopped."""
+        return any(each.seconds > self.seconds for each in self.stopped)
+
+
+@dataclass
+class ReadRuns:
+    """The runs of tasks, as the steps of a journal tell them one after the other."""
+
+    runs: dict[tuple[JobId, TaskKey], list[Ran]] = field(default_factory=dict)
+    """By task its runs that nobody stopped, in order."""
+    started: dict[AttemptId, float] = field(default_factory=dict)
+    """The attempts that run, and since when, in seconds since 1970."""
+    stop_seconds: dict[JobId, float] = field(default_factory=dict)
+    """By job, the seconds from a request to end to the end of its task that ended last in this way."""
+    interrupted: dict[tuple[JobId, TaskKey], list[Stopped]] = field(default_factory=dict)
+    """By task its stopped runs since the last one that ended by itself."""
+    _commanded: dict[AttemptId, float] = field(default_factory=dict)
+    _start_seconds: dict[AttemptId, float] = field(default_factory=dict)
+    _stopped: dict[AttemptId, float] = field(default_factory=dict)
+
+    def take(self, step: Step) -> list[tuple[AttemptId, Ran]]:
+        """Read one step; returns the runs that ended by themselves."""
+        ended = []
+        for each in step.inputs:
+            if isinstance(each, Started):
+                self._start(each)
+            elif isinstance(each, Exited):
+                ran = self._end(each)
+                if ran is not None:
+                    ended.append((each.attempt, ran))
+        for decision in step.decisions:
+            at = self._stopped if decision.verb == "stop" else self._commanded
+            at.setdefault(AttemptId(decision.attempt), step.at)
+        return ended
+
+    def begin_with(self, jobs: Iterable[LiveJob], at: float) -> None:
+        """Read the tasks that run at a beginning."""
+        for job in jobs:
+            for task in job.tasks.values():
+                self.started[job.run.attempt_of(task)] = task.started_at or at
+
+    def _start(self, start: Started) -> None:
+        self.started.setdefault(start.attempt, start.at)
+        commanded = self._commanded.pop(start.attempt, start.at)
+        self._start_seconds[start.attempt] = max(0.0, start.at - commanded)
+
+    def _end(self, end: Exited) -> Ran | None:
+        begun, stopped = self.started.pop(end.attempt, None), self._stopped.pop(end.attempt, None)
+        start_seconds = self._start_seconds.pop(end.attempt, 0.0)
+        self._commanded.pop(end.attempt, None)
+        parsed = parse_attempt_id(end.attempt)
+        key = parsed.job, parsed.task
+        if begun is None:
+            return None
+        seconds = max(0.0, end.at - begun)
+        if stopped is not None:
+            self.stop_seconds[parsed.job] = max(0.0, end.at - stopped)
+            self.interrupted.setdefault(key, []).append(Stopped(seconds, end.at))
+            return None
+        ran = Ran(seconds, end.code, start_seconds, end.at, tuple(self.interrupted.pop(key, ())))
+        self.runs.setdefault(key, []).append(ran)
+        return ran
+
+
+class TaskRuns:
+    """The runs of one task in another life, one after the other as they were recorded. Times are in seconds since 1970."""
+
+    def __init__(self, runs: Sequence[Ran], after: float = -inf) -> None:
+        """Another life that begins at `after` has the earlier runs in common."""
+        self._runs = [ran for ran in runs if ran.end > after]
+        self._at = 0
+        self._ends = inf
+        self._begun = inf
+        self._served = 0.0
+        """Seconds that the task has run for the present one of its runs."""
+        if self._runs:
+            self._served = sum(each.seconds for each in self._runs[0].stopped if each.end <= after)
+
+    def begin(self, at: float) -> Ran | None:
+        """Begin a run. After a stop it is the rest of the run before if the task resumes, else all of it again.
+
+        After all of them the last one is repeated. None: none was recorded.
+        """
+        if self._ends <= at:
+            self._at, self._served = self._at + 1, 0.0
+        if not self._runs:
+            return None
+        ran = self._runs[min(self._at, len(self._runs) - 1)]
+        if ran.resumes:
+            whole = ran.seconds + sum(each.seconds for each in ran.stopped)
+            ran = ran._replace(seconds=max(0.0, whole - self._served))
+        self._begun = at + ran.start_seconds
+        self._ends = self._begun + ran.seconds
+        return ran
+
+    def stop(self, at: float) -> None:
+        """End the present run before its time."""
+        self._served += max(0.0, min(at, self._ends) - self._begun)
+        self._begun = self._ends = inf
 
 
 @dataclass
@@ -34,40 +150,22 @@ class RecordedRuns:
 
     begun: Begun
     happenings: list[tuple[float, Outside]] = field(default_factory=list)
-    runs: dict[tuple[JobId, TaskKey], list[Ran]] = field(default_factory=dict)
-    """By task its runs that nobody stopped, in order."""
+    read: ReadRuns = field(default_factory=ReadRuns)
     until: float = 0.0
     """When the last step was made."""
     problem: str = ""
     """Why the file could not be read to its end, in one sentence; "" if it could."""
-    _started: dict[AttemptId, float] = field(default_factory=dict)
-    _stopped: set[AttemptId] = field(default_factory=set)
+
+    @property
+    def runs(self) -> dict[tuple[JobId, TaskKey], list[Ran]]:
+        """By task its runs that nobody stopped, in order."""
+        return self.read.runs
 
     def take(self, step: Step) -> None:
         """Read one step."""
         self.until = step.at
-        for each in step.inputs:
-            match each:
-                case Started(attempt=attempt, at=at):
-                    self._started.setdefault(attempt, at)
-                case Exited():
-                    self._end(each)
-                case IntentsRead() | CordonsRead() | MachinesSeen() | EngineUnknown() | DocumentsRead():
-                    self.happenings.append((step.at, each))
-        self._stopped.update(AttemptId(each.attempt) for each in step.decisions if each.verb == "stop")
-
-    def begin_with(self, jobs: Iterable[LiveJob]) -> None:
-        """Read the tasks that run at the beginning."""
-        for job in jobs:
-            for task in job.tasks.values():
-                self._started[job.run.attempt_of(task)] = task.started_at or self.begun.at
-
-    def _end(self, end: Exited) -> None:
-        begun = self._started.pop(end.attempt, None)
-        if begun is None or end.attempt in self._stopped:
-            return
-        parsed = parse_attempt_id(end.attempt)
-        self.runs.setdefault((parsed.job, parsed.task), []).append(Ran(max(0.0, end.at - begun), end.code))
+        self.read.take(step)
+        self.happenings += [(step.at, each) for each in step.inputs if isinstance(each, Outside)]
 
 
 def recorded_runs(reader: BlockReader) -> RecordedRuns:
@@ -84,7 +182,7 @@ def recorded_runs(reader: BlockReader) -> RecordedRuns:
         elif isinstance(record, Begun):
             if found is None:
                 found = RecordedRuns(record)
-                found.begin_with(record.state.jobs)
+                found.read.begin_with(record.state.jobs, record.at)
             else:
                 found.happenings += [(record.at, each) for each in record.state.machines]
     if found is None or not found.until:

@@ -87,7 +87,7 @@ class Tally:
         for each in self._queues.values():
             each.used, each.lent, each.borrowed = (total / looks for total in (each.used, each.lent, each.borrowed))
         return Course(
-            dict(self.starts), self._queues, known, self._times, self._used, _usable_devices(core), self._waiting
+            dict(self.starts), self._queues, known, self._times, self._used, usable_devices(core), self._waiting
         )
 
     def _started(self, job: JobId, at: float, core: Core) -> None:
@@ -115,7 +115,8 @@ def whole_devices(node: Node) -> list[Device]:
     return [device for device in node.devices if device.parent < 0]
 
 
-def _usable_devices(core: Core) -> int:
+def usable_devices(core: Core) -> int:
+    """The healthy whole devices of the nodes that take new tasks."""
     machines = core.machines
     return sum(
         device.healthy

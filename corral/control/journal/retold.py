@@ -1,0 +1,48 @@
+"""Tell the core of another life what a journal says that a core was told from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from corral.control.core.driver import Driver
+from corral.control.core.inputs import CordonsRead
+from corral.control.core.intents import IntentsRead
+from corral.control.core.machines import MachinesSeen
+from corral.kernel.ids import JobId
+from corral.model.accounts import User
+from corral.model.store_writes import IntentKind, LiveJob
+from corral.scheduler import EngineUnknown
+
+_REPORTS: Final = frozenset({IntentKind.CHECKPOINTED, IntentKind.WORK_REPORTED})
+"""Requests that tasks made; in another life they run at other times."""
+
+
+class Retold:
+    """The recorded requests, machines and cordons, as a driver gets them; documents are the caller's to translate."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._cursor = driver.core.intents.cursor
+        self._known: set[JobId] = set()
+
+    def tell(self, at: float, happening: IntentsRead | CordonsRead | MachinesSeen | EngineUnknown) -> None:
+        """Have it happen at a time, up to which the driver has come; requests that were told already are left out."""
+        if isinstance(happening, IntentsRead):
+            self.know(happening.jobs.values(), happening.groups)
+            intents = [each for each in happening.intents if each.seq > self._cursor]
+            self._cursor = max([self._cursor, *(each.seq for each in intents)])
+            intents = [each for each in intents if each.kind not in _REPORTS]
+            if not intents:
+                return
+            happening = self._driver.with_jobs(intents)
+        self._driver.at(at, happening)
+
+    def know(self, records: Iterable[LiveJob], groups: Mapping[str, tuple[str, ...]]) -> None:
+        """Take over jobs that the driver's store does not have, and the groups of users."""
+        for record in records:
+            if record.id not in self._known:
+                self._known.add(record.id)
+                self._driver.store.hold(record)
+        for name, of_user in groups.items():
+            self._driver.store.users[name] = User(name, groups=of_user)

@@ -1,0 +1,122 @@
+"""What a comparison of a candidate with the policy in force tells, for people and for programs.
+
+Times are RFC 3339 UTC strings, durations in seconds, devices means over an hour or over all of it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from corral.model.records import Record
+
+
+class Counts(msgspec.Struct, rename="camel"):
+    """How many decisions both made, or one of them alone."""
+
+    alike: int = 0
+    """Made by both at about the same time."""
+    elsewhere: int = 0
+    """Those of the alike that placed tasks on other nodes."""
+    only_in_force: int = 0
+    only_candidate: int = 0
+
+    @property
+    def otherwise(self) -> int:
+        """The decisions that one of both made alone."""
+        return self.only_in_force + self.only_candidate
+
+
+class Figures(Record, frozen=True):
+    """One queue, or all of them, under one of both."""
+
+    started: int = 0
+    wait_p50: float | None = None
+    """Of the jobs that started; None: none did."""
+    wait_p95: float | None = None
+    preempted: int = 0
+    devices: float = 0.0
+    """The devices in use."""
+    waiting: int = 0
+    """Jobs that wait at the end."""
+
+
+class QueueRow(Record, frozen=True):
+    """One queue under both."""
+
+    queue: str
+    in_force: Figures
+    candidate: Figures
+
+
+class HourRow(Record, frozen=True):
+    """One clock hour, or the part of it that was compared."""
+
+    at: str
+    seconds: float
+    decisions: Counts
+    in_force: Figures
+    candidate: Figures
+    devices: int
+    """The devices that could be used at its end."""
+    queues: tuple[QueueRow, ...]
+
+
+class Difference(Record, frozen=True):
+    """A decision that one of both made alone; with both times, one that they made at different times."""
+
+    kind: str
+    """`start`, `preempt` or `resize`."""
+    job: str
+    name: str
+    user: str
+    queue: str
+    in_force: str | None
+    """When it was made; None: it was not."""
+    candidate: str | None
+    why: str
+    """Why a job still waited under the other one, or why it gave devices back; "" if that is not known."""
+
+
+class Moved(Record, frozen=True):
+    """A job that starts at another time."""
+
+    job: str
+    name: str
+    user: str
+    queue: str
+    seconds: float
+    """Earlier under the candidate if above 0."""
+    complete: bool
+    """False: it started under one of both only, so the difference is at least so large."""
+
+
+class ShadowReport(Record, frozen=True):
+    """A candidate beside the policy in force."""
+
+    begin: str
+    end: str
+    in_force: str
+    """The policy that decided at the beginning."""
+    candidate: str
+    within: float
+    """Seconds by which decisions that are alike may differ."""
+    decisions: dict[str, Counts]
+    """By kind."""
+    undecided: int
+    """Decisions of the last seconds, of which is not known whether both make them."""
+    hours: tuple[HourRow, ...]
+    total: HourRow
+    differences: tuple[Difference, ...]
+    """The first ones."""
+    differences_left_out: int
+    """Later decisions that one of both made alone."""
+    earlier: int
+    """Jobs that start earlier under the candidate, by more than `within`."""
+    later: int
+    same: int
+    gains: tuple[Moved, ...]
+    losses: tuple[Moved, ...]
+    assumptions: tuple[str, ...]
+    notes: tuple[str, ...]
+    problem: str = ""
+    """Why it ends early, in one sentence; "" if it does not."""

@@ -1,0 +1,85 @@
+"""By how much jobs start earlier or later under the candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import nlargest
+from typing import Final, NamedTuple
+
+from corral.control.shadow.report import Moved
+from corral.kernel.ids import JobId
+
+MOST_MOVED: Final = 10
+"""Jobs that gain, and that lose, at most named."""
+_TRIMMED_AT: Final = 1000
+
+
+class Started(NamedTuple):
+    """The first start of a job under one of both; `at` is in seconds since 1970."""
+
+    at: float
+    name: str
+    user: str
+    queue: str
+
+
+class Starts:
+    """Pairs the first starts of jobs; it keeps those that one of both has made, and the largest differences."""
+
+    def __init__(self, within: float) -> None:
+        """Differences of up to `within` seconds count as none."""
+        self._within = within
+        self._alone: tuple[dict[JobId, Started], dict[JobId, Started]] = {}, {}
+        self._paired: set[JobId] = set()
+        self._gains: list[Moved] = []
+        self._losses: list[Moved] = []
+        self.earlier = self.later = self.same = 0
+
+    def leave_out(self, jobs: Iterable[JobId]) -> None:
+        """Count no start of these jobs, as they have started before."""
+        self._paired.update(jobs)
+
+    def add(self, job: JobId, started: Started, *, candidate: bool) -> None:
+        """Take a start of a job; later ones of the same job are left out."""
+        if job in self._paired or job in self._alone[candidate]:
+            return
+        other = self._alone[not candidate].pop(job, None)
+        if other is None:
+            self._alone[candidate][job] = started
+            return
+        self._paired.add(job)
+        seconds = other.at - started.at if candidate else started.at - other.at
+        self._count(job, started, seconds, complete=True)
+
+    def close(self, at: float) -> None:
+        """Count the jobs that have started under one of both only, as if the other started them now."""
+        for candidate in (False, True):
+            for job, started in self._alone[candidate].items():
+                seconds = at - started.at
+                self._count(job, started, seconds if candidate else -seconds, complete=False)
+            self._paired.update(self._alone[candidate])
+            self._alone[candidate].clear()
+
+    @property
+    def gains(self) -> tuple[Moved, ...]:
+        """The jobs that start earliest in comparison."""
+        return tuple(nlargest(MOST_MOVED, self._gains, key=lambda moved: moved.seconds))
+
+    @property
+    def losses(self) -> tuple[Moved, ...]:
+        """The jobs that start latest in comparison."""
+        return tuple(nlargest(MOST_MOVED, self._losses, key=lambda moved: -moved.seconds))
+
+    def _count(self, job: JobId, started: Started, seconds: float, *, complete: bool) -> None:
+        if abs(seconds) <= self._within:
+            self.same += 1
+            return
+        moved = Moved(job, started.name, started.user, started.queue, seconds, complete)
+        if seconds > 0:
+            self.earlier += 1
+            self._gains.append(moved)
+        else:
+            self.later += 1
+            self._losses.append(moved)
+        if len(self._gains) + len(self._losses) > _TRIMMED_AT:
+            self._gains[:], self._losses[:] = self.gains, self.losses

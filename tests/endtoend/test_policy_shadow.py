@@ -1,0 +1,86 @@
+"""A candidate decides beside a real server: on its journal, while it runs, without a trace in the server."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.endtoend.platform import CORRAL, Platform, on_devices
+
+pytestmark = pytest.mark.timeout(180)
+
+DOCUMENTS = """\
+kind: Cluster
+engine: local
+nodes: {node1: {devices: 4, cpu: 8}}
+---
+kind: Policy
+name: default
+preset: fifo
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    """A server of one node under `fifo`."""
+    folder = tmp_path_factory.mktemp("shadow")
+    (folder / "cluster.yaml").write_text(DOCUMENTS)
+    made = Platform(folder, cluster=folder / "cluster.yaml")
+    made.up()
+    yield made
+    made.down()
+
+
+def _sleeps(name: str, seconds: float, longest: str) -> dict[str, Any]:
+    return on_devices(name, 4, command=f"sleep {seconds}", maxDuration=longest)
+
+
+def _told(server: Platform, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        server.corral("policy", "shadow", *words, "--data", str(server.data), "-o", "json")
+    )
+    return found
+
+
+def test_it_says_where_a_candidate_decides_otherwise_and_does_nothing(server: Platform) -> None:
+    for name, seconds, longest in (("first", 2.0, "1m"), ("long", 2.5, "1h"), ("short", 2.0, "1m")):
+        server.submit(_sleeps(name, seconds, longest))
+    for name in ("first", "long", "short"):
+        assert server.ended(name)["state"] == "succeeded"
+    before = _state(server)
+    same = _told(server, "fifo")
+    assert same["inForce"] == "fifo" and same["problem"] == "" and same["differences"] == []
+    assert same["decisions"]["start"]["alike"] == 3 and same["total"]["candidate"]["started"] == 3
+    other = _told(server, "srtf", "--within", "1s")
+    assert {(each["kind"], each["name"]) for each in other["differences"]} == {("start", "long"), ("start", "short")}
+    assert all("devices" in each["why"] for each in other["differences"])
+    assert [each["name"] for each in other["gains"]] == ["short"]
+    assert other["total"]["candidate"]["waitP95"] < other["total"]["inForce"]["waitP95"]
+    assert _state(server) == before
+
+
+def test_it_goes_on_beside_the_server_and_ctrl_c_shows_the_report(server: Platform) -> None:
+    words = [CORRAL, "policy", "shadow", "srtf", "--data", str(server.data), "-o", "json"]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    follows = subprocess.Popen([*words, "--follow"], env=server.env, **pipes)
+    lasts = subprocess.Popen([*words, "--for", "4s"], env=server.env, **pipes)
+    server.ran(_sleeps("beside", 0.1, "1m"))
+    said, complaint = lasts.communicate(timeout=60)
+    assert lasts.returncode == 0, complaint
+    follows.send_signal(signal.SIGINT)
+    followed, complaint = follows.communicate(timeout=60)
+    assert follows.returncode == 0 and "Traceback" not in complaint, complaint
+    for told in (json.loads(said), json.loads(followed)):
+        assert told["problem"] == "" and told["candidate"] == "srtf"
+        assert told["total"]["inForce"]["started"] == told["total"]["candidate"]["started"]
+
+
+def _state(server: Platform) -> tuple[Any, ...]:
+    """Jobs, the events of each, and those of the server."""
+    jobs = server.client.jobs()["items"]
+    return jobs, [server.client.job_events(job["id"])["items"] for job in jobs], server.client.server_events()["items"]
