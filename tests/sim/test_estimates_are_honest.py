@@ -10,10 +10,14 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from corral.service.estimates.report import interval, report
 from corral.service.what_if.comparison import quantile
 from tests.sim.estimated_week import DAY, Week
 
+pytestmark = pytest.mark.timeout(900)
+"""Seconds; it takes 30 to 40 of processor time."""
 CLUSTERS = ("11cb48", "103959", "ee9e8c", "2869ce", "7f04ca")
 
 
