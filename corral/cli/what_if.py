@@ -47,6 +47,9 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
     "--seeds", type=click.IntRange(1, 20), default=1, show_default=True, help="How many random courses to draw."
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The first seed.")
+@click.option(
+    "--arrivals", type=click.Choice(("last-week",)), help="Have other jobs arrive as in the server's journal."
+)
 @click.option("--timeline", is_flag=True, help="Tell also what runs on which devices; for -o json and yaml.")
 @click.option("--goal", default="", metavar="EXPRESSION", help="Find the least that reaches this ...")
 @click.option(
@@ -92,6 +95,7 @@ def _request(
     horizon: str,
     seeds: int,
     seed: int,
+    arrivals: str | None,
     timeline: bool,
     goal: str,
     vary: str,
@@ -120,6 +124,7 @@ def _request(
         "seeds": seeds,
         "seed": seed,
         "timeline": timeline,
+        "arrivals": arrivals or "",
         "goal": goal,
         "vary": vary,
     }

@@ -245,10 +245,11 @@ class ControlApi:
         if self._questions is None:
             self._questions = Questions(
                 self._forecasts, lambda: control.core,
-                default=lambda: control.policy, presenter=control.presenter,
+                default=lambda: control.policy, presenter=control.presenter, journal=control.journal_folder,
             )  # fmt: skip
         courses = await self._questions.answer(question)
-        control.estimates.given(given_in(courses, question.horizon_seconds))
+        if not question.arrivals:  # what is stored as an estimate assumes that nobody else submits
+            control.estimates.given(given_in(courses, question.horizon_seconds))
         return _json(courses)
 
     def _keep(self, forecast: Forecast) -> None:

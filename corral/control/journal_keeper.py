@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -36,6 +37,11 @@ class JournalKeeper:
         self._begun_at = 0.0
         self._broken = False
         """Whether records are dropped until a core begins again."""
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        return self._folder.folder
 
     @property
     def must_begin(self) -> bool:

@@ -10,6 +10,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
 
 import msgspec
 import structlog
@@ -128,6 +129,11 @@ class Control:
         """Called after a commit with the jobs that changed."""
         self.estimates = EstimateKeeper(store, clock)
         """Is told of estimates of starts as they are handed out, and corrects them by what came true of earlier ones."""
+
+    @property
+    def journal_folder(self) -> Path | None:
+        """Where the journal of its decisions is; None if it keeps none."""
+        return None if self._journal is None else self._journal.folder
 
     @property
     def world(self) -> World:

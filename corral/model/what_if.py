@@ -28,6 +28,8 @@ MOST_STAYS: Final = 2000
 MOST_TOLD_NODES: Final = 500
 """Nodes that a timeline tells."""
 DAY: Final = 86400.0
+LAST_WEEK: Final = "last-week"
+"""Arrivals as in the same hours of the week, or of the day where the journal is younger than a week."""
 
 
 class AddedNodes(Record, frozen=True, forbid_unknown_fields=True):
@@ -71,6 +73,8 @@ class WhatIfRequest(Record, frozen=True, forbid_unknown_fields=True):
     """The first seed."""
     timeline: bool = False
     """Whether the answer tells what runs where, in the courses of the first seed."""
+    arrivals: str = ""
+    """`last-week`: jobs arrive as in the same hours of the week in the server's journal; "": nobody else submits."""
     goal: str = ""
     """An assertion that is to hold after the changes: `wait.p95(queue=research) <= 1h`; needs `vary`."""
     vary: str = ""
@@ -101,6 +105,7 @@ class Question(msgspec.Struct, frozen=True):
     priorities: dict[str, str] = {}
     """By job id."""
     timeline: bool = False
+    arrivals: str = ""
 
 
 class PastRun(msgspec.Struct, frozen=True, gc=False):
@@ -179,6 +184,8 @@ class Course(msgspec.Struct):
     stays_left_out: int = 0
     nodes: dict[str, int] = {}
     """By node, how many devices it has."""
+    arrivals: int = 0
+    """Jobs that arrive in it, beside those that the question submits."""
 
 
 class WaitingJob(msgspec.Struct, frozen=True):
@@ -207,6 +214,8 @@ class Courses(msgspec.Struct, frozen=True):
     revision: str = ""
     """The revision of the state that both began with."""
     correction: Correction = UNCORRECTED
+    arrival_days: float = 0.0
+    """Days of the journal from which arrivals were drawn; 0 without arrivals."""
     """How the quantiles of several courses are corrected."""
 
 

@@ -56,6 +56,11 @@ def test_more_nodes_let_waiting_jobs_start_at_once(server: Platform) -> None:
     assert (more["before"]["devices"], more["after"]["devices"]) == (8, 20)
 
 
+def test_arrivals_need_an_hour_of_the_servers_journal(server: Platform) -> None:
+    with pytest.raises(InvalidInput, match="has no whole hour from which arrivals could be drawn"):
+        server.client.what_if(arrivals="last-week")
+
+
 def test_a_quota_and_a_submission_move_others(server: Platform, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(json.dumps(_hour("more", queue="vision")))
     text = server.corral("what-if", "--queue", "research=limit.devices:4", "--submit", str(tmp_path / "job.yaml"))

@@ -153,6 +153,7 @@ async def test_changes_become_a_question_and_clauses(service: Service, control: 
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
+        (WhatIfRequest(arrivals="yesterday"), "Arrivals are last-week, or left out."),
         (WhatIfRequest(horizon_seconds=1.0), "The horizon is from 1 minute to 30d."),
         (WhatIfRequest(horizon_seconds=float("nan")), "The horizon is from 1 minute to 30d."),
         (WhatIfRequest(seeds=1000), "draws 1 to 20 courses"),

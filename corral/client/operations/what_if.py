@@ -26,6 +26,7 @@ def what_if(
     seeds: int = 1,
     seed: int = 0,
     timeline: bool = False,
+    arrivals: str = "",
     goal: str = "",
     vary: str = "",
 ) -> Call[WhatIfAnswer]:
@@ -33,6 +34,7 @@ def what_if(
 
     `add_nodes` are pairs of a count and the node that they are like, `submit` pairs of a job file's text and how often
     it is submitted; `queues` has the changed fields of queues' documents, `documents` the text of whole ones.
+    With `arrivals` (`last-week`) other jobs arrive, drawn from the server's journal.
     With `timeline` the answer also tells what runs where.
     With a `goal` (`wait.p95(queue=research) <= 1h`) the least of `vary` is searched that reaches it: `nodes-like=NODE` or
     `queue=NAME:deserved.devices`. That takes up to two and a half minutes, so give the client a longer timeout.
@@ -51,6 +53,7 @@ def what_if(
         "seeds": seeds,
         "seed": seed,
         "timeline": timeline,
+        "arrivals": arrivals,
         "goal": goal,
         "vary": vary,
     }

@@ -45,6 +45,8 @@ class Changes:
     submitted: tuple[NewJob, ...] = ()
     users: tuple[User, ...] = ()
     """The accounts of those who submit."""
+    arrivals: tuple[NewJob, ...] = ()
+    """Jobs that come later, each at its `created_at`."""
 
     def apply(self, driver: Driver) -> None:
         """Have them happen at the driver's present time; the submitted jobs are the caller's to give it."""

@@ -67,6 +67,10 @@ class Play:
         for new in changes.submitted:
             self.tally.expect(new.id, new.queue, now)
             self.driver.at(now, new)
+        for new in changes.arrivals:
+            self.tally.expect(new.id, new.queue, new.created_at)
+            self.driver.at(new.created_at, new)
+        self._arrivals = len(changes.arrivals)
         changes.apply(self.driver)
 
     def run(self, horizon: float) -> Course:
@@ -90,6 +94,7 @@ class Play:
     def told(self) -> Course:
         """What became of everything until now; to be asked for once."""
         course = self.tally.course(self.driver.now, self.core, self.run_times.known)
+        course.arrivals = self._arrivals
         if self.stays is not None:
             course.stays, course.stays_left_out = self.stays.told()
             nodes = self.core.machines.nodes

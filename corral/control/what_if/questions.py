@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -15,13 +17,15 @@ from corral.control.configuration import Presenter
 from corral.control.core.core import Core
 from corral.control.forecast.courses import HORIZON
 from corral.control.forecast.forecasts import Forecast, Forecasts, Moment
+from corral.control.journal.folder import recorded
+from corral.control.what_if.arrivals import Arrivals, drawn, recorded_arrivals
 from corral.control.what_if.changes import Changes, changes_of, submitted
 from corral.control.what_if.course import play
 from corral.control.what_if.forked import USUAL, Fork, ForkLimits
-from corral.kernel.errors import Unavailable
+from corral.kernel.errors import InvalidInput, Unavailable
 from corral.kernel.units import DEVICE
 from corral.model.phases import Phase, phase
-from corral.model.what_if import Course, Courses, Question, WaitingJob
+from corral.model.what_if import DAY, Course, Courses, Question, WaitingJob
 from corral.scheduler import Policy
 
 _PATIENCE: Final = 20.0
@@ -30,11 +34,12 @@ _RETRY: Final = 10
 
 
 class _Pair(msgspec.Struct):
-    """The courses of some seeds."""
+    """The courses of some seeds, and the days of the journal from which their arrivals were drawn."""
 
     before: dict[int, Course]
     """By seed; without those that a forecast has played."""
     after: list[Course]
+    arrival_days: float = 0.0
 
 
 class Questions:
@@ -48,16 +53,19 @@ class Questions:
         default: Callable[[], Policy],
         presenter: Presenter,
         limits: ForkLimits = USUAL,
+        journal: Path | None = None,
     ) -> None:
         """`core` gives the present core between two of its steps; `default` is the policy that no document names.
 
-        `forecasts` knows the moment that a question is about, and may have played it as things are.
+        `journal` is the folder of the server's journal, if it keeps one. `forecasts` knows the moment that a question is
+        about, and may have played it as things are.
         """
         self._forecasts = forecasts
         self._core = core
         self._default = default
         self._presenter = presenter
         self._limits = limits
+        self._journal = journal
         self._turn = asyncio.Lock()
 
     async def answer(self, question: Question) -> Courses:
@@ -81,7 +89,7 @@ class Questions:
         moment = await self._forecasts.moment()
         core = self._core()
         forecast = self._forecasts.of(moment)
-        known = {} if forecast is None else _known_courses(forecast, question)
+        known = {} if forecast is None or question.arrivals else _known_courses(forecast, question)
         jobs, cursor = _asked_jobs(core, question, moment.at), core.intents.cursor
         # Every fork is made before the next await, so all children have the same core.
         forks: list[Fork] = []
@@ -96,8 +104,14 @@ class Questions:
         after = chain.from_iterable(pair.after for pair in pairs)
         return Courses(
             moment.at, cursor, jobs, tuple(before[seed] for seed in question.seeds), tuple(after),
-            moment.revision, moment.correction,
+            moment.revision, moment.correction, pairs[0].arrival_days,
         )  # fmt: skip
+
+    def _recorded(self, now: float) -> Arrivals:
+        """The arrivals of the journal; raises InvalidInput if there is none."""
+        if self._journal is None or not self._journal.is_dir():
+            raise InvalidInput("no-journal", "This server keeps no journal from which arrivals could be drawn.")
+        return recorded_arrivals(recorded(self._journal), now)
 
     def _played(
         self, core: Core, question: Question, moment: Moment, seeds: Sequence[int], known: Collection[int]
@@ -105,6 +119,9 @@ class Questions:
         """Play the courses of some seeds, but those as things are that are `known`; runs in a forked child."""
         changes = changes_of(question, core, moment.at, self._default(), self._presenter.described)
         pair = _Pair({}, [])
+        arrivals = self._recorded(moment.at) if question.arrivals else None
+        if arrivals is not None:
+            pair.arrival_days = (moment.at - arrivals.since) / DAY
         for seed in seeds:
             timeline = question.timeline and seed == question.seeds[0]
 
@@ -112,10 +129,22 @@ class Questions:
                 horizon = question.horizon_seconds
                 return play(core, what, moment.past, now=moment.at, horizon=horizon, seed=seed, timeline=timeline)
 
+            as_it_is, changed = Changes(), changes
+            if arrivals is not None:
+                as_it_is = _with_arrivals(as_it_is, arrivals, core, moment.at, question.horizon_seconds, seed)
+                changed = _with_arrivals(changes, arrivals, core, moment.at, question.horizon_seconds, seed)
             if seed not in known:
-                pair.before[seed] = played(Changes())
-            pair.after.append(played(changes))
+                pair.before[seed] = played(as_it_is)
+            pair.after.append(played(changed))
         return msgspec.msgpack.encode(pair)
+
+
+def _with_arrivals(
+    changes: Changes, found: Arrivals, core: Core, now: float, horizon: float, seed: int
+) -> Changes:  # fmt: skip
+    """The changes, and the jobs that arrive: the same ones before and after."""
+    new = tuple(drawn(found, now, horizon, seed, core.configured.now.queues))
+    return replace(changes, arrivals=new, users=(*found.users, *changes.users))
 
 
 def _known_courses(forecast: Forecast, question: Question) -> dict[int, Course]:

@@ -141,7 +141,12 @@ def _timeline(courses: Courses, shown: Callable[[str], bool]) -> Timeline:
 
 def _assumptions(courses: Courses) -> Iterable[str]:
     known = courses.after[0].known if courses.after else Known()
-    yield "No other job is submitted, no task fails, and no node is lost."
+    if courses.arrival_days:
+        mean = sum(course.arrivals for course in courses.after) / len(courses.after)
+        yield f"{mean:,.0f} other jobs arrive, as in the same hours of the last {courses.arrival_days:.1f} days."
+        yield "No task fails, and no node is lost."
+    else:
+        yield "No other job is submitted, no task fails, and no node is lost."
     yield "A preempted job starts again from the beginning."
     if known.own:
         yield f"{_jobs(known.own)} for as long as their maxDuration."

@@ -13,6 +13,7 @@ from corral.kernel.units import counted, format_duration
 from corral.model.configuration import IN_FORCE, Configuration, read_configuration
 from corral.model.document_revisions import DocumentChange, Documents
 from corral.model.what_if import (
+    LAST_WEEK,
     LONGEST_HORIZON,
     MOST_FILES,
     MOST_JOBS,
@@ -158,6 +159,7 @@ class WhatIf:
             stop=tuple(stop),
             priorities=priorities,
             timeline=asked.timeline,
+            arrivals=asked.arrivals,
         )
         return question, tuple(said)
 
@@ -310,6 +312,8 @@ def _check_bounds(asked: WhatIfRequest) -> None:
         raise InvalidInput("bad-horizon", f"The horizon is from 1 minute to {shown}.")
     if not 1 <= asked.seeds <= MOST_SEEDS or not 0 <= asked.seed < 2**31:
         raise InvalidInput("bad-seeds", f"A question draws 1 to {MOST_SEEDS} courses, from a seed of 0 or more.")
+    if asked.arrivals not in ("", LAST_WEEK):
+        raise InvalidInput("bad-arrivals", f"Arrivals are {LAST_WEEK}, or left out.")
     if sum(each.count for each in asked.add_nodes) > MOST_NODES or any(each.count < 1 for each in asked.add_nodes):
         raise InvalidInput("bad-node-count", f"A question adds 1 to {MOST_NODES} nodes.")
     if any(each.times < 1 for each in asked.submit) or sum(each.times for each in asked.submit) > MOST_JOBS:
