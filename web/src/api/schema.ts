@@ -2712,6 +2712,11 @@ export interface components {
              */
             timeline?: boolean;
             /**
+             * @description `last-week`: jobs arrive as in the same hours of the week in the server's journal; "": nobody else submits.
+             * @default
+             */
+            arrivals?: string;
+            /**
              * @description An assertion that is to hold after the changes: `wait.p95(queue=research) <= 1h`; needs `vary`.
              * @default
              */
