@@ -32,6 +32,7 @@ from corral.scheduler.planners.hived.settings import HivedSettings
 from corral.scheduler.planners.hived.state_fold import Hived
 from corral.spec.cluster import ClusterDocument
 from corral.spec.configuration_file import load_document
+from tests.examples import examples
 from tests.scheduler.hived_clusters import read_cases
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, role
@@ -275,7 +276,7 @@ def test_explaining_changes_nothing_and_says_what_hived_says() -> None:
     assert life.planner.digest() == before
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(examples(6)))
 @pytest.mark.parametrize("lazy", [False, True])
 def test_random_lives_leave_the_draft_a_true_copy(seed: int, lazy: bool) -> None:
     """Planning changes nothing, and the state that it expected is the state after the events."""
