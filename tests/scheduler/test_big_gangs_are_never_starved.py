@@ -6,12 +6,15 @@ import pytest
 
 from corral.kernel.draw import draw_integer
 from corral.scheduler import Policy, PriorityOrder
+from tests.examples import at_least
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
 
 LONGEST = 20
 BEFORE = 12
 """Seconds of small gangs before the large one is submitted."""
+AGEING = float(at_least(1, 5))
+"""Seconds in which a waiting gang gains one priority."""
 
 
 def stream(life: Life, policy_seed: int, second: int, priority: int) -> None:
@@ -62,10 +65,10 @@ def test_a_gang_of_the_whole_cluster_waits_for_those_submitted_before_it_and_no_
 
 @pytest.mark.parametrize("seed", range(1))
 def test_ageing_bounds_the_wait_below_an_endless_stream_of_higher_priority(seed: int) -> None:
-    ageing = Policy("ageing", PriorityOrder(ageing_seconds=5.0))
+    ageing = Policy("ageing", PriorityOrder(ageing_seconds=AGEING))
     life = Life([node("n1"), node("n2")], policy=ageing)
     waited = wait_of_big(life, seed, 1, 10, 8)
-    ahead = 5.0 * (10 - 1)
+    ahead = AGEING * (10 - 1)
     assert waited <= ahead + LONGEST * (1 + 4 * (BEFORE + ahead))
 
 
