@@ -66,6 +66,8 @@ def test_it_can_be_read_on_any_screen(
     answered(page)
     page.goto("/estimates?queue=research")
     expect(page.get_by_role("list", name="Chart of estimates")).to_be_visible()
+    tab = page.get_by_role("navigation", name="Queues").get_by_role("link", name="Estimates")
+    expect(tab).to_be_in_viewport(ratio=0.95)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(NAMELESS) == []
     assert page.evaluate(PALE) == []

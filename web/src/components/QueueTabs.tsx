@@ -10,9 +10,14 @@ const WAYS = [
   ['/estimates', 'Estimates'],
 ] as const;
 
+/** On a narrow screen the present page's tab may lie beyond the edge. */
+function showPresent(nav: HTMLElement | null) {
+  nav?.querySelector('[aria-current]')?.scrollIntoView({ inline: 'nearest', block: 'nearest' });
+}
+
 export function QueueTabs({ queue }: { queue: string }) {
   return (
-    <nav aria-label="Queues" className="flex gap-1 overflow-x-auto border-b border-line-strong">
+    <nav aria-label="Queues" ref={showPresent} className="flex gap-1 overflow-x-auto border-b border-line-strong">
       {WAYS.map(([to, word]) => (
         <Link
           key={to}
