@@ -48,8 +48,11 @@ def _told(server: Platform, *words: str) -> dict[str, Any]:
 
 
 def test_it_says_where_a_candidate_decides_otherwise_and_does_nothing(server: Platform) -> None:
-    for name, seconds, longest in (("first", 2.0, "1m"), ("long", 2.5, "1h"), ("short", 2.0, "1m")):
+    all_there = server.data.parent / "all-there"
+    server.submit(on_devices("first", 4, command=f"until [ -e {all_there} ]; do sleep 0.1; done", maxDuration="1m"))
+    for name, seconds, longest in (("long", 2.5, "1h"), ("short", 2.0, "1m")):
         server.submit(_sleeps(name, seconds, longest))
+    all_there.touch()
     for name in ("first", "long", "short"):
         assert server.ended(name)["state"] == "succeeded"
     before = _state(server)
