@@ -57,7 +57,8 @@ class Recorder:
         if worse:
             outcome.state = report.outcome
         if report.outcome == FAILED and not self._alone:
-            self._terminal.write_line(f"\nfailed after {time.monotonic() - self._begun:.0f} s: {report.nodeid}")
+            after = f"failed after {time.monotonic() - self._begun:.0f} s"
+            self._terminal.write_line(f"\n{after}: {report.nodeid}: {_first_line(report)}")
         if worse or (self._alone and report.when == "teardown"):  # the last report has the sections of all three
             outcome.said = (outcome.said + f"[{report.when}]\n{_said(report)}")[-_MOST_SAID:]
 
@@ -78,3 +79,10 @@ def _said(report: pytest.TestReport) -> str:
     if isinstance(report.longrepr, tuple):  # a skip: file, line, reason
         return str(report.longrepr[2])
     return "\n".join([report.longreprtext, *(f"-- {name} --\n{text}" for name, text in report.sections)])
+
+
+def _first_line(report: pytest.TestReport) -> str:
+    """The first line of what a failed test says; "" if it says nothing."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    said = crash.message if crash is not None else report.longreprtext
+    return said.strip().partition("\n")[0][:300]
