@@ -81,7 +81,13 @@ async def test_the_async_client_does_what_the_sync_one_does(server: Server) -> N
     async with AsyncClient(server.url, token) as client:
         made = await client.submit(job("async"), idempotency_key="a")
         assert (await client.job("async"))["id"] == made["id"]
-        assert [found["id"] for found in (await client.jobs(q="async"))["items"]] == [made["id"]]
+        for narrowed in (
+            client.jobs(q="async"),
+            client.jobs(state="waiting"),
+            client.jobs(user=["alice", "bob"], state=""),
+        ):
+            assert [found["id"] for found in (await narrowed)["items"]] == [made["id"]]
+        assert not (await client.jobs(user="bob"))["items"]
         assert (await client.me())["user"] == "alice"
         with pytest.raises(Conflict):
             await client.submit(job("async"))

@@ -61,24 +61,37 @@ def validate(text: str | bytes, *, parameters: Mapping[str, str] | None = None, 
 
 def jobs(
     *,
-    state: Sequence[str] = (),
-    user: Sequence[str] = (),
-    queue: Sequence[str] = (),
+    state: str | Sequence[str] = (),
+    user: str | Sequence[str] = (),
+    queue: str | Sequence[str] = (),
     q: str = "",
     tag: str = "",
     job_type: str = "",
-    label: Sequence[str] = (),
+    label: str | Sequence[str] = (),
     arrays: bool = False,
     order: str = "",
     limit: int = 50,
     after: str = "",
 ) -> Call[Page[JobSummary]]:
-    """Return a page of jobs, newest first; with `arrays`, one entry per array."""
-    query = {"state": list(state), "user": list(user), "queue": list(queue), "q": q, "tag": tag, "type": job_type}
+    """Return a page of jobs, newest first; with `arrays`, one entry per array.
+
+    Of several states, users or queues a job has one of them, of several labels (`NAME=VALUE`) all.
+    """
+    words = {"state": state, "user": user, "queue": queue, "label": label}
+    query = {name: [given] if given and isinstance(given, str) else list(given) for name, given in words.items()}
     return call(
         "GET",
         "/jobs",
-        {**query, "label": list(label), "arrays": arrays, "order": order, "limit": limit, "after": after},
+        {
+            **query,
+            "q": q,
+            "tag": tag,
+            "type": job_type,
+            "arrays": arrays,
+            "order": order,
+            "limit": limit,
+            "after": after,
+        },
     )
 
 
