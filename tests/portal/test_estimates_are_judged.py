@@ -35,12 +35,15 @@ def answered(page: Page) -> list[str]:
 
 
 def test_without_estimates_the_page_says_where_they_come_from(page: Page, portal: Portal, watch: Watch) -> None:
+    """Of a queue of its own: other tests' jobs of this server have estimates."""
+    portal.client.apply("kind: Queue\nname: unasked\n")
     watch.attach(page)
-    page.goto("/queues")
+    page.goto("/queues?queue=unasked")
     page.get_by_role("navigation", name="Queues").get_by_role("link", name="Estimates").click()
     expect(page.get_by_text("No estimate was given")).to_be_visible()
     page.get_by_role("button", name="30 days").click()
-    expect(page.get_by_role("button", name="corral estimates --days 30")).to_be_visible()
+    expect(page.get_by_role("button", name="corral estimates --queue unasked --days 30")).to_be_visible()
+    portal.client.delete_configuration("queue", "unasked")
 
 
 def test_coverage_width_and_bias_are_drawn_and_told(page: Page) -> None:
