@@ -2,7 +2,8 @@
 
 Each job has a service and a device of its own, locks them, prints numbered lines and ends with a known exit code (the
 script of `bench/crash.py`). The kills (SIGKILL of supervisor, front, control or all of them) are spread over the run:
-each comes at a random moment after a further part of the jobs has ended.
+each comes at a random moment after a further part of the jobs has ended. Afterwards the server must end the services of
+all jobs.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +24,7 @@ from tests.testbeds.hadoop.yarn import Yarn
 
 JOBS, KILLS = 100, 20
 _PATIENCE_SECONDS: Final = 3600.0
+_ENDS_SECONDS: Final = 180.0
 _LIVE: Final = "state=waiting&state=starting&state=running&state=stopping"
 _SETTINGS: Final = {"CORRAL_YARN_START_SECONDS": "600", "CORRAL_SUBMITS_PER_HOUR": "0", "CORRAL_TASKS_PER_USER": "0"}
 
@@ -52,6 +55,7 @@ def run(folder: Path, yarn: Yarn, jobs: int, kills: int, seed: int) -> Tally:
             else:
                 time.sleep(0.5)
         count(victim, expected, tally)
+        tally.left_behind += _services_left(yarn, expected)
     finally:
         supervisor.stop(victim.data)
     tally.seconds = time.monotonic() - begun
@@ -63,7 +67,7 @@ def measure() -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="corral-yarn-crash-") as folder, Hdfs() as hdfs, Yarn(hdfs) as yarn:
         tally = run(Path(folder), yarn, JOBS, KILLS, seed=1)
     seen = {"lost": tally.lost, "code": tally.wrong_code, "log": tally.wrong_log}
-    seen |= {"doubled": tally.doubled, "device": tally.devices_doubled}
+    seen |= {"doubled": tally.doubled, "device": tally.devices_doubled, "left": tally.left_behind}
     for kind, found in seen.items():
         for each in found:
             print(f"{kind}: {each}", file=sys.stderr)
@@ -71,6 +75,7 @@ def measure() -> dict[str, float]:
         "lost": float(len(tally.lost) + len(tally.wrong_code) + len(tally.wrong_log)),
         "doubled": float(len(tally.doubled)),
         "devices": float(len(tally.devices_doubled)),
+        "left-behind": float(len(tally.left_behind)),
         "kills": float(tally.kills),
         "devices taken": float(tally.devices_taken),
         "campaign": tally.seconds,
@@ -86,6 +91,17 @@ def _submit(victim: Victim, number: int, code: int) -> str:
     }
     document = {"name": f"crash-{number}", "framework": "shell", "roles": {"worker": role}}
     return str(victim.insist("POST", "/api/v3/jobs", document, key=f"crash-{number}")["id"])
+
+
+def _services_left(yarn: Yarn, jobs: Iterable[str]) -> list[str]:
+    """The names of the services of ended jobs that the server has not ended though it had time to."""
+    mine, end = {job.lower() for job in jobs}, time.monotonic() + _ENDS_SECONDS
+    while True:
+        told = (yarn.ask("/ws/v1/cluster/apps", states="NEW,SUBMITTED,ACCEPTED,RUNNING")["apps"] or {}).get("app", [])
+        left = [str(each["name"]) for each in told if any(f"-{job}-" in each["name"] for job in mine)]
+        if not left or time.monotonic() > end:
+            return left
+        time.sleep(0.5)
 
 
 def _live(victim: Victim) -> int:

@@ -30,6 +30,10 @@ _LOOK_SECONDS: Final = 2.0
 _AGAIN_SECONDS: Final = 60.0
 _ENDED_SECONDS: Final = 10.0
 """Seconds between two looks whether a service from which a container is awaited has ended."""
+_NAME_SECONDS: Final = 15.0
+"""Seconds after which a name that YARN refuses and does not list is that of a deleted service. Before, an earlier server
+may have asked for the service, and YARN is making it: a second one would leave the first without anybody to end it.
+"""
 _PROLONG_PARTS: Final = 4
 """A service is prolonged when this part of its lifetime has passed."""
 
@@ -55,6 +59,8 @@ class JobLoops:
         self._bells: dict[JobId, asyncio.Event] = {}
         self._numbers: dict[JobId, int] = {}
         """The number of the last service of a job: YARN frees a deleted name only after a while."""
+        self._refused: dict[str, float] = {}
+        """By name that YARN refuses and does not list, since when."""
         self._over: set[JobId] = set()
         """Jobs that need their services no more."""
 
@@ -207,11 +213,14 @@ class JobLoops:
             await self._services.make(service)
         except Conflict:
             there = next((each for each in await self._services.all() if each.name == service.name), None)
-            if there is None:  # a deleted one, whose name is not free yet
-                self._numbers[job] = number
+            if there is None:
+                if _now() - self._refused.setdefault(service.name, _now()) > _NAME_SECONDS:
+                    self._numbers[job] = number
+                    del self._refused[service.name]
                 raise Unavailable("service-name-taken", f"YARN still keeps the name {service.name}.") from None
             service = there
         self._numbers[job] = number
+        self._refused.pop(service.name, None)
         service.busy_at = _now()
         self._table.services[service.name] = service
 

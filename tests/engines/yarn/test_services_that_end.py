@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from corral.engines.yarn.job_loops import JobLoops
 from corral.engines.yarn.kind import YarnOptions, settings_of
 from corral.engines.yarn.service_spec import shape_of
 from corral.engines.yarn.slots import Attempt, Phase, Service, SlotTable, job_of
+from corral.kernel.errors import Conflict
 from corral.kernel.ids import AttemptId, job_id
 from corral.model.launch import TaskLaunch
 
@@ -26,9 +28,20 @@ class Made:
         self.made: list[str] = []
         self.deleted: list[str] = []
         self.over: set[str] = set()
+        self.refused: list[str] = []
+        self.keeps: Service | None = None
+        """The service whose name is refused, because an earlier server asked for it or has deleted it."""
+        self.lists_after = inf
+        """How often it is refused before it is listed."""
 
     async def make(self, service: Service) -> None:
+        if self.keeps is not None and service.name == self.keeps.name:
+            self.refused.append(service.name)
+            raise Conflict("service-exists", "YARN has such a service.")
         self.made.append(service.name)
+
+    async def all(self) -> list[Service]:
+        return [self.keeps] if self.keeps is not None and len(self.refused) >= self.lists_after else []
 
     async def has_ended(self, service: Service) -> bool:
         return service.name in self.over
@@ -37,11 +50,12 @@ class Made:
         self.deleted.append(service.name)
 
 
-async def test_an_attempt_that_waits_for_a_service_that_ended_gets_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def waits(services: Made, monkeypatch: pytest.MonkeyPatch) -> tuple[SlotTable, asyncio.Task[None]]:
+    """An attempt that waits for a container, and the loop of its job."""
     for name in ("_ENDED_SECONDS", "_SETTLE_SECONDS", "_LOOK_SECONDS"):
         monkeypatch.setattr(job_loops, name, 0.01)
     options = YarnOptions(yarn_resource_managers="http://rm:1", yarn_name_nodes="http://nn:1")
-    settings, table, services, unused = settings_of(options, "s", ""), SlotTable(), Made(), Any
+    settings, table, unused = settings_of(options, "s", ""), SlotTable(), Any
     running: list[asyncio.Task[None]] = []
     loops = JobLoops(
         settings,
@@ -57,12 +71,43 @@ async def test_an_attempt_that_waits_for_a_service_that_ended_gets_another_one(m
     now = asyncio.get_running_loop().time()
     table.attempts[ATTEMPT] = Attempt(ATTEMPT, Phase.PENDING, launch=launch, shape=shape_of(launch, "yarn"), since=now)
     loops.ring(job_of(ATTEMPT))
+    return table, running[0]
+
+
+async def test_an_attempt_that_waits_for_a_service_that_ended_gets_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    services = Made()
+    table, loop = waits(services, monkeypatch)
     await seen(services.made, 1)
     services.over.add(services.made[0])
     await seen(services.made, 2)
     assert services.deleted == services.made[:1], "the one that ended is given up, the new one is not"
     assert [each.name for each in table.services.values()] == services.made[1:]
-    running[0].cancel()
+    loop.cancel()
+
+
+async def test_a_service_that_an_earlier_server_asked_for_is_taken_over_though_yarn_lists_it_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    services = Made()
+    services.keeps, services.lists_after = Service("corral-s-1", JOB, "ada", "default", {}, {}), 3
+    monkeypatch.setattr(job_loops, "service_name", lambda settings, job, number: f"corral-s-{number}")
+    table, loop = waits(services, monkeypatch)
+    async with asyncio.timeout(60):
+        while not table.services:
+            await asyncio.sleep(0.01)
+    assert list(table.services) == ["corral-s-1"] and services.refused == ["corral-s-1"] * 3
+    loop.cancel()
+
+
+async def test_the_name_of_a_deleted_service_is_given_up_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    services = Made()
+    services.keeps = Service("corral-s-1", JOB, "ada", "default", {}, {})
+    monkeypatch.setattr(job_loops, "service_name", lambda settings, job, number: f"corral-s-{number}")
+    monkeypatch.setattr(job_loops, "_NAME_SECONDS", 0.05)
+    _, loop = waits(services, monkeypatch)
+    await seen(services.made, 1)
+    assert services.made[0] == "corral-s-2"
+    loop.cancel()
 
 
 async def seen(names: list[str], count: int) -> None:
