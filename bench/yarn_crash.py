@@ -30,20 +30,24 @@ _SETTINGS: Final = {"CORRAL_YARN_START_SECONDS": "600", "CORRAL_SUBMITS_PER_HOUR
 
 
 def run(folder: Path, yarn: Yarn, jobs: int, kills: int, seed: int) -> Tally:
-    """Run `jobs` jobs and kill `kills` times meanwhile, then count."""
+    """Run `jobs` jobs and kill `kills` times meanwhile, then count.
+
+    When all jobs have ended before the last kill, another one is submitted for it.
+    """
     draw, begun = random.Random(seed), time.monotonic()
     port = free_port()
     cluster = ["--yarn-resource-managers", yarn.url, "--yarn-name-nodes", yarn.hdfs.web.replace("webhdfs", "http")]
     where = ["--port", str(port), "--advertise", f"http://127.0.0.1:{port}"]
     victim = Victim(folder, "--engine", "yarn", *cluster, *where, settings=_SETTINGS)
-    tally, expected = Tally(jobs=jobs), dict[str, int]()
+    tally, expected = Tally(), dict[str, int]()
     try:
         victim.up()
-        for number in range(jobs):
-            code = draw.choice((0, 0, 0, 3, 7))
-            expected[_submit(victim, number, code)] = code
-        while left := _live(victim):
-            due = kills * (jobs - left + 1) // jobs
+        while (left := _live(victim)) or tally.kills < kills:
+            if len(expected) < jobs or not left:
+                code = draw.choice((0, 0, 0, 3, 7))
+                expected[_submit(victim, len(expected), code)] = code
+                continue
+            due = kills * (len(expected) - left + 1) // jobs
             if tally.kills < min(due, kills):
                 time.sleep(draw.random())
                 victim.kill(draw.choice(("supervisor", "front", "control", "all")))
@@ -58,7 +62,7 @@ def run(folder: Path, yarn: Yarn, jobs: int, kills: int, seed: int) -> Tally:
         tally.left_behind += _services_left(yarn, expected)
     finally:
         supervisor.stop(victim.data)
-    tally.seconds = time.monotonic() - begun
+    tally.jobs, tally.seconds = len(expected), time.monotonic() - begun
     return tally
 
 
