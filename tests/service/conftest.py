@@ -22,7 +22,6 @@ from corral.storage.log_sources import LogSources
 from corral.store import Store, open_store
 from tests.databases import sqlite_store
 from tests.passwords import cheap_passwords
-from tests.service.kept_workers import KeptWorkers
 
 if TYPE_CHECKING:
     from corral.compat.openpai.service.tenant import OpenPai
@@ -82,10 +81,7 @@ async def service(
 ) -> AsyncIterator[Service]:
     blobs = BlobStore(tmp_path / "code")
     blobs.open()
-    context = Context(
-        store, key=KEY, clock=clock, control=fake_control, blobs=blobs, logs=LogSources(logs), workers=KeptWorkers()
-    )
-    made = Service(context)
+    made = Service(Context(store, key=KEY, clock=clock, control=fake_control, blobs=blobs, logs=LogSources(logs)))
     for name, role in (("ann", "user"), ("bob", "user"), ("root", "admin")):
         await store.add_user(User(name, role, created_at=START))
     yield made
