@@ -6,11 +6,14 @@ what control saw, one before and one after the changes for each seed; an answer 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import inf
 from typing import Any, Final
 
 import msgspec
 
-from corral.model.estimate_correction import UNCORRECTED, Correction
+from corral.kernel.quantile import quantile
+from corral.model.estimate_correction import UNCORRECTED, Correction, Quantiles
 from corral.model.records import Record
 
 LONGEST_HORIZON: Final = 30 * 86400.0
@@ -355,3 +358,10 @@ class WhatIfAnswer(Record, frozen=True):
     """Where the question had a goal."""
     revision: str = ""
     """The revision of the state that it looks at; forecasts of equal revision and seeds say the same as `before`."""
+
+
+def quantiles(job: str, courses: Sequence[Course], correction: Correction = UNCORRECTED) -> Quantiles:
+    """P10, P50 and P90 of a job's start over courses; those of several courses are corrected."""
+    starts = sorted(course.starts.get(job, inf) for course in courses)
+    p10, p50, p90 = (None if at == inf else at for at in (quantile(starts, part) for part in (0.1, 0.5, 0.9)))
+    return correction.applied((p10, p50, p90)) if len(starts) > 1 else (p10, p50, p90)

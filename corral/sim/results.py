@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from corral.kernel.errors import InvalidInput
+from corral.kernel.quantile import quantile
 from corral.sim.fairness import UNFAIR, finish_time_ratios
 from corral.sim.files import read_bounded
 from corral.sim.occupancy import Occupancy, fragments
@@ -172,9 +172,7 @@ def _is_in_range(result: Result) -> bool:
 
 def percentile(values: Sequence[float], part: float) -> float:
     """Return the value of sorted `values` that this part of them does not exceed (nearest rank); 0 of none."""
-    if not values:
-        return 0.0
-    return values[min(len(values) - 1, max(0, ceil(part * len(values)) - 1))]
+    return quantile(values, part) if values else 0.0
 
 
 def _mean(values: Sequence[float]) -> float:

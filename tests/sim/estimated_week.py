@@ -20,6 +20,7 @@ from corral.control.estimates.given import given_in
 from corral.control.what_if.changes import Changes
 from corral.control.what_if.course import play
 from corral.kernel.ids import AttemptId, JobId, job_id
+from corral.kernel.quantile import quantile
 from corral.launcher import LaunchPolicy
 from corral.model.configuration import configuration_of
 from corral.model.estimate_correction import FEWEST, Correction, correction
@@ -27,7 +28,6 @@ from corral.model.estimates import GivenEstimate, LivedEstimate
 from corral.model.phases import Phase, phase
 from corral.model.what_if import Courses, PastRun, WaitingJob
 from corral.scheduler import find_policy
-from corral.service.what_if.comparison import quantile
 from corral.sim.job_documents import new_job
 from corral.sim.machines import plain_site
 from corral.sim.trace import TraceJob

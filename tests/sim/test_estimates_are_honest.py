@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from corral.kernel.quantile import quantile
 from corral.service.estimates.report import interval, report
-from corral.service.what_if.comparison import quantile
 from tests.sim.estimated_week import DAY, Week
 
 pytestmark = pytest.mark.timeout(900)

@@ -8,8 +8,7 @@ from corral.control.core.world import World
 from corral.control.forecast.forecasts import Forecast
 from corral.kernel.ids import JobId
 from corral.model.estimates import GivenEstimate
-from corral.model.what_if import LONGEST_HORIZON, Courses
-from corral.service.what_if.comparison import quantiles
+from corral.model.what_if import LONGEST_HORIZON, Courses, quantiles
 
 
 def given_in(courses: Courses, horizon: float) -> Iterator[GivenEstimate]:

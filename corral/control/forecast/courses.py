@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from math import ceil, inf
+from math import inf
 from typing import Final
 
 import msgspec
@@ -14,6 +14,7 @@ from corral.control.what_if.changes import Changes
 from corral.control.what_if.course import Play
 from corral.control.what_if.run_times import RunTimes
 from corral.kernel.ids import JobId
+from corral.kernel.quantile import quantile
 from corral.model.start_estimates import Basis, Estimate
 from corral.model.what_if import DAY, LONGEST_HORIZON, MOST_SEEDS, Course, PastRun
 from corral.scheduler import BuiltinPlanner
@@ -84,11 +85,6 @@ def _limit(seconds: float) -> Callable[[], bool]:
     """Says whether to go on: for so many seconds of processor time."""
     used, begun = time.process_time(), time.monotonic()
     return lambda: time.process_time() - used < seconds and time.monotonic() - begun < _BY_THE_CLOCK * seconds
-
-
-def quantile(values: Sequence[float], part: float) -> float:
-    """The least of sorted values that at least this part of them do not exceed."""
-    return values[max(0, ceil(part * len(values)) - 1)]
 
 
 def _estimates(core: Core, first: Play, starts: Sequence[Mapping[str, float]]) -> Iterator[tuple[str, Estimate]]:

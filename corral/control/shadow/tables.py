@@ -8,6 +8,7 @@ from math import ceil
 from corral.control.shadow.decisions import Kind
 from corral.control.shadow.hours import HOUR, HourBook, Spell
 from corral.control.shadow.report import Counts, Figures, HourRow, QueueRow
+from corral.kernel.quantile import quantile
 from corral.model.records import rfc3339
 
 Books = tuple[HourBook, HourBook]
@@ -57,8 +58,8 @@ class Rows:
         waits = sorted(wait for spell in spells for wait in spell.waits)
         return Figures(
             started=len(waits),
-            wait_p50=_quantile(waits, 0.5),
-            wait_p95=_quantile(waits, 0.95),
+            wait_p50=quantile(waits, 0.5) if waits else None,
+            wait_p95=quantile(waits, 0.95) if waits else None,
             preempted=sum(spell.preempted for spell in spells),
             devices=sum(spell.device_seconds for spell in spells) / max(1e-9, seconds),
             waiting=sum(spell.waiting for spell in by_hour[-1]),
@@ -74,8 +75,3 @@ def added(counts: Iterable[Counts]) -> Counts:
         total.only_in_force += each.only_in_force
         total.only_candidate += each.only_candidate
     return total
-
-
-def _quantile(values: Sequence[float], part: float) -> float | None:
-    """The least of sorted values that at least this part of them do not exceed; None of none."""
-    return values[max(0, ceil(part * len(values)) - 1)] if values else None

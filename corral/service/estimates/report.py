@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from math import inf, isfinite
 
+from corral.kernel.quantile import quantile
 from corral.model.estimates import EstimateReport, LivedEstimate, QueueEstimates
 from corral.model.records import rfc3339
-from corral.service.what_if.comparison import quantile
 
 
 class Verdict(Enum):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from math import ceil, inf
 from typing import Final
 
+from corral.kernel.quantile import quantile
 from corral.kernel.units import counted
-from corral.model.estimate_correction import UNCORRECTED, Correction, Quantiles
 from corral.model.records import rfc3339
 from corral.model.what_if import (
     MOST_TOLD_NODES,
@@ -25,6 +24,7 @@ from corral.model.what_if import (
     UseOverTime,
     WaitingJob,
     WhatIfAnswer,
+    quantiles,
 )
 
 SHOWN_JOBS: Final = 1000
@@ -33,11 +33,6 @@ MOST_MOVED: Final = 10
 _NOTICEABLE: Final = 1.0
 """Seconds by which a start has to move to be a gain or a loss."""
 _NOTHING: Final = QueueCourse()
-
-
-def quantile(values: Sequence[float], part: float) -> float:
-    """The least of sorted values that at least this part of them do not exceed."""
-    return values[max(0, ceil(part * len(values)) - 1)]
 
 
 def compare(
@@ -75,13 +70,6 @@ def _job(job: WaitingJob, courses: Courses) -> JobOutcome:
     before = Spread() if job.added else Spread(*quantiles(job.id, courses.before, courses.correction))
     after = Spread(*quantiles(job.id, courses.after, courses.correction))
     return JobOutcome(job.id, job.name, job.user, job.queue, job.devices, job.waited, job.added, before, after)
-
-
-def quantiles(job: str, courses: Sequence[Course], correction: Correction = UNCORRECTED) -> Quantiles:
-    """P10, P50 and P90 of a job's start over courses; those of several courses are corrected."""
-    starts = sorted(course.starts.get(job, inf) for course in courses)
-    p10, p50, p90 = (None if at == inf else at for at in (quantile(starts, part) for part in (0.1, 0.5, 0.9)))
-    return correction.applied((p10, p50, p90)) if len(starts) > 1 else (p10, p50, p90)
 
 
 def _moved(jobs: Iterable[JobOutcome], horizon: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
