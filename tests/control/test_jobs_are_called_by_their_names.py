@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import httpx2
-import msgspec
 import pytest_asyncio
 
 from corral.control.control_api import ControlApi
@@ -18,23 +15,11 @@ from corral.model.store_writes import IntentKind
 from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.service import Service
+from tests.control.asked import Asked
 from tests.control.harness import House, PaperEngine, short
 
 ADA = Actor("Ada", token_id="t-ada")
 RAW_ID = re.compile(r"\b[0-9][0-9a-z]{12}\b")
-
-
-class Asked:
-    """Control's API without the socket."""
-
-    def __init__(self, api: ControlApi) -> None:
-        transport = httpx2.ASGITransport(app=api._application())
-        self._client = httpx2.AsyncClient(transport=transport, base_url="http://control")
-
-    async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
-        if body is None:
-            return (await self._client.get(path)).json()
-        return (await self._client.post(path, content=msgspec.json.encode(body))).json()
 
 
 @pytest_asyncio.fixture

@@ -6,9 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
-import httpx2
 import pytest
 import pytest_asyncio
 
@@ -16,31 +14,17 @@ from corral.control.control_api import ControlApi
 from corral.control.core.world import World
 from corral.control.loop import Control
 from corral.control.scheduler_views import Views
-from corral.kernel.errors import CorralError, InvalidInput, NotFound
+from corral.kernel.errors import InvalidInput, NotFound
 from corral.scheduler import BuiltinPlanner
 from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.service import Service
+from tests.control.asked import Asked
 from tests.control.forecast.unasked import no_forecasts
 from tests.control.harness import House, PaperEngine, short
 
 ANN = Actor("ann", token_id="t-ann")
 ROOT = Actor("root", role="admin", token_id="t-root")
-
-
-class Asked:
-    """Control's API without the socket."""
-
-    def __init__(self, api: ControlApi) -> None:
-        transport = httpx2.ASGITransport(app=api._application())
-        self._client = httpx2.AsyncClient(transport=transport, base_url="http://control")
-
-    async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
-        answer = await self._client.get(path)
-        said = answer.json()
-        if answer.status_code >= 400:
-            raise CorralError(said["code"], said["message"])
-        return said
 
 
 @pytest_asyncio.fixture

@@ -9,10 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-import httpx2
-import msgspec
 import pytest
 import pytest_asyncio
 
@@ -27,23 +24,11 @@ from corral.model.what_if import WhatIfRequest
 from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.service import Service
+from tests.control.asked import Asked
 from tests.control.harness import House, PaperEngine, short
 
 ADA = Actor("ada", token_id="t-ada")
 ROOT = Actor("root", role="admin", token_id="t-root")
-
-
-class Asked:
-    """Control's API without the socket."""
-
-    def __init__(self, api: ControlApi) -> None:
-        transport = httpx2.ASGITransport(app=api._application())
-        self._client = httpx2.AsyncClient(transport=transport, base_url="http://control")
-
-    async def request(self, path: str, body: Any = None, *, seconds: float | None = None) -> Any:
-        if body is None:
-            return (await self._client.get(path)).json()
-        return (await self._client.post(path, content=msgspec.json.encode(body))).json()
 
 
 class Forks:
