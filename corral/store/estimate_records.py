@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, or_, select, update
 
 from corral.model.estimates import KEPT_SECONDS, MOST_KEPT, GivenEstimate, LivedEstimate
 from corral.store import tables
@@ -39,8 +39,7 @@ class EstimateRecords(Database):
         query = select(_estimates).where(_estimates.c.at >= since).order_by(_estimates.c.at, _estimates.c.job)
         if queues is not None:
             query = query.where(_estimates.c.queue.in_(list(queues)))
-        found = await self.read(lambda connection: rows(connection, query.limit(MOST_KEPT)))
-        return [LivedEstimate(_GIVEN.decode(row.given), row.started, row.ended) for row in found]
+        return await self.read(lambda connection: _lived(connection, query.limit(MOST_KEPT)))
 
     async def open_estimates(self) -> dict[str, float]:
         """By job that still waits, when the last estimate that is stored was given."""
@@ -51,8 +50,7 @@ class EstimateRecords(Database):
         """The estimates whose jobs started last, the latest first."""
         started = _estimates.c.started
         query = select(_estimates).where(started.is_not(None)).order_by(started.desc(), _estimates.c.job).limit(limit)
-        found = await self.read(lambda connection: rows(connection, query))
-        return [LivedEstimate(_GIVEN.decode(row.given), row.started) for row in found]
+        return await self.read(lambda connection: _lived(connection, query))
 
     async def complete_estimates(self, now: float) -> int:
         """Store what came true of open estimates since the last call; returns their number.
@@ -76,6 +74,11 @@ class EstimateRecords(Database):
                 transaction.write(delete(_estimates).where(at <= newest))
 
         await self.write(run)
+
+
+def _lived(connection: Connection, query: Select[Any]) -> list[LivedEstimate]:
+    """Decoded here, beside the event loop: there may be 50,000."""
+    return [LivedEstimate(_GIVEN.decode(row.given), row.started, row.ended) for row in rows(connection, query)]
 
 
 def _row(given: GivenEstimate) -> dict[str, Any]:
