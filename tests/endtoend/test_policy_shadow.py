@@ -50,7 +50,7 @@ def _told(server: Platform, *words: str) -> dict[str, Any]:
 def test_it_says_where_a_candidate_decides_otherwise_and_does_nothing(server: Platform) -> None:
     all_there = server.data.parent / "all-there"
     server.submit(on_devices("first", 4, command=f"until [ -e {all_there} ]; do sleep 0.1; done", maxDuration="1m"))
-    for name, seconds, longest in (("long", 2.5, "1h"), ("short", 2.0, "1m")):
+    for name, seconds, longest in (("long", 4.5, "1h"), ("short", 3.0, "1m")):
         server.submit(_sleeps(name, seconds, longest))
     all_there.touch()
     for name in ("first", "long", "short"):
@@ -60,9 +60,12 @@ def test_it_says_where_a_candidate_decides_otherwise_and_does_nothing(server: Pl
     assert same["inForce"] == "fifo" and same["problem"] == "" and same["differences"] == []
     assert same["decisions"]["start"]["alike"] == 3 and same["total"]["candidate"]["started"] == 3
     other = _told(server, "srtf", "--within", "1s")
-    assert {(each["kind"], each["name"]) for each in other["differences"]} == {("start", "long"), ("start", "short")}
-    assert all("devices" in each["why"] for each in other["differences"])
-    assert [each["name"] for each in other["gains"]] == ["short"]
+    # A slow machine may have told of the first job's start more than a second late, which no candidate does.
+    both = [each for each in other["differences"] if each["name"] != "first"]
+    assert {(each["kind"], each["name"]) for each in both} == {("start", "long"), ("start", "short")}
+    assert all("devices" in each["why"] for each in both)
+    assert {each["name"] for each in other["gains"]} - {"first"} == {"short"}
+    assert {each["name"] for each in other["losses"]} == {"long"}
     assert other["total"]["candidate"]["waitP95"] < other["total"]["inForce"]["waitP95"]
     assert _state(server) == before
 
