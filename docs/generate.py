@@ -164,6 +164,23 @@ def messages_page() -> dict[str, str]:
     return {"reference/messages.md": _of_docs("messages").page(NOTE)}
 
 
+def metrics_page() -> dict[str, str]:
+    """Every metric for Prometheus, with its type, labels and meaning."""
+    from corral.model.metrics.families import FAMILIES
+
+    lines = [
+        f"# Metrics\n\n{NOTE} [monitoring.md](../monitoring.md) says how they are read.\n",
+        "| metric | type | labels | without a token | meaning |",
+        "|---|---|---|---|---|",
+    ]
+    for family in FAMILIES.values():
+        told = "no" if not family.in_totals else "totals" if family.names_somebody else "yes"
+        buckets = f" Buckets: {', '.join(f'{bound:g}' for bound in family.buckets)}." if family.buckets else ""
+        labels = ", ".join(f"`{label}`" for label in family.labels)
+        lines.append(f"| `{family.name}` | {family.kind} | {labels} | {told} | {_cell(family.help + buckets)} |")
+    return {"reference/metrics.md": "\n".join(lines) + "\n"}
+
+
 def architecture() -> dict[str, str]:
     """`architecture.md` with its generated blocks rewritten."""
     from corral.launcher import JOB_MACHINE, TASK_MACHINE, diagram
@@ -266,6 +283,7 @@ GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (
     sdk_types,
     endpoints_page,
     messages_page,
+    metrics_page,
     architecture,
     scheduling,
     pictures,

@@ -18,7 +18,7 @@ ROOT: Final = Path(__file__).resolve().parents[1] / "corral"
 FOREIGN: Final = re.compile(r"compat/|openpai|hived|frameworkcontroller|frameworklauncher|alnair|yarn|runtime/")
 """Paths whose texts follow another program's, or that print to a task's log and not to a user of the API."""
 SILENT: Final = re.compile(
-    r"client/schema\.py|cli/command_table\.py|frameworks/(?!registry)|spec/crd\.py|spec/schema\.py"
+    r"client/schema\.py|cli/command_table\.py|model/metrics/|frameworks/(?!registry)|spec/crd\.py|spec/schema\.py"
 )
 """Modules whose texts are on other reference pages, or are command lines of tasks."""
 CODE: Final = re.compile(r"[a-z][a-z0-9]*([-.][a-z0-9]+)*")

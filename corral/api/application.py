@@ -32,6 +32,7 @@ from corral.api import (
     suspend_and_drain,
     what_if,
 )
+from corral.api.authentication import current_actor, service_of
 from corral.api.fast_path import FastPath
 from corral.api.json_responses import Json, answers, refused_with, schema_of
 from corral.api.openapi import describe
@@ -41,8 +42,8 @@ from corral.api.request_guard import Guard
 from corral.api.slots import PREFIX, Agent, Relay, SlotCalls
 from corral.api.stream_limits import StreamCaps, Streams
 from corral.api.tenants import Routes
-from corral.kernel.errors import NotFound
 from corral.model.views import Readiness
+from corral.service.metrics.exposition import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -78,7 +79,6 @@ def create_app(
     folder: Path | None = None,
     code_limit: int = 512 * 1024**2,
     secure: bool = False,
-    metrics: Callable[[], bytes] | None = None,
     lifespan: Lifespan | None = None,
     web: WebSettings | None = None,
     limits: Calls | None = None,
@@ -88,11 +88,11 @@ def create_app(
 ) -> FastAPI:
     """Return the whole HTTP application over `service`, with the routes of `tenants`.
 
-    `portal_folder` holds the built portal and may be missing. `connect` opens a WebSocket to control for exec.
-    `folder` is the data folder, whose full disk may be why a call failed. `code_limit` bounds a code archive in bytes.
-    `secure` says that browsers use HTTPS. `metrics` returns the Prometheus text. `lifespan` is entered before the first
-    request and left after the last. `web` says how browsers sign in, `limits` bounds the calls of one user, and `caps`
-    bounds the open streams. `agents` are the engines whose agents call, and `relay` passes their calls to control.
+    `portal_folder` holds the built portal and may be missing. `connect` opens a WebSocket to control for exec. `folder`
+    is the data folder, whose full disk may be why a call failed. `code_limit` bounds a code archive in bytes. `secure`
+    says that browsers use HTTPS. `lifespan` is entered before the first request and left after the last. `web` says how
+    browsers sign in, `limits` bounds the calls of one user, and `caps` bounds the open streams. `agents` are the
+    engines whose agents call, and `relay` passes their calls to control.
     """
 
     @contextlib.asynccontextmanager
@@ -119,7 +119,6 @@ def create_app(
     app.state.clock = clock
     app.state.connect = connect
     app.state.secure = secure
-    app.state.metrics = metrics
     app.state.tailer = events.Tailer(service)
     app.state.streams = Streams(caps or StreamCaps())
     app.state.login_limit = FailureLimit()
@@ -188,12 +187,12 @@ async def readyz(request: Request) -> Json:
     "/metrics",
     responses={
         200: {"description": "Prometheus text", "content": {"text/plain": {"schema": {"type": "string"}}}},
-        404: refused_with(404),
+        401: refused_with(401),
+        403: refused_with(403),
     },
 )
 async def metrics(request: Request) -> Response:
-    """Return metrics for Prometheus; needs no token, because they contain no user data."""
-    made = request.app.state.metrics
-    if made is None:
-        raise NotFound("no-metrics", "This server has no metrics for Prometheus.")
-    return Response(made(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    """Return metrics for Prometheus: totals without a token, and with one the series of each queue."""
+    named = "authorization" in request.headers
+    actor = await current_actor(request) if named else None
+    return Response(await service_of(request).metrics.page(actor), media_type=CONTENT_TYPE)

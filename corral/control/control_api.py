@@ -30,6 +30,7 @@ from corral.control.forecast.forecasts import SECONDS, Forecast, Forecasts
 from corral.control.guarantee_check import broken_guarantees
 from corral.control.log_api import LogApi
 from corral.control.loop import Control
+from corral.control.metrics.control_metrics import ControlMetrics
 from corral.control.scheduler_views import Views
 from corral.control.what_if.questions import Questions
 from corral.engines.base import Engine, ExecSession, ObjectListing, SharedCluster
@@ -113,6 +114,7 @@ class ControlApi:
         self._path = path
         self._replica_listener = replica_listener
         self._questions: Questions | None = None
+        self._metrics = ControlMetrics(control)
 
     async def serve(self) -> None:
         """Serve until cancelled; the socket's file is replaced at every start."""
@@ -159,6 +161,7 @@ class ControlApi:
             Route("/stop-all", self._stop_all, methods=["POST"]),
             Route("/cluster/{kind:str}", self._listed),
             Route("/engines/use", self._cluster_use),
+            Route("/metrics", self._told_metrics),
             Route("/objects/{job}/scale", self._scale_object, methods=["POST"]),
             *Views(self._world_is_there, self._forecasts).routes(),
             *([LogApi(self._logs).route()] if self._logs is not None else []),
@@ -288,6 +291,11 @@ class ControlApi:
         """How each cluster that others share is used beside Corral."""
         shared = [engine for engine in self._control.engines.values() if isinstance(engine, SharedCluster)]
         return _json(await asyncio.gather(*(_use_of(engine) for engine in shared)))
+
+    async def _told_metrics(self, _: Request) -> Response:
+        """The metrics of the scheduler."""
+        await self._world_is_there()
+        return _json(self._metrics.samples())
 
     async def _scale_object(self, request: Request) -> Response:
         """Set the replicas in the object that a job was made from; false when there is no such object."""

@@ -38,6 +38,7 @@ from corral.control.external_jobs import EXTERNAL, ExternalTasks
 from corral.control.inventories import Inventories
 from corral.control.journal_keeper import JournalKeeper
 from corral.control.lease import Leadership
+from corral.control.metrics.decision_counts import DecisionCounts
 from corral.control.recovery import read_intents, read_losses, read_recovered
 from corral.control.task_launch import LaunchContext, render
 from corral.engines.base import Engine
@@ -129,6 +130,8 @@ class Control:
         """Called after a commit with the jobs that changed."""
         self.estimates = EstimateKeeper(store, clock)
         """Is told of estimates of starts as they are handed out, and corrects them by what came true of earlier ones."""
+        self.counts = DecisionCounts()
+        """What it has decided since its start, for the metrics."""
 
     @property
     def journal_folder(self) -> Path | None:
@@ -154,6 +157,11 @@ class Control:
     def policy(self) -> Policy:
         """The scheduling policy in force."""
         return self.core.policy
+
+    @property
+    def epoch(self) -> int:
+        """The number of its lease: how often a control has begun to lead."""
+        return self._leadership.epoch
 
     @property
     def revision(self) -> str:
@@ -243,6 +251,7 @@ class Control:
         if self._journal is not None:
             self._journal.begin(recovered, self.launch_policy, machines, now)
         self.core = core if not lost else Core(recovered, self.launch_policy, machines, now)
+        self.counts.begin(self.core.world.jobs)
         self._changes += 1
         outbox = await self.store.outbox()
         known = {row.command.attempt for row in outbox}.union(*(each.attempts() for each in self.engines.values()))
@@ -281,7 +290,9 @@ class Control:
         inputs += self._taken
         step = Core.step if self._journal is None else self._journal.step
         before = self.core.world.planner.revision
+        begun = time.perf_counter()
         batch = step(self.core, inputs, self.clock.now())
+        self.counts.stepped(time.perf_counter() - begun)
         if batch.changed or self.core.world.planner.revision != before or any(map(_is_news, inputs)):
             self._changes += 1
         for event, data in batch.warnings:
@@ -326,9 +337,11 @@ class Control:
                 return
             writes = ControlBatch(0)
         done, self.dispatcher.done = tuple(self.dispatcher.done), []
+        begun = time.perf_counter()
         result = await self.store.commit(
             msgspec.structs.replace(writes, epoch=self._leadership.epoch, outbox_done=done)
         )
+        self.counts.stored(writes, self.core.world.jobs, time.perf_counter() - begun)
         self._flushed = self.clock.now()
         self._taken.clear()
         rows = zip(result.outbox, writes.outbox_add, strict=True)

@@ -24,6 +24,7 @@ from corral.service.logs.task_logs import TaskLogs
 from corral.service.machines.cordons import Cordons
 from corral.service.machines.nodes import Nodes
 from corral.service.machines.queue_views import Queues
+from corral.service.metrics.metrics import Metrics
 from corral.service.people.account_passwords import AccountPasswords
 from corral.service.people.accounts import Accounts
 from corral.service.people.authentication import Authentication
@@ -86,6 +87,7 @@ class Service:
         self.what_if = WhatIf(context, self.submission, self.feasibility, self.job_editor)
         self.estimates = Estimates(context)
         self.readiness = ReadinessCheck(context)
+        self.metrics = Metrics(context)
 
     async def close(self) -> None:
         """Close what the components share, and first what tenants registered to be closed."""

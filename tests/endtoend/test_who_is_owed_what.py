@@ -1,4 +1,4 @@
-"""Queues, the waiting list and the cells at a terminal, on a real server whose queues have cells and deserved devices."""
+"""Queues, waiting list and cells at a terminal, and metrics by queue, where queues have cells and deserved devices."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.endtoend.platform import CLUSTER, Platform, on_devices
@@ -52,6 +53,13 @@ def test_who_owns_what_who_uses_it_and_who_is_next(platform: Platform) -> None:
     (entry,) = json.loads(platform.corral("line", "--queue", "production", "-o", "json"))
     assert (entry["name"], entry["position"], entry["devices"]) == ("waits", 1, 8)
     assert "may hold 8" in platform.corral("line")
+
+    token = json.loads(platform.corral("token", "create", "prometheus", "-o", "json"))["token"]
+    told = httpx2.get(f"{platform.url}/metrics", headers={"Authorization": f"Bearer {token}"}).text
+    assert 'corral_queue_used{queue="production",resource="devices"} 3.0' in told
+    assert 'corral_jobs_waiting{queue="nightly",reason="queue-limit"} 1.0' in told
+    assert "production" not in (totals := httpx2.get(f"{platform.url}/metrics").text)
+    assert 'corral_jobs_waiting{reason="queue-limit"} 1.0' in totals
 
     tree = platform.corral("cells")
     assert "bound to research" in tree and "●●●●" in tree.replace(" ", "") and "◐" in tree

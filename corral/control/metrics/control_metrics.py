@@ -1,0 +1,34 @@
+"""All metrics of a control, made anew at most so often that they take a small part of its time."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from corral.control.loop import Control
+from corral.control.metrics.state_gauges import state_gauges
+from corral.model.metrics.samples import Samples
+from corral.service.metrics.process import process_samples
+
+_KEPT_FOR: Final = 50.0
+"""Multiple of the gauges' cost in thread time for which they are used again."""
+
+
+class ControlMetrics:
+    """Tells the metrics of a control."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._gauges = Samples()
+        self._until = 0.0
+
+    def samples(self) -> Samples:
+        """Its metrics now; the gauges may be some seconds old where they are expensive."""
+        if time.monotonic() >= self._until:
+            begun = time.thread_time()
+            control = self._control
+            self._gauges = state_gauges(
+                control.world, control.machines, control.engine_set.away, control.epoch, control.clock.now()
+            )
+            self._until = time.monotonic() + _KEPT_FOR * (time.thread_time() - begun)
+        return self._control.counts.samples() + self._gauges + process_samples("control")

@@ -1,0 +1,1 @@
+"""Metrics for Prometheus: the table of their names, their values, and how events are counted."""

@@ -1,0 +1,63 @@
+"""The text that Prometheus reads, written by its own client library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from corral.model.metrics.families import FAMILIES, QUEUE, Family, Kind
+from corral.model.metrics.samples import Distribution, Samples, Value, totals
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def page(samples: Samples, *, everybody: bool) -> bytes:
+    """The text of all series; for everybody only totals over all queues."""
+    from prometheus_client.exposition import generate_latest  # needs a megabyte, and many servers are never asked
+
+    found = totals(samples) if everybody else samples
+    return generate_latest(_Source(found, everybody=everybody))
+
+
+class _Source:
+    """Stands for a registry of the client library, of which its writer asks the series alone."""
+
+    def __init__(self, samples: Samples, *, everybody: bool) -> None:
+        self._everybody = everybody
+        self._series: dict[str, list[Value | Distribution]] = {}
+        for each in samples.series():
+            self._series.setdefault(each.family, []).append(each)
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics that have series, in the order of the table."""
+        for name, family in FAMILIES.items():
+            if name in self._series:
+                yield self._metric(family, self._series[name])
+
+    def _metric(self, family: Family, series: list[Value | Distribution]) -> Metric:
+        from prometheus_client import core
+
+        labels = [each for each in family.labels if not (self._everybody and each == QUEUE)]
+        if family.kind is Kind.HISTOGRAM:
+            histogram = core.HistogramMetricFamily(family.name, family.help, labels=labels)
+            for each in series:
+                assert isinstance(each, Distribution)
+                histogram.add_metric(each.labels, _cumulated(family, each), each.sum)
+            return histogram
+        made = core.CounterMetricFamily if family.kind is Kind.COUNTER else core.GaugeMetricFamily
+        metric = made(family.name, family.help, labels=labels)
+        for each in series:
+            assert isinstance(each, Value)
+            metric.add_metric(each.labels, each.value)
+        return metric
+
+
+def _cumulated(family: Family, each: Distribution) -> list[tuple[str, float]]:
+    total, found = 0, []
+    for bound, count in zip((*map(str, family.buckets), "+Inf"), each.counts, strict=True):
+        total += count
+        found.append((bound, float(total)))
+    return found

@@ -1,0 +1,71 @@
+"""The page of metrics for Prometheus: the scheduler's and front's own, written at most once every few seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+import msgspec
+import structlog
+
+import corral
+from corral.kernel.errors import CorralError
+from corral.model.metrics.families import Metric
+from corral.model.metrics.samples import Samples, Value
+from corral.service.access.rules import Resource
+from corral.service.actor import Actor
+from corral.service.context import Context
+from corral.service.metrics.exposition import page
+from corral.service.metrics.process import process_samples
+
+log = structlog.get_logger()
+
+_EVERY: Final = 5.0
+"""Seconds for which a page is served again: anybody may ask for it."""
+_PATIENCE: Final = 5.0
+"""Seconds that the scheduler has to answer; Prometheus waits ten."""
+
+
+class Metrics:
+    """Metrics of the whole server."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._pages: dict[bool, asyncio.Task[bytes]] = {}
+        self._until: dict[bool, float] = {}
+        self._failing = False
+
+    async def page(self, actor: Actor | None) -> bytes:
+        """Prometheus' text: totals for everybody, and series by queue for those who may read queues.
+
+        Raises Forbidden for an actor who may not.
+        """
+        if actor is not None:
+            await self._context.check(actor, "queue.read", Resource("queue"))
+        everybody, now = actor is None, time.monotonic()
+        made = self._pages.get(everybody)
+        if made is None or (made.done() and now >= self._until[everybody]):
+            self._until[everybody] = now + _EVERY
+            made = self._pages[everybody] = asyncio.create_task(self._make(everybody=everybody))
+        return await asyncio.shield(made)
+
+    async def _make(self, *, everybody: bool) -> bytes:
+        own = Samples((Value(Metric.INFO, (corral.__version__,), 1.0),)) + process_samples("front")
+        scheduler = await self._ask_control()
+        up = Samples((Value(Metric.SCHEDULER_UP, (), float(scheduler is not None)),))
+        samples = own + up + (scheduler or Samples())
+        return await asyncio.to_thread(page, samples, everybody=everybody)
+
+    async def _ask_control(self) -> Samples | None:
+        """The scheduler's metrics; None if it does not answer, which the page itself says."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                told = msgspec.convert(await self._context.control.request("/metrics"), Samples)
+        except (CorralError, TimeoutError) as error:
+            if not self._failing:
+                log.warning("the scheduler tells no metrics", error=str(error) or "no answer in time")
+            self._failing = True
+            return None
+        self._failing = False
+        return told
