@@ -25,6 +25,14 @@ pytestmark = [
 ROOT: Final = Path(__file__).resolve().parents[2]
 EXAMPLE: Final = ROOT / "examples/prometheus"
 RULES: Final[list[dict[str, Any]]] = yaml.safe_load((EXAMPLE / "corral.rules.yml").read_text())["groups"][0]["rules"]
+DOCUMENTS: Final = """\
+kind: Cluster
+engine: local
+nodes: {node1: {devices: 4, cpu: 8}}
+queues:
+  research: {deserved: {devices: 2}}
+  idle: {deserved: {devices: 2}}
+"""
 AT: Final = 'instance="corral.example:443",job="corral"'
 SLOW: Final = {
     f'NAME_bucket{{{AT},le="{bound}"}}': values
@@ -126,9 +134,9 @@ def _promtool_tests(rule: dict[str, Any], case: Case) -> Iterator[dict[str, Any]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
-    """A server of one node with four described devices."""
+    """A server of one node with four described devices, of which two queues own two each."""
     folder = tmp_path_factory.mktemp("prometheus")
-    (folder / "cluster.yaml").write_text("kind: Cluster\nengine: local\nnodes: {node1: {devices: 4, cpu: 8}}\n")
+    (folder / "cluster.yaml").write_text(DOCUMENTS)
     made = Platform(folder, cluster=folder / "cluster.yaml")
     made.up()
     yield made
@@ -136,9 +144,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 
 
 def test_prometheus_reads_a_server_and_answers_the_questions_of_the_page(server: Platform, tmp_path: Path) -> None:
-    running = server.submit(on_devices("runs", 3))
+    running = server.submit(on_devices("runs", 3, queue="research"))
     server.until(running, lambda found: bool(found["state"] == "running"))
-    waiting = server.submit(on_devices("waits", 4))
+    waiting = server.submit(on_devices("waits", 4, queue="research"))
     server.until(waiting, lambda found: bool(found["reasons"]))
     with Prometheus(server, tmp_path) as ask:
         used = ask('corral_devices{state="used"}')
@@ -147,12 +155,14 @@ def test_prometheus_reads_a_server_and_answers_the_questions_of_the_page(server:
             used = ask('corral_devices{state="used"}')
         assert [float(each["value"][1]) for each in used] == [3.0]
         assert ask('up{job="corral"} == 1')
-        (waits,) = ask('corral_jobs_waiting{queue="default"}')
+        (waits,) = ask('corral_jobs_waiting{queue="research"}')
         assert waits["metric"]["reason"] == "not-enough-devices" and waits["value"][1] == "1"
         for query in _queries():
             ask(query)
         for rule in RULES:
             ask(rule["expr"])
+        for query in _panels():
+            assert ask(query) or "rate(" in query or "increase(" in query, query
 
 
 def _queries() -> list[str]:
@@ -160,6 +170,15 @@ def _queries() -> list[str]:
     found = [row[1].strip(" |`") for row in rows if len(row) == 2 and row[0].startswith("| ")]
     assert len(found) > 5
     return found
+
+
+def _panels() -> list[str]:
+    """The queries of all panels of Grafana's boards, for every server and queue."""
+    boards = [json.loads(path.read_text()) for path in sorted((ROOT / "examples/grafana").glob("*.json"))]
+    assert len({board["uid"] for board in boards}) == len(boards) == 3
+    assert all(panel["title"] and panel["targets"] for board in boards for panel in board["panels"])
+    found = [each["expr"] for board in boards for panel in board["panels"] for each in panel["targets"]]
+    return [each.replace('"$instance"', '~".*"').replace("$queue", ".*") for each in found]
 
 
 class Prometheus:
