@@ -30,6 +30,7 @@ from corral.api import (
     session,
     storages,
     suspend_and_drain,
+    usage,
     what_if,
 )
 from corral.api.authentication import current_actor, service_of
@@ -149,6 +150,7 @@ def create_app(
         runtime,
         what_if,
         estimates,
+        usage,
     ):
         app.include_router(module.router, prefix="/api/v3", default_response_class=Json)
     for tenant in tenants:

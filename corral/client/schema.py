@@ -998,6 +998,20 @@ class Uploaded(TypedDict):
     size: int
 
 
+class UsageRow(TypedDict):
+    """The use of one user, queue, job, tag or node."""
+
+    key: str
+    """Its name, of a job its id; "" has no name: jobs without a tag, or those that were removed since."""
+    name: str
+    """The name of a job."""
+    deviceSeconds: float
+    """Seconds of whole devices; half a device for two seconds is one."""
+    lostDeviceSeconds: float
+    """The part in attempts that failed, were preempted, or were lost with their node."""
+    taskSeconds: float
+
+
 class UseOverTime(TypedDict):
     """The whole cluster over time; the mean over the seeds at each time."""
 
@@ -1398,6 +1412,19 @@ class Top(TypedDict):
     waiting: int
     running: int
     jobs: list[JobSummary]
+
+
+class UsageReport(TypedDict):
+    """The use from one time to another."""
+
+    begin: str
+    end: str
+    by: str
+    total: UsageRow
+    items: list[UsageRow]
+    """The largest first."""
+    leftOut: int
+    """Further rows, which are in the total alone."""
 
 
 class WhatIfAnswer(TypedDict):

@@ -214,6 +214,7 @@ class Client:
     top = _asks(operations.cluster.top)
     what_if = _asks(operations.what_if.what_if)
     estimates = _asks(operations.what_if.estimates)
+    usage = _asks(operations.usage.usage)
 
     # -- configuration
 

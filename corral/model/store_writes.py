@@ -229,6 +229,8 @@ class AttemptWrite(msgspec.Struct, frozen=True, gc=False):
     host: str = ""
     ports: dict[str, tuple[int, ...]] = {}
     user: str = ""
+    device_millis: int = 0
+    """Thousandths of devices that it holds; a part of a device counts as a part."""
 
 
 class FactWrite(msgspec.Struct, frozen=True, gc=False):

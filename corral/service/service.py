@@ -37,6 +37,7 @@ from corral.service.people.user_secrets import Secrets
 from corral.service.readiness import ReadinessCheck
 from corral.service.storages.browsing import StorageBrowser
 from corral.service.storages.grants import Storages
+from corral.service.usage.usage import Usage
 from corral.service.what_if.questions import WhatIf
 
 
@@ -86,6 +87,7 @@ class Service:
         self.queues = Queues(context)
         self.what_if = WhatIf(context, self.submission, self.feasibility, self.job_editor)
         self.estimates = Estimates(context)
+        self.usage = Usage(context)
         self.readiness = ReadinessCheck(context)
         self.metrics = Metrics(context)
 

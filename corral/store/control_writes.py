@@ -310,6 +310,7 @@ def _attempt_row(attempt: AttemptWrite) -> dict[str, Any]:
         "user": attempt.user,
         "node": attempt.node,
         "devices": encode(attempt.devices),
+        "millis": attempt.device_millis,
         "host": attempt.host,
         "ports": encode(attempt.ports),
         "started_at": attempt.started_at,

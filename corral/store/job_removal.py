@@ -12,6 +12,7 @@ from corral.kernel.ids import JobId
 from corral.model.store_writes import file_owner
 from corral.store import tables
 from corral.store.tenant_tables import tenant_tables
+from corral.store.usage_records import keep_usage
 from corral.store.writer import Transaction
 
 _PARTS: Final = (
@@ -44,6 +45,7 @@ def remove_jobs(transaction: Transaction, jobs: Sequence[JobId], at: float | Non
 
     `at` is the time of removal, by default the time at which the job was created.
     """
+    keep_usage(transaction, jobs)
     job, run = tables.jobs, tables.job_runs
     when = job.c.created_at if at is None else literal(at)
     line = (

@@ -34,6 +34,7 @@ from corral.store.retention import INCREMENTAL, Retention
 from corral.store.schema import bring_up
 from corral.store.server_events import ServerEvents
 from corral.store.submission_rate import Submissions
+from corral.store.usage_records import UsageRecords
 from corral.store.wakeup import NotifyWakeup, NoWakeup, SocketWakeup, Wakeup
 
 _SECONDS: Final = {"front": FRONT_SECONDS, "control": CONTROL_SECONDS}
@@ -62,6 +63,7 @@ class Store(
     ServerEvents,
     Submissions,
     EstimateRecords,
+    UsageRecords,
 ):
     """The open store."""
 

@@ -132,6 +132,7 @@ attempts = Table(
     Column("phrase", Text, nullable=False),
     Column("exit_class", Text, nullable=False),
     Column("diagnostics", Text, nullable=False),
+    Column("millis", Integer, nullable=False, server_default="0"),
     Index("attempts_by_task", "job", "role", "index", "job_attempt", "task_attempt"),
 )
 
@@ -324,6 +325,17 @@ estimates = Table(
     Column("ended", Double),
     Index("estimates_by_time", "at"),
     Index("estimates_open", "job", sqlite_where=text("started IS NULL AND ended IS NULL")),
+)
+
+usage_days = Table(
+    "usage_days",
+    metadata,
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("user", Text, primary_key=True),
+    Column("queue", Text, primary_key=True),
+    Column("device_seconds", Double, nullable=False),
+    Column("lost_device_seconds", Double, nullable=False),
+    Column("task_seconds", Double, nullable=False),
 )
 
 groups = Table(

@@ -1,6 +1,10 @@
-"""Ends of tasks and jobs: retries, exit classes, policies, deadlines, stops, restarts and live scaling."""
+"""Ends of tasks and jobs: retries, exit classes, policies, deadlines, stops, restarts, live scaling, and counted use."""
 
 from __future__ import annotations
+
+import csv
+import json
+from datetime import datetime
 
 import pytest
 
@@ -130,3 +134,26 @@ def test_an_elastic_job_is_scaled_down_and_up_while_it_runs(platform: Platform) 
     assert platform.printed(job, new, r"ready (\S+)", attempt="latest")[1] not in attempts.values()
     assert platform.printed(job, "main-0", r"ready (\S+)")[1] == attempts["main-0"]
     assert "expected 1 to 4 replicas" in platform.refused("scale", "elastic", "9", code=2)
+
+
+def test_what_jobs_used_is_counted_from_their_attempts(platform: Platform) -> None:
+    done = platform.ran(on_devices("counted", 2, command="sleep 0.3"))
+    lost = platform.ran(on_devices("in-vain", 1, command="sleep 0.2; exit 3"))
+    report = json.loads(platform.corral("usage", "--by", "job", "-o", "json"))
+    rows = {row["key"]: row for row in report["items"]}
+    for job, devices in ((done, 2), (lost, 1)):
+        seconds = sum(_seconds(attempt) for attempt in platform.attempts(job, "main-0"))
+        assert rows[job["id"]]["taskSeconds"] == pytest.approx(seconds, abs=0.003)
+        assert rows[job["id"]]["deviceSeconds"] == pytest.approx(devices * seconds, abs=0.003)
+    assert rows[done["id"]]["lostDeviceSeconds"] == 0
+    assert rows[lost["id"]]["lostDeviceSeconds"] == rows[lost["id"]]["deviceSeconds"]
+    shown = platform.corral("usage", "--by", "job")
+    assert f"counted ({done['id']})" in shown and "100" in shown
+    written = list(csv.DictReader(platform.corral("usage", "--by", "queue", "-o", "csv").splitlines()))
+    assert [(row["queue"], float(row["device_seconds"]) > 0) for row in written] == [("default", True)]
+    assert "is a time such as" in platform.refused("usage", "--from", "yesterday", code=2)
+
+
+def _seconds(attempt: Job) -> float:
+    begin, end = (datetime.fromisoformat(attempt[each]) for each in ("startedAt", "endedAt"))
+    return (end - begin).total_seconds()

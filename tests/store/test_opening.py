@@ -17,17 +17,17 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, event, inspect, text
+from sqlalchemy import Connection, Engine, column, event, insert, inspect, select, table, text
 
 from corral.kernel.errors import CorralError, InvalidInput, Unavailable
 from corral.model.accounts import User
-from corral.store import Store, open_store
+from corral.store import Store, open_store, tables
 from corral.store import connections as connecting
 from corral.store.connections import filesystem, parse_url, reader_engine, writer_engine
 from corral.store.schema import HEAD, KNOWN, MIGRATIONS, bring_up, version_of
 from corral.store.tenant_tables import all_metadata
 from tests.databases import sqlite_store
-from tests.store.makers import Ticking, new_job
+from tests.store.makers import START, Ticking, new_job
 
 
 async def _code(url: str, **terms: bool) -> str:
@@ -149,6 +149,24 @@ def test_tasks_of_jobs_that_are_not_over_are_counted_when_a_store_is_brought_up(
         return found
 
     assert asyncio.run(counted()) == 3
+
+
+def test_attempts_of_before_count_the_whole_devices_that_they_name_when_a_store_is_brought_up(empty_url: str) -> None:
+    engine = writer_engine(parse_url(empty_url))
+    bring_up(engine, target="0019")
+    names = [each.name for each in tables.attempts.columns if each.name != "millis"]
+    old = table("attempts", *map(column, names))
+    numbers = {"job_attempt", "index", "task_attempt"}
+    with engine.begin() as connection:
+        for attempt, devices in (("a", "[0,3]"), ("b", "[]")):
+            row: dict[str, object] = {name: 0 if name in numbers else "" for name in names}
+            row |= {"id": attempt, "devices": devices, "started_at": START, "ended_at": None, "code": None}
+            connection.execute(insert(old), row)
+    bring_up(engine)
+    with engine.connect() as connection:
+        found = connection.execute(select(tables.attempts.c.id, tables.attempts.c.millis)).all()
+    assert {row.id: row.millis for row in found} == {"a": 2000, "b": 0}
+    engine.dispose()
 
 
 def test_accounts_keep_their_names_as_ids_when_a_store_is_brought_up_and_deleted_ones_do_too(empty_url: str) -> None:

@@ -1,5 +1,5 @@
 """The operations of the API: functions whose names, parameters and docstrings become methods of both clients."""
 
-from corral.client.operations import accounts, cluster, configuration, jobs, streams, teams, what_if
+from corral.client.operations import accounts, cluster, configuration, jobs, streams, teams, usage, what_if
 
-__all__ = ["accounts", "cluster", "configuration", "jobs", "streams", "teams", "what_if"]
+__all__ = ["accounts", "cluster", "configuration", "jobs", "streams", "teams", "usage", "what_if"]

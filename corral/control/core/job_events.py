@@ -250,6 +250,7 @@ class JobEvents:
             host=task.host,
             ports=task.ports,
             user=job.user,
+            device_millis=placement.device_millis if placement else 0,
         )
 
     def _queue(self, job: Job, tasks: Iterable[TaskKey], *, grow: bool) -> None:

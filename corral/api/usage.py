@@ -1,0 +1,37 @@
+"""The route of the report on use."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from corral.api.authentication import Caller, service_of
+from corral.api.json_responses import Json, answers
+from corral.model.usage import UsageReport
+
+router = APIRouter(tags=["cluster"])
+
+_TIME = "A time such as 2026-11-27T10:00:00Z, or a day in UTC."
+
+
+@router.get("/usage", responses=answers(UsageReport))
+async def report_usage(
+    request: Request,
+    actor: Caller,
+    by: Annotated[
+        str, Query(max_length=50, description="What use is summed by: `user`, `queue`, `job`, `tag` or `node`.")
+    ] = "user",
+    begin: Annotated[
+        str, Query(alias="from", max_length=50, description=f"{_TIME} By default 30 days before the end.")
+    ] = "",
+    end: Annotated[str, Query(alias="to", max_length=50, description=f"{_TIME} By default now.")] = "",
+    user: Annotated[str, Query(max_length=200, description="Only the use of this user.")] = "",
+    queue: Annotated[str, Query(max_length=200, description="Only jobs of this queue.")] = "",
+) -> Json:
+    """Say who used how many device-seconds, and how many of them in attempts that came to nothing.
+
+    Administrators are told everybody's use, managers that of their queues, and others their own. Of jobs that were
+    removed since whole days in UTC are counted, and they are named by user and queue alone.
+    """
+    return Json(await service_of(request).usage.report(actor, by=by, begin=begin, end=end, user=user, queue=queue))

@@ -1,0 +1,101 @@
+"""The command `corral usage`: who used how many device-hours."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from corral.cli.connection import connect
+from corral.cli.output import FORMATS, say, show, table
+
+if TYPE_CHECKING:
+    from corral.client.schema import UsageReport, UsageRow
+
+_BY = ("user", "queue", "job", "tag", "node")
+_HOUR = 3600.0
+_NO_NAME = {"tag": "(no tag)"}
+
+
+@click.command("usage")
+@click.option("--by", type=click.Choice(_BY), default="user", show_default=True, help="What use is summed by.")
+@click.option("--from", "begin", default="", metavar="TIME", help="From this time on; default: 30 days before the end.")
+@click.option("--to", "end", default="", metavar="TIME", help="Until this time; default: now.")
+@click.option("--user", default="", metavar="NAME", help="Only this user's use.")
+@click.option("--queue", default="", metavar="NAME", help="Only jobs of this queue.")
+@click.option(
+    "-o", "--output", type=click.Choice((*FORMATS, "csv")), default="table", show_default=True, help="How to print it."
+)
+def usage_command(by: str, begin: str, end: str, user: str, queue: str, output: str) -> None:
+    """Show who used how many device-hours, and how many of them came to nothing.
+
+    LOST is the part of attempts that failed, were preempted, or were lost with their node. TASK-HOURS count tasks without
+    devices too. Administrators see everybody's use, managers that of their queues, others their own. A TIME is a day
+    (2026-11-01, in UTC) or of the form 2026-11-27T10:00:00Z.
+
+    \b
+    corral usage
+    corral usage --by queue --from 2026-11-01 --to 2026-12-01
+    corral usage --by job --queue research -o csv > november.csv
+    """
+    with connect() as client:
+        report = client.usage(by=by, begin=begin, end=end, user=user, queue=queue)
+    if output == "csv":
+        _write_csv(report)
+        return
+    if show(report, output, names=[each["key"] for each in report["items"]]):
+        return
+    period = f"from {report['begin']} to {report['end']}"
+    if not report["items"]:
+        say(f"Nothing was used {period}.")
+        return
+    click.echo(report_text(report))
+    say(f"Used {period}.")
+
+
+def report_text(report: UsageReport) -> str:
+    """Return a report as a table, with a line for all rows if there are several."""
+    rows = [_row(each, _named(each, report["by"])) for each in report["items"]]
+    if report["leftOut"]:
+        rows.append((f"({report['leftOut']} more)", "", "", "", ""))
+    if len(rows) > 1:
+        rows.append(_row(report["total"], "all"))
+    return table(
+        (report["by"].upper(), "DEVICE-HOURS", "LOST", "LOST %", "TASK-HOURS"), rows, right=frozenset(range(1, 5))
+    )
+
+
+def _named(row: UsageRow, by: str) -> str:
+    if by == "job" and row["key"]:
+        return f"{row['name']} ({row['key']})"
+    return row["key"] or _NO_NAME.get(by, "(removed)")
+
+
+def _row(row: UsageRow, name: str) -> tuple[str, ...]:
+    lost, used = row["lostDeviceSeconds"], row["deviceSeconds"]
+    part = f"{100 * lost / used:.0f}" if used else ""
+    return name, _hours(used), _hours(lost), part, _hours(row["taskSeconds"])
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / _HOUR:.2f}"
+
+
+def _write_csv(report: UsageReport) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([report["by"], "name", "from", "to", "device_seconds", "lost_device_seconds", "task_seconds"])
+    writer.writerows(_csv_rows(report))
+
+
+def _csv_rows(report: UsageReport) -> Iterator[tuple[object, ...]]:
+    for each in report["items"]:
+        amounts = each["deviceSeconds"], each["lostDeviceSeconds"], each["taskSeconds"]
+        yield _plain(each["key"]), _plain(each["name"]), report["begin"], report["end"], *amounts
+
+
+def _plain(text: str) -> str:
+    """Text that a spreadsheet does not take for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

@@ -1,0 +1,1 @@
+"""Reports on who used how much."""
