@@ -1,6 +1,6 @@
 """Apply a plan to a planner's state in one fixed order.
 
-Control, the forecast (`Forecast`), benchmarks, pictures and tests all use it.
+Control, benchmarks, pictures and tests all use it.
 """
 
 from __future__ import annotations

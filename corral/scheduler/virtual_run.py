@@ -1,6 +1,6 @@
 """Run a planner in virtual time: carry out its plans, and let gangs end, shrink, grow and wait again.
 
-The forecast (`Forecast`), benchmarks, pictures and tests derive from it; each decides when gangs end.
+Benchmarks, pictures and tests derive from it; each decides when gangs end.
 """
 
 from __future__ import annotations

@@ -83,7 +83,6 @@ def scheduled() -> tuple[dict[str, Any], Any]:
     from corral.kernel.ids import job_id
     from corral.launcher import LaunchPolicy
     from corral.scheduler import find_policy
-    from corral.scheduler.explain.outlook import outlook
     from corral.spec.cluster import load_cluster
     from corral.spec.job_reader import load_job
     from tests.control.core.virtual import new_job
@@ -108,9 +107,8 @@ def scheduled() -> tuple[dict[str, Any], Any]:
         found[name] = [reasons.binding.code, reasons.binding.message, reasons.possible]
     waiting = world.planner.explain(ids["c"], now)
     assert waiting is not None
-    told = outlook(world.planner, ids["c"], waiting, now)
-    assert told is not None
-    found["changes"] = [[change.path, change.before, change.after, change.message] for change in told.changes]
+    changes = world.planner.smallest_changes(ids["c"], waiting, now)
+    found["changes"] = [[change.path, change.before, change.after, change.message] for change in changes]
 
     context = LaunchContext("", lambda job: "", no_secrets, lambda name: _named(machines, name), anybody, str)
     (attempt,) = (world.jobs[ids["a"]].run.attempt_of(task) for task in world.jobs[ids["a"]].tasks.values())

@@ -1,4 +1,4 @@
-"""The estimated start and the proposed changes come from one view and never contradict each other."""
+"""What is sure of a start and the proposed changes come from one view and never contradict each other."""
 
 from __future__ import annotations
 
@@ -9,20 +9,24 @@ from corral.kernel.ids import JobId
 from corral.model.plan import Reasons
 from corral.model.queues import QueueSpec
 from corral.model.requests import GangRequest
-from corral.model.start_estimates import Basis, Outlook
-from corral.scheduler.explain.outlook import outlook
+from corral.model.start_estimates import Basis, Change, Estimate
+from corral.scheduler import EngineUnknown
+from corral.scheduler.explain.start_estimate import sure_estimate
 from tests.examples import examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
+from tests.scheduler.test_hived_decides import HivedLife
 from tests.scheduler.test_the_smallest_change_is_told import lives
 
 
-def told(life: Life, job: str) -> tuple[Reasons, Outlook]:
-    reasons = life.planner.explain(JobId(job), life.now)
-    assert reasons is not None
-    found = outlook(life.planner, JobId(job), reasons, life.now)
-    assert found is not None
-    return reasons, found
+def told(life: Life, job: str) -> tuple[Reasons, Estimate | None, tuple[Change, ...]]:
+    """Why a job waits, what is sure of its start, and what would start it; cluster and queue stay the same."""
+    before = life.planner.digest()
+    reasons, entry = life.planner.explain(JobId(job), life.now), life.queue.first(JobId(job))
+    assert reasons is not None and entry is not None
+    changes = life.planner.smallest_changes(JobId(job), reasons, life.now)
+    assert life.planner.digest() == before
+    return reasons, sure_estimate(entry, reasons, life.now), changes
 
 
 NEVER = (
@@ -45,22 +49,38 @@ def test_never_names_what_the_changes_would_change(request_: GangRequest, words:
     life = Life([node("n1")], [QueueSpec("default"), QueueSpec("lab", limit={"devices": 1})])
     life.submit(request_)
     life.cycle()
-    reasons, found = told(life, "job")
+    reasons, estimate, changes = told(life, "job")
     assert not reasons.possible
-    assert found.estimate.basis is Basis.NEVER
-    assert words in found.estimate.message
-    assert paths <= {change.path for change in found.changes}
+    assert estimate is not None and estimate.basis is Basis.NEVER
+    assert words in estimate.message
+    assert paths <= {change.path for change in changes}
 
 
-def test_a_job_that_starts_at_once_in_the_room_of_one_that_yields_is_told_to_change_nothing() -> None:
-    life = Life([node("n1"), node("n2")], [QueueSpec("lab", limit={"devices": 4}), QueueSpec("other")])
-    life.submit(gang("low", role(1, 4), queue="lab", at=3.0))
-    life.cycle(3.0)
-    life.submit(gang("high", role(1, 2), queue="lab", at=4.0, priority=100), gang("job", queue="lab", at=1.0))
-    life.cycle(5.0)
-    _, found = told(life, "job")
-    assert (found.estimate.basis, found.estimate.at) == (Basis.EXPECTED, life.now)
-    assert found.changes == ()
+def test_what_never_fits_and_what_waits_for_machines_is_told_so() -> None:
+    life = Life([node("n1")])
+    life.submit(gang("never", role(1, 5)), gang("job", role(1, 4), at=1.0))
+    life.planner.fold(EngineUnknown("local", "no answer"))
+    life.cycle()
+    for job, basis in (("never", Basis.NEVER), ("job", Basis.UNKNOWN)):
+        _, estimate, _ = told(life, job)
+        assert estimate is not None and estimate.basis is basis
+
+
+def test_one_that_starts_with_the_next_cycle_is_told_so() -> None:
+    life = Life([node("n1")])
+    life.submit(gang("job"))
+    _, estimate, changes = told(life, "job")
+    assert estimate is not None
+    assert (estimate.basis, estimate.at, changes) == (Basis.NOW, 0.0, ())
+
+
+def test_under_hiveds_preset_no_change_is_looked_for() -> None:
+    life = HivedLife()
+    life.submit(*(gang(f"j{at}", role(1, 4), queue="test", priority=0, at=float(at)) for at in range(2)))
+    life.settle()
+    (job,) = life.requests.keys() - life.running.keys()
+    _, estimate, changes = told(life, job)
+    assert (estimate, changes) == (None, ())
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -68,13 +88,11 @@ def test_a_job_that_starts_at_once_in_the_room_of_one_that_yields_is_told_to_cha
 def test_what_starts_now_needs_no_change_and_what_never_starts_is_not_possible(life: Life) -> None:
     waiting = [job for job in life.requests if job not in life.running and life.queue.first(JobId(job))]
     for job in waiting:
-        reasons, found = told(life, job)
-        estimate = found.estimate
-        assert (estimate.basis is Basis.NEVER) == (not reasons.possible)
-        assert (estimate.basis is Basis.NOW) == (reasons.binding.code == "starts-now")
-        assert estimate.at is None or estimate.at >= life.now
-        if found.changes:
-            assert estimate.at is None or estimate.at > life.now
-            assert estimate.basis in (Basis.NEVER, Basis.UNKNOWN, Basis.NOT_ESTIMATED) or estimate.at is not None
-        if estimate.basis is Basis.NEVER:
+        reasons, estimate, changes = told(life, job)
+        basis = None if estimate is None else estimate.basis
+        assert (basis is Basis.NEVER) == (not reasons.possible)
+        assert (basis is Basis.NOW) == (reasons.binding.code == "starts-now")
+        if estimate is not None and basis is Basis.NOW:
+            assert (estimate.at, changes) == (life.now, ())
+        if estimate is not None and basis is Basis.NEVER:
             assert ("limit" in estimate.message) == reasons.binding.code.endswith("-limit")

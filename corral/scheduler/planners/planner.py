@@ -12,10 +12,10 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import Configuration
 from corral.model.plan import Plan, Reasons
 from corral.model.requests import GangRequest
-from corral.model.start_estimates import Change, Outlook
+from corral.model.start_estimates import Change
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.events import PlannerEvent
-from corral.scheduler.explain.question import GracePeriods, Said, as_it_is, at_once
+from corral.scheduler.explain.question import Said, as_it_is
 from corral.scheduler.policy.policy import Policy
 from corral.scheduler.queues.waiting_queue import Queue
 from corral.scheduler.views.cell_owners import Owners
@@ -61,20 +61,6 @@ class Planner(Protocol):
 
     def could_ever_fit(self, request: GangRequest) -> Reasons | None:
         """Return why a gang could not start even if nothing ran; None if it could."""
-        ...
-
-    def outlook(
-        self,
-        job: JobId,
-        reasons: Reasons,
-        now: float,
-        grace_periods: GracePeriods = at_once,
-        said: Said = as_it_is,
-    ) -> Outlook | None:
-        """Return when a waiting job is likely to start, and the smallest changes that would start it now.
-
-        `reasons` are the current result of `explain`. None if it does not wait.
-        """
         ...
 
     def smallest_changes(self, job: JobId, reasons: Reasons, now: float, said: Said = as_it_is) -> tuple[Change, ...]:

@@ -12,11 +12,10 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import Configuration
 from corral.model.plan import PartFault, Plan, Reasons
 from corral.model.requests import GangRequest
-from corral.model.start_estimates import Change, Outlook
+from corral.model.start_estimates import Change
 from corral.scheduler.cluster.cluster import Cluster
 from corral.scheduler.events import ClusterEvent, GangQueued, PlannerEvent, QueueEvent
-from corral.scheduler.explain.outlook import outlook
-from corral.scheduler.explain.question import GracePeriods, Said, as_it_is, at_once
+from corral.scheduler.explain.question import Said, as_it_is
 from corral.scheduler.explain.shortage import could_ever_fit
 from corral.scheduler.explain.smallest_change import smallest_changes
 from corral.scheduler.planners.builtin.planning import Memory, explain, plan
@@ -100,17 +99,6 @@ class BuiltinPlanner:
     def could_ever_fit(self, request: GangRequest) -> Reasons | None:
         """Return why a gang could not start even if nothing ran; None if it could."""
         return could_ever_fit(self.cluster, request)
-
-    def outlook(
-        self,
-        job: JobId,
-        reasons: Reasons,
-        now: float,
-        grace_periods: GracePeriods = at_once,
-        said: Said = as_it_is,
-    ) -> Outlook | None:
-        """Return the estimated start of a waiting job and the smallest changes; None if it does not wait."""
-        return outlook(self, job, reasons, now, grace_periods, said)
 
     def smallest_changes(self, job: JobId, reasons: Reasons, now: float, said: Said = as_it_is) -> tuple[Change, ...]:
         """Return the smallest changes that would start a waiting job now."""

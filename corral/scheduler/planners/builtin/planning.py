@@ -184,6 +184,7 @@ def foresee(cluster: Cluster, twin: Queue, policy: Policy, job: JobId, now: floa
 
     The reasons have current figures. The fork must not be used afterwards.
     """
+    twin.unexplained = False
     entry = twin.first(job)
     if isinstance(twin.memory, Memory):
         twin.memory.seen = (-1, -1)

@@ -11,7 +11,7 @@ from corral.kernel.ids import JobId, TaskKey
 from corral.model.configuration import Configuration
 from corral.model.plan import CellsReserved, PartFault, Plan, Reasons
 from corral.model.requests import GangRequest
-from corral.model.start_estimates import Basis, Change, Estimate, Outlook
+from corral.model.start_estimates import Change
 from corral.scheduler.cluster.cluster import Cluster, placed_again
 from corral.scheduler.events import (
     ClusterEvent,
@@ -24,9 +24,8 @@ from corral.scheduler.events import (
     QueueEvent,
     TasksReleased,
 )
-from corral.scheduler.explain.question import GracePeriods, Said, as_it_is, at_once
+from corral.scheduler.explain.question import Said, as_it_is
 from corral.scheduler.explain.shortage import could_ever_fit
-from corral.scheduler.explain.start_estimate import settled_estimate
 from corral.scheduler.planners.hived.cell_owners import HivedOwners
 from corral.scheduler.planners.hived.cycle import explain_hived, plan_hived
 from corral.scheduler.planners.hived.settings import HivedSettings, read_settings
@@ -145,23 +144,6 @@ class HivedPlanner:
     def could_ever_fit(self, request: GangRequest) -> Reasons | None:
         """Return why a gang could not start even if nothing ran; a gang in several cells is always tried."""
         return could_ever_fit(self.cluster, request, in_several_cells=True)
-
-    def outlook(
-        self,
-        job: JobId,
-        reasons: Reasons,
-        now: float,
-        grace_periods: GracePeriods = at_once,
-        said: Said = as_it_is,
-    ) -> Outlook | None:
-        """Return only what needs no look into the future: HiveD knows no durations."""
-        if self.queue.first(job) is None:
-            return None
-        settled = settled_estimate(reasons, now)
-        if settled is not None:
-            return Outlook(settled)
-        words = "Under the preset hived neither starts nor changes are estimated: HiveD's algorithm knows no durations."
-        return Outlook(Estimate(Basis.NOT_ESTIMATED, words))
 
     def smallest_changes(self, job: JobId, reasons: Reasons, now: float, said: Said = as_it_is) -> tuple[Change, ...]:
         """Return none: HiveD's algorithm is not asked about requests that nobody made."""
