@@ -82,7 +82,9 @@ def test_gangs_that_differ_only_in_their_duration_are_one_group() -> None:
         (request,) = queue.waiting(JobId(name))
         queue.apply(GangWithdrawn(request.job, tuple(request.tasks)))
     assert sorted(group.durations) == [0, 20] and len(group.keys) == 4
-    assert [len(each.keys) for each in queue.fork(most=1).groups.values()] == [2], "the first one of each duration"
+    assert [len(each.keys) for each in queue.fork_about(JobId("nobody"), 1).groups.values()] == [2], (
+        "the first one of each duration"
+    )
 
 
 def walk(*durations: int) -> Walk:

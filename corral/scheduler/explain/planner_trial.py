@@ -50,7 +50,8 @@ class PlannerTrial:
         self.policy = policy
         self.request = entry.request
         self.now = now
-        self._queue = queue.fork(most=ALIKE, job=entry.request.job)
+        self._queue = queue.fork_about(entry.request.job, ALIKE)
+        self._queue.unexplained = True
         nodes = sum(len(index.tree.nodes) for index in cluster.engines.values())
         self.tries = max(2, min(_MOST_TRIES, _TRY_COST // (1 + len(queue.groups) + len(cluster.ends))))
         """The number of whole cycles that may still be tried."""

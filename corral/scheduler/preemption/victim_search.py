@@ -16,7 +16,7 @@ from corral.model.requests import GangRequest
 from corral.scheduler.backfill import Ending, Reservation, reservation_of
 from corral.scheduler.cells.cell_ownership import Cell
 from corral.scheduler.cells.owned_placement import owner_of, place_best, place_owned
-from corral.scheduler.placement.room_check import has_room
+from corral.scheduler.placement.room_check import RoomCheck, has_room, room_check
 from corral.scheduler.placement.shape import gang_shape
 from corral.scheduler.placement.trial import Placer, Trial
 from corral.scheduler.policy.faults import CheckedOrder
@@ -36,8 +36,8 @@ _ALL_FIRST = 64
 """The most victims for which it is first checked whether all of them suffice; usually they do not."""
 
 
-_FEW = 2
-"""The most victims that are ended one by one without a look at whether all of them suffice."""
+_AT_ONCE = 8
+"""The first victims that are ended before it is looked whether there is room; then twice as many more, and so on."""
 
 
 class Preemption:
@@ -221,8 +221,9 @@ class Preemption:
         """Return how many of the first victims suffice; None if all of them do not."""
         if self._bounded(request, victims, place):
             return None
-        if place is place_best and has_room(self.trial, request, gang_shape(request)) is not None:
-            return self._first_with_room(request, victims)
+        check = room_check(self.trial, request, gang_shape(request)) if place is place_best else None
+        if check is not None:
+            return self._first_with_room(request, victims, check)
         if 1 < len(victims) <= _ALL_FIRST and not self._fits_without(request, victims, place):
             return None
         low, high = 0, min(1, len(victims))
@@ -238,25 +239,29 @@ class Preemption:
                 low = middle
         return high or None
 
-    def _first_with_room(self, request: GangRequest, victims: Sequence[Victim]) -> int | None:
-        """Return the same where totals tell the room, by ending the victims one by one."""
-        shape, gone = gang_shape(request), dict[JobId, set[TaskKey]]()
-        if len(victims) > _FEW and not self._has_room_without(victims, request, shape):
-            return None
-        with self.trial.tentative():
-            for count, victim in enumerate(victims, 1):
-                known = gone.setdefault(victim.gang.job, set())
-                self.trial.lift({victim.gang.job: set(victim.tasks) - known})
-                known.update(victim.tasks)
-                if has_room(self.trial, request, shape) and not self._bounded(request, victims[:count], place_best):
-                    return count
-        return None
+    def _first_with_room(self, request: GangRequest, victims: Sequence[Victim], has_room: RoomCheck) -> int | None:
+        """Return the same where totals tell the room, by ending the victims in order.
 
-    def _has_room_without(self, victims: Sequence[Victim], request: GangRequest, shape: Hashable) -> bool:
-        """Return whether totals show room for the gang when all these victims have ended."""
+        Room only grows, so ever more victims end between two looks, and the last of them once more one by one.
+        """
+        gone, first, at_once = dict[JobId, set[TaskKey]](), 0, _AT_ONCE
         with self.trial.tentative():
-            self.trial.lift(_tasks(victims))
-            return bool(has_room(self.trial, request, shape))
+            while first < len(victims):
+                marks, lifted = self.trial.marks(), list[dict[JobId, set[TaskKey]]]()
+                for victim in victims[first : first + at_once]:
+                    known = gone.setdefault(victim.gang.job, set())
+                    lifted.append({victim.gang.job: set(victim.tasks) - known})
+                    known.update(victim.tasks)
+                    self.trial.lift(lifted[-1])
+                if has_room():
+                    for name, mark in marks.items():
+                        self.trial.cluster.engines[name].undo(mark)
+                    for count, tasks in enumerate(lifted, first + 1):
+                        self.trial.lift(tasks)
+                        if has_room() and not self._bounded(request, victims[:count], place_best):
+                            return count
+                first, at_once = first + at_once, 2 * at_once
+        return None
 
     def refused(self, request: GangRequest, ask: Sequence[int]) -> Refusal | None:
         """Return the bound that other gangs will have used up by the time the gang starts; None if there is none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from hashlib import blake2b
 
@@ -73,7 +73,7 @@ class Group:
 
     __slots__ = (
         "durations", "elastic", "entries", "finding", "fresh", "keys", "priority", "queue", "reported", "shape",
-        "starts", "user",
+        "shared", "starts", "user",
     )  # fmt: skip
 
     def __init__(self, request: GangRequest, shape: Hashable, user: str, finding: Finding) -> None:
@@ -96,6 +96,8 @@ class Group:
         """The reasons last reported for them."""
         self.finding = finding
         """Shared with the groups of other users."""
+        self.shared = False
+        """Whether `keys`, `durations` and `entries` are those of the group that this one was copied from."""
 
     @property
     def verdict(self) -> object:
@@ -108,6 +110,7 @@ class Group:
 
     def add(self, entry: Entry) -> None:
         """Add a gang that no reasons were reported for."""
+        self._own()
         insort(self.keys, entry.key)
         insort(self.durations.setdefault(entry.request.max_duration_seconds, []), entry.key)
         self.entries[entry.key] = entry
@@ -115,6 +118,7 @@ class Group:
 
     def remove(self, entry: Entry) -> None:
         """Remove a gang."""
+        self._own()
         duration, key = entry.request.max_duration_seconds, entry.key
         keys = self.durations[duration]
         del self.keys[bisect_left(self.keys, key)], keys[bisect_left(keys, key)], self.entries[key]
@@ -124,6 +128,7 @@ class Group:
 
     def sort(self, entries: list[Entry]) -> None:
         """Hold exactly these entries."""
+        self.shared = False
         self.entries = {entry.key: entry for entry in entries}
         self.keys = sorted(self.entries)
         self.durations = {}
@@ -146,6 +151,28 @@ class Group:
         twin.fresh = self.fresh & twin.entries.keys()
         return twin
 
+    def share(self, keys: Sequence[QueueKey], finding: Finding) -> Group:
+        """Return a copy with these entries themselves; it must not be used any more once this group changes."""
+        twin = self.copy((), finding)
+        if len(keys) == len(self.keys):
+            twin.keys, twin.durations, twin.entries = self.keys, self.durations, self.entries
+            twin.shared, twin.fresh = True, set(self.fresh)
+        else:
+            twin.sort([self.entries[key] for key in keys])
+            twin.fresh = self.fresh & twin.entries.keys()
+        return twin
+
+    def replace(self, entry: Entry) -> None:
+        """Hold this entry instead of the one with the same key."""
+        self._own()
+        self.entries[entry.key] = entry
+
+    def _own(self) -> None:
+        """Hold copies of what is shared with another group."""
+        if self.shared:
+            self.keys, self.entries, self.shared = [*self.keys], dict(self.entries), False
+            self.durations = {duration: [*keys] for duration, keys in self.durations.items()}
+
 
 class Queue:
     """The waiting gangs of all jobs; changed only by `apply`, except for caches that planning keeps here."""
@@ -156,6 +183,8 @@ class Queue:
         self.groups: dict[Hashable, Group] = {}
         self.unexplained = False
         """Whether nobody asks why gangs wait, as in a simulation: then plans report no reasons, and no times of return."""
+        self.about: JobId | None = None
+        """The only job of which plans report why it waits, in a copy that answers a question about it; None: all jobs."""
         self.memory: object = None
         """The planning cache between cycles; owned by planning."""
         self.expected: set[JobId] = set()
@@ -205,6 +234,11 @@ class Queue:
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    @property
+    def one_asks(self) -> bool:
+        """Return whether at most one job asks why it waits, so that plans need not say when evicted gangs return."""
+        return self.unexplained or self.about is not None
 
     def waiting(self, job: JobId) -> tuple[GangRequest, ...]:
         """Return the waiting gangs of a job."""
@@ -263,6 +297,8 @@ class Queue:
                 self._order, self._by_user, self._by_duration = order, by_user, by_duration
                 self._rearrange()
             elif any(entry.key != key for entry, key in zip(entries, keys, strict=True)):
+                if self.about is not None:
+                    entries = self._with_own_entries()
                 self._sort_anew(entries, keys)
         self.history, self._now = history, now
 
@@ -278,6 +314,11 @@ class Queue:
         for request in requests:
             self._insert(request)
 
+    def _with_own_entries(self) -> list[Entry]:
+        """Copy the entries that are another queue's, and return them; groups follow by `_sort_anew`."""
+        self._jobs = {job: [entry.copy() for entry in entries] for job, entries in self._jobs.items()}
+        return [entry for entries in self._jobs.values() for entry in entries]
+
     def _sort_anew(self, entries: list[Entry], keys: list[QueueKey]) -> None:
         """Give the entries new keys; groups, and what was found and reported, stay: O(n log n)."""
         renamed: dict[QueueKey, QueueKey] = {}
@@ -291,30 +332,64 @@ class Queue:
         self._keys = sorted(keys)
         self._turns, self._ranked = None, -1
 
-    def fork(self, *, most: int | None = None, job: JobId | None = None) -> Queue:
-        """Return an independent copy, including the planning cache; events applied to one do not affect the other.
+    def fork(self) -> Queue:
+        """Return an independent copy, including the planning cache; events applied to one do not affect the other."""
+        twin = self._empty_twin()
+        for name, group in self.groups.items():
+            other = twin.groups[name] = group.copy(group.keys, twin._finding_like(group))
+            for entry in other.entries.values():
+                twin._jobs.setdefault(entry.request.job, []).append(entry)
+        twin._keys = [*self._keys]
+        return twin
 
-        With `most`, it keeps of equal gangs only the first `most`, all of `job`, and all nominated ones.
+    def fork_about(self, job: JobId, most: int) -> Queue:
+        """Return a copy that answers a question about one job; it must not be used any more once this queue changes.
+
+        Plans for it report the reasons of that job alone. It keeps of equal gangs only the first `most`, all of the job,
+        and all nominated ones, and shares what events about that job do not change.
         """
+        twin = self._empty_twin()
+        twin.about = job
+        named = {*self.nominated, job}
+        kept = sorted(entry.key for each in named for entry in self._jobs.get(each, ()))
+        whole = True
+        for name, group in self.groups.items():
+            keys: Sequence[QueueKey] = group.keys
+            if len(keys) > most:
+                first = dict.fromkeys(group.first_of_each(most))
+                keys = [*(first | dict.fromkeys(key for key in kept if key in group.entries))]
+                whole = whole and len(keys) == len(group.keys)
+            twin.groups[name] = group.share(keys, twin._finding_like(group))
+        if whole:
+            twin._keys, twin._jobs = [*self._keys], dict(self._jobs)
+        else:
+            twin._keys = sorted(key for group in twin.groups.values() for key in group.keys)
+            for group in twin.groups.values():
+                for entry in group.entries.values():
+                    twin._jobs[entry.request.job] = [*twin._jobs.get(entry.request.job, ()), entry]
+        own = [entry.copy() for entry in twin._jobs.get(job, ())]
+        if own:
+            twin._jobs[job] = own
+        for entry in own:
+            twin.groups[entry.group].replace(entry)
+        return twin
+
+    def _empty_twin(self) -> Queue:
+        """Return a copy without gangs."""
         twin = Queue()
         twin._order, twin._limited = self._order, self._limited
         twin._by_user, twin._by_duration = self._by_user, self._by_duration
         twin.history, twin._now = self.history, self._now
-        named = {*self.nominated, *((job,) if job is not None else ())}
-        kept = sorted(entry.key for each in named for entry in self._jobs.get(each, ()))
-        for name, group in self.groups.items():
-            keys = dict.fromkeys(group.first_of_each(most))
-            keys |= dict.fromkeys(key for key in kept if key in group.entries)
-            alike = group.entries[group.keys[0]].alike
-            finding = twin._findings.setdefault(alike, Finding(group.verdict))
-            finding.groups += 1
-            other = twin.groups[name] = group.copy(keys, finding)
-            for entry in other.entries.values():
-                twin._jobs.setdefault(entry.request.job, []).append(entry)
-        twin._keys = sorted(key for group in twin.groups.values() for key in group.keys)
         twin.revision, twin.nominated, twin.expected = self.revision, set(self.nominated), set(self.expected)
-        twin.memory, twin.unexplained = copy(self.memory), self.unexplained
+        twin.memory, twin.unexplained, twin.about = copy(self.memory), self.unexplained, self.about
         return twin
+
+    def _finding_like(self, group: Group) -> Finding:
+        """Return this queue's finding for gangs like those of another queue's group, and count one more group of it."""
+        alike = group.entries[group.keys[0]].alike
+        finding = self._findings.setdefault(alike, Finding(group.verdict))
+        finding.groups += 1
+        return finding
 
     def digest(self) -> str:
         """Return a hash of all waiting gangs, independent of their order of arrival."""
@@ -337,7 +412,7 @@ class Queue:
             key = _key(self._order, request, self.history, self._now)
         limited = request.queue in self._limited
         entry = Entry(request, key, limited=limited, by_user=self._by_user, by_duration=self._by_duration)
-        self._jobs.setdefault(request.job, []).append(entry)
+        self._jobs[request.job] = [*self._jobs.get(request.job, ()), entry]
         group = self.groups.get(entry.group)
         if group is None:
             finding = self._findings.setdefault(entry.alike, Finding())
@@ -349,8 +424,7 @@ class Queue:
             insort(self._turns.setdefault(rank(key), {}).setdefault(request.user, []), key)
 
     def _remove(self, entry: Entry) -> None:
-        entries = self._jobs[entry.request.job]
-        entries.remove(entry)
+        entries = self._jobs[entry.request.job] = [each for each in self._jobs[entry.request.job] if each is not entry]
         if not entries:
             del self._jobs[entry.request.job]
         group = self.groups[entry.group]

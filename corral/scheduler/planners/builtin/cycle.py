@@ -524,7 +524,7 @@ class Cycle:
                 by=request.job,
                 by_queue=request.queue,
                 cost_device_seconds=victim.cost if whole else gang.cost_of(spared, self.now),
-                back_at=None if self.queue.unexplained else self._estimates.back_at(gang, spared, victim.rule, request),
+                back_at=None if self.queue.one_asks else self._estimates.back_at(gang, spared, victim.rule, request),
             )
 
     def _move(self) -> None:

@@ -170,7 +170,7 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
     if fits and entry.reported is not None and entry.reported.binding.code == BEHIND:
         return msgspec.structs.replace(entry.reported, ahead=ahead)
     if fits or yielding:
-        found, reported = foresee(cluster, queue.fork(most=ALIKE, job=job), policy, job, now)
+        found, reported = foresee(cluster, queue.fork_about(job, ALIKE), policy, job, now)
         if any(placed.job == job for placed in found.placements):
             return Reasons(Reason("starts-now", "It fits and starts in the next cycle."), ahead=ahead)
         if reported is not None:
@@ -182,7 +182,7 @@ def explain(cluster: Cluster, queue: Queue, policy: Policy, job: JobId, now: flo
 def foresee(cluster: Cluster, twin: Queue, policy: Policy, job: JobId, now: float) -> tuple[Plan, Reasons | None]:
     """Return the next plan for a fork of the queue, and why the job waits then.
 
-    The reasons have current figures. The fork must not be used afterwards.
+    The reasons have current figures, but do not say how many gangs are ahead. The fork must not be used afterwards.
     """
     twin.unexplained = False
     entry = twin.first(job)

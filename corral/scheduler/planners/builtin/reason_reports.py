@@ -33,11 +33,15 @@ class Reports:
 
     def one(self, entry: Entry, reasons: Reasons, ahead: Mapping[QueueKey, int] | None = None) -> None:
         """Store reasons with a gang that does not have them yet."""
-        if self._queue.unexplained:
+        about = self._queue.about
+        if self._queue.unexplained or about not in (None, entry.request.job):
             return
         reported = entry.reported
         if reported is None or reported.binding != reasons.binding or reported.possible != reasons.possible:
-            place = ahead[entry.key] if ahead else self._queue.ahead(entry.key, entry.request.user)
+            if about is not None:
+                place = 0  # whoever asks counts the gangs ahead in the whole queue
+            else:
+                place = ahead[entry.key] if ahead else self._queue.ahead(entry.key, entry.request.user)
             entry.reported = Reasons(reasons.binding, reasons.others, place, reasons.possible)
             self._reasons[entry.request.job] = entry.reported
 
@@ -61,7 +65,7 @@ class Reports:
             keys += sorted(key for key in group.fresh if key > keys[-1])
         else:
             keys = group.keys[first:]
-        many = len(keys) * _RANKS_PER_KEY > len(self._queue)
+        many = self._queue.about is None and len(keys) * _RANKS_PER_KEY > len(self._queue)
         ahead = self._queue.ranks() if many else None
         for key in keys:
             if key not in self._done:
