@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Final
@@ -23,10 +24,12 @@ from corral.scheduler.views.waiting_list import in_line
 
 HORIZON: Final = DAY
 """Seconds that the courses of a forecast look ahead; starts are told further ahead."""
-_SECONDS: Final = 2.0
+_SECONDS: Final = 1.5
 """Seconds of processor time of a forecast; a first course that needs more ends early."""
-_BY_THE_CLOCK: Final = 10.0
-"""Multiple of them that may pass where other processes have the processors."""
+_BY_THE_CLOCK: Final = 1.8
+"""Seconds after which it ends early where other processes have the processors."""
+_LEAST: Final = 0.5
+"""Seconds of processor time that it may use all the same."""
 _MOST_LOOKED_AT: Final = 64
 """Kinds of jobs without an expected start for which the jobs in their way are looked for."""
 _AS_SOON: Final = 0.01
@@ -82,21 +85,26 @@ def _played(
 
 
 def _limit(seconds: float) -> Callable[[], bool]:
-    """Says whether to go on: for so many seconds of processor time."""
-    used, begun = time.process_time(), time.monotonic()
-    return lambda: time.process_time() - used < seconds and time.monotonic() - begun < _BY_THE_CLOCK * seconds
+    """Says whether to go on: for so many seconds of processor time, less where they are slow to come."""
+    before, begun = time.process_time(), time.monotonic()
+
+    def go_on() -> bool:
+        used = time.process_time() - before
+        return used < seconds and (used < _LEAST or time.monotonic() - begun < _BY_THE_CLOCK)
+
+    return go_on
 
 
 def _estimates(core: Core, first: Play, starts: Sequence[Mapping[str, float]]) -> Iterator[tuple[str, Estimate]]:
     """The estimates of the jobs that wait; `starts` are by seed, in seconds after the beginning."""
-    blocked = _Blocked(first)
+    blocked, ends = _Blocked(first), sorted(first.completions)
     for job in sorted(first.tally.told):
         times = sorted(each.get(job, inf) for each in starts)
         p10, p50, p90 = (first.now + quantile(times, part) for part in (0.1, 0.5, 0.9))
         if p50 == inf:
             found = blocked.estimate(job)
         elif starts[0].get(job, inf) <= first.drawn_since - first.now + _AS_SOON:
-            ended = _ended(first, first.now + starts[0][job])
+            ended = _ended(first, ends, first.now + starts[0][job])
             found = placed_estimate(p50, ended, first=job == first.head, now=first.now)
             if found.basis is Basis.AT_LATEST:
                 grace = max((_grace(core, each) for each in ended), default=0.0)
@@ -118,9 +126,10 @@ def _or_none(at: float) -> float | None:
     return None if at == inf else at
 
 
-def _ended(play: Play, at: float) -> list[JobId]:
-    """The jobs whose end lets others start at a time."""
-    return sorted(job for then, jobs in play.completions.items() if at - _AS_SOON <= then <= at for job in jobs)
+def _ended(play: Play, ends: Sequence[float], at: float) -> list[JobId]:
+    """The jobs whose end lets others start at a time; `ends` are the times of all ends, in order."""
+    times = ends[bisect_left(ends, at - _AS_SOON) : bisect_right(ends, at)]
+    return sorted(job for then in times for job in play.completions[then])
 
 
 class _Blocked:

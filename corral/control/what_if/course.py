@@ -22,6 +22,8 @@ from corral.scheduler.explain.start_estimate import head_job
 
 SAMPLES: Final = 96
 """How often devices and waiting jobs are counted, at equal distances."""
+_PIECES: Final = 8
+"""Pieces in which the time between two samples is played; after each, a course may be ended."""
 
 
 def play(
@@ -80,15 +82,18 @@ class Play:
 
     def run_while(self, horizon: float, go_on: Callable[[], bool]) -> bool:
         """Play to the horizon, or until `go_on` says no; returns whether it came to the horizon."""
-        for number in range(SAMPLES + 1):
+        for number in range(_PIECES * SAMPLES + 1):
             if not go_on():
+                self._collect()
                 return False
-            at = horizon * number / SAMPLES
-            self.driver.run(self.now + at)
+            sample, piece = divmod(number, _PIECES)
+            at = horizon * sample / SAMPLES
+            self.driver.run(self.now + at + horizon * piece / (_PIECES * SAMPLES))
             if number == 0:
                 self.head = head_job(self.core.world.queue, self.now)
-            self._collect()
-            self.tally.look(at, self.core)
+            if not piece:
+                self._collect()
+                self.tally.look(at, self.core)
         return True
 
     def told(self) -> Course:

@@ -38,9 +38,9 @@ class QueueOrder:
         several = policy.fair and len(self.groups) > 1
         self._fair = several and len({group.queue for group in self.groups}) > 1
         self._by_user = several and policy.fair_users and len({group.user for group in self.groups}) > 1
-        for at in range(len(self.groups)):
-            name = self._queue(at)
-            self._heaps.setdefault(name, []).append(self._item(at, 0))
+        for at, group in enumerate(self.groups):
+            name, key = group.queue if self._fair else "", group.keys[0]
+            self._heaps.setdefault(name, []).append((rank(key), self._use(group) if self._by_user else 0.0, key, at, 0))
             if self._fair:
                 self._count(name, 1)
         for heap in self._heaps.values():

@@ -107,10 +107,13 @@ def _taking_turns(
     asks = [asked(next(iter(group.entries.values())).request, queues) for group in groups]
     keys = [[key for key in group.keys if wanted(key)] for group in groups]
     found: list[tuple[int, Entry]] = []
+    uses: dict[tuple[str, str], float] = {}
 
     def item(at: int, place: int) -> tuple[QueueKey, float, QueueKey, int, int]:
-        key = keys[at][place]
-        return rank(key), queues.user_standing(groups[at].queue, groups[at].user, now), key, at, place
+        key, whose = keys[at][place], (groups[at].queue, groups[at].user)
+        if whose not in uses:
+            uses[whose] = queues.user_standing(*whose, now)
+        return rank(key), uses[whose], key, at, place
 
     heap = [item(at, 0) for at in range(len(groups)) if keys[at]]
     heapify(heap)
@@ -123,6 +126,7 @@ def _taking_turns(
             group = groups[at]
             found.append((at, group.entries[key]))
             queues.charge(group.queue, group.user, (), asks[at])
+            uses.pop((group.queue, group.user))
             if place + 1 < len(keys[at]):
                 heapreplace(heap, item(at, place + 1))
             else:

@@ -219,7 +219,12 @@ class Cycle:
         entry = group.entries[key]
         if walk.refused_at == changes and self._refused_again(walk, entry):
             return walk.without(first)
-        alike = self._refused_alike(group, entry, changes)
+        alike = self._refusals.of(group, entry, changes, self._preemption.kept)
+        if alike is not None and walk.refused_at is None and alike.for_all(group):
+            self._reports.later(group, first, alike.reasons)
+            return None
+        if alike is not None and alike.passable and self._passes(entry.request):
+            alike = None
         if alike is not None:
             found: int | Reasons = alike.reasons
         else:
@@ -246,11 +251,6 @@ class Cycle:
         if walk.turn != entry.key[0] or not self._preemption.in_queue_order:
             return False
         return not (walk.passable and self._passes(entry.request))
-
-    def _refused_alike(self, group: Group, entry: Entry, changes: int) -> RefusedGang | None:
-        """Return the refusal of an earlier gang, maybe of another user, that holds for this gang, too."""
-        found = self._refusals.of(group, entry, changes, self._preemption.kept)
-        return None if found is None or (found.passable and self._passes(entry.request)) else found
 
     def _after_refusal(self, walk: Walk, first: int, reasons: Reasons, alike: RefusedGang | None) -> int | None:
         """Return the index of the next gang of a group that may fare better than the one refused at `first`.

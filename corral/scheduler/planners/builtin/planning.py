@@ -225,19 +225,20 @@ def _reconsider(trial: Trial, queue: Queue, memory: Memory) -> None:
     each cycle, oldest figures first.
     """
     cluster = trial.cluster
-    for group in queue.groups.values():
-        if isinstance(group.verdict, Verdict) and group.verdict.valid_for_cycle:
-            group.verdict = None
+    for finding in queue.findings():
+        if isinstance(finding.verdict, Verdict) and finding.verdict.valid_for_cycle:
+            finding.verdict = None
     if memory.freed_count == cluster.freed_count:
         return
     places = cluster.freed_since(memory.release_count)
     refused: list[tuple[int, Group]] = []
     seen: set[int] = set()
     for group in queue.groups.values():
-        verdict = group.verdict
-        if id(group.finding) in seen:
+        finding = group.finding
+        if id(finding) in seen:
             continue
-        seen.add(id(group.finding))
+        seen.add(id(finding))
+        verdict = finding.verdict
         if isinstance(verdict, Verdict) and verdict.reasons.possible:
             request = group.entries[group.keys[0]].request
             if places is None or len(places) > _MANY_PLACES or trial.reaches(request, group.shape, places):

@@ -38,6 +38,10 @@ class RefusedGang(NamedTuple):
     """Whether no gang could yield to it."""
     reasons: Reasons
 
+    def for_all(self, group: Group) -> bool:
+        """Return whether it holds, as long as nothing changes, for each gang of a group of its finding and turn."""
+        return self.alone and not self.passable and group.keys[-1][0] == self.turn
+
 
 class Refusals:
     """The refusals of one cycle, for gangs that differ from a refused one at most by user and duration.
