@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from hashlib import blake2b
 
@@ -243,10 +243,6 @@ class Queue:
     def waiting(self, job: JobId) -> tuple[GangRequest, ...]:
         """Return the waiting gangs of a job."""
         return tuple(entry.request for entry in self._jobs.get(job, ()))
-
-    def findings(self) -> Collection[Finding]:
-        """Return what was found for all gangs, each for those that differ at most by user and duration."""
-        return self._findings.values()
 
     def position(self, job: JobId) -> int | None:
         """Return how many gangs are ahead of the first one of a job; None if it does not wait."""

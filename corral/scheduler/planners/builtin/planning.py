@@ -225,9 +225,10 @@ def _reconsider(trial: Trial, queue: Queue, memory: Memory) -> None:
     each cycle, oldest figures first.
     """
     cluster = trial.cluster
-    for finding in queue.findings():
-        if isinstance(finding.verdict, Verdict) and finding.verdict.valid_for_cycle:
-            finding.verdict = None
+    for group in queue.groups.values():
+        verdict = group.finding.verdict
+        if isinstance(verdict, Verdict) and verdict.valid_for_cycle:
+            group.verdict = None
     if memory.freed_count == cluster.freed_count:
         return
     places = cluster.freed_since(memory.release_count)
