@@ -28,7 +28,7 @@ _SECONDS: Final = 1.5
 """Seconds of processor time of a forecast; a first course that needs more ends early."""
 _BY_THE_CLOCK: Final = 1.8
 """Seconds after which it ends early where other processes have the processors."""
-_LEAST: Final = 0.5
+_LEAST: Final = 1.0
 """Seconds of processor time that it may use all the same."""
 _MOST_LOOKED_AT: Final = 64
 """Kinds of jobs without an expected start for which the jobs in their way are looked for."""

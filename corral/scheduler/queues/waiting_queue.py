@@ -135,31 +135,36 @@ class Group:
         for key in self.keys:
             self.durations.setdefault(self.entries[key].request.max_duration_seconds, []).append(key)
 
-    def first_of_each(self, most: int | None) -> list[QueueKey]:
-        """Return the first `most` keys of each duration (None: all), in order."""
-        if most is None or len(self.durations) == 1:
+    def first_of_each(self, most: int) -> list[QueueKey]:
+        """Return the first `most` keys of each duration, in order."""
+        if len(self.durations) == 1:
             return self.keys[:most]
         return sorted(key for keys in self.durations.values() for key in keys[:most])
 
     def copy(self, keys: Iterable[QueueKey], finding: Finding) -> Group:
         """Return an independent copy with copies of these entries."""
-        twin = object.__new__(Group)
-        twin.shape, twin.queue, twin.user = self.shape, self.queue, self.user
-        twin.priority, twin.starts, twin.elastic = self.priority, self.starts, self.elastic
-        twin.reported, twin.finding = self.reported, finding
+        twin = self._bare_copy(finding)
         twin.sort([self.entries[key].copy() for key in keys])
         twin.fresh = self.fresh & twin.entries.keys()
         return twin
 
     def share(self, keys: Sequence[QueueKey], finding: Finding) -> Group:
         """Return a copy with these entries themselves; it must not be used any more once this group changes."""
-        twin = self.copy((), finding)
+        twin = self._bare_copy(finding)
         if len(keys) == len(self.keys):
             twin.keys, twin.durations, twin.entries = self.keys, self.durations, self.entries
             twin.shared, twin.fresh = True, set(self.fresh)
         else:
             twin.sort([self.entries[key] for key in keys])
             twin.fresh = self.fresh & twin.entries.keys()
+        return twin
+
+    def _bare_copy(self, finding: Finding) -> Group:
+        """Return a copy that still lacks its gangs."""
+        twin = object.__new__(Group)
+        twin.shape, twin.queue, twin.user = self.shape, self.queue, self.user
+        twin.priority, twin.starts, twin.elastic = self.priority, self.starts, self.elastic
+        twin.reported, twin.finding = self.reported, finding
         return twin
 
     def replace(self, entry: Entry) -> None:
@@ -345,29 +350,23 @@ class Queue:
     def fork_about(self, job: JobId, most: int) -> Queue:
         """Return a copy that answers a question about one job; it must not be used any more once this queue changes.
 
-        Plans for it report the reasons of that job alone. It keeps of equal gangs only the first `most`, all of the job,
-        and all nominated ones, and shares what events about that job do not change.
+        Plans for it report the reasons of that job alone. Of equal gangs they see only the first `most`, all of the job,
+        and all nominated ones. It shares what events about that job do not change.
         """
         twin = self._empty_twin()
         twin.about = job
-        named = {*self.nominated, job}
-        kept = sorted(entry.key for each in named for entry in self._jobs.get(each, ()))
-        whole = True
+        named = [entry for each in {*self.nominated, job} for entry in self._jobs.get(each, ())]
+        kept: dict[Hashable, list[QueueKey]] = {}
+        for entry in named:
+            kept.setdefault(entry.group, []).append(entry.key)
         for name, group in self.groups.items():
             keys: Sequence[QueueKey] = group.keys
             if len(keys) > most:
-                first = dict.fromkeys(group.first_of_each(most))
-                keys = [*(first | dict.fromkeys(key for key in kept if key in group.entries))]
-                whole = whole and len(keys) == len(group.keys)
+                keys = group.first_of_each(most)
+                keys += sorted(set(kept.get(name, ())).difference(keys))
             twin.groups[name] = group.share(keys, twin._finding_like(group))
-        if whole:
-            twin._keys, twin._jobs = [*self._keys], dict(self._jobs)
-        else:
-            twin._keys = sorted(key for group in twin.groups.values() for key in group.keys)
-            for group in twin.groups.values():
-                for entry in group.entries.values():
-                    twin._jobs[entry.request.job] = [*twin._jobs.get(entry.request.job, ()), entry]
-        own = [entry.copy() for entry in twin._jobs.get(job, ())]
+        twin._keys, twin._jobs = [*self._keys], dict(self._jobs)
+        own = [entry.copy() for entry in self._jobs.get(job, ())]
         if own:
             twin._jobs[job] = own
         for entry in own:
