@@ -155,7 +155,9 @@ class Core:
         if self._next_maintenance is not None and self._next_maintenance <= now:
             self._next_maintenance = self.maintenance.look(now)
         if self.world.plan_wanted or (self._plan_again is not None and self._plan_again <= now):
+            self._end_histories()
             self._plan(now)
+        self._end_histories()
         self._fold_usage(now)
         return self._batch()
 
@@ -298,6 +300,27 @@ class Core:
 
     # ---- what is stored
 
+    def _end_histories(self) -> None:
+        """Have the planner count jobs that are over among the ended ones, before it orders gangs by them.
+
+        What such a job received is stored with it, because the planner then forgets it.
+        """
+        ended = self.job_events.pending.ended
+        for job_id in sorted(ended):  # the order of a set is another one in each process
+            job = self.world.jobs.get(job_id)
+            if job is not None and not job.completed:
+                continue  # it was restarted in the same step
+            if job is not None:
+                self._keep_served(job)
+            self.world.fold(JobOver(job_id))
+        ended.clear()
+
+    def _keep_served(self, job: Job) -> None:
+        """Store with a job what it received."""
+        served = self.world.cluster.history.served(job.id)
+        if served != job.run.served:
+            job.run = msgspec.structs.replace(job.run, served=served)
+
     def _batch(self) -> Batch:
         pending = self.job_events.take_pending()
         warnings = tuple(pending.warnings)
@@ -309,7 +332,6 @@ class Core:
             job = self.world.jobs.get(job_id)
             if job is not None and job.completed:
                 del self.world.jobs[job_id]
-                self.world.fold(JobOver(job_id))
         return Batch(writes, frozenset(pending.jobs), warnings)
 
     def _job_writes(self, pending: PendingWrites, changed: Iterable[JobId]) -> tuple[JobWrite, ...]:
@@ -319,9 +341,8 @@ class Core:
             if job is None or job_id in pending.removed:
                 continue
             job.run = job.tasks_by_node.written(job.run)
-            served = self.world.cluster.history.served(job_id)
-            if served != job.run.served:
-                job.run = msgspec.structs.replace(job.run, served=served)
+            if not job.completed:
+                self._keep_served(job)
             state = phase(job.run)
             held, waiting = devices(job.tasks_by_node.millis), waiting_reason(job, state, self.world.jobs)
             asked = devices(job.asked_millis()) if job.run.roles else job.summary.devices

@@ -217,6 +217,7 @@ class JobEvents:
         if (completed or job.run.suspended) and job.id in self.world.queue.nominated:
             self.world.fold(NominationLapsed(job.id))
         if completed:
+            self.pending.ended.add(job.id)
             self._completed(job, now)
 
     def _apply_tasks(self, job: Job, changed: Mapping[TaskKey, TaskRun | None]) -> None:

@@ -45,6 +45,8 @@ class PendingWrites:
     """The past usage of users, by queue and user; None deletes it."""
     server_events: list[ServerEvent] = field(default_factory=list)
     removed: list[JobId] = field(default_factory=list)
+    ended: set[JobId] = field(default_factory=set)
+    """Jobs that are over and whose history the planner still has; not part of the writes."""
     warnings: list[LogLine] = field(default_factory=list)
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from corral.control.core.core import PART_FAILED
 from corral.kernel.ids import JobId
 from corral.model.requests import GangRequest
+from corral.model.store_writes import IntentKind
 from corral.scheduler import History, Policy, find_policy
 from corral.scheduler.policy.faults import MOST_FAULTS, CheckedOrder
 from corral.scheduler.policy.order import OrderKey
@@ -21,6 +22,16 @@ class LeastServed:
 
     def key(self, gang: GangRequest, history: History, now: float) -> OrderKey:
         return (history.of(gang.job, now).device_seconds, gang.submitted_at)
+
+
+@dataclass(frozen=True)
+class NewestOnceOneEnded:
+    """The oldest job first until a job has ended, and the newest one from then on."""
+
+    changes_with_time = True
+
+    def key(self, gang: GangRequest, history: History, now: float) -> OrderKey:
+        return (-gang.submitted_at if history.ended.count else gang.submitted_at,)
 
 
 @dataclass(frozen=True)
@@ -71,6 +82,30 @@ def test_a_job_that_is_over_leaves_no_history() -> None:
     played.run(100.0)
     assert _received(played, job, 100.0) == (0.0, 0.0, 0)
     assert not played.core.world.cluster.history.columns()
+
+
+def test_the_plan_after_the_end_of_a_job_counts_it_among_the_ended_ones() -> None:
+    played = Played(nodes=1, scheduling=Policy("newest", NewestOnceOneEnded()))
+    first, old, new = (played.submit(name, at, devices=4) for name, at in (("first", 0), ("old", 10), ("new", 20)))
+    played.run(1000.0)
+    begun = {job: played.when(job, "job.started") for job in (first, old, new)}
+    assert begun[first] < begun[new] < begun[old]
+    served = played.stored(first).run.served
+    assert served is not None and served.device_seconds == 4 * 60.0, "it is stored with the job though it is forgotten"
+
+
+def test_a_job_that_is_stopped_and_deleted_in_one_step_leaves_no_history() -> None:
+    played = Played()
+    job = played.submit("idle", work=Work(1000.0))
+    played.run(10.0)
+    played.ask(job, IntentKind.SUSPEND)
+    played.run(100.0)
+    assert played.core.world.cluster.history.columns() and not played.running(job)
+    for kind in (IntentKind.STOP, IntentKind.DELETE):
+        played.driver.request(job, kind, "ada")
+    played.settle()
+    assert not played.core.world.cluster.history.columns()
+    assert played.core.world.cluster.history.ended.count == 1
 
 
 def test_a_job_that_was_preempted_comes_after_one_that_never_ran_when_the_order_says_so() -> None:
