@@ -19,7 +19,7 @@ from corral.sim.results import Result
 from corral.sim.simulation import Knobs
 from corral.sim.tables import traces_folder
 
-_ROOT: Final = Path(__file__).resolve().parents[1]
+DATA: Final = traces_folder(Path(__file__).resolve().parents[1])
 KNOBS: Final = Knobs(Costs(scatter=0.0))
 _REVIEW: Final = 36_000.0
 
@@ -42,9 +42,7 @@ class Played(NamedTuple):
 
 def played(trace: str, machines: str, policy: str, most: int = 1_000_000) -> Played:
     """Play the first `most` jobs of a trace to their ends."""
-    question = Question(
-        traces_folder(_ROOT) / trace, machines, policy, KNOBS, skip_broken=True, most=most, review_seconds=_REVIEW
-    )
+    question = Question(DATA / trace, machines, policy, KNOBS, skip_broken=True, most=most, review_seconds=_REVIEW)
     simulation = question.simulation(question.read())
     return timed(simulation.run)
 

@@ -108,6 +108,8 @@ def assumption_options(command: Command) -> Command:
                      help="Failures of each node a day; it is back after an hour."),
         click.option("--reports", type=Number(0, 1e9), default=0.0, show_default=True,
                      help="Seconds between the reports of a job's progress; 0: jobs report nothing."),
+        click.option("--elastic", is_flag=True,
+                     help="Jobs with a profile run on any number of devices, and choose their batch size."),
         click.option("--review", type=Number(1, 1e9), default=60.0, show_default=True,
                      help="Seconds between plans without an event, where time alone changes the order."),
     )  # fmt: skip
@@ -131,6 +133,7 @@ def question_of(policy: str, options: Mapping[str, Any]) -> Question:
         node_failures_per_day=options["node_failures"],
         seed=options["seed"],
         reports=options["reports"],
+        elastic=options["elastic"],
     )
     return Question(
         trace=options["trace"],

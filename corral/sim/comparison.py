@@ -31,7 +31,7 @@ class Question:
     machines: str
     """`NODESxDEVICES`, or the path of a file of documents; "" takes those of the trace, which is a journal."""
     policy: str
-    """`NAME`, or `NAME+PART+…`: with other *preempt* or *place* parts; `order` is preemption by the policy's order."""
+    """`NAME`, or `NAME+PART+…`: with other *preempt*, *place* or *allot* parts; `order` preempts by the policy's order."""
     knobs: Knobs
     format: str = ""
     """The trace's format; "" finds it by its first line."""

@@ -23,14 +23,17 @@ def gang_of(devices: int, per_node: int) -> tuple[int, int]:
     return tasks, devices // tasks
 
 
-def new_job(job: TraceJob, identity: JobId, at: float, per_node: int, longest: int) -> NewJob:
+def new_job(job: TraceJob, identity: JobId, at: float, per_node: int, longest: int, most: int = 0) -> NewJob:
     """Return the job as a server stores it; `longest` is its `maxDuration` in seconds (0: it declares none).
+
+    With `most` it is elastic: it runs with 1 to so many tasks of one device.
 
     Raises SpecError if a job file could not say so.
     """
-    tasks, each = gang_of(job.devices, per_node)
+    tasks, each = (most, 1) if most else gang_of(job.devices, per_node)
     part = 0 if job.part == WHOLE else job.part
-    parts = _document(tasks, each, job.queue, job.priority, part, job.cpu_millis // tasks, job.memory_bytes // tasks)
+    ask = (part, job.cpu_millis // tasks, job.memory_bytes // tasks)
+    parts = _document(tasks, each, job.queue, job.priority, *ask, elastic=bool(most))
     document = {"metadata": {**parts["metadata"], "name": job.name}, "spec": dict(parts["spec"])}
     if longest:
         document["spec"]["maxDurationSeconds"] = longest
@@ -42,14 +45,23 @@ def new_job(job: TraceJob, identity: JobId, at: float, per_node: int, longest: i
 
 @lru_cache(4096)
 def _document(
-    tasks: int, each: int, queue: str, priority: int, part: int, cpu_millis: int, memory_bytes: int
+    tasks: int,
+    each: int,
+    queue: str,
+    priority: int,
+    part: int,
+    cpu_millis: int,
+    memory_bytes: int,
+    *,
+    elastic: bool = False,
 ) -> dict[str, Any]:
     """Return the parts of a job's document; `part` is in thousandths of a device, 0 for whole ones."""
     devices = {"count": 1, "share": {"computePercent": part // 10}} if part else each
     needs: dict[str, Any] = {"cpu": f"{cpu_millis}m" if cpu_millis else 1, "devices": devices}
     if memory_bytes:
         needs["memory"] = f"{-(-memory_bytes // 1024)}Ki"
-    role = {"replicas": tasks, "resources": needs, "command": ["true"]}
+    replicas: Any = {"min": 1, "max": tasks} if elastic else tasks
+    role = {"replicas": replicas, "resources": needs, "command": ["true"]}
     short = {"name": "job", "framework": "shell", "queue": queue, "priority": priority, "roles": {"worker": role}}
     parts: dict[str, Any] = json.loads(load_job(json.dumps(short)).to_json())
     return parts

@@ -53,7 +53,7 @@ class Progress:
         waits = costs.restart if self.runs else 0.0
         self.runs += 1
         self.running = Run(now, now + waits, slowdown)
-        return now + waits + (self.seconds - self.done) * slowdown
+        return now + waits + self._remaining(slowdown)
 
     def interrupt(self, now: float, costs: Costs) -> None:
         """End a run before its time; an equal second call changes nothing."""
@@ -75,6 +75,10 @@ class Progress:
         """Return the part of its work that is done, from 0 to 1, with what the present run has done until now."""
         reached = self.done if self.running is None else self._reached(self.running, now)
         return min(1.0, reached / self.seconds) if self.seconds else 1.0
+
+    def _remaining(self, slowdown: float) -> float:
+        """Return the seconds that the rest of the work takes."""
+        return (self.seconds - self.done) * slowdown
 
     def _reached(self, run: Run, now: float) -> float:
         return self.done + max(0.0, now - run.work_begins) / run.slowdown

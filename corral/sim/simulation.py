@@ -21,12 +21,15 @@ from corral.control.journal.writer import JournalWriter
 from corral.kernel.errors import InvalidInput
 from corral.kernel.ids import AttemptId, JobId, job_id
 from corral.launcher import LaunchPolicy
+from corral.model.placement import TaskPlacement
+from corral.model.states import TaskState
 from corral.model.store_writes import IntentKind
 from corral.scheduler import Policy
 from corral.sim.job_documents import new_job
 from corral.sim.machines import Site
 from corral.sim.node_failures import Seen, node_failures
 from corral.sim.occupancy import Recorder
+from corral.sim.profiled import Leg, ProfiledProgress
 from corral.sim.progress import Costs, Progress, slowdown
 from corral.sim.regimes import reported
 from corral.sim.results import JobResult, Result
@@ -57,6 +60,8 @@ class Knobs:
     seed: int = 0
     reports: float = 0.0
     """Seconds between two reports of the progress of all jobs that run; 0: jobs report nothing."""
+    elastic: bool = False
+    """Whether jobs with a profile run on any number of devices, and choose their batch size."""
 
     def named(self) -> dict[str, float]:
         """Return the numbers by the names of the options of `corral sim` that set them."""
@@ -71,7 +76,12 @@ class Knobs:
             "stragglers": self.stragglers,
             "node-failures": self.node_failures_per_day,
             "reports": self.reports,
+            "elastic": 1.0 if self.elastic else 0.0,
         }
+
+
+Size = tuple[tuple[str, int], ...]
+"""Nodes with the number of devices on each."""
 
 
 class Life(NamedTuple):
@@ -120,6 +130,8 @@ class Simulation:
         """Begin, end and devices of each run that is over."""
         self._held_by: dict[JobId, float] = {}
         """The device-seconds of the runs of each job that are over."""
+        self._size_of: dict[JobId, Size] = {}
+        """What each elastic job that runs holds."""
         self._recorder = Recorder(site.inventory) if placements else None
         _check(jobs, site)
         self._reports_at = BEGIN + self.knobs.reports if self.knobs.reports else inf
@@ -203,15 +215,18 @@ class Simulation:
             at = BEGIN + job.submitted
             identity = job_id(int(at * 1000), number + 1)
             seconds = job.seconds * (2.0 if draw.random() < self.knobs.stragglers else 1.0)
-            longest = costs.longest(seconds / self._slowest(job)) * (1 + draw.random() * self.knobs.overestimate)
+            longest = costs.longest(seconds * self._widest(job) / self._slowest(job)) * (
+                1 + draw.random() * self.knobs.overestimate
+            )
             if self.knobs.underestimate:  # without it the random numbers of a seed stay what they were
                 longest *= 1 - draw.random() * self.knobs.underestimate
+            most = min(job.profile.most, self.site.devices) if self.knobs.elastic and job.profile is not None else 0
             declared = max(1, ceil(longest)) if self.knobs.told else 0
             if declared > LONGEST_SECONDS:
                 declared = 0
             self._jobs[identity] = job
-            self._progress[identity] = Progress(seconds)
-            self._driver.at(at, new_job(job, identity, at, self.site.devices_per_node, declared))
+            self._progress[identity] = Progress(seconds) if job.profile is None else ProfiledProgress(seconds)
+            self._driver.at(at, new_job(job, identity, at, self.site.devices_per_node, declared, most))
 
     def _here(self, job: TraceJob) -> TraceJob:
         """Return the job with its speeds on the models of this site alone."""
@@ -222,6 +237,17 @@ class Simulation:
         """Return the speed of a job on the slowest model on which it can run here; what it declares is for that one."""
         speeds = (job.speed_on((model,)) for model in self.site.models)
         return min((speed for speed in speeds if speed > 0), default=1.0)
+
+    def _widest(self, job: TraceJob) -> float:
+        """Return how much longer than in the trace a job with a profile may take here: on one device if it is elastic."""
+        if job.profile is None or not job.seconds:
+            return 1.0
+        devices, nodes = 1, 1
+        if not self.knobs.elastic:
+            devices, nodes = job.devices, min(job.devices, len(self.site.inventory.nodes))
+        spread = [devices // nodes + (at < devices % nodes) for at in range(nodes)]
+        legs = job.profile.legs(spread, adapts=self.knobs.elastic)
+        return max(1.0, sum(leg.seconds for leg in legs) / job.seconds)
 
     def _failures(self) -> Iterator[Seen]:
         """Yield the failures of nodes until the last submission; later ones could go on for ever."""
@@ -240,7 +266,11 @@ class Simulation:
             self._driver.run(self._reports_at)
             self._collect()
             for job, (attempt, _) in self._runs.items():
-                said = reported(self._jobs[job].regimes, self._progress[job].part(self._driver.now), self._driver.now)
+                progress, now = self._progress[job], self._driver.now
+                if isinstance(progress, ProfiledProgress):
+                    said = progress.report(now)
+                else:
+                    said = reported(self._jobs[job].regimes, progress.part(now), now)
                 self._driver.request(
                     job, IntentKind.WORK_REPORTED, jobAttempt=attempt, report=msgspec.to_builtins(said)
                 )
@@ -261,21 +291,64 @@ class Simulation:
         """Answer the driver's question: at a start how long the attempt runs, at a stop that it ends at once."""
         now = self._driver.now
         if self._driver.runs(attempt):
-            self._interrupt(job.id, now)
+            if not self._resize(job, now):
+                self._interrupt(job.id, now)
             return Work(0.0)
         known = self._runs.get(job.id)
         if known is None or known[0] != job.run.attempt:
             self._interrupt(job.id, now)
             known = self._runs[job.id] = (job.run.attempt, self._begin(job, now))
-            if self._recorder is not None:
-                trace = self._jobs[job.id]
-                self._recorder.begin(job.id, now - BEGIN, trace.name, trace.user, job.placements())
+            self._hold(job, now, job.placements())
+        elif self._resize(job, now):
+            known = self._runs[job.id]
         return Work(known[1] - now)
 
+    def _resize(self, job: Job, now: float) -> bool:
+        """Have an elastic job go on with the tasks that it has and that are not leaving; False if it has none, or is not
+        elastic.
+        """
+        progress = self._progress[job.id]
+        if not (self.knobs.elastic and isinstance(progress, ProfiledProgress) and job.id in self._runs):
+            return False
+        left = [task for task in job.tasks.values() if task.holds and task.state is not TaskState.DELETION_PENDING]
+        placements = [task.placement for task in left if task.placement is not None]
+        if not placements:
+            return False
+        if self._size_of.get(job.id) == _on_nodes(placements):
+            return True
+        self._release(job.id, now)
+        ends = progress.resize(now, self._legs(job, placements), self.knobs.costs)
+        self._runs[job.id] = (job.run.attempt, ends)
+        self._hold(job, now, placements)
+        for task in left:
+            if self._driver.runs(attempt := job.run.attempt_of(task)):
+                self._driver.adopt(attempt, ends - now)
+        return True
+
+    def _hold(self, job: Job, now: float, placements: Sequence[TaskPlacement]) -> None:
+        """Note what a job holds from now on."""
+        if self.knobs.elastic:
+            self._size_of[job.id] = _on_nodes(placements)
+        if self._recorder is not None:
+            trace = self._jobs[job.id]
+            self._recorder.begin(job.id, now - BEGIN, trace.name, trace.user, placements)
+
+    def _legs(self, job: Job, placements: Sequence[TaskPlacement]) -> Sequence[Leg]:
+        """Return the work of a job with a profile on its devices."""
+        trace, progress = self._jobs[job.id], self._progress[job.id]
+        assert trace.profile is not None
+        legs = trace.profile.legs([count for _, count in _on_nodes(placements)], adapts=self.knobs.elastic)
+        longer = progress.seconds / trace.seconds if trace.seconds else 1.0
+        return [leg._replace(work=leg.work * longer, seconds=leg.seconds * longer) for leg in legs]
+
     def _begin(self, job: Job, now: float) -> float:
+        progress = self._progress[job.id]
+        if isinstance(progress, ProfiledProgress):
+            progress.legs = self._legs(job, job.placements())
+            return progress.begin(now, 1.0, self.knobs.costs)
         nodes = {placement.node for placement in job.placements()}
         racks = {self._rack[node] for node in nodes}
-        devices, progress = self._jobs[job.id].devices, self._progress[job.id]
+        devices = self._jobs[job.id].devices
         fewest = ceil(max(1, devices) / self.site.devices_per_node)
         slow = slowdown(len(nodes), fewest, len(racks), self.knobs.costs) / self._speed(job)
         return progress.begin(now, slow, self.knobs.costs)
@@ -297,7 +370,8 @@ class Simulation:
         """Note that a run held its devices until now."""
         running = self._progress[job].running
         if running is not None:
-            devices = _held(self._jobs[job])
+            size = self._size_of.pop(job, None)
+            devices = _held(self._jobs[job]) if size is None else sum(count for _, count in size)
             self._held.append((running.begun - BEGIN, now - BEGIN, devices))
             self._held_by[job] = self._held_by.get(job, 0.0) + (now - running.begun) * devices
         if self._recorder is not None:
@@ -332,6 +406,14 @@ class Simulation:
             lost=progress.lost,
             finished=progress.complete,
         )
+
+
+def _on_nodes(placements: Sequence[TaskPlacement]) -> Size:
+    """Return how many devices are held on each node, in order of the tasks."""
+    found: dict[str, int] = {}
+    for each in placements:
+        found[each.node] = found.get(each.node, 0) + len(each.devices)
+    return tuple(found.items())
 
 
 def _held(job: TraceJob) -> int | float:

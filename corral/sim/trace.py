@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from corral.kernel.errors import InvalidInput
 from corral.scheduler import Regime
+from corral.sim.profiled import Profile
 
 MOST_JOBS: Final = 1_000_000
 """The most jobs of a trace."""
@@ -53,6 +54,8 @@ class TraceJob(NamedTuple):
     """Its work by batch size, in order; all of their seconds make `seconds`. Empty: its speed never changes."""
     speeds: tuple[tuple[str, float], ...] = ()
     """How many seconds of its work a second on each model does, sorted by model; 0: it cannot run there; unnamed: 1."""
+    profile: Profile | None = None
+    """Its speed by placement; without it all placements that are as narrow as can be have the speed 1."""
 
     def speed_on(self, models: Collection[str]) -> float:
         """Return the speed on devices of these models together, which is the lowest one."""

@@ -121,6 +121,7 @@ JOBS = st.lists(
         memory_bytes=st.just(0),
         regimes=st.just(()),
         speeds=st.just(()),
+        profile=st.none(),
     ),
     min_size=1,
     max_size=12,

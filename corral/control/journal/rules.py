@@ -15,7 +15,7 @@ class Rules(msgspec.Struct, frozen=True):
     """A policy by names, and whether the documents may choose another one."""
 
     policy: str = "fair"
-    """`NAME`, or `NAME+PART+…`: with other *preempt* or *place* parts."""
+    """`NAME`, or `NAME+PART+…`: with other *preempt*, *place* or *allot* parts."""
     documents: bool = True
     """Whether the documents' policy replaces it."""
     review_seconds: float | None = None

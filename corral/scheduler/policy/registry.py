@@ -149,10 +149,12 @@ def find_place(name: str) -> Place:
 
 
 def with_part(policy: Policy, name: str) -> Policy:
-    """Return the policy with the *place* or *preempt* part of this name; the latter turns preemption on.
+    """Return the policy with the *place*, *preempt* or *allot* part of this name; a *preempt* part turns preemption on.
 
     Raises InvalidInput if there is none, or if it cannot be loaded.
     """
+    if name in ALLOTS:
+        return replace(policy, allot=find_allot(name))
     if name in PREEMPTS or not (name in PLACES or _is_part("place", _installed(name))):
         return replace(policy, preempt=find_preempt(name), preemption=True)
     return replace(policy, place=find_place(name))

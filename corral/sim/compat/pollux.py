@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from corral.sim.trace import TraceProblem
-from corral.sim.traces.pollux import NODE_GPUS, OUT_OF_RANGE, filled, pollux_lines, progress_rate, split
+from corral.sim.traces.pollux import OUT_OF_RANGE, pollux_lines, progress_rate
 from corral.sim.traces.pollux_profiles import KINDS, MOST_NODES, Application, Placement
+from corral.sim.traces.pollux_split import NODE_GPUS, filled, split
 from corral.sim.traces.rows import without_problems
 
 NODES: Final = MOST_NODES

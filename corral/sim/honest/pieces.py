@@ -19,6 +19,7 @@ _MODULES: Final = {
     "A": "corral.sim.honest.muri_rows",
     "B": "corral.sim.honest.shockwave_rows",
     "C": "corral.sim.honest.gavel_rows",
+    "D": "corral.sim.honest.pollux_rows",
     "E": "corral.sim.honest.openb_rows",
 }
 """The module of each table; it is a `Table`."""

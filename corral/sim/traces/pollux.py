@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from math import ceil, isfinite
+from math import isfinite
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -12,10 +12,10 @@ from corral.kernel.errors import InvalidInput
 from corral.sim.files import read_bounded
 from corral.sim.trace import Reader, TraceJob, TraceProblem
 from corral.sim.traces.pollux_profiles import KINDS, MOST_NODES, Application, Placement, read_application
+from corral.sim.traces.pollux_speed import Paces, PolluxProfile
+from corral.sim.traces.pollux_split import NODE_GPUS, filled, split
 from corral.sim.traces.rows import Columns, Row, read_rows
 
-NODE_GPUS: Final = 4
-"""GPUs of a node in the profiles."""
 COLUMNS: Final = Columns("pollux", frozenset({"time", "application", "num_replicas", "batch_size"}))
 
 
@@ -62,7 +62,7 @@ def read_pollux(lines: Iterable[str]) -> Iterator[tuple[int, TraceJob | str]]:
 
 
 def pollux_with(folder: Path) -> Reader:
-    """Return the reader that takes a job's time alone from a folder of profiles, with a folder for each application.
+    """Return the reader that takes jobs' times and speeds from a folder of profiles, with a folder for each application.
 
     The reader raises NotFound or InvalidInput for a profile.
     """
@@ -70,6 +70,10 @@ def pollux_with(folder: Path) -> Reader:
     @cache
     def profile(name: str) -> Application:
         return _application(name, folder)
+
+    @cache
+    def paces(name: str) -> Paces:
+        return Paces(profile(name))
 
     @cache
     def seconds(application: str, replicas: int, size: int) -> float | str:
@@ -82,20 +86,24 @@ def pollux_with(folder: Path) -> Reader:
 
     def read(lines: Iterable[str]) -> Iterator[tuple[int, TraceJob | str]]:
         for line, job in pollux_lines(lines):
-            yield line, job if isinstance(job, str) else _timed(job, profile, seconds)
+            yield line, job if isinstance(job, str) else _timed(job, paces, seconds)
 
     return read
 
 
 def _timed(
-    job: PolluxLine, profile: Callable[[str], Application], seconds: Callable[[str, int, int], float | str]
+    job: PolluxLine, paces: Callable[[str], Paces], seconds: Callable[[str, int, int], float | str]
 ) -> TraceJob | str:
     if job.application not in KINDS:
         return f"{job.application} is no known application"
-    if not job.suits(profile(job.application)):
+    known = paces(job.application)
+    if not job.suits(known.application):
         return OUT_OF_RANGE
     lasts = seconds(job.application, job.replicas, job.size)
-    return lasts if isinstance(lasts, str) else TraceJob(job.name, job.submitted, lasts, job.replicas)
+    if isinstance(lasts, str):
+        return lasts
+    profile = PolluxProfile(known, job.size, job.replicas)
+    return TraceJob(job.name, job.submitted, lasts, job.replicas, profile=profile)
 
 
 def _application(name: str, folder: Path) -> Application:
@@ -126,22 +134,6 @@ def seconds_alone(application: Application, replicas: int, size: int) -> float:
     if not isfinite(total):
         raise InvalidInput("pollux-profile", f"On {placement} the profile gives no finite time.")
     return total
-
-
-def filled(replicas: int) -> Placement:
-    """Return the placement of replicas on nodes that are filled one after the other."""
-    full, rest = divmod(replicas, NODE_GPUS)
-    return (NODE_GPUS,) * full + ((rest,) if rest else ())
-
-
-def split(size: int, replicas: int, application: Application, *, accumulate: bool) -> tuple[int, int]:
-    """Return the local batch size of a pass and the passes before the last one, for a batch size over replicas."""
-    local = ceil(size / replicas - 1e-8)
-    passes = ceil(local / application.most_local - 1e-8) - 1
-    if replicas == 1 and accumulate:
-        passes = max(1, passes)
-    atomic = ceil(local / (passes + 1) - 1e-8)
-    return min(atomic, application.kind.largest // (replicas * (passes + 1))), passes
 
 
 def progress_rate(application: Application, placement: Placement, atomic: int, passes: int, epoch: int) -> float:

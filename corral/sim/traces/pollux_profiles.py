@@ -149,10 +149,14 @@ def _means(placements: Sequence[Sequence[float]]) -> list[tuple[float, ...]]:
 def _interpolator(points: Sequence[Sequence[float]]) -> Callable[[Sequence[float]], Any]:
     try:
         from scipy.interpolate import LinearNDInterpolator
+        from scipy.spatial import QhullError
     except ImportError:
         raise InvalidInput("no-scipy", "Profiles of Pollux need scipy: pip install 'corral[sim]'.") from None
     table = np.array(points)
-    found: Callable[[Sequence[float]], Any] = LinearNDInterpolator(table[:, :3], table[:, 3:])
+    try:
+        found: Callable[[Sequence[float]], Any] = LinearNDInterpolator(table[:, :3], table[:, 3:])
+    except QhullError:
+        raise InvalidInput("pollux-profile", "The profile has too few placements to tell the time of others.") from None
     return found
 
 
