@@ -133,9 +133,14 @@ class Change:
         self._requested[key] = None
 
     def release(self, key: TaskKey) -> None:
-        """Remove a task from the scheduler's queue, or release its placement."""
-        self._requested.pop(key, None)
-        self._released[key] = None
+        """Remove a task from the scheduler's queue, or release its placement.
+
+        What this step alone requested is only taken back: the scheduler has nothing of that task.
+        """
+        if key in self._requested:
+            del self._requested[key]
+        else:
+            self._released[key] = None
 
     def regroup(self, *, whole: bool = False) -> None:
         """Request all waiting tasks as one gang, if this step requests some of them (`whole`: always)."""

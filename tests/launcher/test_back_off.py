@@ -9,12 +9,14 @@ import pytest
 
 from corral.launcher import LaunchPolicy, RetryView
 from corral.launcher.retry import back_off, decide_retry
+from corral.model.commands import ReleasePlacement, RequestPlacement
 from corral.model.events import (
     MigrateRequested,
     Preempted,
     ResumeRequested,
     StartRefused,
     SuspendRequested,
+    TimePassed,
     Unplaceable,
 )
 from corral.model.exits import classify
@@ -196,3 +198,16 @@ def test_what_was_stored_before_rows_were_counted_is_read(kind: type[JobRun] | t
     old = {"job": "0123456789abc"} if kind is JobRun else {"role": "a", "index": 0}
     found = msgspec.convert(old | {"retries": {"total": 3, "accountable": 1}}, kind)
     assert (found.retries.total, found.retries.in_a_row, found.retries.unstarted) == (3, 0, 0)
+
+
+def test_a_retry_that_falls_due_with_the_deadline_of_the_start_releases_nothing() -> None:
+    """One step asks for the place of a-0 again and then ends the attempt, as a-1 never started."""
+    spec = view(role(replicas=2, retry=RetryView(-2)), retry=RetryView(-2))
+    driver = Driver(spec, policy=LaunchPolicy(start_deadline=20.0))
+    driver.place()
+    driver.send(StartRefused(driver.attempt(driver.key("a-0")), driver.now, classify(-1002, "refused")))
+    assert driver.task("a-0").state is TaskState.ATTEMPT_COMPLETED and not driver.waiting
+    driver.now += 30
+    driver.send(TimePassed())
+    assert driver.run.completion is not None and "had not started" in driver.run.completion.diagnostics
+    assert not any(isinstance(command, ReleasePlacement | RequestPlacement) for command in driver.commands)
