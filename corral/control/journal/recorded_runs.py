@@ -59,6 +59,8 @@ class ReadRuns:
     """By job, the seconds from a request to end to the end of its task that ended last in this way."""
     interrupted: dict[tuple[JobId, TaskKey], list[Stopped]] = field(default_factory=dict)
     """By task its stopped runs since the last one that ended by itself."""
+    unstarted: dict[tuple[JobId, TaskKey], float] = field(default_factory=dict)
+    """By task, the seconds that its last attempt that was stopped before it started had had for that."""
     _commanded: dict[AttemptId, float] = field(default_factory=dict)
     _start_seconds: dict[AttemptId, float] = field(default_factory=dict)
     _stopped: dict[AttemptId, float] = field(default_factory=dict)
@@ -92,10 +94,12 @@ class ReadRuns:
     def _end(self, end: Exited) -> Ran | None:
         begun, stopped = self.started.pop(end.attempt, None), self._stopped.pop(end.attempt, None)
         start_seconds = self._start_seconds.pop(end.attempt, 0.0)
-        self._commanded.pop(end.attempt, None)
+        commanded = self._commanded.pop(end.attempt, None)
         parsed = parse_attempt_id(end.attempt)
         key = parsed.job, parsed.task
         if begun is None:
+            if commanded is not None and stopped is not None:
+                self.unstarted[key] = stopped - commanded
             return None
         seconds = max(0.0, end.at - begun)
         if stopped is not None:

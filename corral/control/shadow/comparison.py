@@ -265,6 +265,9 @@ class _Comparison:
                 live = core.world.jobs.get(job)
                 if live is not None:
                     self._starts.add(job, Started(at, live.name, live.user, live.terms.queue), candidate=candidate)
+            for each in batch.writes.facts:
+                if each.fact.kind == "job.completed":
+                    self._starts.end(each.job, each.at, candidate=candidate)
             assert side.reader is not None
             for decision in side.reader.read(batch.writes, core):
                 pair = self._pairing.add(decision, candidate=candidate)

@@ -104,7 +104,8 @@ class KnownRuns:
         for attempt, since in ahead.runs.started.items():
             self._open[_task(attempt)] = since
         stops = ahead.runs.stop_seconds
-        self._usual_stop = sum(stops.values()) / len(stops) if stops else 0.0
+        self._usual_stop = _mean(stops.values())
+        self._usual_start = _mean(ran.start_seconds for runs in ahead.runs.runs.values() for ran in runs)
 
     def begin(self, job: Job, attempt: AttemptId, at: float) -> Ran:
         """The run of a task that begins now."""
@@ -130,7 +131,18 @@ class KnownRuns:
         since = self._open.get(key)
         known = [each.seconds for each in self._ahead.runs.interrupted.get(key, ())]
         elapsed = max([0.0 if since is None else self._ahead.read_until - since, *known])
-        return Ran(self._expected.drawn(job, elapsed), 0)
+        return Ran(self._expected.drawn(job, elapsed), 0, self._start_seconds(key))
+
+    def _start_seconds(self, key: tuple[JobId, TaskKey]) -> float:
+        """How long a task takes to start that never ran: once it was stopped before, the usual time more than it had."""
+        had = self._ahead.runs.unstarted.get(key)
+        return 0.0 if had is None else had + self._usual_start
+
+
+def _mean(values: Iterable[float]) -> float:
+    """The mean; 0 of none."""
+    known = list(values)
+    return sum(known) / len(known) if known else 0.0
 
 
 def _task(attempt: AttemptId) -> tuple[JobId, TaskKey]:

@@ -30,6 +30,8 @@ class Starts:
         """Differences of up to `within` seconds count as none."""
         self._within = within
         self._alone: tuple[dict[JobId, Started], dict[JobId, Started]] = {}, {}
+        self._ended: tuple[dict[JobId, float], dict[JobId, float]] = {}, {}
+        """When a job was over that had not started."""
         self._paired: set[JobId] = set()
         self._gains: list[Moved] = []
         self._losses: list[Moved] = []
@@ -43,6 +45,7 @@ class Starts:
         """Take a start of a job; later ones of the same job are left out."""
         if job in self._paired or job in self._alone[candidate]:
             return
+        self._ended[candidate].pop(job, None)  # it was tried again
         other = self._alone[not candidate].pop(job, None)
         if other is None:
             self._alone[candidate][job] = started
@@ -51,14 +54,24 @@ class Starts:
         seconds = other.at - started.at if candidate else started.at - other.at
         self._count(job, started, seconds, complete=True)
 
+    def end(self, job: JobId, at: float, *, candidate: bool) -> None:
+        """Take the end of a job under one of both; it matters if the job has not started there."""
+        if job not in self._paired and job not in self._alone[candidate]:
+            self._ended[candidate][job] = at
+
     def close(self, at: float) -> None:
-        """Count the jobs that have started under one of both only, as if the other started them now."""
+        """Count the jobs that have started under one of both only, as if the other started them now.
+
+        Where the other had the job end before, without a start, it counts as started then.
+        """
         for candidate in (False, True):
+            ended = self._ended[not candidate]
             for job, started in self._alone[candidate].items():
-                seconds = at - started.at
+                seconds = max(0.0, ended.get(job, at) - started.at)
                 self._count(job, started, seconds if candidate else -seconds, complete=False)
             self._paired.update(self._alone[candidate])
             self._alone[candidate].clear()
+            ended.clear()
 
     @property
     def gains(self) -> tuple[Moved, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,6 +99,19 @@ def test_starts_are_compared_job_by_job() -> None:
     assert (starts.earlier, starts.later, starts.same) == (2, 1, 1)
     assert [(each.name, each.seconds, each.complete) for each in starts.gains] == [("d", 600, False), ("b", 400, True)]
     assert [(each.name, each.seconds) for each in starts.losses] == [("a", -300)]
+
+
+@pytest.mark.parametrize("candidate", [True, False])
+def test_a_job_that_is_stopped_before_it_starts_counts_as_started_then(candidate: bool) -> None:
+    starts = Starts(60.0)
+    for job, started, ended in (("a", 97.0, 100.0), ("b", 10.0, 100.0), ("c", 103.0, 100.0)):
+        starts.add(JobId(job), Started(started, job, "ann", "q"), candidate=candidate)
+        starts.end(JobId(job), ended, candidate=not candidate)
+    starts.end(JobId("a"), 500.0, candidate=candidate)
+    starts.close(1000.0)
+    moved = starts.gains if candidate else starts.losses
+    assert [(each.name, abs(each.seconds), each.complete) for each in moved] == [("b", 90.0, False)]
+    assert starts.same == 2 and starts.earlier + starts.later == 1
 
 
 def test_the_largest_differences_are_kept_of_any_number() -> None:
