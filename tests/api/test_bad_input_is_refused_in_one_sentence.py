@@ -253,7 +253,7 @@ def test_the_sdk_raises_what_the_server_refused_with(alice: Client) -> None:
 def raw_request(server: Server, data: bytes) -> bytes:
     """The server's answer to bytes that no client library would send."""
     parts = urlsplit(server.url)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10) as connection:
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=120) as connection:
         connection.sendall(data)
         answer = b""
         while b"\r\n\r\n" not in answer or b"}" not in answer:

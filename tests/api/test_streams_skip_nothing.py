@@ -41,7 +41,7 @@ def test_a_stream_shows_what_happens_after_it_was_opened(server: Server, alice: 
     watching.start()
     assert opened.wait(120)
     made = alice.submit(job("seen-live"))
-    watching.join(20)
+    watching.join(120)
     assert [(event["kind"], event["job"]) for event in seen] == [("job.submitted", made["id"])]
 
 

@@ -94,7 +94,7 @@ async def test_the_async_client_does_what_the_sync_one_does(server: Server) -> N
         with pytest.raises(NotFound):
             await client.job("nobody")
         kinds = []
-        async for event in client.events(after=0, job=made["id"], timeout=20):
+        async for event in client.events(after=0, job=made["id"], timeout=120):
             kinds.append(event["kind"])
             break
         assert kinds == ["job.submitted"]

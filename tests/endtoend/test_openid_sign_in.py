@@ -45,7 +45,7 @@ class Browser:
     def __init__(self, site: Site, sub: str) -> None:
         self._site = site
         self._who = {"sub": sub} if sub else {"deny": "1"}
-        self.http = httpx2.Client(follow_redirects=False, timeout=20)
+        self.http = httpx2.Client(follow_redirects=False, timeout=120)
         self.seen: list[str] = []
 
     def go(self, path: str) -> httpx2.Response:

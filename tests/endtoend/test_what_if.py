@@ -108,7 +108,7 @@ def test_ordinary_users_see_sizes(server: Platform) -> None:
 def test_the_estimates_that_it_gives_are_kept(server: Platform) -> None:
     server.corral("what-if", "--seeds", "2")
     with Client(server.url, server.client.token) as client:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 150
         while (found := client.estimates())["total"]["given"] < 3 and time.monotonic() < until:
             time.sleep(0.1)
     assert [(each["queue"], each["given"], each["waiting"]) for each in found["queues"]] == [("research", 3, 3)]

@@ -136,11 +136,11 @@ def test_server_is_an_extra_that_asks_for_nothing_more(wheel: Path) -> None:
 
 
 def test_an_installed_server_serves_the_portal_without_node(server_url: str) -> None:
-    with urllib.request.urlopen(server_url, timeout=20) as answer:
+    with urllib.request.urlopen(server_url, timeout=120) as answer:
         page = answer.read().decode()
     assert answer.headers["Content-Type"].startswith("text/html")
     (script,) = re.findall(r'<script[^>]+src="([^"]+\.js)"', page)[:1]
-    with urllib.request.urlopen(server_url + script, timeout=20) as answer:
+    with urllib.request.urlopen(server_url + script, timeout=120) as answer:
         assert len(answer.read()) > 10_000
 
 

@@ -32,7 +32,7 @@ def test_an_attempt_of_an_earlier_agent_is_killed_and_reported_as_lost_and_never
         again = {"attempt": BEGUN, "command": ["true"], "env": {}}
         server = Server({"start": [again]}, {"forget": [BEGUN]}, {"release": True})
         Slot(server, str(tmp_path), [], []).follow()  # type: ignore[arg-type]
-        assert left.wait(10) == -9
+        assert left.wait(120) == -9
     finally:
         left.kill()
         left.wait()

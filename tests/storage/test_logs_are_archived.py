@@ -66,18 +66,18 @@ async def test_a_restore_that_is_cancelled_writes_into_no_other_file(
 
     def slow(handle: int, data: bytes, at: int) -> int:
         writes.set()
-        assert written.wait(10)
+        assert written.wait(120)
         return pwrite(handle, data, at)
 
     monkeypatch.setattr(os, "pwrite", slow)
     restoring = asyncio.create_task(two.archiver.restore(TASK))
-    await asyncio.to_thread(writes.wait, 10)
+    await asyncio.to_thread(writes.wait, 120)
     restoring.cancel()
     threading.Timer(0.2, written.set).start()
     with pytest.raises(asyncio.CancelledError):
         await restoring
     with open(tmp_path / "another", "wb") as another:  # it has the inode number of the log's file
-        await asyncio.to_thread(written.wait, 10)
+        await asyncio.to_thread(written.wait, 120)
     assert Path(another.name).read_bytes() == b""
     assert Path(two.store.path(TASK, "all")).read_bytes() == b"a line\n"
 

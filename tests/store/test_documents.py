@@ -108,7 +108,7 @@ async def test_a_change_wakes_control(tmp_path: Path) -> None:
     control = await open_store(url, clock=Ticking(), run_folder=run, role="control")
     front = await open_store(url, clock=Ticking(), run_folder=run, role="front")
     await _put(front, GOLD)
-    assert await control.wakeup.wait(5)
+    assert await control.wakeup.wait(120)
     await front.close()
     await control.close()
 
