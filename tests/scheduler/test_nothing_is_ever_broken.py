@@ -177,7 +177,7 @@ def test_the_same_events_decide_the_same_whatever_the_order_of_dictionaries_and_
     asked = f"from {__name__} import live; print(*(live(seed, steps={STEPS})[1] for seed in range(2)))"
     expected = [live(seed)[1] for seed in range(2)]
     root = Path(__file__).parents[2]
-    for hashing in ("1", "2"):
+    for hashing in ("1", "2")[: at_least(1, 2)]:
         environment = {**os.environ, "PYTHONHASHSEED": hashing, "PYTHONPATH": str(root)}
         told = subprocess.run(
             [sys.executable, "-c", asked], env=environment, cwd=root, capture_output=True, text=True, check=True

@@ -14,9 +14,10 @@ import pytest
 from corral.kernel.draw import draw
 from corral.model.records import JobFilter
 from corral.store import Store, open_store
+from tests.examples import at_least
 from tests.store.makers import Ticking
 
-ROUNDS = 8
+ROUNDS = at_least(3, 8)
 _WRITER = Path(__file__).with_name("writer_process.py")
 
 

@@ -35,6 +35,7 @@ from corral.scheduler.policy.order import PriorityOrder
 from corral.spec.configuration_file import load_site
 from tests.control.core.virtual import BEGIN
 from tests.control.journal.journals import Journaled
+from tests.examples import at_least
 
 QUEUES = """
 apiVersion: corral.dev/v1alpha1
@@ -229,7 +230,7 @@ print(hashlib.sha256(played.file.getvalue()).hexdigest())
 
 def test_jobs_that_are_due_together_are_taken_in_one_order_in_every_process() -> None:
     root, found = Path(__file__).resolve().parents[3], set()
-    for seed in ("1", "2", "3"):
+    for seed in ("1", "2", "3")[: at_least(2, 3)]:
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)}
         command = [sys.executable, "-c", ALIKE]
         found.add(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
