@@ -57,6 +57,12 @@ class JournalFolder:
             self._full.append(self._open)
             self._open = None
 
+    def close(self) -> None:
+        """Close the files that are written, as they are; who opens the folder next packs them."""
+        self.begin_file()
+        for file in self._full:
+            file.close()
+
     def _next(self, now: float) -> None:
         self.begin_file()
         self._last = max(self._last + 1, int(now * 1000))  # names sort by age, even when the clock goes back
@@ -113,11 +119,15 @@ class _OpenFile:
         if self._file is not None:
             os.fdatasync(self._file.fileno())
 
-    def pack(self) -> None:
-        """Replace it by a compressed file, up to the last whole block; raises OSError."""
+    def close(self) -> None:
+        """Close it, if this process has it open."""
         if self._file is not None:
             with suppress(OSError):  # after a full disk there may be a rest that cannot be written
                 self._file.close()
+
+    def pack(self) -> None:
+        """Replace it by a compressed file, up to the last whole block; raises OSError."""
+        self.close()
         part = self._path.with_suffix(".part")
         with self._path.open("rb") as source, open(part, "wb", opener=private) as target:
             blocks = BlockWriter(target)

@@ -28,15 +28,18 @@ from tests.control.harness import House, PaperEngine, short
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     house = House(tmp_path, PaperEngine())
+    folders = []
 
     def keeper() -> JournalKeeper:
-        folder = JournalFolder(tmp_path / "journal", most_bytes=10**9, most_seconds=1e9)
-        return JournalKeeper(folder, Rules(), "1.0", house.clock)
+        folders.append(JournalFolder(tmp_path / "journal", most_bytes=10**9, most_seconds=1e9))
+        return JournalKeeper(folders[-1], Rules(), "1.0", house.clock)
 
     house.journal = keeper
     await house.open()
     yield house
     await house.close()
+    for folder in folders:
+        folder.close()
 
 
 def replayed(house: House, **more: Any) -> Replayed:

@@ -64,12 +64,14 @@ def test_full_files_are_packed_and_read_in_order(tmp_path: Path, monkeypatch: py
     found.sync()
     assert kinds(tmp_path).count(".open") == 1 and list(recorded(found.folder)) == records
     assert all(each.stat().st_mode & 0o077 == 0 for each in (found.folder, *found.folder.iterdir()))
+    found.close()
 
 
 def test_a_file_that_was_cut_off_is_packed_to_its_last_whole_record(tmp_path: Path) -> None:
     found = journal(tmp_path)
     found.add(b"whole", 1000.0)
     found.add(b"cut off", 1000.0)
+    found.close()
     (file,) = found.folder.iterdir()
     os.truncate(file, file.stat().st_size - 3)
     (found.folder / "000000000000001.open").write_bytes(b"CORR")

@@ -43,6 +43,7 @@ def folder(tmp_path: Path, records: list[Record]) -> Path:
             written.begin_file()
             written.pack()
         written.add(encoded(each), each.at if isinstance(each, Begun) else 0.0)
+    written.close()
     return tmp_path / "journal"
 
 
@@ -127,6 +128,7 @@ def test_a_comparison_may_be_made_again_while_the_journal_grows(tmp_path: Path, 
         for each in part:
             written.add(encoded(each), 0.0)
         seen.append(compare(FolderSource(tmp_path / "journal"), question).total.in_force.started)
+    written.close()
     assert 0 < seen[0] < seen[1] == 6
 
 

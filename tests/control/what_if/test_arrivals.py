@@ -106,6 +106,7 @@ def test_a_question_has_them_before_and_after(tmp_path: Path) -> None:
     folder = JournalFolder(tmp_path / "journal", most_bytes=1 << 30, most_seconds=1e9)
     for data in BlockReader(io.BytesIO(played.file.getvalue())):
         folder.add(data, BEGIN)
+    folder.close()
     moment = Moment(BEGIN + 2 * DAY + 2.0, "s1", "r1", ())
     question = Question(DAY, (0, 1), arrivals=LAST_WEEK)
     pair = msgspec.msgpack.decode(asked(played, tmp_path / "journal", question, moment), type=_Pair)
