@@ -128,7 +128,6 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
     await house.close()
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("seed", range(1))
 async def test_nothing_runs_twice_or_is_forgotten_and_every_yielding_has_a_receipt(house: House, seed: int) -> None:
     await house.begin()

@@ -13,8 +13,6 @@ import pytest
 from tests.endtoend.platform import Job, Platform, on_devices
 from tests.scheduler.hived_clusters import read_cases
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, data_folder: Path) -> Iterator[Platform]:

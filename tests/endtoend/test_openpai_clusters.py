@@ -15,8 +15,6 @@ from tests.endtoend.platform import Platform, on_devices
 from tests.scheduler.hived_clusters import read_cases
 from tests.spec.openpai_files import job_file, role_of
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, data_folder: Path) -> Iterator[Platform]:

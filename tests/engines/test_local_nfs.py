@@ -43,7 +43,6 @@ pytestmark = [
         bool(missing), reason=f"{', '.join(missing)} missing: apt-get install nfs-ganesha-vfs nfs-common"
     ),
     pytest.mark.skipif(os.getuid() != 0, reason="only root can mount; run as root"),
-    pytest.mark.timeout(120),
 ]
 
 

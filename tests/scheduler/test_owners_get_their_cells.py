@@ -10,9 +10,12 @@ from corral.model.inventory import Node
 from corral.model.plan import Rule
 from corral.model.queues import CellQuota, QueueSpec
 from corral.scheduler import NodesSeen
-from tests.examples import examples
+from tests.examples import at_least, examples
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, inventory, node, role
+
+EVENTS = at_least(150, 500)
+"""Random events of each cluster's life."""
 
 
 def racks(count: int, nodes: int = 2, devices: int = 4) -> list[Node]:
@@ -155,7 +158,7 @@ def test_quotas_change_on_line_and_what_is_not_owned_any_more_runs_on_as_a_guest
 
 @pytest.mark.parametrize("seed", range(examples(20)))
 def test_h3_what_is_owed_is_always_left_whatever_happens(seed: int) -> None:
-    """500 random events on each of 20 random clusters; each cycle also compares kept indexes with rebuilt ones."""
+    """Random events on each of 20 random clusters; each cycle also compares kept indexes with rebuilt ones."""
     machines = {each.name: each for each in racks(2 + seed % 3, 2, 4)}
     quotas = [
         [owner("a", rack=1), owner("b", node=2), QueueSpec("c")],
@@ -164,7 +167,7 @@ def test_h3_what_is_owed_is_always_left_whatever_happens(seed: int) -> None:
     ][seed % 3]
     life = Life(list(machines.values()), quotas)
     assert not life.cluster.ownership.shortfalls()
-    for step in range(500):
+    for step in range(EVENTS):
         kind = draw_integer(seed, step, 1) % 10
         if kind < 4:
             levels = ("", "node", "rack", "pcie-switch")

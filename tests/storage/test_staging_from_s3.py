@@ -17,8 +17,6 @@ from s3fs import S3FileSystem
 from corral.storage.staging import _copy
 from tests.storage.every_store import StoreSuite
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def stage(source: object, target: object, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "corral.storage", "stage", str(source), str(target)]
