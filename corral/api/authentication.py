@@ -17,7 +17,7 @@ from corral.api.connection_limits import WAIT_SECONDS, signed_in
 from corral.api.rate_limits import ApiCallLimits
 from corral.kernel.errors import CorralError, Forbidden, Unauthenticated
 from corral.service.actor import Actor
-from corral.service.context import INLINE_BYTES
+from corral.workers.pool import INLINE_BYTES
 
 if TYPE_CHECKING:
     from corral.service.service import Service

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -32,8 +32,6 @@ from corral.workers.pool import LimitExceeded, Workers
 
 log = structlog.get_logger()
 Answer = TypeVar("Answer")
-INLINE_BYTES: Final = 16 * 1024
-"""Largest document, in bytes, that front handles itself; handing it to a worker would take longer."""
 
 
 class Context:

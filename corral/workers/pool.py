@@ -21,6 +21,8 @@ from corral.kernel.errors import TooManyRequests, Unavailable
 from corral.workers.fair_semaphore import FairSemaphore
 
 Answer = TypeVar("Answer")
+INLINE_BYTES: Final = 16 * 1024
+"""Largest document, in bytes, that front handles itself; handing it to a worker would take longer."""
 LENGTH: Final = 8
 """Bytes of the length field before each message."""
 _IDLE_SECONDS: Final = 60.0

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import structs
 
+from corral.kernel.errors import Conflict
 from corral.model.accounts import QueueRecord
 from corral.model.configuration import canonical, read_configuration, read_revision, to_document
 from corral.model.document_revisions import (
@@ -23,9 +24,9 @@ from corral.model.document_revisions import (
 from corral.model.records import rfc3339
 from corral.model.virtual_clusters import missing_virtual_clusters
 from corral.service.configuration.yaml_diff import as_yaml, compare
-from corral.service.context import INLINE_BYTES
 from corral.spec.configuration_file import identity, load_documents
 from corral.spec.errors import path_text
+from corral.workers.pool import INLINE_BYTES
 
 NOTHING: Final = "nothing"
 _LIMITS: Final = "managerLimits"
@@ -101,6 +102,14 @@ def planned(now: Documents, changes: Sequence[DocumentChange]) -> Planned:
         if not findings and any(change.kind != "Storage" for change in changes):
             gone = tuple(sorted(read_configuration(now.revisions).queues.keys() - configured.queues.keys()))
     return Planned(told, findings, configured.change, configured.queue_records(), gone)
+
+
+def consistent(now: Documents, changes: Sequence[DocumentChange]) -> tuple[dict[str, Any], ...]:
+    """All documents after the changes. Raises Conflict for documents that contradict each other."""
+    plan = planned(now, changes)
+    if plan.findings:
+        raise Conflict("documents-contradict", "; ".join(each.message for each in plan.findings[:5]) + ".")
+    return tuple(json.loads(each.doc) for each in after(now, changes))
 
 
 def after(now: Documents, changes: Sequence[DocumentChange]) -> list[DocumentRevision]:

@@ -21,7 +21,7 @@ from corral.model.views import JobDetail, PlacementRecord
 from corral.service.access.job_access import allowed_to, job_resource
 from corral.service.access.rules import Resource, decide
 from corral.service.actor import Actor
-from corral.service.context import INLINE_BYTES, Context
+from corral.service.context import Context
 from corral.service.jobs.job_detail import (
     PLACEMENT_LIMIT,
     document_of,
@@ -30,6 +30,7 @@ from corral.service.jobs.job_detail import (
 )
 from corral.service.jobs.receipts import Receipts
 from corral.spec.short_form_writer import shortened
+from corral.workers.pool import INLINE_BYTES
 
 
 class Jobs:

@@ -28,7 +28,7 @@ from corral.service.access.job_access import allowed_to
 from corral.service.access.priority_limit import check_priority
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.context import INLINE_BYTES, Context
+from corral.service.context import Context
 from corral.service.jobs.feasibility import Feasibility
 from corral.service.jobs.job_detail import HIDDEN, job_detail
 from corral.service.jobs.job_rule import JobRules, own_tag_said
@@ -43,6 +43,7 @@ from corral.spec.job_reader import ReadJob
 from corral.spec.own_file import OwnFile, no_secret_because
 from corral.storage.code_archives import BLOB_SCHEME
 from corral.store.cluster_views import Admission
+from corral.workers.pool import INLINE_BYTES
 
 MAX_ARRAY: Final = 1000
 """Most jobs of one array, which are stored at once."""

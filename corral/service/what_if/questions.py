@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.kernel.errors import Conflict, CorralError, Forbidden, InvalidInput, NotFound, Unavailable
+from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
 from corral.kernel.units import counted, format_duration
 from corral.model.configuration import IN_FORCE, Configuration, read_configuration
-from corral.model.document_revisions import DocumentChange, Documents
+from corral.model.document_revisions import DocumentChange
 from corral.model.what_if import (
     LAST_WEEK,
     LONGEST_HORIZON,
@@ -32,7 +32,7 @@ from corral.model.what_if import (
 from corral.service.access.priority_limit import check_priority
 from corral.service.access.rules import Resource, decide
 from corral.service.actor import Actor
-from corral.service.configuration.change import after, changes_in, planned
+from corral.service.configuration.change import changes_in, consistent
 from corral.service.context import Context
 from corral.service.jobs.editing import JobEditor
 from corral.service.jobs.feasibility import Feasibility
@@ -201,20 +201,12 @@ class WhatIf:
         if asked.policy:
             changes.append(_policy_change(configured, asked.policy))
             said.append(f"policy {asked.policy}")
-        return await self._context.run_in_worker(False, _changed, now, changes), said
+        return await self._context.run_in_worker(False, consistent, now, changes), said
 
 
 class _Submitted(msgspec.Struct, frozen=True):
     name: str
     work: NewWork
-
-
-def _changed(now: Documents, changes: list[DocumentChange]) -> tuple[dict[str, Any], ...]:
-    """All documents after the changes. Raises Conflict for documents that contradict each other."""
-    plan = planned(now, changes)
-    if plan.findings:
-        raise Conflict("documents-contradict", "; ".join(each.message for each in plan.findings[:5]) + ".")
-    return tuple(json.loads(each.doc) for each in after(now, changes))
 
 
 def _queue_change(configured: Configuration, name: str, fields: Mapping[str, Any]) -> DocumentChange:

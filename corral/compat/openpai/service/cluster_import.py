@@ -34,7 +34,7 @@ from corral.kernel.errors import CorralError, InvalidInput
 from corral.model.accounts import ADMIN_GROUP, Group, User
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.context import INLINE_BYTES, Context
+from corral.service.context import Context
 from corral.service.jobs.submission import Submission
 from corral.service.people.accounts import check_user_name
 from corral.service.people.authentication import Authentication
@@ -42,6 +42,7 @@ from corral.service.people.credentials import digest
 from corral.service.people.openid_sessions import OpenIdSessions
 from corral.service.people.token_kinds import APPLICATION
 from corral.spec.job_reader import read_job
+from corral.workers.pool import INLINE_BYTES
 
 _MASKED: Final = "******"
 

@@ -28,11 +28,12 @@ from corral.model.store_writes import IntentKind
 from corral.service.access.job_access import job_resource
 from corral.service.access.rules import Decision, Resource
 from corral.service.actor import Actor
-from corral.service.context import INLINE_BYTES, Context, json_size
+from corral.service.context import Context, json_size
 from corral.service.jobs.job_commands import JobCommands
 from corral.service.jobs.submission import Submission
 from corral.service.people.authentication import Authentication
 from corral.spec.job import UnifiedJob
+from corral.workers.pool import INLINE_BYTES
 
 FRAMEWORK, CONFIGURATION = "framework", "launcher"
 CLUSTER, ACL = "ClusterConfiguration", "AclConfiguration"

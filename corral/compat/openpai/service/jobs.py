@@ -38,13 +38,14 @@ from corral.model.store_writes import JobRecord
 from corral.service.access.job_access import job_resource
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
-from corral.service.context import INLINE_BYTES, Context, json_size
+from corral.service.context import Context, json_size
 from corral.service.jobs.job_commands import JobCommands
 from corral.service.jobs.job_rule import own_tag_said
 from corral.service.jobs.submission import Submission
 from corral.spec.errors import SpecError
 from corral.spec.own_file import OwnFile
 from corral.spec.yaml_source import parse_source
+from corral.workers.pool import INLINE_BYTES
 
 START, STOP = "START", "STOP"
 LONGEST_TAG: Final = 100

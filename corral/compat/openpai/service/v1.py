@@ -24,12 +24,13 @@ from corral.kernel.errors import CorralError, Forbidden
 from corral.kernel.tokens import job_secret
 from corral.service.access.job_access import job_resource
 from corral.service.actor import Actor
-from corral.service.context import INLINE_BYTES, Context
+from corral.service.context import Context
 from corral.service.people.authentication import Authentication
 from corral.service.storages.grants import Storages
 from corral.spec.errors import SpecError
 from corral.spec.own_file import OwnFile
 from corral.storage.staging import place
+from corral.workers.pool import INLINE_BYTES
 
 LEGACY: Final = f"{OWN_TAGS}legacy"
 """Tag of a job that was submitted without a namespace; its name was unique in the whole cluster."""
