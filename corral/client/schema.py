@@ -1077,6 +1077,36 @@ class WaitingView(TypedDict):
     """Whether the machines known at that time could hold the job if they were empty."""
 
 
+class WhatIfProgress(TypedDict):
+    """How far a question is."""
+
+    fraction: float
+    """Of the courses that are played, from 0 to 1; with a goal, of the most attempts that its search may take."""
+    stage: Literal["waiting", "preparing", "reading", "before", "after", "comparing"]
+    course: int
+    """The number of the course that is played, from 1; 0 before the first one."""
+    courses: int
+    """How many courses are played, each before and after the changes."""
+    attempt: int
+    """The number of the value that the search for a goal tries, from 1; 0 without a goal."""
+    mostAttempts: int
+    trying: str
+    """The value that is tried, in words."""
+    says: str
+    """All of it as a sentence."""
+
+
+class WhatIfRefusal(TypedDict):
+    """Why a question has no answer: the error that it would have had at once."""
+
+    status: int
+    """The HTTP status of the error."""
+    code: str
+    message: str
+    problems: list[ProblemView]
+    """The problems of its documents."""
+
+
 class WorkView(TypedDict):
     """What a job's program last said of its work; null: not said."""
 
@@ -1459,6 +1489,19 @@ class WhatIfAnswer(TypedDict):
     """The revision of the state that it looks at; forecasts of equal revision and seeds say the same as `before`."""
 
 
+class WhatIfStatus(TypedDict):
+    """A question that is answered later."""
+
+    id: str
+    state: Literal["running", "done", "failed", "cancelled"]
+    askedAt: str
+    progress: WhatIfProgress
+    answer: WhatIfAnswer | None
+    """Once it is done; lists and events have none."""
+    error: WhatIfRefusal | None
+    """Once it has failed."""
+
+
 class DeviceView(TypedDict):
     """One accelerator of a node, and the tasks that hold it."""
 
@@ -1700,6 +1743,12 @@ class WaitingLine(TypedDict):
     next: str | None
     forecast: ForecastView | None
     """The forecast from which the estimates come; None if there is none yet."""
+
+
+class WhatIfQuestions(TypedDict):
+    """The caller's own questions that this server keeps, oldest first."""
+
+    items: list[WhatIfStatus]
 
 
 class CellView(TypedDict):

@@ -17,12 +17,13 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from corral.control.caller_disconnect import while_connected
 from corral.control.core.configuration import planner_settings, scheduler_policy
 from corral.control.estimates.given import given_by, given_in
 from corral.control.forecast.estimates import given_estimate
@@ -62,6 +63,8 @@ _MOST_BEFORE = 5
 """Jobs ahead of another one that an explanation names at most."""
 _MANY = 512
 """Waiting gangs above which their order is not computed for an explanation: it takes a tenth of a second and more."""
+_LONGEST_NUMBER = 64
+"""Characters of the number of a question."""
 _LONGEST_STOP = 3600.0
 """Seconds that `corral down --stop-jobs` may wait for jobs to end."""
 
@@ -158,6 +161,7 @@ class ControlApi:
             Route("/trial", self._trial, methods=["POST"]),
             Route("/configuration/check", self._check_configuration, methods=["POST"]),
             Route("/what-if", self._what_if, methods=["POST"]),
+            Route("/what-if/{number}/progress", self._what_if_progress),
             Route("/stop-all", self._stop_all, methods=["POST"]),
             Route("/cluster/{kind:str}", self._listed),
             Route("/engines/use", self._cluster_use),
@@ -169,7 +173,7 @@ class ControlApi:
             WebSocketRoute("/exec/{attempt}", self._exec),
             WebSocketRoute("/forward/{attempt}", self._forward),
         ]
-        return Starlette(routes=routes, exception_handlers={CorralError: _refusal})
+        return Starlette(routes=routes, exception_handlers={CorralError: _refusal, ClientDisconnect: _unheard})
 
     async def _ping(self, _: Request) -> Response:
         reasons = [*self._control.troubles(), *descriptor_shortages("scheduler")]
@@ -239,7 +243,11 @@ class ControlApi:
         return _json(await asyncio.to_thread(think))
 
     async def _what_if(self, request: Request) -> Response:
-        """The courses of the cluster as things are and with a question's changes, played in forked processes."""
+        """The courses of the cluster as things are and with a question's changes, played in forked processes.
+
+        They end when the caller disconnects. `number` names the question for `/what-if/NUMBER/progress`, and `patience`
+        is how many seconds it waits for its turn.
+        """
         control = await self._world_is_there()
         try:
             question = msgspec.json.decode(await request.body(), type=Question)
@@ -250,10 +258,17 @@ class ControlApi:
                 self._forecasts, lambda: control.core,
                 default=lambda: control.policy, presenter=control.presenter, journal=control.journal_folder,
             )  # fmt: skip
-        courses = await self._questions.answer(question)
+        asked: dict[str, Any] = {"number": request.query_params.get("number", "")[:_LONGEST_NUMBER]}
+        if patience := request.query_params.get("patience", ""):
+            asked["patience"] = float(patience)
+        courses = await while_connected(request, self._questions.answer(question, **asked))
         if not question.arrivals:  # what is stored as an estimate assumes that nobody else submits
             control.estimates.given(given_in(courses, question.horizon_seconds))
         return _json(courses)
+
+    async def _what_if_progress(self, request: Request) -> Response:
+        """How far a question is; null if none of this number is being answered."""
+        return _json(self._questions and self._questions.progress(request.path_params["number"]))
 
     def _keep(self, forecast: Forecast) -> None:
         """Have the estimates of a forecast stored."""
@@ -418,3 +433,8 @@ def _json(value: object) -> Response:
 async def _refusal(_: Request, error: Exception) -> Response:
     assert isinstance(error, CorralError)
     return JSONResponse({"code": error.code, "message": error.message}, status_code=error.status)
+
+
+async def _unheard(_: Request, __: Exception) -> Response:
+    """The answer to a caller that is gone; nobody receives it."""
+    return Response(status_code=499)

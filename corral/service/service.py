@@ -38,6 +38,7 @@ from corral.service.readiness import ReadinessCheck
 from corral.service.storages.browsing import StorageBrowser
 from corral.service.storages.grants import Storages
 from corral.service.usage.usage import Usage
+from corral.service.what_if.kept_questions import KeptQuestions
 from corral.service.what_if.questions import WhatIf
 
 
@@ -86,6 +87,7 @@ class Service:
         self.cordons = Cordons(context)
         self.queues = Queues(context)
         self.what_if = WhatIf(context, self.submission, self.feasibility, self.job_editor)
+        self.kept_questions = KeptQuestions(context, self.what_if)
         self.estimates = Estimates(context)
         self.usage = Usage(context)
         self.readiness = ReadinessCheck(context)

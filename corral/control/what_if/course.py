@@ -35,14 +35,15 @@ def play(
     horizon: float,
     seed: int,
     timeline: bool = False,
+    looked: Callable[[], None] = lambda: None,
 ) -> Course:
     """Play a copy of a core from `now` for `horizon` seconds, with changes that take effect at once; O(events).
 
     No failures are drawn, and nobody submits anything but the changes. A preempted job begins anew. With `timeline` the
-    course tells what ran where.
+    course tells what ran where. `looked` is called `SAMPLES` + 1 times on the way.
     """
     stays = Stays() if timeline else None
-    return Play(core.fork(unexplained=True), changes, RunTimes(past, seed), now, stays).run(horizon)
+    return Play(core.fork(unexplained=True), changes, RunTimes(past, seed), now, stays).run(horizon, looked)
 
 
 class Play:
@@ -75,12 +76,14 @@ class Play:
         self._arrivals = len(changes.arrivals)
         changes.apply(self.driver)
 
-    def run(self, horizon: float) -> Course:
-        """Play to the horizon and tell what became of everything."""
-        self.run_while(horizon, lambda: True)
+    def run(self, horizon: float, looked: Callable[[], None] = lambda: None) -> Course:
+        """Play to the horizon and tell what became of everything; `looked` is called after each sample."""
+        self.run_while(horizon, lambda: True, looked)
         return self.told()
 
-    def run_while(self, horizon: float, go_on: Callable[[], bool]) -> bool:
+    def run_while(
+        self, horizon: float, go_on: Callable[[], bool], looked: Callable[[], None] = lambda: None
+    ) -> bool:  # fmt: skip
         """Play to the horizon, or until `go_on` says no; returns whether it came to the horizon."""
         for number in range(_PIECES * SAMPLES + 1):
             if not go_on():
@@ -94,6 +97,7 @@ class Play:
             if not piece:
                 self._collect()
                 self.tally.look(at, self.core)
+                looked()
         return True
 
     def told(self) -> Course:

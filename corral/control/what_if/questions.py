@@ -22,14 +22,20 @@ from corral.control.what_if.arrivals import Arrivals, drawn, recorded_arrivals
 from corral.control.what_if.changes import Changes, changes_of, submitted
 from corral.control.what_if.course import play
 from corral.control.what_if.forked import USUAL, Fork, ForkLimits
+from corral.control.what_if.progress import LOOKS, ProcessProgress, QuestionProgress
 from corral.kernel.errors import InvalidInput, Unavailable
 from corral.kernel.units import DEVICE
 from corral.model.phases import Phase, phase
 from corral.model.what_if import DAY, Course, Courses, Question, WaitingJob
+from corral.model.what_if_progress import AFTER, BEFORE, READING, WhatIfProgress
 from corral.scheduler import Policy
 
 _PATIENCE: Final = 20.0
-"""Seconds that a question waits for the one before it."""
+"""Seconds that a question waits for the ones before it."""
+_LONGEST_PATIENCE: Final = 300.0
+"""Seconds that a question may ask to wait, when nobody holds a connection for it."""
+_MOST_WAITING: Final = 64
+"""Questions that wait for their turn at most."""
 _RETRY: Final = 10
 
 
@@ -67,25 +73,51 @@ class Questions:
         self._limits = limits
         self._journal = journal
         self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._progress: dict[str, QuestionProgress] = {}
+        """By the number that the asker gave to a question, how far it is."""
 
-    async def answer(self, question: Question) -> Courses:
-        """Play the courses that a question asks for.
+    async def answer(self, question: Question, number: str = "", patience: float = _PATIENCE) -> Courses:
+        """Play the courses that a question asks for; its processes end when the caller is cancelled.
+
+        `progress` tells of it under its `number`. It waits `patience` seconds for its turn.
 
         Raises Unavailable `question-busy` while others are answered, the errors of `Fork.answer`, and what the changes are
         refused with.
         """
+        progress = QuestionProgress(len(question.seeds))
+        if number:
+            self._progress[number] = progress
         try:
-            async with asyncio.timeout(_PATIENCE):
+            await self._take_turn(min(patience, _LONGEST_PATIENCE))
+            try:
+                return await self._answered(question, progress)
+            finally:
+                self._turn.release()
+        finally:
+            self._progress.pop(number, None)
+
+    def progress(self, number: str) -> WhatIfProgress | None:
+        """How far a question is; None if none of this number is being answered."""
+        found = self._progress.get(number)
+        return None if found is None else found.told()
+
+    async def _take_turn(self, patience: float) -> None:
+        busy = Unavailable(
+            "question-busy", "Another what-if question is being answered; ask again in a moment.", retry_after=_RETRY
+        )
+        if self._waiting >= _MOST_WAITING:
+            raise busy
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(patience):
                 await self._turn.acquire()
         except TimeoutError:
-            message = "Another what-if question is being answered; ask again in a moment."
-            raise Unavailable("question-busy", message, retry_after=_RETRY) from None
-        try:
-            return await self._answered(question)
+            raise busy from None
         finally:
-            self._turn.release()
+            self._waiting -= 1
 
-    async def _answered(self, question: Question) -> Courses:
+    async def _answered(self, question: Question, progress: QuestionProgress) -> Courses:
         moment = await self._forecasts.moment()
         core = self._core()
         forecast = self._forecasts.of(moment)
@@ -93,9 +125,12 @@ class Questions:
         jobs, cursor = _asked_jobs(core, question, moment.at), core.intents.cursor
         # Every fork is made before the next await, so all children have the same core.
         forks: list[Fork] = []
+        shares = _shared(question.seeds, os.cpu_count() or 1)
+        counters = progress.shared_by([_looks(seeds, known) for seeds in shares])
         try:
-            for seeds in _shared(question.seeds, os.cpu_count() or 1):
-                forks.append(Fork(partial(self._played, core, question, moment, seeds, known.keys()), self._limits))
+            for seeds, counter in zip(shares, counters, strict=True):
+                played = partial(self._played, core, question, moment, seeds, known.keys(), counter)
+                forks.append(Fork(played, self._limits))
             found = await asyncio.gather(*(fork.answer() for fork in forks))
         finally:
             await asyncio.gather(*(fork.end() for fork in forks))
@@ -114,28 +149,41 @@ class Questions:
         return recorded_arrivals(recorded(self._journal), now)
 
     def _played(
-        self, core: Core, question: Question, moment: Moment, seeds: Sequence[int], known: Collection[int]
+        self,
+        core: Core,
+        question: Question,
+        moment: Moment,
+        seeds: Sequence[int],
+        known: Collection[int],
+        counter: ProcessProgress,
     ) -> bytes:
         """Play the courses of some seeds, but those as things are that are `known`; runs in a forked child."""
         changes = changes_of(question, core, moment.at, self._default(), self._presenter.described)
         pair = _Pair({}, [])
-        arrivals = self._recorded(moment.at) if question.arrivals else None
-        if arrivals is not None:
+        arrivals = None
+        if question.arrivals:
+            counter.begin(READING)
+            arrivals = self._recorded(moment.at)
             pair.arrival_days = (moment.at - arrivals.since) / DAY
         for seed in seeds:
             timeline = question.timeline and seed == question.seeds[0]
 
-            def played(what: Changes, seed: int = seed, timeline: bool = timeline) -> Course:
+            def played(what: Changes, stage: str, seed: int = seed, timeline: bool = timeline) -> Course:
+                counter.begin(stage)
                 horizon = question.horizon_seconds
-                return play(core, what, moment.past, now=moment.at, horizon=horizon, seed=seed, timeline=timeline)
+                return play(
+                    core, what, moment.past, now=moment.at, horizon=horizon, seed=seed, timeline=timeline,
+                    looked=counter.look,
+                )  # fmt: skip
 
             as_it_is, changed = Changes(), changes
             if arrivals is not None:
                 as_it_is = _with_arrivals(as_it_is, arrivals, core, moment.at, question.horizon_seconds, seed)
                 changed = _with_arrivals(changes, arrivals, core, moment.at, question.horizon_seconds, seed)
             if seed not in known:
-                pair.before[seed] = played(as_it_is)
-            pair.after.append(played(changed))
+                pair.before[seed] = played(as_it_is, BEFORE)
+            pair.after.append(played(changed, AFTER))
+            counter.seed_done()
         return msgspec.msgpack.encode(pair)
 
 
@@ -174,6 +222,11 @@ def _asked_jobs(core: Core, question: Question, now: float) -> tuple[WaitingJob,
         for job in submitted(question.submit, now)
     ]
     return (*waiting, *added)
+
+
+def _looks(seeds: Sequence[int], known: Collection[int]) -> int:
+    """How often the courses of some seeds are looked at; those as things are that are `known` are not played."""
+    return LOOKS * sum(1 if seed in known else 2 for seed in seeds)
 
 
 def _shared(seeds: Sequence[int], processes: int) -> list[tuple[int, ...]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
+from corral.kernel.errors import Forbidden, InvalidInput, NotFound, Unavailable
 from corral.kernel.units import counted, format_duration
 from corral.model.configuration import IN_FORCE, Configuration, read_configuration
 from corral.model.document_revisions import DocumentChange
@@ -21,7 +22,6 @@ from corral.model.what_if import (
     MOST_NODES,
     MOST_SEEDS,
     AddedJobs,
-    Courses,
     JobOutcome,
     NewWork,
     Question,
@@ -38,18 +38,16 @@ from corral.service.jobs.editing import JobEditor
 from corral.service.jobs.feasibility import Feasibility
 from corral.service.jobs.submission import Submission
 from corral.service.what_if.comparison import compare
+from corral.service.what_if.control_courses import ControlCourses
 from corral.service.what_if.goals import parse_goal, parse_vary
 from corral.service.what_if.reaching import GoalSearch, Played
 from corral.spec.errors import did_you_mean, shorten
 from corral.spec.job import UnifiedJob
 from corral.store.cluster_views import Admission
 
-PATIENCE: Final = 90.0
-"""Seconds that control may take for an answer."""
 _LONGEST_CLAUSE: Final = 200
 _HIDDEN: Final = "job"
 """The name under which ordinary users see other people's jobs."""
-_NOT_FOUND: Final = frozenset({"node-not-found", "job-is-over"})
 
 
 class WhatIf:
@@ -75,44 +73,61 @@ class WhatIf:
         Raises InvalidInput, SpecError, NotFound, Forbidden, Conflict; Unavailable while control does not answer, or has
         too many questions.
         """
+        await self.check(actor, asked)
+        with self.place(actor):
+            return await self.answered(actor, asked, ControlCourses(self._context))
+
+    async def check(self, actor: Actor, asked: WhatIfRequest) -> None:
+        """Check that the actor may ask, and the bounds of a question.
+
+        Raises Forbidden, InvalidInput.
+        """
         await self._context.check(actor, "cluster.ask", Resource("cluster"))
         _check_bounds(asked)
+
+    @contextlib.contextmanager
+    def place(self, actor: Actor) -> Iterator[None]:
+        """Hold the one place of a user whose question is being answered.
+
+        Raises Unavailable `question-busy` when it is taken.
+        """
         if actor.user in self._asking:
-            message = "Your question before this one is still being answered; ask again when it is."
+            message = "Your question before this one is still being answered; ask again when it is, or cancel it."
             raise Unavailable("question-busy", message, retry_after=10)
         self._asking.add(actor.user)
         try:
-            return await self._answered(actor, asked)
+            yield
         finally:
             self._asking.discard(actor.user)
 
-    async def _answered(self, actor: Actor, asked: WhatIfRequest) -> WhatIfAnswer:
+    async def answered(self, actor: Actor, asked: WhatIfRequest, control: ControlCourses) -> WhatIfAnswer:
+        """The answer to a question that was checked, whose courses `control` plays.
+
+        Raises like `ask`.
+        """
         admission = await self._store.admission()
         goal = None
         if asked.goal or asked.vary:
-            search = await self._search(actor, asked, admission)
+            search = await self._search(actor, asked, admission, control)
             (courses, said), goal = await search.run()
         else:
-            courses, said = await self._courses(actor, asked, admission)
+            courses, said = await self._courses(actor, asked, admission, control)
+        control.comparing()
         mine = _own_queues(actor, admission)
         answer = compare(courses, horizon=asked.horizon_seconds, changes=said, shown=mine)
         answer = msgspec.structs.replace(answer, goal=goal)
         return answer if actor.is_admin else _without_names(answer, actor)
 
-    async def _courses(self, actor: Actor, asked: WhatIfRequest, admission: Admission) -> Played:
+    async def _courses(
+        self, actor: Actor, asked: WhatIfRequest, admission: Admission, control: ControlCourses
+    ) -> Played:  # fmt: skip
         """Control's answer to a request, and the changes as clauses."""
         question, said = await self._question(actor, asked, admission)
-        body = msgspec.to_builtins(question)
-        try:
-            found = await self._context.control.request("/what-if", body, seconds=PATIENCE)
-        except Unavailable:
-            raise
-        except CorralError as error:
-            kind = NotFound if error.code in _NOT_FOUND else InvalidInput
-            raise kind(error.code, error.message) from None
-        return msgspec.convert(found, Courses), said
+        return await control.played(question), said
 
-    async def _search(self, actor: Actor, asked: WhatIfRequest, admission: Admission) -> GoalSearch:
+    async def _search(
+        self, actor: Actor, asked: WhatIfRequest, admission: Admission, control: ControlCourses
+    ) -> GoalSearch:  # fmt: skip
         """The search for the least that reaches the goal of a request."""
         if not (asked.goal and asked.vary):
             raise InvalidInput("goal-needs-vary", "A goal needs something to vary, and something to vary needs a goal.")
@@ -124,7 +139,11 @@ class WhatIf:
             _check_queue(actor, vary.queue, configured, mine)
         goal = parse_goal(asked.goal, [name for name in configured.queues if mine(name)], all_queues=actor.is_admin)
         first = vary.first({name: queue.to_document() for name, queue in configured.queues.items()})
-        return GoalSearch(goal, vary, first, asked, lambda each: self._courses(actor, each, admission))
+
+        def ask(each: WhatIfRequest) -> Awaitable[Played]:
+            return self._courses(actor, each, admission, control)
+
+        return GoalSearch(goal, vary, first, asked, ask, trying=control.trying)
 
     async def _question(
         self, actor: Actor, asked: WhatIfRequest, admission: Admission

@@ -29,14 +29,19 @@ class GoalSearch:
         asked: WhatIfRequest,
         ask: Callable[[WhatIfRequest], Awaitable[Played]],
         now: Callable[[], float] = time.monotonic,
+        trying: Callable[[int, str], None] = lambda attempt, value: None,
     ) -> None:
-        """`first` is the least value; `ask` has control play a request; `now` is in seconds."""
+        """`first` is the least value; `ask` has control play a request; `now` is in seconds.
+
+        `trying` is told the number of each attempt, from 1, and its value in words.
+        """
         self._goal = goal
         self._vary = vary
         self._first = first
         self._asked = asked
         self._ask = ask
         self._now = now
+        self._trying = trying
         self._tries: list[GoalTry] = []
         self._known: dict[int, Found] = {}
         self._held: Played | None = None
@@ -65,6 +70,7 @@ class GoalSearch:
         return self._known[value]
 
     async def _asked_about(self, value: int) -> Found:
+        self._trying(len(self._tries) + 1, self._vary.said(value))
         try:
             played = await self._ask(self._vary.applied(self._asked, value))
         except (Conflict, InvalidInput) as error:

@@ -18,6 +18,7 @@ from corral.control.journal.folder import JournalFolder
 from corral.control.what_if.arrivals import Arrivals, drawn, recorded_arrivals
 from corral.control.what_if.changes import Changes
 from corral.control.what_if.course import play
+from corral.control.what_if.progress import LOOKS, QuestionProgress
 from corral.control.what_if.questions import Questions, _Pair
 from corral.kernel.errors import InvalidInput
 from corral.model.what_if import DAY, LAST_WEEK, Courses, Question
@@ -129,4 +130,5 @@ def asked(played: Journaled, folder: Path, question: Question, moment: Moment) -
     questions = Questions(
         nothing, lambda: played.core, default=lambda: played.configured.policy, presenter=presenter, journal=folder
     )
-    return questions._played(played.core, question, moment, question.seeds, ())
+    (counter,) = QuestionProgress(len(question.seeds)).shared_by([4 * LOOKS])
+    return questions._played(played.core, question, moment, question.seeds, (), counter)

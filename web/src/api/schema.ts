@@ -2647,6 +2647,46 @@ export interface components {
             revision: string;
         };
         /**
+         * WhatIfProgress
+         * @description How far a question is.
+         */
+        WhatIfProgress: {
+            /** @description Of the courses that are played, from 0 to 1; with a goal, of the most attempts that its search may take. */
+            fraction: number;
+            /** @enum {string} */
+            stage: "waiting" | "preparing" | "reading" | "before" | "after" | "comparing";
+            /** @description The number of the course that is played, from 1; 0 before the first one. */
+            course: number;
+            /** @description How many courses are played, each before and after the changes. */
+            courses: number;
+            /** @description The number of the value that the search for a goal tries, from 1; 0 without a goal. */
+            attempt: number;
+            mostAttempts: number;
+            /** @description The value that is tried, in words. */
+            trying: string;
+            /** @description All of it as a sentence. */
+            says: string;
+        };
+        /**
+         * WhatIfQuestions
+         * @description The caller's own questions that this server keeps, oldest first.
+         */
+        WhatIfQuestions: {
+            items: components["schemas"]["WhatIfStatus"][];
+        };
+        /**
+         * WhatIfRefusal
+         * @description Why a question has no answer: the error that it would have had at once.
+         */
+        WhatIfRefusal: {
+            /** @description The HTTP status of the error. */
+            status: number;
+            code: string;
+            message: string;
+            /** @description The problems of its documents. */
+            problems: components["schemas"]["ProblemView"][];
+        };
+        /**
          * WhatIfRequest
          * @description Changes to try, and how far to look ahead; without changes the answer says what is to be expected.
          */
@@ -2726,6 +2766,21 @@ export interface components {
              * @default
              */
             vary?: string;
+        };
+        /**
+         * WhatIfStatus
+         * @description A question that is answered later.
+         */
+        WhatIfStatus: {
+            id: string;
+            /** @enum {string} */
+            state: "running" | "done" | "failed" | "cancelled";
+            askedAt: string;
+            progress: components["schemas"]["WhatIfProgress"];
+            /** @description Once it is done; lists and events have none. */
+            answer: components["schemas"]["WhatIfAnswer"] | null;
+            /** @description Once it has failed. */
+            error: components["schemas"]["WhatIfRefusal"] | null;
         };
         /**
          * WorkView
@@ -2920,7 +2975,11 @@ export type VersionView = components['schemas']['VersionView'];
 export type WaitingLine = components['schemas']['WaitingLine'];
 export type WaitingView = components['schemas']['WaitingView'];
 export type WhatIfAnswer = components['schemas']['WhatIfAnswer'];
+export type WhatIfProgress = components['schemas']['WhatIfProgress'];
+export type WhatIfQuestions = components['schemas']['WhatIfQuestions'];
+export type WhatIfRefusal = components['schemas']['WhatIfRefusal'];
 export type WhatIfRequest = components['schemas']['WhatIfRequest'];
+export type WhatIfStatus = components['schemas']['WhatIfStatus'];
 export type WorkView = components['schemas']['WorkView'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;
