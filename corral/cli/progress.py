@@ -7,10 +7,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from corral.cli.output import span
+
+if TYPE_CHECKING:
+    from corral.client.schema import WhatIfProgress
+
+_BAR: Final = 20
+"""Characters of a bar."""
 
 
 @contextlib.contextmanager
@@ -65,6 +72,22 @@ class StatusLine:
             if self._text and self._terminal and not self._ended.is_set():
                 line = f"({span(time.monotonic() - self._begun)}) {self._text}"
                 click.echo("\r\x1b[2K" + line[: _width() - 1], nl=False, err=True)
+
+
+@contextlib.contextmanager
+def question_bar() -> Iterator[Callable[[WhatIfProgress], None]]:
+    """Show a bar for a what-if question; the yielded function takes its progress. Without a terminal, show nothing."""
+    line = StatusLine()
+    try:
+        yield lambda progress: line.tell(progress_text(progress))
+    finally:
+        line.clear()
+
+
+def progress_text(progress: WhatIfProgress) -> str:
+    """Return a bar, the percentage and the sentence of a question's progress."""
+    done = round(_BAR * progress["fraction"])
+    return f"[{'#' * done}{'-' * (_BAR - done)}] {progress['fraction']:4.0%}  {progress['says']}"
 
 
 def _width() -> int:

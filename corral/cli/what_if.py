@@ -12,6 +12,7 @@ import click
 
 from corral.cli.connection import connect
 from corral.cli.output import output_option, paint, show, span, table
+from corral.cli.progress import question_bar
 from corral.kernel.errors import InvalidInput
 from corral.kernel.units import counted, parse_duration
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from corral.client.schema import GoalOutcome, JobOutcome, QueueOutcome, Spread, WhatIfAnswer
 
 _MOST_JOBS: Final = 20
-_PATIENCE: Final = 120.0
-"""Seconds to wait for an answer; the server gives up before."""
-_PATIENCE_FOR_A_GOAL: Final = 240.0
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
@@ -63,7 +61,7 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 def what_if_command(everything: bool, output: str, **asked: Any) -> None:
     """Ask the scheduler what would happen: waits by queue and starts of jobs, before beside after.
 
-    Nothing is changed. Without changes it shows what is to be expected.
+    Nothing is changed. Without changes it shows what is to be expected. Ctrl-C cancels the question on the server too.
 
     \b
     corral what-if --add-nodes 4 --like local/node1
@@ -72,8 +70,8 @@ def what_if_command(everything: bool, output: str, **asked: Any) -> None:
     corral what-if --goal 'wait.p95(queue=research) <= 1h' --vary nodes-like=local/node1
     """
     request = _request(**asked)
-    with connect(timeout=_PATIENCE_FOR_A_GOAL if request["goal"] else _PATIENCE) as client:
-        answer = client.what_if(**request)
+    with connect() as client, question_bar() as tell:
+        answer = client.follow_what_if(tell=tell, **request)
     if show(answer, output, names=[job["id"] for job in answer["jobs"]]):
         return
     click.echo(answer_text(answer, everything=everything))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,13 +12,21 @@ from corral.client import config, operations
 from corral.client.calls import Call, worded
 from corral.client.operations.jobs import ENDED
 from corral.client.transport import Transport
-from corral.kernel.errors import NotFound, Unavailable
+from corral.kernel.errors import CorralError, NotFound, TooManyRequests, Unavailable
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from corral.client.exec import ExecStream
-    from corral.client.schema import EventRecord, JobDetail, SignedIn, Uploaded
+    from corral.client.schema import (
+        EventRecord,
+        JobDetail,
+        SignedIn,
+        Uploaded,
+        WhatIfAnswer,
+        WhatIfProgress,
+        WhatIfStatus,
+    )
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
@@ -213,8 +222,47 @@ class Client:
     drain = _asks(operations.cluster.drain)
     top = _asks(operations.cluster.top)
     what_if = _asks(operations.what_if.what_if)
+    start_what_if = _asks(operations.what_if.start_what_if)
+    what_if_state = _asks(operations.what_if.what_if_state)
+    what_if_questions = _asks(operations.what_if.what_if_questions)
+    cancel_what_if = _asks(operations.what_if.cancel_what_if)
     estimates = _asks(operations.what_if.estimates)
     usage = _asks(operations.usage.usage)
+
+    def follow_what_if(self, *, tell: Callable[[WhatIfProgress], None] | None = None, **question: Any) -> WhatIfAnswer:
+        """Ask a question of `what_if`'s parameters and wait for its answer; `tell` gets its progress on the way.
+
+        It is cancelled on the server when the wait ends early, as by Ctrl-C. Raises the error that it was refused with, and
+        Unavailable when the server does not answer for a minute.
+        """
+        started = self.start_what_if(**question)
+        try:
+            answer = operations.what_if.answer_of(self._ended_what_if(started["id"], tell))
+            assert answer is not None
+            return answer
+        except BaseException:
+            with contextlib.suppress(CorralError):
+                self.cancel_what_if(started["id"])
+            raise
+
+    def _ended_what_if(self, question: str, tell: Callable[[WhatIfProgress], None] | None) -> WhatIfStatus:
+        """Follow a question to its end; returns its last state."""
+        silent_since: float | None = None
+        while True:
+            try:
+                with contextlib.suppress(TooManyRequests):  # of streams: then it is asked again and again
+                    for state in self._events_of(operations.what_if.what_if_events(question), timeout=60.0):
+                        if state is not None and tell is not None:
+                            tell(state["progress"])
+                status = self.what_if_state(question)
+                if status["state"] != operations.what_if.RUNNING:
+                    return status
+                silent_since = None
+            except Unavailable:
+                silent_since = silent_since or time.monotonic()
+                if time.monotonic() > silent_since + operations.what_if.PATIENCE:
+                    raise
+            time.sleep(1.0)
 
     # -- configuration
 
@@ -236,7 +284,11 @@ class Client:
     def _feed(
         self, *, after: int | None = None, job: str = "", timeout: float | None = None
     ) -> Iterator[EventRecord | None]:
-        """Yield the event stream; None is a heartbeat, and the first one comes at once."""
+        """Return the event stream; None is a heartbeat, and the first one comes at once."""
+        return self._events_of(operations.streams.events(after=after, job=job), timeout=timeout)
+
+    def _events_of(self, call: Call[bytes], *, timeout: float | None) -> Iterator[Any]:
+        """Yield the data of each event of a stream; None is a heartbeat."""
         feed = operations.streams.Feed()
-        for piece in self._transport.stream(operations.streams.events(after=after, job=job), timeout=timeout):
+        for piece in self._transport.stream(call, timeout=timeout):
             yield from feed.read(piece)

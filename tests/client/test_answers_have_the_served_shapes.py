@@ -14,7 +14,7 @@ from corral.client.calls import API, Call
 from docs.generate import openapi
 
 REFERENCE = "#/components/schemas/"
-BYTES = {"log", "events", "enter", "reach", "storage_file"}
+BYTES = {"log", "events", "enter", "reach", "storage_file", "what_if_events"}
 """Operations whose answers are bytes; a WebSocket is no part of the document."""
 
 
@@ -61,7 +61,7 @@ def _call(operation: Callable[..., Call[Any]]) -> Call[Any]:
     needed = {
         parameter.name: "x/y" if parameter.name == "node" else values[str(parameter.annotation)]
         for parameter in inspect.signature(operation).parameters.values()
-        if parameter.default is parameter.empty
+        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
     }
     return operation(**needed)
 
@@ -75,7 +75,10 @@ def _answer(call: Call[Any], document: dict[str, Any]) -> str:
         if call.method.lower() in methods and _fits(template, path)
     ]
     assert len(fitting) == 1, f"{call.method} {path} is one route of the document"
-    answers = {_named(answer) for code, answer in fitting[0]["responses"].items() if code < "300"}
+    good = {code: answer for code, answer in fitting[0]["responses"].items() if code < "300"}
+    if {"200", "202"} <= good.keys():  # which of the two is the caller's preference
+        del good["200" if "prefer" in call.headers else "202"]
+    answers = {_named(answer) for answer in good.values()}
     (content,) = answers - {"JobDetail | Trial"}  # a dry run of a submit, which the operation's docstring tells of
     return content
 

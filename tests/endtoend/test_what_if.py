@@ -95,6 +95,27 @@ def test_the_server_goes_on_while_it_answers_and_refuses_what_is_not_there(serve
     assert answer["seeds"] == 4 and len(answer["times"]) == len(answer["before"]["used"]) == 97
 
 
+def test_a_long_question_tells_its_progress_and_is_cancelled(server: Platform) -> None:
+    seen: list[Any] = []
+    answer = server.client.follow_what_if(tell=seen.append, seeds=4, horizon_seconds=30 * 86400.0)
+    assert answer["seeds"] == 4
+    fractions = [each["fraction"] for each in seen]
+    assert fractions == sorted(fractions) and fractions[-1] == 1.0
+    goal = server.client.follow_what_if(
+        tell=seen.append, goal="wait.max(queue=research) <= 30m", vary="nodes-like=local/node1"
+    )["goal"]
+    assert goal is not None and goal["least"] == 3
+    assert "Tries 4 nodes like local/node1 added (attempt 4 of at most 16), prepares the changes." in [
+        each["says"] for each in seen
+    ]
+    for _ in range(10):  # each ends its processes, so the next one has its turn at once
+        started = server.client.start_what_if(seeds=20, horizon_seconds=30 * 86400.0)
+        server.client.cancel_what_if(started["id"])
+        with pytest.raises(NotFound, match="There is no question"):
+            server.client.what_if_state(started["id"])
+    assert server.client.what_if()["seeds"] == 1
+
+
 def test_ordinary_users_see_sizes(server: Platform) -> None:
     server.client.create_user("bob", password="correct horse battery")
     with Client(server.url, "") as bob:

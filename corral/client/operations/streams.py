@@ -8,12 +8,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corral.client.calls import Call, call, job_path
 
 if TYPE_CHECKING:
-    from corral.client.schema import EventRecord, PortsView, Uploaded
+    from corral.client.schema import PortsView, Uploaded
 
 
 def log(
@@ -48,8 +48,8 @@ class Feed:
     def __init__(self) -> None:
         self._rest = b""
 
-    def read(self, piece: bytes) -> Iterator[EventRecord | None]:
-        """Yield the events that the next piece completes; pieces may end anywhere."""
+    def read(self, piece: bytes) -> Iterator[Any]:
+        """Yield the data of the events that the next piece completes; pieces may end anywhere."""
         *whole, self._rest = (self._rest + piece).split(b"\n")
         for line in whole:
             if line.startswith(b"data: "):

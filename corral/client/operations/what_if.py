@@ -1,14 +1,19 @@
-"""The calls of what-if questions, and of the report on estimates."""
+"""The calls of what-if questions, answered at once or later, and of the report on estimates."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from corral.client.calls import Call, call
+from corral.client.calls import Call, call, raise_for
 
 if TYPE_CHECKING:
-    from corral.client.schema import EstimateReport, WhatIfAnswer
+    from corral.client.schema import EstimateReport, WhatIfAnswer, WhatIfQuestions, WhatIfStatus
+
+RUNNING: Final = "running"
+PATIENCE: Final = 60.0
+"""Seconds for which a client that follows a question goes on while the server does not answer."""
 
 
 def what_if(
@@ -37,7 +42,8 @@ def what_if(
     With `arrivals` (`last-week`) other jobs arrive, drawn from the server's journal.
     With `timeline` the answer also tells what runs where.
     With a `goal` (`wait.p95(queue=research) <= 1h`) the least of `vary` is searched that reaches it: `nodes-like=NODE` or
-    `queue=NAME:deserved.devices`. That takes up to two and a half minutes, so give the client a longer timeout.
+    `queue=NAME:deserved.devices`. That takes up to two and a half minutes, so give the client a longer timeout, or call
+    `follow_what_if`.
     """
     data = {
         "addNodes": [{"count": count, "like": like} for count, like in add_nodes],
@@ -58,6 +64,40 @@ def what_if(
         "vary": vary,
     }
     return call("POST", "/what-if", data=data)
+
+
+def start_what_if(**question: Any) -> Call[WhatIfStatus]:
+    """Have a question answered later: the parameters are those of `what_if`. Returns its state, with its `id`."""
+    asked: Call[Any] = what_if(**question)
+    return asked._replace(headers={**asked.headers, "prefer": "respond-async"})
+
+
+def what_if_state(question: str) -> Call[WhatIfStatus]:
+    """Return the state of a question that is answered later, by its id: its progress, then its answer or its error."""
+    return call("GET", f"/what-if/{question}")
+
+
+def what_if_questions() -> Call[WhatIfQuestions]:
+    """Return the caller's own questions that are answered later: those that run, and the last ones with an answer."""
+    return call("GET", "/what-if")
+
+
+def cancel_what_if(question: str) -> Call[None]:
+    """Cancel a question that is answered later, and have its answer forgotten."""
+    return call("DELETE", f"/what-if/{question}")
+
+
+def what_if_events(question: str) -> Call[bytes]:
+    """Return the stream of a question's states, to be parsed by a `Feed`."""
+    return call("GET", f"/what-if/{question}/events", accept="text/event-stream")
+
+
+def answer_of(status: WhatIfStatus) -> WhatIfAnswer | None:
+    """Return the answer of a question; None while it runs. Raises the error that it failed with."""
+    error = status["error"]
+    if error is not None:
+        raise_for(error["status"], json.dumps({name: error[name] for name in ("code", "message", "problems")}).encode())
+    return status["answer"]
 
 
 def estimates(*, queue: str = "", days: int = 7) -> Call[EstimateReport]:
