@@ -137,6 +137,7 @@ def test_the_definition_of_objects_is_the_one_that_corral_prints(helm: Helm) -> 
 def test_two_replicas_share_a_key_and_a_volume_and_are_kept_apart(helm: Helm) -> None:
     made = helm.render(TWO)
     assert made.of("Deployment")[0]["spec"]["replicas"] == 2
+    assert made.one("Service", "corral")["spec"]["sessionAffinity"] == "ClientIP"
     assert made.environment("control")["CORRAL_CONTROL_ADDRESS"] == "$(POD_IP):8471"
     assert made.container("control")["ports"] == [{"name": "control", "containerPort": 8471}]
     assert made.server["topologySpreadConstraints"][0]["topologyKey"] == "kubernetes.io/hostname"

@@ -26,6 +26,8 @@ export interface CallOptions {
   query?: Record<string, string | number | boolean | readonly string[] | undefined>;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** Whether it is sent even while the page is left. */
+  keepalive?: boolean;
 }
 
 /** The address of a call: empty parameters are left out, lists are repeated. */
@@ -42,7 +44,7 @@ export function address(path: string, query: CallOptions['query'] = {}): string 
 
 /** Like `fetch` of an API path; refusals are thrown as `ApiError` with the server's own sentence. */
 export async function request(path: string, options: CallOptions = {}): Promise<Response> {
-  const { method = 'GET', json, text, query, headers = {}, signal } = options;
+  const { method = 'GET', json, text, query, headers = {}, signal, keepalive } = options;
   const sent = new Headers(headers);
   if (method !== 'GET') sent.set('X-Corral-CSRF', '1');
   if (json !== undefined) sent.set('Content-Type', 'application/json');
@@ -54,6 +56,7 @@ export async function request(path: string, options: CallOptions = {}): Promise<
       headers: sent,
       body: json !== undefined ? JSON.stringify(json) : text,
       signal,
+      keepalive,
       credentials: 'same-origin',
     });
   } catch (error) {

@@ -30,6 +30,7 @@ export type {
   EventRecord,
   Explanation,
   FileView,
+  GoalOutcome,
   GroupView,
   GuaranteeFinding as Finding,
   Holding,
@@ -67,6 +68,8 @@ export type {
   UserView,
   WaitingLine,
   WhatIfAnswer,
+  WhatIfProgress,
+  WhatIfStatus,
 } from './schema';
 
 export type JobState = schema.JobSummary['state'];

@@ -12,7 +12,8 @@ import { Dialog } from './Dialog';
 import { Consequences } from './Consequences';
 import { Fault } from './Notices';
 import { Problems } from './Problems';
-import { TryAnswer, TryButton, useTry } from './TryDocuments';
+import { TryAnswer, TryButton } from './TryDocuments';
+import { useQuestion } from './useQuestion';
 import { useTrial } from './useTrial';
 import { YamlEditor, type EditorHandle } from './YamlEditor';
 
@@ -43,7 +44,7 @@ export function DocumentEditor({ of, start, base: begun, latest }: Props) {
   const [base, setBase] = useState(begun);
   const [asking, setAsking] = useState<Asked | null>(null);
   const { trial, current, error, again } = useTrial(text);
-  const attempt = useTry();
+  const attempt = useQuestion();
   const changed = text !== saved;
   const leave = useBlocker({ shouldBlockFn: () => changed && !applied.current, enableBeforeUnload: () => changed && !applied.current, withResolver: true });
   const does = trial?.documents.some((each) => each.action !== 'unchanged') ?? false;

@@ -6,6 +6,7 @@ import { count } from '../lib/format';
 import { duration } from '../lib/time';
 import { move, starts, told } from '../lib/whatif';
 import { BeforeAfter } from './BeforeAfter';
+import { GoalAnswer } from './GoalAnswer';
 import { WhatIfTimeline } from './WhatIfTimeline';
 
 export function WhatIfAnswer({ answer }: { answer: Answer }) {
@@ -13,6 +14,7 @@ export function WhatIfAnswer({ answer }: { answer: Answer }) {
   const hours = Math.round(answer.horizonSeconds / 3600);
   return (
     <div className="min-w-0 space-y-5" role="region" aria-label="Answer">
+      {answer.goal && <GoalAnswer goal={answer.goal} />}
       <p className="text-sm">
         {changed ? `With ${answer.changes.join('; ')}.` : 'As things are.'} <span className="text-muted">{count(answer.seeds, 'course')} of {hours} h.</span>
       </p>

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 import type { JobOutcome, WhatIfAnswer } from '../api/types';
+import { NO_GOAL } from './goal';
 import { asked, move, NOTHING, polyline, starts, told, whatIfLine } from './whatif';
 
-const FULL = { ...NOTHING, add: '4', like: 'local/node1', drain: 'local/n2', queue: 'research', deserved: '16', limit: ' 32 ', submit: 'name: more', times: '3', stop: ' old ', policy: 'fifo', documents: 'kind: Queue', hours: '72', seeds: '5' };
+const FULL = { ...NOTHING, add: '4', like: 'local/node1', drain: 'local/n2', queue: 'research', deserved: '16', limit: ' 32 ', submit: 'name: more', times: '3', stop: ' old ', policy: 'fifo', documents: 'kind: Queue', hours: '72', seeds: '5', seed: '7', arrivals: true, goal: { ...NO_GOAL, metric: 'wait.p95', queue: 'research', value: ' 1h ', node: 'local/node1' } };
 
 const job = (id: string, before: number | null, after: number | null, added = false): JobOutcome => ({
   id, name: id, user: 'ada', queue: 'research', devices: 4, waitedSeconds: 0, added,
@@ -20,10 +21,14 @@ it('says a question as the server takes it and as a command', () => {
     documents: 'kind: Queue',
     horizonSeconds: 259_200,
     seeds: 5,
+    seed: 7,
     timeline: true,
+    arrivals: 'last-week',
+    goal: 'wait.p95(queue=research) <= 1h',
+    vary: 'nodes-like=local/node1',
   });
   expect(whatIfLine(FULL)).toBe(
-    'corral what-if --add-nodes 4 --like local/node1 --drain local/n2 --queue research=deserved.devices:16,limit.devices:32 --submit job.yaml --times 3 --stop old --policy fifo --documents documents.yaml --horizon 72h --seeds 5',
+    "corral what-if --add-nodes 4 --like local/node1 --drain local/n2 --queue research=deserved.devices:16,limit.devices:32 --submit job.yaml --times 3 --stop old --policy fifo --documents documents.yaml --horizon 72h --seeds 5 --seed 7 --arrivals last-week --goal 'wait.p95(queue=research) <= 1h' --vary nodes-like=local/node1",
   );
 });
 

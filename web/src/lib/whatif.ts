@@ -2,6 +2,7 @@
 
 import type { JobOutcome, Spread, WhatIfAnswer } from '../api/types';
 import { quote } from './cli';
+import { type Goal, goalText, NO_GOAL, varyText } from './goal';
 import { duration } from './time';
 
 export interface Question {
@@ -22,9 +23,14 @@ export interface Question {
   documents: string;
   hours: string;
   seeds: string;
+  /** The first seed. */
+  seed: string;
+  /** Whether other jobs arrive as in the last week. */
+  arrivals: boolean;
+  goal: Goal;
 }
 
-export const NOTHING: Question = { add: '', like: '', drain: '', queue: '', deserved: '', limit: '', submit: '', times: '1', stop: '', policy: '', documents: '', hours: '24', seeds: '1' };
+export const NOTHING: Question = { add: '', like: '', drain: '', queue: '', deserved: '', limit: '', submit: '', times: '1', stop: '', policy: '', documents: '', hours: '24', seeds: '1', seed: '0', arrivals: false, goal: NO_GOAL };
 
 /** The body of `POST /what-if`. */
 export function asked(question: Question): Record<string, unknown> {
@@ -41,7 +47,11 @@ export function asked(question: Question): Record<string, unknown> {
     documents: question.documents.trim() ? question.documents : '',
     horizonSeconds: Number(question.hours) * 3600,
     seeds: Number(question.seeds),
+    seed: Number(question.seed) || 0,
     timeline: true,
+    arrivals: question.arrivals ? 'last-week' : '',
+    goal: goalText(question.goal),
+    vary: varyText(question.goal),
   };
 }
 
@@ -59,6 +69,9 @@ export function whatIfLine(question: Question): string {
   if (question.documents.trim()) words.push('--documents', 'documents.yaml');
   if (question.hours !== '24') words.push('--horizon', `${question.hours}h`);
   if (question.seeds !== '1') words.push('--seeds', question.seeds);
+  if (Number(question.seed) > 0) words.push('--seed', question.seed);
+  if (question.arrivals) words.push('--arrivals', 'last-week');
+  if (goalText(question.goal)) words.push('--goal', goalText(question.goal), '--vary', varyText(question.goal));
   return words.map(quote).join(' ');
 }
 

@@ -1,17 +1,20 @@
 /** What would become of jobs and queues with other nodes, quotas or rules: the scheduler plays it, nothing is changed. */
 
-import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
-import { type FormEvent, type ReactNode, useState } from 'react';
-import { ApiError, call } from '../api/client';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { ApiError } from '../api/client';
 import * as ask from '../api/queries';
-import type { WhatIfAnswer as Answer } from '../api/types';
 import { CommandLine } from '../components/Copy';
 import { Fault } from '../components/Notices';
 import { Problems } from '../components/Problems';
+import { QuestionProgress } from '../components/QuestionProgress';
 import { QueueTabs } from '../components/QueueTabs';
+import { useQuestion } from '../components/useQuestion';
 import { useTitle } from '../components/useTitle';
 import { WhatIfAnswer } from '../components/WhatIfAnswer';
-import { asked, NOTHING, type Question, whatIfLine } from '../lib/whatif';
+import { Amount, Choice, Options } from '../components/WhatIfFields';
+import { WhatIfGoal } from '../components/WhatIfGoal';
+import { NOTHING, type Question, whatIfLine } from '../lib/whatif';
 
 const HORIZONS = [
   ['6', '6 hours'],
@@ -22,13 +25,17 @@ const HORIZONS = [
 
 export function WhatIf() {
   const [question, setQuestion] = useState<Question>(NOTHING);
-  const answer = useMutation({ mutationFn: () => call<Answer>('/what-if', { method: 'POST', json: asked(question) }) });
+  const asking = useQuestion();
+  const place = useRef<HTMLDivElement>(null);
   useTitle('What if');
+  useEffect(() => {
+    if ((asking.answer || asking.error) && place.current) show(place.current);
+  }, [asking.answer, asking.error]);
   const set = (change: Partial<Question>) => setQuestion({ ...question, ...change });
-  const problems = answer.error instanceof ApiError ? answer.error.problems : [];
+  const problems = asking.error instanceof ApiError ? asking.error.problems : [];
   const send = (event: FormEvent) => {
     event.preventDefault();
-    if (!answer.isPending) answer.mutate();
+    if (!asking.isPending) asking.ask(question);
   };
   return (
     <section className="pt-3">
@@ -37,32 +44,32 @@ export function WhatIf() {
       <div className="grid grid-cols-[minmax(0,1fr)] gap-6 pt-4 lg:grid-cols-[18rem_minmax(0,1fr)]">
         <form onSubmit={send} className="min-w-0 space-y-4" aria-label="Question">
           <Changes question={question} set={set} />
-          <div className="grid grid-cols-2 gap-2">
+          <div className="grid grid-cols-[1fr_1fr_4.5rem] gap-2">
             <Choice label="Look ahead" value={question.hours} onChange={(hours) => set({ hours })}>
-              {HORIZONS.map(([hours, word]) => (
-                <option key={hours} value={hours}>
-                  {word}
-                </option>
-              ))}
+              <Options words={HORIZONS} />
             </Choice>
             <Choice label="Courses" value={question.seeds} onChange={(seeds) => set({ seeds })}>
-              {['1', '5', '10', '20'].map((seeds) => (
-                <option key={seeds}>{seeds}</option>
-              ))}
+              <Options words={['1', '5', '10', '20']} />
             </Choice>
+            <Amount label="First seed" most={2 ** 31 - 1} value={question.seed} onChange={(seed) => set({ seed })} />
           </div>
-          <button type="submit" className="btn btn-main w-full justify-center" disabled={answer.isPending}>
-            {answer.isPending ? 'Playing it' : 'Ask'}
+          <label className="flex items-center gap-2 text-sm">
+            <input type="checkbox" checked={question.arrivals} onChange={(event) => set({ arrivals: event.target.checked })} />
+            Other jobs arrive as in the last week
+          </label>
+          <button type="submit" className="btn btn-main w-full justify-center" aria-disabled={asking.isPending}>
+            {asking.isPending ? 'Playing it' : 'Ask'}
           </button>
+          <QuestionProgress asking={asking} />
           <CommandLine line={whatIfLine(question)} className="-ml-1.5" />
         </form>
-        <div className="min-w-0" aria-live="polite">
-          {answer.error && <Fault error={answer.error} />}
+        <div ref={place} className="min-w-0 scroll-mt-16" aria-live="polite">
+          {asking.error !== undefined && <Fault error={asking.error} />}
           {problems.length > 0 && <Problems problems={problems} />}
-          {answer.data && !answer.error && <WhatIfAnswer answer={answer.data} />}
-          {!answer.data && !answer.error && (
+          {asking.answer && <WhatIfAnswer answer={asking.answer} />}
+          {!asking.question && (
             <p className="max-w-[60ch] text-sm text-muted">
-              The scheduler plays the present state forward twice, as it is and with your changes, and compares waits and starts. Nothing is changed. Without a change the answer says what is to be expected.
+              The scheduler plays the present state forward twice, as it is and with your changes, and compares waits and starts. Nothing is changed. Without a change the answer says what is to be expected. With a goal it finds the least that reaches it.
             </p>
           )}
         </div>
@@ -71,19 +78,19 @@ export function WhatIf() {
   );
 }
 
+/** The button that asks stands below a long form: its answer may begin above the screen, or on a narrow one below it. */
+function show(answer: HTMLElement) {
+  const top = answer.getBoundingClientRect().top;
+  if (top < 0 || top > innerHeight / 2) answer.scrollIntoView({ block: 'start' });
+}
+
 function Changes({ question, set }: { question: Question; set: (change: Partial<Question>) => void }) {
   const { data: me } = useQuery(ask.me);
   const { data: queues } = useQuery(ask.queues);
   const { data: pages } = useInfiniteQuery(ask.nodes);
   const nodes = pages?.pages.flatMap((page) => page.items.map((node) => node.name)) ?? [];
-  const names = (
-    <>
-      <option value="">–</option>
-      {nodes.map((name) => (
-        <option key={name}>{name}</option>
-      ))}
-    </>
-  );
+  const names = <Options none="–" words={nodes} />;
+  const queueNames = queues?.items.map((each) => each.name) ?? [];
   return (
     <>
       <div className="grid grid-cols-[5rem_1fr] gap-2">
@@ -96,10 +103,7 @@ function Changes({ question, set }: { question: Question; set: (change: Partial<
         {names}
       </Choice>
       <Choice label="Queue" value={question.queue} onChange={(queue) => set({ queue })}>
-        <option value="">–</option>
-        {queues?.items.map((each) => (
-          <option key={each.name}>{each.name}</option>
-        ))}
+        <Options none="–" words={queueNames} />
       </Choice>
       {question.queue && (
         <div className="grid grid-cols-2 gap-2">
@@ -141,34 +145,7 @@ function Changes({ question, set }: { question: Question; set: (change: Partial<
           </label>
         </>
       )}
+      <WhatIfGoal goal={question.goal} set={(goal) => set({ goal })} nodes={nodes} queues={queueNames} ofAll={me?.role === 'admin'} />
     </>
-  );
-}
-
-function Choice({ label, value, onChange, children }: { label: string; value: string; onChange: (value: string) => void; children: ReactNode }) {
-  return (
-    <label className="block min-w-0 space-y-1">
-      <span className="label">{label}</span>
-      <select className="field" value={value} onChange={(event) => onChange(event.target.value)}>
-        {children}
-      </select>
-    </label>
-  );
-}
-
-interface AmountProps {
-  label: string;
-  least?: number;
-  most?: number;
-  value: string;
-  onChange: (value: string) => void;
-}
-
-function Amount({ label, least = 0, most = 100_000, value, onChange }: AmountProps) {
-  return (
-    <label className="block min-w-0 space-y-1">
-      <span className="label">{label}</span>
-      <input className="field" type="number" min={least} max={most} value={value} onChange={(event) => onChange(event.target.value)} />
-    </label>
   );
 }

@@ -1,0 +1,80 @@
+/** A what-if question that the server answers later: its progress comes as events, and whoever stops waiting cancels it. */
+
+import { ApiError, call, request } from './client';
+import { FrameParser } from './sse';
+import type { WhatIfAnswer, WhatIfProgress, WhatIfStatus } from './types';
+
+const PAUSE_MS = 1000;
+/** For how long a server that does not answer is asked again. */
+const PATIENCE_MS = 60_000;
+
+/** Until the last question that was cancelled has ended at the server, which answers one of a user at a time. */
+let cancelling: Promise<unknown> = Promise.resolve();
+
+export interface Following {
+  /** Cancels the question, here and at the server. */
+  signal: AbortSignal;
+  onProgress: (progress: WhatIfProgress) => void;
+  /** Waits before another look; tests pass their own. */
+  pause?: (milliseconds: number) => Promise<void>;
+}
+
+/** The answer to a question; throws the refusal that it would have had at once. */
+export async function askLater(question: unknown, { signal, onProgress, pause = sleep }: Following): Promise<WhatIfAnswer> {
+  await cancelling;
+  signal.throwIfAborted();
+  // Without the signal: a call that is cut off would leave a question whose address nobody knows.
+  const taken = call<WhatIfStatus>('/what-if', { method: 'POST', json: question, headers: { Prefer: 'respond-async' } });
+  const cancel = () => {
+    cancelling = taken.then(({ id }) => request(`/what-if/${id}`, { method: 'DELETE', keepalive: true })).catch(() => undefined);
+  };
+  signal.addEventListener('abort', cancel, { once: true });
+  try {
+    return answerOf(await ended(`/what-if/${(await taken).id}`, signal, onProgress, pause));
+  } finally {
+    signal.removeEventListener('abort', cancel);
+  }
+}
+
+async function ended(path: string, signal: AbortSignal, onProgress: Following['onProgress'], pause: NonNullable<Following['pause']>): Promise<WhatIfStatus> {
+  let silentSince = 0;
+  for (;;) {
+    try {
+      await readStates(path, signal, onProgress);
+      const status = await call<WhatIfStatus>(path, { signal });
+      if (status.state !== 'running') return status;
+      silentSince = 0;
+    } catch (error) {
+      const away = error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status === 503);
+      silentSince ||= Date.now();
+      if (signal.aborted || !away || Date.now() > silentSince + PATIENCE_MS) throw error;
+    }
+    await pause(PAUSE_MS);
+  }
+}
+
+async function readStates(path: string, signal: AbortSignal, onProgress: Following['onProgress']): Promise<void> {
+  const response = await request(`${path}/events`, { signal });
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  const parser = new FrameParser();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      for (const frame of parser.feed(value)) onProgress((JSON.parse(frame.data) as WhatIfStatus).progress);
+    }
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new ApiError(0, 'unreachable', 'The server does not answer. Is it running? corral up starts it.');
+  }
+}
+
+function answerOf({ answer, error }: WhatIfStatus): WhatIfAnswer {
+  if (error) throw new ApiError(error.status, error.code, error.message, error.problems);
+  if (!answer) throw new ApiError(0, 'question-cancelled', 'The question was cancelled.');
+  return answer;
+}
+
+function sleep(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}

@@ -1,0 +1,59 @@
+/** The goal of a what-if question: what is to hold, and what is raised until it does. */
+
+import { FIELDS, type Goal, METRICS, withMetric } from '../lib/goal';
+import { Choice, Options } from './WhatIfFields';
+
+interface Props {
+  goal: Goal;
+  set: (goal: Goal) => void;
+  nodes: readonly string[];
+  queues: readonly string[];
+  /** Whether a goal may be about all queues: administrators' may. */
+  ofAll: boolean;
+}
+
+export function WhatIfGoal({ goal, set, nodes, queues, ofAll }: Props) {
+  const change = (part: Partial<Goal>) => set({ ...goal, ...part });
+  const choose = (metric: string) => set({ ...withMetric(goal, metric), node: goal.node || (nodes[0] ?? ''), queue: goal.queue || (ofAll ? '' : (queues[0] ?? '')) });
+  return (
+    <fieldset className="min-w-0 space-y-3 border-t border-line pt-3">
+      <legend className="sr-only">Goal</legend>
+      <Choice label="Find the least for a goal" value={goal.metric} onChange={choose}>
+        <Options none="–" words={METRICS} />
+      </Choice>
+      {goal.metric && (
+        <>
+          <Choice label="of queue" value={goal.queue} required={!ofAll} onChange={(queue) => change({ queue })}>
+            <Options none={ofAll ? 'all queues' : undefined} words={queues} />
+          </Choice>
+          <div className="grid grid-cols-[6.5rem_1fr] gap-2">
+            <Choice label="is" value={goal.comparison} onChange={(comparison) => change({ comparison })}>
+              <Options words={[['<=', 'at most'], ['>=', 'at least']]} />
+            </Choice>
+            <label className="block min-w-0 space-y-1">
+              <span className="label">Value</span>
+              <input className="field" required maxLength={100} placeholder="1h, 80%, 0.9 * base" value={goal.value} onChange={(event) => change({ value: event.target.value })} autoComplete="off" />
+            </label>
+          </div>
+          <Choice label="by raising" value={goal.vary} onChange={(vary) => change({ vary, varied: goal.varied || goal.queue || (queues[0] ?? '') })}>
+            <Options words={[['nodes', 'the number of nodes'], ['queue', 'what a queue may have']]} />
+          </Choice>
+          {goal.vary === 'nodes' ? (
+            <Choice label="Nodes like" value={goal.node} required onChange={(node) => change({ node })}>
+              <Options none="–" words={nodes} />
+            </Choice>
+          ) : (
+            <div className="grid grid-cols-2 gap-2">
+              <Choice label="Raised queue" value={goal.varied} required onChange={(varied) => change({ varied })}>
+                <Options none="–" words={queues} />
+              </Choice>
+              <Choice label="Its" value={goal.field} onChange={(field) => change({ field })}>
+                <Options words={FIELDS} />
+              </Choice>
+            </div>
+          )}
+        </>
+      )}
+    </fieldset>
+  );
+}
