@@ -2487,6 +2487,35 @@ export interface components {
             size: number;
         };
         /**
+         * UsageReport
+         * @description The use from one time to another.
+         */
+        UsageReport: {
+            begin: string;
+            end: string;
+            by: string;
+            total: components["schemas"]["UsageRow"];
+            /** @description The largest first. */
+            items: components["schemas"]["UsageRow"][];
+            /** @description Further rows, which are in the total alone. */
+            leftOut: number;
+        };
+        /**
+         * UsageRow
+         * @description The use of one user, queue, job, tag or node.
+         */
+        UsageRow: {
+            /** @description Its name, of a job its id; "" has no name: jobs without a tag, or those that were removed since. */
+            key: string;
+            /** @description The name of a job. */
+            name: string;
+            /** @description Seconds of whole devices; half a device for two seconds is one. */
+            deviceSeconds: number;
+            /** @description The part in attempts that failed, were preempted, or were lost with their node. */
+            lostDeviceSeconds: number;
+            taskSeconds: number;
+        };
+        /**
          * UseOverTime
          * @description The whole cluster over time; the mean over the seeds at each time.
          */
@@ -2966,6 +2995,8 @@ export type TokenView = components['schemas']['TokenView'];
 export type Top = components['schemas']['Top'];
 export type Trial = components['schemas']['Trial'];
 export type Uploaded = components['schemas']['Uploaded'];
+export type UsageReport = components['schemas']['UsageReport'];
+export type UsageRow = components['schemas']['UsageRow'];
 export type UseOverTime = components['schemas']['UseOverTime'];
 export type UserChange = components['schemas']['UserChange'];
 export type UserChanged = components['schemas']['UserChanged'];
