@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
+from corral.model.input_bytes import InputBytes
 from corral.model.inventory import ELSEWHERE
 from corral.model.placement import TaskPlacement
 from corral.model.requests import (
@@ -87,6 +88,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
         groups: tuple[str, ...] = (),
         running: Sequence[TaskPlacement] = (),
         turn: float = 0.0,
+        inputs: InputBytes | None = None,
     ) -> GangRequest:
         """Build the request that places `tasks` of the job.
 
@@ -118,6 +120,7 @@ class GangTerms(msgspec.Struct, frozen=True, weakref=True):
             groups=groups,
             pinned_cell=pinned_cell,
             beside=tuple(dict.fromkeys(placement.node for placement in running)),
+            inputs=inputs,
         )
 
 

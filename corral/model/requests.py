@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from corral.kernel.ids import JobId, TaskKey
+from corral.model.input_bytes import InputBytes
 
 ALONE: Final = "*"
 """The affinity of tasks that are a group each."""
@@ -149,6 +150,8 @@ class GangRequest(msgspec.Struct, frozen=True):
     """Work per second on each model of device, in any unit, sorted by model; empty is unknown."""
     lazy_preemption: bool = False
     """Under HiveD's preset: run on as a guest when a stronger gang of its virtual cluster takes its cells."""
+    inputs: InputBytes | None = None
+    """Where its inputs are, which breaks ties between equally good places; None is unknown."""
 
     @property
     def in_several_cells(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from corral.kernel.ids import AttemptId, JobId, TaskKey, attempt_id
+from corral.model.input_bytes import InputBytes
 from corral.model.outcome import Completion
 from corral.model.placement import TaskPlacement
 from corral.model.states import JobState, TaskState
@@ -231,6 +232,8 @@ class JobRun(msgspec.Struct, frozen=True, gc=False):
     """The latest report of its work, of any attempt; None: it reported nothing."""
     served: Served | None = None
     """What scheduling policies may ask of its past; None: it was never placed."""
+    inputs: InputBytes | None = None
+    """Where its inputs were when it was submitted; None: unknown."""
 
     @property
     def had_to_yield(self) -> bool:

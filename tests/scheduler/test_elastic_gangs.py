@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from corral.model.plan import Rule
-from corral.model.requests import GangRequest
+from corral.model.requests import GangRequest, TopologyRequest
 from tests.scheduler.life import Life
 from tests.scheduler.machines import gang, node, role
 
@@ -149,3 +149,11 @@ def test_growing_does_not_put_off_the_known_end_of_a_job() -> None:
     life.end("other")
     assert [placed.job for placed in life.cycle(100.0).placements] == ["el"]
     assert life.cluster.ends == [(610.0, "el")]
+
+
+def test_a_role_that_gets_none_of_its_tasks_has_no_preference_that_could_be_missed() -> None:
+    life = Life(machines(2))
+    helpers = role(4, 2, name="helper", minimum=0, topology=TopologyRequest(preferred="rack"))
+    life.submit(gang("job", role(2), helpers))
+    life.settle(0.0)
+    assert life.sizes() == {"job": 2}

@@ -5,6 +5,8 @@ from corral.control.core.inputs import (
     ConfigurationRead,
     CordonsRead,
     Input,
+    InputsLocated,
+    InputsSought,
     Recovered,
     missing_attempts,
 )
@@ -20,6 +22,8 @@ __all__ = [
     "Core",
     "CoreStore",
     "Input",
+    "InputsLocated",
+    "InputsSought",
     "IntentsRead",
     "Job",
     "Machines",

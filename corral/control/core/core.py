@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from corral.control.core.configuration import Configured
-from corral.control.core.inputs import ConfigurationRead, CordonsRead, Input, Recovered
+from corral.control.core.inputs import ConfigurationRead, CordonsRead, Input, InputsLocated, InputsSought, Recovered
 from corral.control.core.intents import Intents, IntentsRead, settle
 from corral.control.core.job_events import DEPENDENCY, JobEvents
 from corral.control.core.lending_ledger import Ledger, Loans
@@ -150,6 +150,7 @@ class Core:
         for each in inputs:
             self._fold(each, now)
         for job_id in self.world.due(now):
+            self.job_events.seek_no_longer(job_id, now)
             if (job := self.world.jobs.get(job_id)) is not None:
                 self.job_events.event(job, TimePassed(), now)
         if self._next_maintenance is not None and self._next_maintenance <= now:
@@ -202,8 +203,12 @@ class Core:
             case _:
                 self._fold_rare(each, now)
 
-    def _fold_rare(self, event: PlaceLost | EngineLost | Noted, now: float) -> None:
+    def _fold_rare(self, event: PlaceLost | EngineLost | Noted | InputsSought | InputsLocated, now: float) -> None:
         match event:
+            case InputsSought(jobs=jobs, until=until):
+                self.job_events.seek_inputs(jobs, until)
+            case InputsLocated(job=job_id, inputs=inputs):
+                self.job_events.inputs_located(job_id, inputs)
             case PlaceLost():
                 self.job_events.place_lost(event, now)
             case EngineLost(engine=engine, reason=reason):
@@ -369,7 +374,7 @@ class _InJobs(PlanHooks):
         self._now = now
 
     def before_placing(self, request: GangRequest, found: GangPlacement) -> Placement:
-        return self._core.job_events.ranked(found)
+        return self._core.world.with_input_note(request, self._core.job_events.ranked(found))
 
     def placed(self, found: GangPlacement, event: GangPlaced) -> None:
         self._core.job_events.placed(found, event.placement, self._now)

@@ -14,6 +14,7 @@ from corral.kernel.ids import AttemptId, JobId
 from corral.model.cordons import Cordon
 from corral.model.events import PlaceLost, StartRefused
 from corral.model.exits import NODE_LOST
+from corral.model.input_bytes import InputBytes
 from corral.model.launch import EngineLost, Exited, Noted, Started
 from corral.model.queues import QueueUsage, UserUsage
 from corral.model.receipts import LedgerEntry, Receipt
@@ -57,9 +58,28 @@ class CordonsRead(msgspec.Struct, frozen=True, tag=True):
     cordons: Mapping[str, Cordon]
 
 
+class InputsSought(msgspec.Struct, frozen=True, tag=True):
+    """The inputs of new jobs are being located: these jobs are placed once that is done, or from a time on."""
+
+    jobs: tuple[JobId, ...]
+    until: float
+    """Seconds since 1970."""
+
+
+class InputsLocated(msgspec.Struct, frozen=True, tag=True):
+    """Where the inputs of a job are."""
+
+    job: JobId
+    inputs: InputBytes | None = None
+    """None: nobody could tell."""
+
+
 TaskEvent = Started | Exited | StartRefused | PlaceLost | Noted | EngineLost
 """What engines, or whoever carries commands to them, saw."""
-Input = IntentsRead | ConfigurationRead | CordonsRead | MachinesSeen | EngineUnknown | TaskEvent
+Input = (
+    IntentsRead | ConfigurationRead | CordonsRead | MachinesSeen | EngineUnknown | TaskEvent
+    | InputsSought | InputsLocated
+)  # fmt: skip
 
 
 _STARTED: Final = frozenset({TaskState.PREPARING, TaskState.RUNNING})

@@ -28,6 +28,7 @@ from corral.model.events import (
     WorkReported,
 )
 from corral.model.facts import GUARANTEE_LOST, Fact
+from corral.model.input_bytes import InputBytes
 from corral.model.launch import Exited, Noted, Started
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.plan import GangPlacement
@@ -114,6 +115,35 @@ class JobEvents:
     def _tell_saved(self, job: Job) -> None:
         if job.run.checkpointed_at is not None:
             self.world.fold(scheduler.Checkpointed(job.id, job.run.attempt, job.run.checkpointed_at))
+
+    def seek_inputs(self, jobs: Iterable[JobId], until: float) -> None:
+        """Keep these jobs out of the queue until their inputs are located, or until a time."""
+        for job_id in jobs:
+            self.world.seeking[job_id] = until
+            self.world.set_timer(until, job_id)
+            job = self.world.jobs.get(job_id)
+            if job is not None and (unplaced := job.unplaced()):
+                self.world.fold(GangWithdrawn(job_id, tuple(unplaced)))
+
+    def inputs_located(self, job_id: JobId, inputs: InputBytes | None) -> None:
+        """Take over where a job's inputs are, and queue it, or queue it anew."""
+        job = self.world.jobs.get(job_id)
+        sought = self.world.seeking.pop(job_id, None) is not None
+        if job is None or job.completed:
+            return
+        if inputs is not None:
+            job.run = msgspec.structs.replace(job.run, inputs=inputs)
+            self.pending.jobs.add(job_id)
+        if sought or inputs is not None:
+            self._queue_unplaced(job)
+
+    def seek_no_longer(self, job_id: JobId, now: float) -> None:
+        """Queue a job whose inputs were not located in time."""
+        until = self.world.seeking.get(job_id)
+        if until is not None and until <= now:
+            del self.world.seeking[job_id]
+            if (job := self.world.jobs.get(job_id)) is not None:
+                self._queue_unplaced(job)
 
     def preempt(self, job: Job, event: Preempted | SuspendRequested, why: PreemptionTerms, now: float) -> None:
         """Preempt or suspend a job or some of its tasks, with a receipt."""
@@ -254,7 +284,13 @@ class JobEvents:
             device_millis=placement.device_millis if placement else 0,
         )
 
+    def _queue_unplaced(self, job: Job) -> None:
+        if not job.run.hold and (unplaced := job.unplaced()):
+            self._queue(job, unplaced, grow=bool(job.placements()))
+
     def _queue(self, job: Job, tasks: Iterable[TaskKey], *, grow: bool) -> None:
+        if job.id in self.world.seeking:
+            return
         running = job.placements() if grow else ()
         for line in job.terms.lines(tasks):
             self.world.fold(GangQueued(_asked(job, line, running)))
@@ -264,8 +300,7 @@ class JobEvents:
         """Set the turn of a waiting job in its queue; a higher turn comes first."""
         job.run = msgspec.structs.replace(job.run, turn=turn)
         self.pending.jobs.add(job.id)
-        if not job.run.hold and (unplaced := job.unplaced()):
-            self._queue(job, unplaced, grow=bool(job.placements()))
+        self._queue_unplaced(job)
 
     def edit(self, job: Job, text: str) -> None:
         """Replace the document of a job that holds nothing; it keeps its waiting time.
@@ -326,4 +361,5 @@ def _asked(job: Job, tasks: Iterable[TaskKey], running: Sequence[TaskPlacement] 
         groups=job.groups,
         running=running,
         turn=job.run.turn,
+        inputs=job.run.inputs,
     )

@@ -26,6 +26,7 @@ from corral.model.start_estimates import Change, Outlook
 from corral.model.states import JobState, TaskState
 from corral.model.store_writes import LiveJob
 from corral.scheduler import Cluster, Planner, PlannerEvent, Queue
+from corral.scheduler.placement.input_locality import placement_note
 from corral.spec.job import JobSpec, Metadata, UnifiedJob
 from corral.spec.job_parts import Dependency
 
@@ -355,6 +356,8 @@ class World:
     timers: list[tuple[float, JobId]] = field(default_factory=list)
     plan_wanted: bool = True
     gangs: Gangs = field(default_factory=Gangs)
+    seeking: dict[JobId, float] = field(default_factory=dict)
+    """New jobs whose inputs are being located; each is queued once that is done, or at this time."""
 
     def fork(self) -> World:
         """An independent copy, with what planning remembers."""
@@ -364,6 +367,7 @@ class World:
             {key: set(jobs) for key, jobs in self.dependents.items()},
             self.timers[:],
             self.plan_wanted,
+            seeking=dict(self.seeking),
         )
 
     @property
@@ -379,6 +383,15 @@ class World:
     def fold(self, event: PlannerEvent) -> None:
         """Have the planner fold an event."""
         self.planner.fold(event)
+
+    def with_input_note(self, request: GangRequest, placement: Placement) -> Placement:
+        """A placement with a note of how much of the gang's inputs is near; unchanged if the gang joins a running one."""
+        if request.inputs is None or request.beside or not placement.tasks:
+            return placement
+        nodes = {task.node for task in placement.tasks}
+        tree = self.cluster.engines[min(nodes).partition("/")[0]].tree
+        note = placement_note(tree, request.inputs, nodes)
+        return msgspec.structs.replace(placement, notes=(*placement.notes, note)) if note else placement
 
     def name_of(self, job: str) -> str | None:
         """The name of a live job; None when there is none with this id."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from corral.control.core.inputs import CordonsRead
+from corral.control.core.inputs import CordonsRead, InputsLocated, InputsSought
 from corral.control.core.intents import IntentsRead
 from corral.control.core.machines import MachinesSeen
 from corral.control.journal.blocks import BlockReader
@@ -18,7 +18,9 @@ from corral.model.launch import Exited, Started
 from corral.model.store_writes import LiveJob
 from corral.scheduler import EngineUnknown
 
-Outside = IntentsRead | CordonsRead | MachinesSeen | EngineUnknown | DocumentsRead
+Told = IntentsRead | CordonsRead | MachinesSeen | EngineUnknown | InputsSought | InputsLocated
+"""What comes from outside, and is the same in another life."""
+Outside = Told | DocumentsRead
 """What comes from outside, but what engines say of tasks."""
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from corral.control.core.configuration import Configured, planner_settings
-from corral.control.core.inputs import ConfigurationRead, CordonsRead, Input, Recovered
+from corral.control.core.inputs import ConfigurationRead, CordonsRead, Input, InputsLocated, InputsSought, Recovered
 from corral.control.core.intents import IntentsRead
 from corral.control.core.machines import MachinesSeen, Remembered
 from corral.control.journal.rules import Rules
@@ -40,7 +40,7 @@ class DocumentsRead(msgspec.Struct, frozen=True, tag=True):
 
 WrittenInput = (
     IntentsRead | CordonsRead | MachinesSeen | EngineUnknown | DocumentsRead
-    | Started | Exited | StartRefused | PlaceLost | Noted | EngineLost
+    | Started | Exited | StartRefused | PlaceLost | Noted | EngineLost | InputsSought | InputsLocated
 )  # fmt: skip
 
 

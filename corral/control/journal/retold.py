@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from corral.control.core.driver import Driver
-from corral.control.core.inputs import CordonsRead
 from corral.control.core.intents import IntentsRead
-from corral.control.core.machines import MachinesSeen
+from corral.control.journal.recorded_runs import Told
 from corral.kernel.ids import JobId
 from corral.model.accounts import User
 from corral.model.store_writes import IntentKind, LiveJob
-from corral.scheduler import EngineUnknown
 
 _REPORTS: Final = frozenset({IntentKind.CHECKPOINTED, IntentKind.WORK_REPORTED})
 """Requests that tasks made; in another life they run at other times."""
@@ -26,7 +24,7 @@ class Retold:
         self._cursor = driver.core.intents.cursor
         self._known: set[JobId] = set()
 
-    def tell(self, at: float, happening: IntentsRead | CordonsRead | MachinesSeen | EngineUnknown) -> None:
+    def tell(self, at: float, happening: Told) -> None:
         """Have it happen at a time, up to which the driver has come; requests that were told already are left out."""
         if isinstance(happening, IntentsRead):
             self.know(happening.jobs.values(), happening.groups)

@@ -7,6 +7,7 @@ from itertools import groupby
 
 from msgspec import structs
 
+from corral.model.input_bytes import InputBytes
 from corral.model.placement import Placement
 from corral.model.requests import GangRequest
 from corral.scheduler.cells.cell_ownership import Cell, CellOwnership
@@ -52,7 +53,7 @@ def place_owned(trial: Trial, request: GangRequest, shape: Hashable | None = Non
             continue
         ask = trial.engine_request(request, index, shape, rdma=request.network_rdma == "required")
         for counts in wanted:
-            spots = Owned(cells, owner, ask, anchors).place(counts)
+            spots = Owned(cells, owner, ask, anchors, request.inputs).place(counts)
             if spots:
                 placement = trial.placement(request, index, ask, spots)
                 return _claiming(name, cells, owner, placement)
@@ -88,8 +89,12 @@ def _claiming(engine: str, cells: CellOwnership, owner: str, placement: Placemen
 class Owned:
     """Places one gang in the cells of one owner on one engine."""
 
-    def __init__(self, cells: CellOwnership, owner: str, ask: EngineRequest, anchors: Anchors) -> None:
+    def __init__(
+        self, cells: CellOwnership, owner: str, ask: EngineRequest, anchors: Anchors, inputs: InputBytes | None = None
+    ) -> None:
+        """`inputs` break ties between places in cells that are bound already; they choose no cell to bind."""
         self.cells = cells
+        self.inputs = inputs
         self.owner = owner
         self.ask = ask
         self.anchors = anchors
@@ -134,7 +139,8 @@ class Owned:
         return False
 
     def _in(self, view: EngineIndex, counts: Sequence[int]) -> list[Spot] | None:
-        return Search(view, self.ask, self.anchors).place(counts)
+        inputs = self.inputs if view is self.cells.own[self.owner] else None
+        return Search(view, self.ask, self.anchors, inputs=inputs).place(counts)
 
     def _kinds(self) -> Iterator[CellType]:
         """Yield the types that the owner may bind more of, narrowest first, so that wide cells stay whole."""

@@ -49,6 +49,10 @@ class RankedSlots(Slots):
         """Yield all positions in [start, end) that hold `blocks`, the lowest rank first."""
         yield from [*self._found(blocks, start, end)]
 
+    def order_key(self, at: int) -> int:
+        """Return the rank and the room of a node, or -1 for no room."""
+        return self._entries[at] >> 24
+
     def _found(self, blocks: int, start: int, end: int) -> Iterator[int]:
         last = SECOND - 1
         for entry in self._order:

@@ -125,6 +125,10 @@ class Slots:
                 yield lowest.bit_length() - 1
                 bits ^= lowest
 
+    def order_key(self, at: int) -> int:
+        """Return what a node is ordered by in `tightest_first`; nodes with equal ones are ordered by position."""
+        return self._where[at]
+
     def _from(self, blocks: int) -> list[int]:
         """Return the bucket keys of nodes that hold `blocks`, tightest first."""
         if self.shape.devices:

@@ -7,6 +7,7 @@ another. Where the policy's *place* part chooses nodes, this is so only for a pa
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import takewhile
 
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.requests import GangRequest
@@ -54,7 +55,7 @@ def _plain(index: EngineIndex, ask: EngineRequest) -> bool:
 
 
 def _fill(index: EngineIndex, ask: EngineRequest, requests: Sequence[GangRequest], placed: list[Placement]) -> None:
-    """Fill the tightest node, then the next, until no node holds a gang."""
+    """Fill the tightest node, then the next, until no node holds a gang or a gang's inputs may break ties."""
     shape, notes = ask.parts[0].shape, ask.notes
     tasks = len(requests[0].roles[0].indexes)
     count = len(index.tree.nodes)
@@ -66,7 +67,9 @@ def _fill(index: EngineIndex, ask: EngineRequest, requests: Sequence[GangRequest
         gangs = min(int(slots.room[at]) // tasks, len(requests) - len(placed))
         node, layout, used = index.tree.nodes[at].name, index.tree.layouts[at], 0
         free = index.free[at] & slots.masks[at]
-        chosen = requests[len(placed) : len(placed) + gangs]
+        chosen = [*takewhile(_without_inputs, requests[len(placed) : len(placed) + gangs])]
+        if not chosen:
+            return
         for request in chosen:
             role = request.roles[0]
             if shape.devices:
@@ -85,4 +88,8 @@ def _fill(index: EngineIndex, ask: EngineRequest, requests: Sequence[GangRequest
                 )
             )
         near = tuple(each for request in chosen for each in neighbours(ask, request.job)) if ask.tags else ()
-        index.take(allocation_of(shape, at, used, gangs * tasks, near=near))
+        index.take(allocation_of(shape, at, used, len(chosen) * tasks, near=near))
+
+
+def _without_inputs(request: GangRequest) -> bool:
+    return request.inputs is None

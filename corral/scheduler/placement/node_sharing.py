@@ -148,3 +148,7 @@ class LimitedSlots:
         for at in (start + np.flatnonzero(room[start:end] >= least)).tolist():
             if at not in given:
                 yield at
+
+    def order_key(self, at: int) -> int:
+        """Return what a node is ordered by in `tightest_first`; nodes with equal ones are ordered by position."""
+        return self.slots.order_key(at)

@@ -8,18 +8,20 @@ that the roles see each other; a cell that fails is undone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corral.model.input_bytes import InputBytes
 from corral.scheduler.cluster.allocation import DeviceFraction, Neighbour, allocation_of
 from corral.scheduler.cluster.device_fraction import FractionSlots
 from corral.scheduler.cluster.engine_index import EngineIndex
 from corral.scheduler.cluster.shape_slots import Slots
 from corral.scheduler.placement.engine_request import Batch, EngineRequest, EngineRole
 from corral.scheduler.placement.exhaustive_search import place_anyhow
+from corral.scheduler.placement.input_locality import InputLocality, nearer_to_inputs
 from corral.scheduler.placement.model_choice import model_choices
 from corral.scheduler.placement.node_fit import WHOLE
 from corral.scheduler.placement.node_sharing import LimitedSlots, Limits, limited, neighbours
@@ -92,8 +94,18 @@ class Scope(NamedTuple):
 class Search:
     """Places one gang on one engine."""
 
-    def __init__(self, index: EngineIndex, ask: EngineRequest, anchors: Anchors = NOWHERE, job: str = "") -> None:
+    def __init__(
+        self,
+        index: EngineIndex,
+        ask: EngineRequest,
+        anchors: Anchors = NOWHERE,
+        job: str = "",
+        inputs: InputBytes | None = None,
+    ) -> None:
+        """`inputs` break ties between equally good places."""
         self.index = index
+        self.inputs = inputs
+        self._locality: InputLocality | None = None
         self.ask = ask
         self.anchors = anchors
         self.job = job
@@ -107,6 +119,25 @@ class Search:
 
     def place(self, counts: Sequence[int]) -> list[Spot] | None:
         """Find spots for `counts[role]` tasks of each role and take them on the index; on None nothing is taken."""
+        if self.inputs is None:
+            return self._find(counts)
+        mark = self.index.mark()
+        spots = self._find(counts)
+        return nearer_to_inputs(self, self.inputs, counts, spots, mark) if spots else spots
+
+    def place_by(self, locality: InputLocality, counts: Sequence[int]) -> list[Spot] | None:
+        """The same as `place`, with ties broken by the bytes of inputs."""
+        self._locality = locality
+        try:
+            return self._find(counts)
+        finally:
+            self._locality = None
+
+    def order_key(self, part: EngineRole, at: int) -> int:
+        """Return what a node is ordered by for single tasks of a part; equal ones are ordered by position."""
+        return self._of(part.shape).sync(self.index).order_key(at)
+
+    def _find(self, counts: Sequence[int]) -> list[Spot] | None:
         if self.ask.unknown_level or not self.tree.nodes:
             return None
         self.spots.clear()
@@ -173,7 +204,7 @@ class Search:
         if scope.near or batch.size > 1 or batch.depth != node or scope.deepest(node) != node:
             return False
         slots = self._slots(batch)
-        at = slots.tightest(batch.blocks, 0, len(self.tree.nodes))
+        at = self._tightest(slots, batch.blocks, 0, len(self.tree.nodes))
         if at < 0 or not self._on_node(at, WHOLE, slots, batch.blocks, batch, sure=True):
             return False
         self._number(len(self.spots) - batch.blocks, 1, mixed=True)
@@ -222,7 +253,7 @@ class Search:
             yield from self._anchored_cells(outer, depth, batches, near)
         elif depth == self.node_depth and len(batches) == 1 and batches[0].depth >= depth:
             batch = batches[0]
-            for at in self._slots(batch).tightest_first(batch.blocks, outer.start, outer.end):
+            for at in self._tightest_first(self._slots(batch), batch.blocks, outer.start, outer.end):
                 yield Domain(depth, at, at + 1)
         else:
             cells = self.tree.cells[depth]
@@ -233,9 +264,25 @@ class Search:
                 fits &= found >= batch.blocks
             chosen = np.flatnonzero(fits)
             if room:
-                chosen = chosen[np.argsort(room[0][chosen], kind="stable")]
+                if self._locality is None:
+                    chosen = chosen[np.argsort(room[0][chosen], kind="stable")]
+                else:
+                    held = self._locality.cells(depth)[first:last]
+                    chosen = chosen[np.lexsort((-held[chosen], room[0][chosen]))]
             for cell in chosen.tolist():
                 yield Domain(depth, int(cells.starts[first + cell]), int(cells.ends[first + cell]))
+
+    def _tightest(self, slots: Room, blocks: int, start: int, end: int) -> int:
+        """Return the node in [start, end) that comes first of those that hold `blocks`, or -1."""
+        if self._locality is None:
+            return slots.tightest(blocks, start, end)
+        return self._locality.tightest(slots, blocks, start, end)
+
+    def _tightest_first(self, slots: Room, blocks: int, start: int, end: int) -> Iterable[int]:
+        """Return all nodes in [start, end) that hold `blocks`, in the order in which they are tried."""
+        if self._locality is None:
+            return slots.tightest_first(blocks, start, end)
+        return self._locality.tightest_first(slots, blocks, start, end)
 
     def _anchored_cells(
         self, outer: Domain, depth: int, batches: Sequence[Batch], near: tuple[int, ...]
@@ -255,7 +302,7 @@ class Search:
         first = batches[0]
         if first.depth < self.node_depth:
             first = first._replace(depth=self.node_depth)
-        for at in self._slots(first).tightest_first(first.blocks, outer.start, outer.end):
+        for at in self._tightest_first(self._slots(first), first.blocks, outer.start, outer.end):
             if scope.near and at not in scope.near:
                 continue
             free = self.index.free[at] & outer.within
@@ -394,7 +441,7 @@ class Search:
         if cell.depth >= self.node_depth:
             return self._on_node(cell.start, cell.within, slots, wanted, batch)
         slots.sync(self.index)
-        at = slots.tightest(wanted, cell.start, cell.end)
+        at = self._tightest(slots, wanted, cell.start, cell.end)
         if at >= 0:
             return self._on_node(at, WHOLE, slots, wanted, batch, sure=True)
         depth = cell.depth + 1
@@ -404,6 +451,8 @@ class Search:
         while wanted:
             holding = np.flatnonzero(room >= wanted)
             child = int(holding[room[holding].argmin()]) if len(holding) else int(room.argmax())
+            if self._locality is not None:
+                child = self._locality.nearest(depth, first, room, child)
             count = min(wanted, int(room[child]))
             if not count:
                 return False

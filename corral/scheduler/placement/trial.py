@@ -223,7 +223,7 @@ class Trial:
                 if anchors is not None and seen is not None:
                     for avoid in (True, False) if index.tree.avoided else (False,):
                         ask = self.engine_request(request, index, shape, rdma=rdma, avoid=avoid)
-                        yield seen, Search(seen, ask, anchors, request.job)
+                        yield seen, Search(seen, ask, anchors, request.job, request.inputs)
 
     def _pinned(self, request: GangRequest, index: EngineIndex) -> EngineIndex | None:
         """Return the view of an engine's pinned cell that the gang must use; None if the cell is not on that engine."""
@@ -337,7 +337,7 @@ def _missed(request: GangRequest, ask: EngineRequest, index: EngineIndex, spots:
     ]
     notes = []
     for who, preferred, members in scopes:
-        if preferred and not share_cell(index, members, preferred):
+        if preferred and members and not share_cell(index, members, preferred):
             wanted, got = spoken(index.tree.levels[preferred]), spoken(index.tree.levels[common_depth(index, members)])
             notes.append(f"{who} preferred one {wanted}; it shares one {got}")
     return tuple(notes)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from corral.control.core.inputs import CordonsRead
+from corral.control.core.inputs import CordonsRead, InputsLocated, InputsSought
 from corral.control.core.intents import IntentsRead
 from corral.control.core.machines import MachinesSeen, Remembered
 from corral.control.journal.anonymous.documents import anonymous_documents, anonymous_job
@@ -27,6 +27,7 @@ from corral.model.document_revisions import CONFIGURED
 from corral.model.events import PlaceLost, StartRefused
 from corral.model.exits import PREEMPTED_PHRASE
 from corral.model.framework_exits import EXIT_TABLES, classify_by
+from corral.model.input_bytes import InputBytes
 from corral.model.inventory import Device, Inventory, Mismatch, Node, PinnedCell, Taint
 from corral.model.launch import EngineLost, Exited, Noted, Started
 from corral.model.outcome import Completion, Trigger
@@ -321,5 +322,8 @@ RULES: Final[Mapping[type, Mapping[str, Rename]]] = {
     PlaceLost: {"attempt": _ATTEMPT, "message": _empty},
     Noted: {"attempt": _ATTEMPT, "reason": _empty, "message": _empty},
     EngineLost: {"engine": _ENGINE, "reason": _empty},
+    InputsSought: {"jobs": _each(_ID)},
+    InputsLocated: {"job": _ID},
+    InputBytes: {"held": _each(lambda anonymous, row: (_each(_NODE)(anonymous, row[0]), row[1]))},
 }  # fmt: skip
 """By class and field, what becomes of a text, or of a collection of texts."""
