@@ -281,6 +281,7 @@ async def _control(settings: Settings) -> None:
     from corral.control.configuration import DescribedEngines
     from corral.control.control_api import ControlApi
     from corral.control.initial_configuration import seed
+    from corral.control.input_locations import locate_inputs
     from corral.control.lease import Leadership
     from corral.control.loop import Control
     from corral.control.part_time_limit import PartTimeLimit
@@ -351,6 +352,8 @@ async def _control(settings: Settings) -> None:
         {each.engine.name: each.agents for each in built if each.agents},
         settings.forecast_seconds,
     )
+    systems = [each.name_nodes for each in built if each.name_nodes]
+    locations = locate_inputs(control, systems, settings.name_nodes, settings.locality_seconds)
     limit = PartTimeLimit()
     keeping = Housekeeping(control, archiver or logs_of, code, retention_seconds=settings.retention_days * 86_400)
     try:
@@ -379,6 +382,8 @@ async def _control(settings: Settings) -> None:
         await until_told(control.run(), control_api.serve(), keeping.run(), *beside, told)
     finally:
         await control.close()
+        if locations is not None:
+            await locations.close()
         await store.close()
         limit.close()
 

@@ -303,6 +303,19 @@ class Settings(BaseSettings):
     journal_bytes: int = Field(
         default=10**9, ge=0, description="The most bytes of the journal; the oldest of it is deleted first."
     )
+    locality_seconds: float = Field(
+        default=1.0,
+        ge=0,
+        le=60,
+        description="Seconds that a new job with inputs at `hdfs://` or `webhdfs://` waits at most until its place is "
+        "chosen, so that the NameNode can say where they are; 0 does not ask. Asked are those of the engine `yarn` and "
+        "of `name_nodes`.",
+    )
+    name_nodes: str = Field(
+        default="",
+        description="URLs of the WebHDFS of a NameNode, `http://HOST:9870`, separated by commas for a pair: it is asked "
+        "where the inputs of jobs are, as `HADOOP_USER_NAME` or the server's own user.",
+    )
     forecast_seconds: float = Field(
         default=3.0,
         ge=0.1,

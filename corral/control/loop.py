@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,6 +22,8 @@ from corral.control.core import (
     CordonsRead,
     Core,
     Input,
+    InputsLocated,
+    InputsSought,
     Machines,
     Recovered,
     World,
@@ -102,8 +104,8 @@ class Control:
         self.inventories = Inventories(store, engines, self.engine_set.away)
         self._leadership = leadership
         self._journal = journal
-        self._events: deque[EngineEvent | StartRefused | PlaceLost] = deque()
-        self._taken: list[TaskEvent] = []
+        self._events: deque[EngineEvent | StartRefused | PlaceLost | InputsLocated] = deque()
+        self._taken: list[TaskEvent | InputsLocated] = []
         """The events of the step that is not stored yet."""
         self._awake = asyncio.Event()
         self._stored = asyncio.Condition()
@@ -126,6 +128,8 @@ class Control:
         """Called when a job and its history were deleted from the store."""
         self.recovering: Callable[[frozenset[JobId]], Awaitable[None]] = _nothing
         """Awaited before the machines are looked at, with those live jobs that somebody's own controller runs."""
+        self.seek_inputs: Callable[[IntentsRead], Sequence[InputsSought]] = lambda read: ()
+        """Begins to locate the inputs of new jobs; returns what the core is told before them."""
         self.changed: Callable[[Iterable[JobId]], None] = lambda jobs: None
         """Called after a commit with the jobs that changed."""
         self.estimates = EstimateKeeper(store, clock)
@@ -305,6 +309,7 @@ class Control:
         if self._rung:
             self._rung = False
             read = await read_intents(self.store, self.core, _INTENTS_AT_ONCE)
+            inputs += self.seek_inputs(read)
             inputs.append(read)
             if len(read.intents) == _INTENTS_AT_ONCE:
                 self._ring()
@@ -414,6 +419,11 @@ class Control:
     def report(self, event: EngineEvent) -> None:
         """Take an event of a task from a source other than an engine."""
         self._events.append(event)
+        self._awake.set()
+
+    def inputs_located(self, located: InputsLocated) -> None:
+        """Take where the inputs of a job are."""
+        self._events.append(located)
         self._awake.set()
 
     def _opened_late(self) -> None:

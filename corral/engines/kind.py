@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from corral.model.inventory import Inventory
     from corral.model.kubernetes_objects import ObjectAddress
     from corral.spec.cluster import ClusterDocument
+    from corral.storage.block_locations import NameNodes
     from corral.storage.code_archives import BlobStore
     from corral.storage.log_archiver import LogArchiver
     from corral.storage.log_files import LogStore
@@ -134,6 +135,8 @@ class BuiltEngine:
     run: Callable[[], Coroutine[Any, Any, None]] | None = None
     """Runs beside the engine until cancelled."""
     objects: JobObjects | None = None
+    name_nodes: NameNodes | None = None
+    """The NameNodes that say where the inputs of jobs are; None if it has none."""
     agents: Application | None = None
     """An ASGI application for the calls of the engine's agents on other machines, at `EngineContext.agents_url`."""
 

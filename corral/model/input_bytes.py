@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -11,6 +11,7 @@ MOST_SETS: Final = 128
 """The most different sets of nodes that are told apart; with more of them each node is counted by itself."""
 MOST_NODES: Final = 256
 """The most nodes that are counted by themselves: those with the most bytes."""
+_ON_NODES: Final = " of its inputs are on its nodes"
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
@@ -56,6 +57,12 @@ def locality_note(inputs: InputBytes, on_nodes: int, in_racks: int) -> str:
         power += 1
     most, factor, digits = ("at most " if inputs.overlapping else ""), 1000**power, 1 if power else 0
     near, all_of_it, unit = on_nodes / factor, inputs.total / factor, _UNITS[power]
-    note = f"{most}{near:.{digits}f} of {all_of_it:.{digits}f} {unit} of its inputs are on its nodes"
+    note = f"{most}{near:.{digits}f} of {all_of_it:.{digits}f} {unit}{_ON_NODES}"
     more = max(0, in_racks - on_nodes)
     return f"{note}, {most}{more / factor:.{digits}f} {unit} more in the same racks" if more else note
+
+
+def note_in_words(notes: Iterable[str]) -> str:
+    """The note of `locality_note` among a placement's notes, as a sentence; "" if there is none."""
+    note = next((each for each in notes if _ON_NODES in each), "")
+    return f"{note[0].upper()}{note[1:]}." if note else ""

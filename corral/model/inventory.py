@@ -8,6 +8,8 @@ MPS_LABEL = ("corral.dev/mps", "true")
 """The node label that says that NVIDIA's Multi-Process Service runs there and enforces device fractions."""
 ELSEWHERE = "volume.corral.dev/"
 """Prefix of a node label, followed by a volume claim's name: the claim's volume cannot be reached from the node."""
+HOST_LABEL = "corral.dev/host"
+"""The node label with the name or address of the host, where the node's own name is another."""
 LEVELS = ("block", "rack", "node", "numa", "nvlink", "pcie-switch", "device")
 """The default cell levels, outermost first."""
 

@@ -29,9 +29,13 @@ def place(uri: str) -> tuple[Any, str]:
     Raises ImportError where its library is not installed, ValueError for an invalid port.
     """
     scheme, _, rest = uri.partition("://")
-    authority, _, path = rest.partition("/")
-    address = urlsplit(f"//{authority}")
-    return (_web if scheme == "webhdfs" else _native)(address.hostname or "", address.port), f"/{path}"
+    address = urlsplit(f"//{rest.partition('/')[0]}")
+    return (_web if scheme == "webhdfs" else _native)(address.hostname or "", address.port), path_of(uri)
+
+
+def path_of(uri: str) -> str:
+    """The path of a URI as it stands: `%`, `#` and `?` are characters of names."""
+    return f"/{uri.partition('://')[2].partition('/')[2]}"
 
 
 def plain_words(text: str) -> str:
@@ -108,7 +112,7 @@ def _web(host: str, port: int | None) -> Any:
         def mv(self, path1: str, path2: str, **_: Any) -> None:
             self._call("RENAME", method="put", path=path1, destination=path2, renameoptions="overwrite")
 
-    return Web(f"[{host}]" if ":" in host else host, port or _WEB_PORT, user=_user())
+    return Web(f"[{host}]" if ":" in host else host, port or _WEB_PORT, user=user())
 
 
 def _refusal(body: bytes) -> str:
@@ -119,7 +123,7 @@ def _refusal(body: bytes) -> str:
         return ""
 
 
-def _user() -> str | None:
+def user() -> str | None:
     """The user name for clusters without authentication, chosen as Hadoop's own clients do."""
     try:
         return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()

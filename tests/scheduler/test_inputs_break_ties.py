@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corral.model.input_bytes import MOST_NODES, MOST_SETS, InputBytes, input_bytes
+from corral.model.input_bytes import MOST_NODES, MOST_SETS, InputBytes, input_bytes, note_in_words
 from corral.model.placement import Placement
 from corral.model.requests import GangRequest, NodeSharing, TopologyRequest
 from corral.scheduler import Cluster, Policy
@@ -87,6 +87,11 @@ def test_the_note_counts_copies_once_and_names_what_is_near() -> None:
         "0.7 of 1.0 kB of its inputs are on its nodes, 0.3 kB more in the same racks"
     )
     assert placement_note(tree, located(gone=700), ["local/n1"]) == ""
+    many = input_bytes(903_000, {frozenset((f"local/n{at}", f"local/m{at}")): 7_000 for at in range(1, MOST_SETS + 2)})
+    note = placement_note(tree, many, ["local/n1"])
+    assert note == "at most 7.0 of 903.0 kB of its inputs are on its nodes, at most 7.0 kB more in the same racks"
+    assert note_in_words(("the job preferred one node; it shares one rack", told)) == f"{told}."
+    assert note_in_words((note,)).startswith("At most 7.0 of") and note_in_words(("other",)) == ""
 
 
 @given(st.dictionaries(st.frozensets(st.integers(0, 400), max_size=4), st.integers(-5, 10**18), max_size=300))

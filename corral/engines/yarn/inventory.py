@@ -11,7 +11,7 @@ from corral.engines.yarn.node_devices import ProbedDevice, ProbedNode
 from corral.engines.yarn.settings import YarnSettings
 from corral.kernel.amounts import names_for
 from corral.kernel.errors import Unavailable
-from corral.model.inventory import LEVELS, Device, Inventory, Node, Taint
+from corral.model.inventory import HOST_LABEL, LEVELS, Device, Inventory, Node, Taint
 
 _MIB: Final = 1024 * 1024
 _MOST_DEVICES: Final = 1024
@@ -212,11 +212,16 @@ def _node(
             if key not in known and value
         }
         | {"ports": settings.ports[1] - settings.ports[0] + 1},
-        labels={f"yarn.corral.dev/{label}": "true" for label in each.node_labels if label},
+        labels=_labels(each),
         taints=tuple(Taint(PARTITION, label) for label in each.node_labels if label in exclusive),
         ready=each.state == "RUNNING",
         ready_reason="" if each.state == "RUNNING" else _reason(each),
     )
+
+
+def _labels(node: YarnNode) -> dict[str, str]:
+    host = {HOST_LABEL: node.node_host_name} if node.node_host_name else {}
+    return host | {f"yarn.corral.dev/{label}": "true" for label in node.node_labels if label}
 
 
 def _devices(

@@ -144,11 +144,13 @@ class YarnKind(EngineKind[YarnOptions]):
         """
         from corral.engines.yarn.engine import YarnEngine
         from corral.engines.yarn.slot_api import SlotApi
+        from corral.storage.block_locations import NameNodes
 
         server = await context.server()
         cluster = settings_of(settings, server, context.agents_url(self.name), context)
         engine = YarnEngine(cluster, secret=context.secret(self.name), logs=context.logs)
-        return BuiltEngine(engine, agents=SlotApi(engine))
+        name_nodes = NameNodes(cluster.file_systems, cluster.user, cluster.users.of)
+        return BuiltEngine(engine, agents=SlotApi(engine), name_nodes=name_nodes)
 
     async def doctor(self, settings: YarnOptions, options: DoctorOptions) -> list[Finding]:
         """Check the ResourceManager, the nodes, the queues, HDFS and the mapped users, and run a small service."""

@@ -7,7 +7,6 @@ another. Where the policy's *place* part chooses nodes, this is so only for a pa
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from itertools import takewhile
 
 from corral.model.placement import Placement, TaskPlacement
 from corral.model.requests import GangRequest
@@ -67,10 +66,11 @@ def _fill(index: EngineIndex, ask: EngineRequest, requests: Sequence[GangRequest
         gangs = min(int(slots.room[at]) // tasks, len(requests) - len(placed))
         node, layout, used = index.tree.nodes[at].name, index.tree.layouts[at], 0
         free = index.free[at] & slots.masks[at]
-        chosen = [*takewhile(_without_inputs, requests[len(placed) : len(placed) + gangs])]
-        if not chosen:
-            return
+        before = len(placed)
+        chosen = requests[before : before + gangs]
         for request in chosen:
+            if request.inputs is not None:
+                break
             role = request.roles[0]
             if shape.devices:
                 blocks = layout.allot(free & ~used, tasks, 1, shape.devices, 0)
@@ -87,9 +87,8 @@ def _fill(index: EngineIndex, ask: EngineRequest, requests: Sequence[GangRequest
                     notes,
                 )
             )
-        near = tuple(each for request in chosen for each in neighbours(ask, request.job)) if ask.tags else ()
-        index.take(allocation_of(shape, at, used, len(chosen) * tasks, near=near))
-
-
-def _without_inputs(request: GangRequest) -> bool:
-    return request.inputs is None
+        done = len(placed) - before
+        if not done:
+            return
+        near = tuple(each for request in chosen[:done] for each in neighbours(ask, request.job)) if ask.tags else ()
+        index.take(allocation_of(shape, at, used, done * tasks, near=near))

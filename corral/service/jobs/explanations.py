@@ -10,6 +10,7 @@ import msgspec
 from corral.kernel.errors import Unavailable
 from corral.kernel.units import counted as number_of
 from corral.model.estimate_views import estimate_view
+from corral.model.input_bytes import note_in_words
 from corral.model.messages import array_index, held_by_array, waits_for_jobs
 from corral.model.records import (
     JobSummary,
@@ -136,15 +137,17 @@ class Explanations:
 
 
 def _standing(record: JobRecord) -> str:
-    ended = record.summary.exit
+    ended, near = record.summary.exit, note_in_words(record.run.notes)
     match record.phase:
         case "waiting":
             return "It is suspended until it is resumed."
         case "running":
             tasks = record.summary.tasks
-            return f"It runs: {tasks.running} of {number_of(tasks.total, 'task')}."
+            standing = f"It runs: {tasks.running} of {number_of(tasks.total, 'task')}."
+            return f"{standing} {near}" if near else standing
         case "starting":
-            return "Its devices are allocated and its tasks are starting."
+            standing = "Its devices are allocated and its tasks are starting."
+            return f"{standing} {near}" if near else standing
         case "stopping":
             return "Its tasks are being ended."
         case _ if ended is not None:

@@ -266,7 +266,7 @@ def test_a_node_label_is_named_in_requests_and_keeps_others_off_where_it_is_excl
     assert place(shared, wants) is not None
     assert place(own, wants) is None
     assert place(own, tolerates) is not None
-    assert listed(gold).nodes[0].labels == {"yarn.corral.dev/gold": "true"}
+    assert listed(gold).nodes[0].labels == {"yarn.corral.dev/gold": "true", "corral.dev/host": "host-nm1"}
 
 
 @pytest.mark.parametrize(

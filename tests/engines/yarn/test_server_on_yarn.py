@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from corral.client import Client
-from tests.endtoend.platform import Job
+from tests.endtoend.platform import ROOT, Job
 from tests.engines.yarn.served import OnYarn, agents_of, until
 from tests.testbeds.hadoop.mapreduce import word_count
 from tests.testbeds.hadoop.yarn import Yarn
@@ -32,7 +33,9 @@ def server(yarn: Yarn, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnY
     for user in ("ada", "bob"):
         yarn.hdfs.add_folder(f"/user/{user}", user)
     users = ("--yarn-users", "ada=ada,bob=bob", "--yarn-queues", "research=research", "--trust-users")
-    made = OnYarn(tmp_path_factory.mktemp("server"), yarn, *users)
+    stage = f"env PYTHONPATH={ROOT} {sys.executable} -m corral.storage stage"
+    env = {"CORRAL_YARN_STAGE_COMMAND": stage, "CORRAL_LOCALITY_SECONDS": "60"}
+    made = OnYarn(tmp_path_factory.mktemp("server"), yarn, *users, env=env)
     made.up()
     yield made
     made.down()
@@ -81,6 +84,24 @@ def test_a_gang_runs_over_both_nodes_beside_a_job_on_this_machine_and_survives_a
         assert [len(server.attempts(job, task)) for task in server.tasks(job)] == [1] * len(server.tasks(job))
     assert server.log(there, "main-3").endswith("task 3 ends\n")
     until(lambda: True if not server.apps() else None)
+
+
+def test_a_job_starts_on_the_node_that_holds_its_input(server: OnYarn, yarn: Yarn) -> None:
+    nodes = yarn.ask("/ws/v1/cluster/nodes")["nodes"]["node"]
+    host = next(each["nodeHostName"] for each in nodes if "nm2" in json.dumps(each["nodeAttributesInfo"]))
+    yarn.hdfs.add_data_node(host)
+    yarn.hdfs.write("/near/data", b"x" * 5000, copies=2)
+    given = [{"uri": f"{yarn.hdfs.native}/near", "path": "given"}]
+    script = "wc -c <given/data; while [ ! -e done ]; do sleep 0.1; done"
+    job = server.submit(on_yarn("near", script, inputs=given))
+    server.until(job, lambda now: now["state"] == "running")
+    note = "5.0 of 5.0 kB of its inputs are on its nodes"
+    assert [task["node"] for task in server.tasks(job).values()] == ["yarn/nm2"]
+    assert server.client.job(job["id"])["notes"] == [note] and note in server.corral("get", job["id"])
+    assert f"It runs: 1 of 1 task. {note}." in server.corral("explain", job["id"])
+    assert f"; {note}" in server.corral("events", job["id"])
+    server.corral("exec", job["id"], "main-0", "--", "touch", "done")
+    assert server.ended(job)["state"] == "succeeded" and "5000" in server.log(job, "main-0")
 
 
 def test_a_killed_container_is_a_lost_slot_and_the_task_is_tried_again(server: OnYarn) -> None:

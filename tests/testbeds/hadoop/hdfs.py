@@ -48,6 +48,8 @@ class Hdfs:
         name = jars.command(f"{_SERVER}.namenode.NameNode", configuration)
         data = jars.command(f"{_SERVER}.datanode.DataNode", configuration)
         self._name, self._data = Daemon("namenode", name, self._home), Daemon("datanode", data, self._home)
+        self._others: dict[str, Daemon] = {}
+        """Further DataNodes by host."""
         try:
             self._format(name)
             self._data.start(lambda: True)
@@ -65,10 +67,29 @@ class Hdfs:
         self.close()
 
     def close(self) -> None:
-        """Stop both and remove their folder."""
+        """Stop all and remove their folder."""
+        for other in self._others.values():
+            other.stop()
         self._data.stop()
         self._name.stop()
         shutil.rmtree(self._home, ignore_errors=True)
+
+    def add_data_node(self, host: str) -> None:
+        """Have another DataNode, which the NameNode knows by the name `host`, until everything is stopped."""
+        if host in self._others:
+            return
+        names = ("dfs.datanode.address", "dfs.datanode.http.address", "dfs.datanode.ipc.address")
+        # the NameNode takes the address of its connection, 127.0.0.1, as the DataNode's own
+        there = {name: f"0.0.0.0:{free_port()}" for name in names} | {"dfs.datanode.hostname": host}
+        configuration = self._home / f"conf-{host}"
+        write_configuration(configuration / "core-site.xml", {"fs.defaultFS": self.native})
+        write_configuration(
+            configuration / "hdfs-site.xml",
+            {**self._settings(), **there, "dfs.datanode.data.dir": self._home / f"blocks-{host}"},
+        )
+        data = Daemon(f"datanode-{host}", jars.command(f"{_SERVER}.datanode.DataNode", configuration), self._home)
+        self._others[host] = data
+        data.start(lambda: self._data_nodes() == 1 + len(self._others), seconds=120)
 
     def add_folder(self, path: str, owner: str) -> None:
         """Make a folder owned by `owner`."""
@@ -83,9 +104,10 @@ class Hdfs:
         """The owner of a file or folder."""
         return str(self.ask("GET", path, "GETFILESTATUS")["FileStatus"]["owner"])
 
-    def write(self, path: str, content: bytes) -> None:
-        """Write a small file."""
-        query = urlencode({"op": "CREATE", "user.name": pwd.getpwuid(os.geteuid()).pw_name, "noredirect": "true"})
+    def write(self, path: str, content: bytes, copies: int = 1) -> None:
+        """Write a small file; the first copy is with the first DataNode, further ones with those that were added."""
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        query = urlencode({"op": "CREATE", "user.name": user, "noredirect": "true", "replication": copies})
         url = f"http://127.0.0.1:{self._ports['web']}/webhdfs/v1{quote(path)}?{query}"
         with urllib.request.urlopen(urllib.request.Request(url, method="PUT"), timeout=30) as answer:
             place = json.loads(answer.read())["Location"]
@@ -153,10 +175,14 @@ class Hdfs:
         return False
 
     def _has_data_node(self) -> bool:
+        return self._data_nodes() == 1
+
+    def _data_nodes(self) -> int:
+        """The DataNodes that are alive; 0 while the NameNode does not answer."""
         url = f"http://127.0.0.1:{self._ports['web']}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
         with contextlib.suppress(OSError, LookupError), urllib.request.urlopen(url, timeout=30) as answer:
-            return bool(json.loads(answer.read())["beans"][0]["NumLiveDataNodes"] == 1)
-        return False
+            return int(json.loads(answer.read())["beans"][0]["NumLiveDataNodes"])
+        return 0
 
 
 def write_configuration(file: Path, settings: Mapping[str, object]) -> None:
