@@ -28,8 +28,8 @@ log = structlog.get_logger()
 
 _MOST_URIS: Final = 16
 """Inputs of one job that are located: its first ones."""
-_MOST_JOBS: Final = 64
-"""Jobs whose inputs are located at once; further ones do not wait, and nothing is known of theirs."""
+_MOST_QUESTIONS: Final = 64
+"""Sets of inputs that are located at once; jobs with others do not wait, and nothing is known of their inputs."""
 _QUIET: Final = 60.0
 """Seconds after an unanswered question in which none is asked."""
 _HOST_LABELS: Final = (HOST_LABEL, "kubernetes.io/hostname")
@@ -75,8 +75,9 @@ class _Document(msgspec.Struct):
 _DOCUMENT: Final = msgspec.json.Decoder(_Document)
 
 
-class _Sought(NamedTuple):
-    job: JobId
+class _Question(NamedTuple):
+    """What several jobs may ask, such as those of an array."""
+
     user: str
     uris: tuple[str, ...]
 
@@ -115,33 +116,39 @@ class InputLocations:
             return []
         submitted = (each.job for each in read.intents if each.kind == IntentKind.SUBMITTED)
         records = (record for job in submitted if (record := read.jobs.get(job)) is not None)
-        sought = [found for record in records if (found := self._sought(record))][: _MOST_JOBS - len(self._tasks)]
-        for each in sought:
-            task = asyncio.create_task(self._locate(each))
+        asked: dict[_Question, list[JobId]] = {}
+        for record in records:
+            question = self._question(record)
+            if question in asked or (question is not None and len(asked) + len(self._tasks) < _MOST_QUESTIONS):
+                asked.setdefault(question, []).append(record.id)
+        for question, jobs in asked.items():
+            task = asyncio.create_task(self._locate(question, jobs))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return [InputsSought(tuple(each.job for each in sought), now + self._seconds)] if sought else []
+        sought = tuple(job for jobs in asked.values() for job in jobs)
+        return [InputsSought(sought, now + self._seconds)] if sought else []
 
-    def _sought(self, record: LiveJob) -> _Sought | None:
+    def _question(self, record: LiveJob) -> _Question | None:
         if "hdfs://" not in record.doc or record.run.roles or record.run.external:
             return None
         uris = dict.fromkeys(each.uri for each in _DOCUMENT.decode(record.doc).spec.inputs)
         known = tuple(uri for uri in uris if self._places.knows(uri))[:_MOST_URIS]
-        return _Sought(record.id, record.user, known) if known else None
+        return _Question(record.user, known) if known else None
 
-    async def _locate(self, sought: _Sought) -> None:
+    async def _locate(self, question: _Question, jobs: Sequence[JobId]) -> None:
         inputs: InputBytes | None = None
         try:
-            found = await asyncio.gather(*(self._places.where(uri, sought.user) for uri in sought.uris))
+            found = await asyncio.gather(*(self._places.where(uri, question.user) for uri in question.uris))
             inputs = on_nodes(found, self._nodes())
         except CorralError as error:
             if isinstance(error, Unavailable):
                 self._quiet_until = self._clock.now() + _QUIET
-            log.warning("inputs were not located", job=sought.job, code=error.code, message=error.message)
-        except Exception:  # whatever goes wrong, the job must not wait for it
-            log.exception("inputs could not be located", job=sought.job)
+            log.warning("inputs were not located", job=jobs[0], jobs=len(jobs), code=error.code, message=error.message)
+        except Exception:  # whatever goes wrong, the jobs must not wait for it
+            log.exception("inputs could not be located", job=jobs[0], jobs=len(jobs))
         finally:
-            self._tell(InputsLocated(sought.job, inputs))
+            for job in jobs:
+                self._tell(InputsLocated(job, inputs))
 
 
 def locate_inputs(

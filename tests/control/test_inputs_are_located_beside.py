@@ -95,6 +95,14 @@ async def test_a_job_starts_on_the_node_that_holds_its_inputs_and_says_so(house:
     assert record is not None and record.run.notes == ("10 of 10 bytes of its inputs are on its nodes",)
 
 
+async def test_jobs_with_the_same_inputs_ask_once(house: House) -> None:
+    places = PaperPlaces()
+    jobs = [await submitted(house, f"of-an-array-{at}", URI) for at in range(3)]
+    await begun(house, places)
+    assert [await node_of(house, job) for job in jobs] == ["local/node1"] * 3
+    assert places.asked == [(URI, "ada")]
+
+
 async def test_a_job_waits_for_a_slow_answer_only_for_so_long(house: House) -> None:
     places = PaperPlaces()
     places.open.clear()
