@@ -113,6 +113,15 @@ class Hdfs:
             place = json.loads(answer.read())["Location"]
         with urllib.request.urlopen(urllib.request.Request(place, data=content, method="PUT"), timeout=30):
             pass
+        deadline = time.monotonic() + 60
+        while copies > 1 and self._least_copies(path, len(content)) < copies:
+            assert time.monotonic() < deadline, f"{path} did not get {copies} copies"
+            time.sleep(0.1)
+
+    def _least_copies(self, path: str, size: int) -> int:
+        """The fewest copies that a block of a file has; a new DataNode gets its own some seconds late."""
+        found = self.ask("GET", path, "GETFILEBLOCKLOCATIONS", offset="0", length=str(size))
+        return min(len(block["hosts"]) for block in found["BlockLocations"]["BlockLocation"])
 
     def read(self, path: str) -> bytes:
         """The content of a file."""
