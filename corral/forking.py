@@ -23,6 +23,8 @@ from typing import Final, NoReturn
 SHARED: Final = (
     "corral.app",
     "corral.frameworks",
+    "corral.model.cluster_use",
+    "corral.model.estimate_views",
     "corral.model.job_edits",
     "corral.model.messages",
     "corral.model.queue_views",
@@ -30,7 +32,9 @@ SHARED: Final = (
     "corral.model.start_estimates",
     "corral.model.views",
     "corral.model.virtual_clusters",
+    "corral.model.what_if_progress",
     "corral.service.health",
+    "corral.service.metrics.process",
     "corral.service.mutual_tls",
     "corral.service.secret_box",
     "corral.service.tls_acceptor",

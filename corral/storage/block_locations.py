@@ -10,14 +10,16 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
-import httpx2
 import msgspec
 
 from corral.kernel.errors import CorralError, Forbidden, InvalidInput, NotFound, Unavailable
 from corral.storage import hdfs
+
+if TYPE_CHECKING:
+    import httpx2
 
 _SECONDS: Final = 10.0
 """Seconds after which a URI is given up."""
@@ -161,16 +163,13 @@ class BlockLocator:
         """Of each system, the NameNode that answered last first."""
         self._now = now
         self._kept: dict[tuple[int, str, str], _Kept] = {}
-        self._client = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(_SECONDS, connect=_CONNECT),
-            follow_redirects=False,
-            limits=httpx2.Limits(max_connections=32),
-            trust_env=False,
-        )
+        self._client: httpx2.AsyncClient | None = None
+        """Made for the first question: most servers ask none."""
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        if self._client is not None:
+            await self._client.aclose()
 
     def knows(self, uri: str) -> bool:
         """Whether `where` would ask somebody."""
@@ -185,6 +184,7 @@ class BlockLocator:
         which = self._system(uri)
         if which is None:
             raise NotFound("no-name-node", f"No NameNode is configured for {uri}.")
+        self._client = self._client or _client()
         asking = _Asking(self._client, self._systems[which], self._urls[which], account)
         path = hdfs.path_of(uri).rstrip("/") or "/"
         try:
@@ -222,6 +222,17 @@ class BlockLocator:
         named = next((at for at, system in enumerate(self._systems) if system.has(host)), None)
         service = scheme == "hdfs" and port is None and bool(self._systems)
         return 0 if named is None and service else named
+
+
+def _client() -> httpx2.AsyncClient:
+    import httpx2
+
+    return httpx2.AsyncClient(
+        timeout=httpx2.Timeout(_SECONDS, connect=_CONNECT),
+        follow_redirects=False,
+        limits=httpx2.Limits(max_connections=32),
+        trust_env=False,
+    )
 
 
 async def _locate(asking: _Asking, root: _File) -> Located:
@@ -311,6 +322,8 @@ class _Asking:
 
     async def _active(self, path: str, query: dict[str, str]) -> tuple[int, bytes]:
         """The answer of the active NameNode, which is asked first from then on."""
+        import httpx2
+
         why = "none is active"
         for url in tuple(self._urls):
             try:
