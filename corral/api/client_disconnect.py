@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
+from corral.service.interruption import unless
+
 Answer = TypeVar("Answer")
 
 
@@ -20,17 +22,7 @@ async def cancel_on_disconnect(
     A disconnect counts after `received` is set (at once without it), because the body is read from the same channel.
     Raises ClientDisconnect.
     """
-    working = asyncio.create_task(work)
-    leaving = asyncio.create_task(_left(request, received))
-    try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientDisconnect
-        return await working
-    finally:
-        for task in (working, leaving):
-            task.cancel()
-        await asyncio.gather(working, leaving, return_exceptions=True)
+    return await unless(_left(request, received), ClientDisconnect, work)
 
 
 async def _left(request: Request, received: asyncio.Event | None) -> None:

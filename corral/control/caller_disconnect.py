@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
+
+from corral.service.interruption import unless
 
 Answer = TypeVar("Answer")
 
@@ -16,16 +17,7 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Answer]) -
 
     Raises ClientDisconnect.
     """
-    working, leaving = asyncio.create_task(work), asyncio.create_task(_left(request))
-    try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientDisconnect
-        return await working
-    finally:
-        for task in (working, leaving):
-            task.cancel()
-        await asyncio.gather(working, leaving, return_exceptions=True)
+    return await unless(_left(request), ClientDisconnect, work)
 
 
 async def _left(request: Request) -> None:
