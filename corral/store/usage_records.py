@@ -11,7 +11,7 @@ from corral.kernel.ids import JobId
 from corral.model.usage import DAY, NOT_LOST, By, Held, UsageRow, Use
 from corral.store import tables
 from corral.store.database import Database, rows
-from corral.store.rows import put
+from corral.store.rows import clean, put
 from corral.store.writer import Transaction
 
 _jobs, _attempts, _days, _tags = tables.jobs, tables.attempts, tables.usage_days, tables.job_tags
@@ -31,7 +31,7 @@ class UsageRecords(Database):
         Times are in seconds since 1970; what runs is counted to `now`. Removed jobs count by whole days in UTC, those
         that begin in that time, and by job, tag or node under no name.
         """
-        known = list(queues) if queues is not None else None
+        user, known = clean(user), None if queues is None else [clean(queue) for queue in queues]
         live = _of_attempts(begin, min(end, now), by, now)
         old = _of_days(begin, end, by)
         if user:

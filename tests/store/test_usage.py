@@ -119,5 +119,9 @@ async def test_what_runs_counts_up_to_now_and_what_never_started_not_at_all(stor
     (row,) = await store.usage_between(START, START + 1000, By.NODE, now=START + 70)
     assert row == UsageRow("local/n1", "", 120.0, 0.0, 60.0)
     assert await store.usage_between(START - 100, START, By.NODE, now=START + 70) == []
+    for strange in ("\0", "\ud800"):
+        assert (
+            await store.usage_between(START, START + 9, By.USER, now=START + 70, user=strange, queues=[strange]) == []
+        )
     (named,) = await store.usage_between(START, START + 40, By.JOB, now=START + 70)
     assert (named.key, named.name, named.device_seconds) == (job.id, job.name, 60.0)

@@ -38,7 +38,7 @@ class Usage:
         await self._context.check(actor, "queue.read", Resource("queue", queue))
         now = self._context.clock.now()
         until = _time("to", end) if end else now
-        since = _time("from", begin) if begin else until - _USUAL
+        since = _time("from", begin) if begin else max(0.0, until - _USUAL)
         if since >= until:
             raise InvalidInput("bad-period", f"The period from {rfc3339(since)} to {rfc3339(until)} has no length.")
         if by and by not in set(By):
@@ -62,9 +62,12 @@ class Usage:
 
 
 def _time(name: str, text: str) -> float:
+    """Seconds since 1970; raises InvalidInput for what is no time, and for a time before that."""
     try:
         at = datetime.fromisoformat(text[:_LONGEST_TIME])
         seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        if seconds < 0:
+            raise ValueError(text)
         rfc3339(seconds)
     except (ValueError, OverflowError):
         raise InvalidInput(
