@@ -31,6 +31,10 @@ class Presenter(Protocol):
         """Have those engines present the documents' nodes from now on; returns the engines' names."""
         ...
 
+    def completed(self, inventory: Inventory) -> Inventory:
+        """An engine's inventory with what its Cluster document adds; unchanged where the engine follows its document."""
+        ...
+
 
 class NothingDescribed:
     """A presenter for engines that discover their nodes themselves."""
@@ -43,22 +47,47 @@ class NothingDescribed:
         """No engine."""
         return frozenset()
 
+    def completed(self, inventory: Inventory) -> Inventory:
+        """The inventory as it is."""
+        return inventory
+
 
 class DescribedEngines:
-    """A presenter for several engines, of which some have a reader of described nodes."""
+    """A presenter for several engines: some have a reader of described nodes, the others find their nodes themselves."""
 
     def __init__(self, readers: Mapping[str, InventoryReader]) -> None:
         self._readers = readers
+        self._clusters: Mapping[str, ClusterDocument] = {}
+        self._found: dict[str, Inventory] = {}
+        """What the engines without a reader found last, by engine."""
 
     def described(self, clusters: Mapping[str, ClusterDocument]) -> tuple[Inventory, ...]:
-        """The inventories that the readers would have with these documents."""
-        return tuple(reader.described(clusters.get(engine)) for engine, reader in self._readers.items())
+        """The inventories that the engines would have with these documents, of those that were seen."""
+        read = (reader.described(clusters.get(engine)) for engine, reader in self._readers.items())
+        found = tuple(self._found.values())
+        return (*read, *(_completed(each, clusters.get(each.engine)) for each in found))
 
     def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
         """Have each reader present the nodes of its engine's document."""
+        self._clusters = clusters
         for engine, reader in self._readers.items():
             reader.present(clusters.get(engine))
         return frozenset(self._readers)
+
+    def completed(self, inventory: Inventory) -> Inventory:
+        """An inventory with what its engine's document adds, where the engine finds its nodes itself."""
+        if inventory.engine in self._readers:
+            return inventory
+        self._found[inventory.engine] = inventory
+        return _completed(inventory, self._clusters.get(inventory.engine))
+
+
+def _completed(inventory: Inventory, document: ClusterDocument | None) -> Inventory:
+    if document is None:
+        return inventory
+    from corral.devices.completed_inventory import completed  # few servers have such a document
+
+    return completed(inventory, document)
 
 
 async def read_configured(store: CoreStore, presenter: Presenter, default: Policy, before: Configured) -> Configured:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 
 import structlog
 
@@ -22,12 +22,17 @@ class Inventories:
     """The engines, as far as their machines are concerned."""
 
     def __init__(
-        self, store: CoreStore, engines: Mapping[str, Engine], away: Mapping[str, Unavailable] | None = None
+        self,
+        store: CoreStore,
+        engines: Mapping[str, Engine],
+        away: Mapping[str, Unavailable] | None = None,
+        completed: Callable[[Inventory], Inventory] = lambda inventory: inventory,
     ) -> None:
-        """`away` are the engines that are not open, with the reason."""
+        """`away` are the engines that are not open, with the reason; `completed` adds what documents say of nodes."""
         self._store = store
         self._engines = engines
         self._away: Mapping[str, Unavailable] = {} if away is None else away
+        self._completed = completed
         self.stale = False
         """Whether an engine has told of a change that nobody has looked at."""
 
@@ -45,7 +50,7 @@ class Inventories:
                 learned.append(EngineUnknown(engine.name, reason.message))
                 continue
             try:
-                inventory = await engine.inventory()
+                inventory = self._completed(await engine.inventory())
             except Unavailable as error:
                 log.warning("engine does not answer", engine=engine.name, message=error.message)
                 learned.append(EngineUnknown(engine.name, error.message))

@@ -101,7 +101,7 @@ class Control:
         self.core = Core(nothing, launch_policy, Machines(not_ready_seconds), clock.now())
         """What control knows; another one after every recovery."""
         self.engine_set = EngineSet(engines, self.report, self._opened_late)
-        self.inventories = Inventories(store, engines, self.engine_set.away)
+        self.inventories = Inventories(store, engines, self.engine_set.away, self.presenter.completed)
         self._leadership = leadership
         self._journal = journal
         self._events: deque[EngineEvent | StartRefused | PlaceLost | InputsLocated] = deque()
@@ -316,6 +316,7 @@ class Control:
             kinds = {each.kind for each in read.intents}
             if CONFIGURED in kinds:
                 inputs.append(ConfigurationRead(await self._configuration()))
+                self.inventories.stale = True  # engines that find their nodes themselves do not tell of new documents
             if CORDONS_CHANGED in kinds:
                 inputs.append(CordonsRead(await self.store.cordons()))
         self._take_events()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from corral.control.configuration import DescribedEngines
 from corral.control.core.configuration import planner_settings, scheduler_policy
 from corral.control.guarantee_check import broken_guarantees
 from corral.control.initial_configuration import BY_FILE, seed
@@ -39,6 +40,9 @@ class Described:
 
     def present(self, clusters: Mapping[str, ClusterDocument]) -> frozenset[str]:
         return frozenset({"local"})
+
+    def completed(self, inventory: Inventory) -> Inventory:
+        return inventory
 
 
 async def _apply(house: House, text: str, *, preempt: bool = False) -> None:
@@ -228,6 +232,23 @@ async def test_nodes_that_a_document_drops_stay_closed_until_their_tasks_end(hou
     await house.until(job, "succeeded")
     await house.until(await house.submit(short("after", end_with=0)), "succeeded")
     assert await house.store.node(held) is None and control.machines.removed == frozenset()
+
+
+async def test_a_document_puts_the_nodes_that_an_engine_found_into_racks(house: House) -> None:
+    house.presenter = DescribedEngines({})
+    control = await house.begin()
+    wide = await house.submit(short("wide", devices=4, replicas=2, topology={"required": "rack"}))
+    await house.until(wide, "waiting")
+    text = "kind: Cluster\nnode: {devices: {count: 4, model: A100}}\nracks: {r9: {nodes: [node0, node1, node7]}}\n"
+    await _apply(house, text)
+    await house.until(wide, "running")
+    nodes = control.machines.nodes
+    assert {name: node.cells for name, node in nodes.items()} == {
+        "local/node0": (("rack", "r9"),), "local/node1": (("rack", "r9"),)
+    }  # fmt: skip
+    assert {device.model for node in nodes.values() for device in node.devices} == {"A100"}
+    (found,) = control.presenter.described({})
+    assert [node.cells for node in found.nodes] == [(("rack", "rack0"),), (("rack", "rack1"),)]
 
 
 CLUSTER = "kind: Cluster\nnode: {devices: 4}\nnodes: [node1, node2]\n"

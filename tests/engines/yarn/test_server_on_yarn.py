@@ -104,6 +104,35 @@ def test_a_job_starts_on_the_node_that_holds_its_input(server: OnYarn, yarn: Yar
     assert server.ended(job)["state"] == "succeeded" and "5000" in server.log(job, "main-0")
 
 
+def test_a_cluster_document_says_what_yarn_does_not_know_of_its_nodes(server: OnYarn, tmp_path: Path) -> None:
+    file = tmp_path / "yarn.yaml"
+    devices = "{count: 4, model: A100, cells: {pcie-switch: 2}}"
+    file.write_text(
+        f"kind: Cluster\nengine: yarn\nnode: {{devices: {devices}}}\nracks: {{r1: {{nodes: [nm1, nm2]}}}}\n"
+    )
+    script = 'echo "devices $CORRAL_DEVICES"; while [ ! -e done ]; do sleep 0.1; done'
+    job = on_yarn("near-each-other", script, replicas=2, topology={"required": "rack"})
+    job["roles"]["main"]["resources"]["devices"] = {"count": 2, "model": "A100"}
+    waiting = server.submit(job, wait_for_capacity=True)
+    server.corral("apply", str(file), "-m", "one rack of A100")
+    try:
+        server.until(waiting, lambda now: now["state"] == "running")
+        given = [server.printed(waiting, task, r"devices (\S+)")[1] for task in server.tasks(waiting)]
+        assert set(given) <= {"0,1", "2,3"}, "two devices of one switch"
+        node = server.client.node("yarn/nm1")
+        assert node["levels"] == {"rack": "r1"} and {each["model"] for each in node["devices"]} == {"A100"}
+        file.write_text(file.read_text().replace("count: 4", "count: 3").replace(", cells: {pcie-switch: 2}", ""))
+        server.corral("apply", str(file), "-m", "a device too few")
+        differs = {"what": "devices", "configured": "3 × A100", "reported": "4 × A100"}
+        until(lambda: differs in server.client.node("yarn/nm1")["mismatches"])
+    finally:
+        server.corral("delete", "cluster/yarn")
+    for task in server.tasks(waiting):
+        server.corral("exec", waiting["id"], task, "--", "touch", "done")
+    assert server.ended(waiting)["state"] == "succeeded"
+    until(lambda: {each["model"] for each in server.client.node("yarn/nm1")["devices"]} == {""})
+
+
 def test_a_killed_container_is_a_lost_slot_and_the_task_is_tried_again(server: OnYarn) -> None:
     command = "case $CORRAL_ATTEMPT in *.0) echo first; sleep 1000;; esac; echo second"
     job = server.submit(on_yarn("again", command))
