@@ -80,6 +80,8 @@ class Node(msgspec.Struct, frozen=True):
     """Differences between report and configuration; a node with any is not ready."""
     cordoned: bool = False
     """It is not ready only because a person cordoned it (`ready_reason` says who and why)."""
+    lost: bool = False
+    """Its engine has given it up with all that ran there, so nobody waits for it; it is not ready."""
 
 
 class PinnedCell(msgspec.Struct, frozen=True):

@@ -120,8 +120,21 @@ def take(portal: Portal, pictures: Path, browser: Browser) -> None:
     page.screenshot(path=pictures / "queues.png", clip={"x": 0, "y": 0, "width": 1440, "height": 640})
     page.goto("/line")
     expect(page.locator("tr[data-waiting]")).to_have_count(3)
+    take_question(pictures, page)
     take_changes(portal, pictures, page)
     browser.close()
+
+
+def take_question(pictures: Path, page: Page) -> None:
+    """Take the picture of a what-if question and its answer."""
+    page.goto("/what-if")
+    form = page.get_by_role("form", name="Question")
+    form.get_by_label("Add nodes").fill("1")
+    form.get_by_label("like").select_option("local/node1")
+    form.get_by_role("button", name="Ask").click()
+    timeline = page.get_by_role("region", name="Answer").get_by_role("figure", name="Timeline")
+    expect(timeline.get_by_role("img", name="local/node1-added-1")).to_be_visible()
+    page.screenshot(path=pictures / "what-if.png", full_page=True)
 
 
 def take_changes(portal: Portal, pictures: Path, page: Page) -> None:

@@ -114,11 +114,11 @@ class Machines:
         return bool(self.unhealthy or self._not_ready_since or self.tainted)
 
     def lost(self, node: str, now: float) -> str:
-        """Why a node counts as lost (not ready for too long); "" when it does not."""
+        """Why a node counts as lost (not ready for too long, or given up by its engine); "" when it does not."""
         since = self._not_ready_since.get(node)
-        if since is None or now - since < self._patience:
-            return ""
         known = self.nodes.get(node)
+        if since is None or (now - since < self._patience and not (known is not None and known.lost)):
+            return ""
         return f"{node} is gone" if known is None else f"{node} is not ready: {known.ready_reason or 'no reason given'}"
 
     def next_loss(self, now: float) -> float | None:

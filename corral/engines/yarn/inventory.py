@@ -216,6 +216,7 @@ def _node(
         taints=tuple(Taint(PARTITION, label) for label in each.node_labels if label in exclusive),
         ready=each.state == "RUNNING",
         ready_reason="" if each.state == "RUNNING" else _reason(each),
+        lost=each.state == "LOST",  # YARN has ended its containers, also if it comes back
     )
 
 

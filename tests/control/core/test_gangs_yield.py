@@ -149,6 +149,18 @@ def test_a_lost_node_is_left_by_all_but_those_that_stay(wanted: str, moves: bool
         assert state(played, job) == "running" and played.stored(job).run.yields == 0
 
 
+def test_nobody_waits_for_a_node_that_its_engine_has_given_up() -> None:
+    played = Played(policy=POLICY, usual=Work(inf), not_ready_seconds=3600.0)
+    job = running(played, "moves", devices=1)
+    (node,) = played.nodes_of(job).values()
+    change(played, node, ready=False, ready_reason="it is silent")
+    assert not played.receipts(job) and node in played.nodes_of(job).values()
+    change(played, node, ready=False, ready_reason="YARN counts the node as lost", lost=True)
+    (receipt,) = played.receipts(job)
+    assert receipt.rule == "bad-hardware" and "YARN counts the node as lost" in receipt.message
+    assert node not in played.nodes_of(job).values()
+
+
 def test_a_node_that_is_back_soon_costs_nobody_anything() -> None:
     played = Played(policy=POLICY, usual=Work(inf), not_ready_seconds=3600.0)
     job = running(played, "stays", devices=1)
