@@ -20,7 +20,8 @@ async def report_usage(
     request: Request,
     actor: Caller,
     by: Annotated[
-        str, Query(max_length=50, description="What use is summed by: `user`, `queue`, `job`, `tag` or `node`.")
+        str,
+        Query(max_length=50, description="What use is summed by: `user`, `queue`, `job`, `tag`, `node` or `model`."),
     ] = "user",
     begin: Annotated[
         str, Query(alias="from", max_length=50, description=f"{_TIME} By default 30 days before the end.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -15,9 +14,10 @@ from corral.cli.output import FORMATS, say, show, table
 if TYPE_CHECKING:
     from corral.client.schema import UsageReport, UsageRow
 
-_BY = ("user", "queue", "job", "tag", "node")
+_BY = ("user", "queue", "job", "tag", "node", "model")
+_COLUMNS = ("KEY", "DEVICE-HOURS", "LOST", "LOST %", "TASK-HOURS", "CPU-HOURS", "GIB-HOURS")
 _HOUR = 3600.0
-_NO_NAME = {"tag": "(no tag)"}
+_NO_NAME = {"tag": "(no tag)", "model": "(no model)"}
 
 
 @click.command("usage")
@@ -33,8 +33,9 @@ def usage_command(by: str, begin: str, end: str, user: str, queue: str, output: 
     """Show who used how many device-hours, and how many of them came to nothing.
 
     LOST is the part of attempts that failed, were preempted, or were lost with their node. TASK-HOURS count tasks without
-    devices too. Administrators see everybody's use, managers that of their queues, others their own. A TIME is a day
-    (2026-11-01, in UTC) or of the form 2026-11-27T10:00:00Z.
+    devices too. CPU-HOURS and GIB-HOURS (of memory) are what the tasks asked for. Administrators see everybody's use,
+    managers that of their queues, others their own. A TIME is a day (2026-11-01, in UTC) or of the form
+    2026-11-27T10:00:00Z.
 
     \b
     corral usage
@@ -60,12 +61,10 @@ def report_text(report: UsageReport) -> str:
     """Return a report as a table, with a line for all rows if there are several."""
     rows = [_row(each, _named(each, report["by"])) for each in report["items"]]
     if report["leftOut"]:
-        rows.append((f"({report['leftOut']} more)", "", "", "", ""))
+        rows.append((f"({report['leftOut']} more)", *[""] * (len(_COLUMNS) - 1)))
     if len(rows) > 1:
         rows.append(_row(report["total"], "all"))
-    return table(
-        (report["by"].upper(), "DEVICE-HOURS", "LOST", "LOST %", "TASK-HOURS"), rows, right=frozenset(range(1, 5))
-    )
+    return table((report["by"].upper(), *_COLUMNS[1:]), rows, right=frozenset(range(1, len(_COLUMNS))))
 
 
 def _named(row: UsageRow, by: str) -> str:
@@ -77,23 +76,30 @@ def _named(row: UsageRow, by: str) -> str:
 def _row(row: UsageRow, name: str) -> tuple[str, ...]:
     lost, used = row["lostDeviceSeconds"], row["deviceSeconds"]
     part = f"{100 * lost / used:.0f}" if used else ""
-    return name, _hours(used), _hours(lost), part, _hours(row["taskSeconds"])
+    more = (_hours(row[each]) for each in ("taskSeconds", "cpuSeconds", "memoryGibSeconds"))
+    return name, _hours(used), _hours(lost), part, *more
 
 
 def _hours(seconds: float) -> str:
     return f"{seconds / _HOUR:.2f}"
 
 
+_AMOUNTS = {
+    "device_seconds": "deviceSeconds",
+    "lost_device_seconds": "lostDeviceSeconds",
+    "task_seconds": "taskSeconds",
+    "cpu_seconds": "cpuSeconds",
+    "memory_gib_seconds": "memoryGibSeconds",
+}
+"""Columns of CSV, and the fields that they show."""
+
+
 def _write_csv(report: UsageReport) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([report["by"], "name", "from", "to", "device_seconds", "lost_device_seconds", "task_seconds"])
-    writer.writerows(_csv_rows(report))
-
-
-def _csv_rows(report: UsageReport) -> Iterator[tuple[object, ...]]:
+    writer.writerow([report["by"], "name", "from", "to", *_AMOUNTS])
     for each in report["items"]:
-        amounts = each["deviceSeconds"], each["lostDeviceSeconds"], each["taskSeconds"]
-        yield _plain(each["key"]), _plain(each["name"]), report["begin"], report["end"], *amounts
+        amounts = [each[field] for field in _AMOUNTS.values()]  # type: ignore[literal-required]
+        writer.writerow([_plain(each["key"]), _plain(each["name"]), report["begin"], report["end"], *amounts])
 
 
 def _plain(text: str) -> str:

@@ -999,10 +999,14 @@ class Uploaded(TypedDict):
 
 
 class UsageRow(TypedDict):
-    """The use of one user, queue, job, tag or node."""
+    """The use of one user, queue, job, tag, node or device model."""
 
     key: str
-    """Its name, of a job its id; "" has no name: jobs without a tag, or those that were removed since."""
+    """
+    Its name, of a job its id.
+
+    "" has no name: jobs without a tag, jobs that were removed since, or devices of no known model.
+    """
     name: str
     """The name of a job."""
     deviceSeconds: float
@@ -1010,6 +1014,10 @@ class UsageRow(TypedDict):
     lostDeviceSeconds: float
     """The part in attempts that failed, were preempted, or were lost with their node."""
     taskSeconds: float
+    cpuSeconds: float
+    """Seconds of the processors that the tasks asked for, not of those that they used."""
+    memoryGibSeconds: float
+    """Seconds of the memory that the tasks asked for, in GiB."""
 
 
 class UseOverTime(TypedDict):

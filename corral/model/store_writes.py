@@ -231,6 +231,12 @@ class AttemptWrite(msgspec.Struct, frozen=True, gc=False):
     user: str = ""
     device_millis: int = 0
     """Thousandths of devices that it holds; a part of a device counts as a part."""
+    model: str = ""
+    """The model of its devices; "" if they are of several or of no known one, or it has none."""
+    cpu_millis: int = 0
+    """Thousandths of processors that it asked for."""
+    memory_bytes: int = 0
+    """The memory that it asked for."""
 
 
 class FactWrite(msgspec.Struct, frozen=True, gc=False):

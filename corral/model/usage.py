@@ -1,4 +1,4 @@
-"""Who used how much: device time of attempts, by user, queue, job, tag or node."""
+"""Who used how much: device, CPU and memory time of attempts, by user, queue, job, tag, node or device model."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from corral.model.records import Record
 
 DAY = 86_400
 """Seconds."""
+GIB = 1024**3
+"""Bytes."""
 MOST_ROWS = 1000
 """Rows of one report; those with the least device time are summed into one."""
 NOT_LOST = frozenset({SUCCEEDED, STOP_REQUESTED, ATTEMPT_COMPLETED, DELETE_TASK_REQUESTED})
@@ -26,13 +28,17 @@ class By(StrEnum):
     JOB = "job"
     TAG = "tag"
     NODE = "node"
+    MODEL = "model"
 
 
 class UsageRow(Record, frozen=True):
-    """The use of one user, queue, job, tag or node."""
+    """The use of one user, queue, job, tag, node or device model."""
 
     key: str
-    """Its name, of a job its id; "" has no name: jobs without a tag, or those that were removed since."""
+    """Its name, of a job its id.
+
+    "" has no name: jobs without a tag, jobs that were removed since, or devices of no known model.
+    """
     name: str = ""
     """The name of a job."""
     device_seconds: float = 0.0
@@ -40,6 +46,10 @@ class UsageRow(Record, frozen=True):
     lost_device_seconds: float = 0.0
     """The part in attempts that failed, were preempted, or were lost with their node."""
     task_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    """Seconds of the processors that the tasks asked for, not of those that they used."""
+    memory_gib_seconds: float = 0.0
+    """Seconds of the memory that the tasks asked for, in GiB."""
 
 
 class UsageReport(Record, frozen=True):
@@ -56,15 +66,37 @@ class UsageReport(Record, frozen=True):
 
 
 class Use(NamedTuple):
-    """Seconds of devices and tasks."""
+    """Seconds of devices, tasks, processors and GiB of memory."""
 
     device_seconds: float = 0.0
     lost_device_seconds: float = 0.0
     task_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    memory_gib_seconds: float = 0.0
 
     def plus(self, other: Use) -> Use:
         """The sum of both."""
         return Use(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class UseOf(NamedTuple):
+    """The use of one key of a report, on one device model in one queue."""
+
+    key: str
+    queue: str
+    model: str
+    use: Use
+
+
+class Used(NamedTuple):
+    """The use in a period, in as many rows as were asked for."""
+
+    rows: list[UsageRow]
+    """The largest first."""
+    total: Use
+    """The sum of all rows, those too that were left out."""
+    row_count: int
+    """All rows."""
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):
@@ -74,13 +106,16 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     ended: float
     device_millis: int
     code: int | None
+    cpu_millis: int = 0
+    memory_bytes: int = 0
 
     def within(self, begin: float, end: float) -> Use:
         """Its use between two times."""
         seconds = max(0.0, min(self.ended, end) - max(self.started, begin))
         devices = seconds * self.device_millis / 1000
         lost = self.code is not None and self.code not in NOT_LOST
-        return Use(devices, devices if lost else 0.0, seconds)
+        cpus, memory = seconds * self.cpu_millis / 1000, seconds * self.memory_bytes / GIB
+        return Use(devices, devices if lost else 0.0, seconds, cpus, memory)
 
     def by_day(self) -> dict[int, Use]:
         """Its use by the number of the day since 1970, in UTC."""

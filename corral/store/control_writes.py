@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Update, bindparam, delete, insert, select, up
 
 from corral.kernel.errors import Conflict
 from corral.kernel.ids import JobId, TaskKey, parse_attempt_id
+from corral.kernel.units import DEVICE
 from corral.model.commands import EngineCommand
 from corral.model.inventory import Node
 from corral.model.records import JobSummary
@@ -37,7 +38,7 @@ from corral.store.database_errors import LeadershipLost
 from corral.store.job_removal import remove_jobs
 from corral.store.open_tasks import AS_CONTROL_SAYS
 from corral.store.preemption_records import write_ledger, write_receipts, write_usage, write_user_usage
-from corral.store.rows import add_events, clean, encode, event_row, fact_row, put
+from corral.store.rows import add_events, clean, encode, event_row, fact_row, longest_seconds, put
 from corral.store.tenant_tables import job_names
 from corral.store.writer import Transaction
 
@@ -62,6 +63,7 @@ _JOB_ROW: Final = (
         tasks=AS_CONTROL_SAYS,
         started_at=bindparam("started_at"),
         ended_at=bindparam("ended_at"),
+        device_millis=bindparam("device_millis"),
         revision=_jobs.c.revision + 1,
     )
 )
@@ -207,7 +209,8 @@ def _commit(transaction: Transaction, batch: ControlBatch) -> CommitResult:
     if batch.tasks:
         _write_tasks(transaction, batch.tasks)
     if batch.attempts:
-        put(transaction, tables.attempts, [_attempt_row(each) for each in _last_of_each(batch.attempts)])
+        rows_now = [_attempt_row(each) for each in _last_of_each(batch.attempts)]
+        put(transaction, tables.attempts, rows_now, known=("model",))
     if batch.facts:
         add_events(transaction, [fact_row(each) for each in batch.facts])
     if batch.server_events:
@@ -240,6 +243,7 @@ def _write_jobs(transaction: Transaction, jobs: Sequence[JobWrite], cursor: int)
                 "phase": job.phase,
                 "live": job.live,
                 "tasks": job.summary.tasks.open,
+                "device_millis": round(DEVICE * job.summary.devices),
                 "after": cursor,
                 "started_at": job.run.started_at,
                 "ended_at": job.run.ended_at,
@@ -254,6 +258,8 @@ def _write_jobs(transaction: Transaction, jobs: Sequence[JobWrite], cursor: int)
             changed["priority"] = job.priority
         if job.queue is not None:
             changed["queue"] = job.queue
+        if job.doc is not None:
+            changed["longest_seconds"] = longest_seconds(job.doc)
         if changed:
             transaction.write(_PLACE.values(**changed), {"j": job.id})
         if job.priority is not None:
@@ -311,6 +317,9 @@ def _attempt_row(attempt: AttemptWrite) -> dict[str, Any]:
         "node": attempt.node,
         "devices": encode(attempt.devices),
         "millis": attempt.device_millis,
+        "model": clean(attempt.model),
+        "cpu_millis": attempt.cpu_millis,
+        "memory_bytes": attempt.memory_bytes,
         "host": attempt.host,
         "ports": encode(attempt.ports),
         "started_at": attempt.started_at,

@@ -11,6 +11,7 @@ from sqlalchemy import Select, bindparam, delete, func, insert, select, update
 
 from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
+from corral.kernel.units import DEVICE
 from corral.model.accounts import AuditWrite
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun, WorkReport
@@ -20,7 +21,7 @@ from corral.store.audit import write_audit
 from corral.store.database import Database
 from corral.store.object_links import already_linked, link
 from corral.store.open_tasks import ADD, check_restarted, check_scaled, check_submitted, open_tasks
-from corral.store.rows import add_events, encode, event_row, fact_row
+from corral.store.rows import add_events, encode, event_row, fact_row, longest_seconds
 from corral.store.submission_rate import count_submission
 from corral.store.tenant_tables import job_names
 from corral.store.writer import Transaction
@@ -437,6 +438,8 @@ def _job_row(job: NewJob) -> dict[str, object]:
         "revision": 0,
         "array_parent": job.array_parent,
         "tasks": job.summary.tasks.open,
+        "device_millis": round(DEVICE * job.summary.devices),
+        "longest_seconds": longest_seconds(job.doc),
     }
 
 

@@ -30,6 +30,8 @@ jobs = Table(
     Column("revision", Integer, nullable=False),
     Column("array_parent", Text, nullable=False),
     Column("tasks", Integer, nullable=False, server_default="0"),
+    Column("device_millis", BigInteger, nullable=False, server_default="0"),
+    Column("longest_seconds", BigInteger, nullable=False, server_default="0"),
     Index("jobs_by_name", "user", "name"),
     Index("jobs_by_queue", "queue", "id"),
     Index("jobs_by_phase", "phase", "id"),
@@ -133,6 +135,9 @@ attempts = Table(
     Column("exit_class", Text, nullable=False),
     Column("diagnostics", Text, nullable=False),
     Column("millis", Integer, nullable=False, server_default="0"),
+    Column("model", Text, nullable=False, server_default=""),
+    Column("cpu_millis", BigInteger, nullable=False, server_default="0"),
+    Column("memory_bytes", BigInteger, nullable=False, server_default="0"),
     Index("attempts_by_task", "job", "role", "index", "job_attempt", "task_attempt"),
 )
 
@@ -333,9 +338,38 @@ usage_days = Table(
     Column("day", Integer, primary_key=True, autoincrement=False),
     Column("user", Text, primary_key=True),
     Column("queue", Text, primary_key=True),
+    Column("model", Text, primary_key=True),
     Column("device_seconds", Double, nullable=False),
     Column("lost_device_seconds", Double, nullable=False),
     Column("task_seconds", Double, nullable=False),
+    Column("cpu_seconds", Double, nullable=False),
+    Column("memory_gib_seconds", Double, nullable=False),
+)
+
+budgets = Table(
+    "budgets",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("window", Text, primary_key=True),
+    Column("device_hours", Double, nullable=False),
+    Column("warn_at", Double, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("actor", Text, nullable=False),
+)
+
+budget_top_ups = Table(
+    "budget_top_ups",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("window", Text, primary_key=True),
+    Column("since", Double, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("device_hours", Double, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("reason", Text, nullable=False),
 )
 
 groups = Table(

@@ -1,14 +1,17 @@
-"""The use of devices by attempts; that of removed jobs is kept by day, user and queue."""
+"""The use of devices by attempts; that of removed jobs is kept by day, user, queue and device model.
+
+A report is summed by the database, so that a process holds no more rows than it asked for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
+from sqlalchemy import CTE, ColumnElement, Connection, Select, and_, case, func, literal, or_, select, union_all
 
 from corral.kernel.ids import JobId
-from corral.model.usage import DAY, NOT_LOST, By, Held, UsageRow, Use
+from corral.model.usage import DAY, GIB, MOST_ROWS, NOT_LOST, By, Held, UsageRow, Use, Used, UseOf
 from corral.store import tables
 from corral.store.database import Database, rows
 from corral.store.rows import clean, put
@@ -24,71 +27,118 @@ class UsageRecords(Database):
     """Who used how much."""
 
     async def usage_between(
-        self, begin: float, end: float, by: By, *, now: float, user: str = "", queues: Iterable[str] | None = None
-    ) -> list[UsageRow]:
-        """The use between two times; of one user, and of some queues, if these are named.
+        self,
+        begin: float,
+        end: float,
+        by: By,
+        *,
+        now: float,
+        user: str = "",
+        queues: Iterable[str] | None = None,
+        most: int = MOST_ROWS,
+    ) -> Used:
+        """The use between two times, in the `most` largest rows; of one user, and of some queues, if these are named.
 
         Times are in seconds since 1970; what runs is counted to `now`. Removed jobs count by whole days in UTC, those
         that begin in that time, and by job, tag or node under no name.
         """
-        user, known = clean(user), None if queues is None else [clean(queue) for queue in queues]
-        live = _of_attempts(begin, min(end, now), by, now)
-        old = _of_days(begin, end, by)
-        if user:
-            live, old = live.where(_jobs.c.user == user), old.where(_days.c.user == user)
-        if known is not None:
-            live, old = live.where(_jobs.c.queue.in_(known)), old.where(_days.c.queue.in_(known))
-        return await self.read(lambda connection: _summed(connection, live, old))
+        lines = _lines(begin, end, by, now, user, queues)
+        return await self.read(lambda connection: _largest(connection, lines, most))
+
+    async def usage_groups(
+        self,
+        begin: float,
+        end: float,
+        by: By,
+        *,
+        now: float,
+        user: str = "",
+        queues: Iterable[str] | None = None,
+        keys: Sequence[str] | None = None,
+    ) -> list[UseOf]:
+        """The use between two times by key, queue and device model; with `keys`, of these alone.
+
+        Without `keys` all keys are one, "". The other arguments are those of `usage_between`.
+        """
+        lines = _lines(begin, end, by, now, user, queues)
+        return await self.read(lambda connection: _grouped(connection, lines, keys))
 
 
 def keep_usage(transaction: Transaction, jobs: Sequence[JobId]) -> None:
-    """Add the use of jobs that are about to be removed to that of their days, users and queues."""
-    sums: dict[tuple[int, str, str], Use] = {}
+    """Add the use of jobs that are about to be removed to that of their days, users, queues and device models."""
+    sums: dict[tuple[int, str, str, str], Use] = {}
     for part in range(0, len(jobs), _AT_ONCE):
         for row in transaction.read(_HELD.where(_jobs.c.id.in_(list(jobs[part : part + _AT_ONCE])))):
-            held = Held(row.started_at, max(row.started_at, row.ended), row.millis, row.code)
+            last = max(row.started_at, row.ended)
+            held = Held(row.started_at, last, row.millis, row.code, row.cpu_millis, row.memory_bytes)
             for day, use in held.by_day().items():
-                key = day, row.user, row.queue
+                key = day, row.user, row.queue, row.model
                 sums[key] = sums.get(key, Use()).plus(use)
     new = []
-    for (day, user, queue), use in sums.items():
-        known = select(*_SUMS).where(_days.c.day == day, _days.c.user == user, _days.c.queue == queue)
+    for (day, user, queue, model), use in sums.items():
+        known = select(*_SUMS).where(
+            _days.c.day == day, _days.c.user == user, _days.c.queue == queue, _days.c.model == model
+        )
         before = transaction.read(known).first()
         if before is not None:
             use = use.plus(Use(*before))
-        new.append({"day": day, "user": user, "queue": queue, **use._asdict()})
+        new.append({"day": day, "user": user, "queue": queue, "model": model, **use._asdict()})
     if new:
         put(transaction, _days, new)
 
 
-_SUMS: Final = (_days.c.device_seconds, _days.c.lost_device_seconds, _days.c.task_seconds)
+_SUMS: Final = tuple(_days.c[name] for name in Use._fields)
 _ENDED: Final = func.coalesce(_attempts.c.ended_at, _jobs.c.ended_at)
 _HELD: Final = (
     select(
         _attempts.c.started_at, func.coalesce(_ENDED, _attempts.c.started_at).label("ended"), _attempts.c.millis,
-        _CODE.label("code"), _jobs.c.user, _jobs.c.queue,
+        _CODE.label("code"), _jobs.c.user, _jobs.c.queue, _attempts.c.model, _attempts.c.cpu_millis,
+        _attempts.c.memory_bytes,
     )
     .join(_jobs, _jobs.c.id == _attempts.c.job)
     .where(_attempts.c.started_at.is_not(None))
 )  # fmt: skip
 
 
+def _lines(begin: float, end: float, by: By, now: float, user: str, queues: Iterable[str] | None) -> CTE:
+    """The use of each attempt and of each day of removed jobs, with key, name, queue and model."""
+    user, known = clean(user), None if queues is None else [clean(queue) for queue in queues]
+    live = _of_attempts(begin, min(end, now), by, now)
+    old = _of_days(begin, end, by)
+    if user:
+        live, old = live.where(_jobs.c.user == user), old.where(_days.c.user == user)
+    if known is not None:
+        live, old = live.where(_jobs.c.queue.in_(known)), old.where(_days.c.queue.in_(known))
+    return union_all(live, old).cte("lines")
+
+
 def _of_attempts(begin: float, end: float, by: By, now: float) -> Select[Any]:
-    """The sums over attempts of the jobs that are known, by key and name."""
+    """The use of the attempts of jobs that are known."""
     started, ended = _attempts.c.started_at, func.coalesce(_ENDED, literal(now))
     first = case((started > begin, started), else_=literal(begin))
     last = case((ended < end, ended), else_=literal(end))
     seconds = last - first
     devices = seconds * _attempts.c.millis / 1000.0
-    key, name = _key(by), (_jobs.c.name if by is By.JOB else literal(""))
-    sums = func.sum(devices), func.sum(case((_LOST, devices), else_=0.0)), func.sum(seconds)
-    found: Any = select(key.label("key"), func.max(name).label("name"), *sums).select_from(_attempts)
+    amounts = (
+        devices,
+        case((_LOST, devices), else_=0.0),
+        seconds,
+        seconds * _attempts.c.cpu_millis / 1000.0,
+        seconds * _attempts.c.memory_bytes / float(GIB),
+    )
+    name = _jobs.c.name if by is By.JOB else literal("")
+    about = (_key(by).label("key"), name.label("name"), _jobs.c.queue.label("queue"), _attempts.c.model.label("model"))
+    found: Any = select(*about, *_labelled(amounts)).select_from(_attempts)
     found = found.join(_jobs, _jobs.c.id == _attempts.c.job)
     if by is By.TAG:
         found = found.outerjoin(_tags, _tags.c.job == _jobs.c.id)
     in_time = or_(_jobs.c.live, _jobs.c.ended_at.is_(None), _jobs.c.ended_at > begin)
-    selected: Select[Any] = found.where(in_time, started < end, ended > begin, ended > started).group_by(key)
+    selected: Select[Any] = found.where(in_time, started < end, ended > begin, ended > started)
     return selected
+
+
+def _labelled(amounts: Iterable[ColumnElement[Any]]) -> list[Any]:
+    return [amount.label(name) for name, amount in zip(Use._fields, amounts, strict=True)]
 
 
 def _key(by: By) -> ColumnElement[str]:
@@ -103,22 +153,47 @@ def _key(by: By) -> ColumnElement[str]:
             return func.coalesce(_tags.c.tag, "")
         case By.NODE:
             return _attempts.c.node
+        case By.MODEL:
+            return _attempts.c.model
 
 
 def _of_days(begin: float, end: float, by: By) -> Select[Any]:
-    """The sums over the days of removed jobs."""
-    named: dict[By, ColumnElement[str]] = {By.USER: _days.c.user, By.QUEUE: _days.c.queue}
+    """The use of the days of removed jobs."""
+    named: dict[By, ColumnElement[str]] = {By.USER: _days.c.user, By.QUEUE: _days.c.queue, By.MODEL: _days.c.model}
     key = named.get(by)
-    columns = (literal("") if key is None else key).label("key"), literal("").label("name")
-    found = select(*columns, *map(func.sum, _SUMS)).where(_days.c.day * DAY >= begin, _days.c.day * DAY < end)
-    return found if key is None else found.group_by(key)
+    about = (literal("") if key is None else key).label("key"), literal("").label("name"), _days.c.queue, _days.c.model
+    return select(*about, *_labelled(_SUMS)).where(_days.c.day * DAY >= begin, _days.c.day * DAY < end)
 
 
-def _summed(connection: Connection, *queries: Select[Any]) -> list[UsageRow]:
-    sums: dict[str, tuple[str, Use]] = {}
-    for query in queries:
-        for row in rows(connection, query):
-            key, name, *amounts = row
-            before = sums.get(key, ("", Use()))
-            sums[key] = (name or before[0], before[1].plus(Use(*(float(amount or 0.0) for amount in amounts))))
-    return [UsageRow(key, name, *use) for key, (name, use) in sums.items() if use.task_seconds]
+def _largest(connection: Connection, lines: CTE, most: int) -> Used:
+    """The largest rows, and the sum and number of all."""
+    sums = [func.sum(lines.c[name]).label(name) for name in Use._fields]
+    by_key = select(lines.c.key, func.max(lines.c.name).label("name"), *sums).group_by(lines.c.key)
+    grouped = by_key.having(func.sum(lines.c.task_seconds) > 0).cte("grouped")
+    order = grouped.c.device_seconds.desc(), grouped.c.task_seconds.desc(), grouped.c.key
+    found = rows(connection, select(grouped).order_by(*order).limit(most))
+    whole = select(func.count(), *(func.sum(grouped.c[name]) for name in Use._fields)).select_from(grouped)
+    count, *amounts = connection.execute(whole).one()
+    return Used([UsageRow(key, name, *_use(sums)) for key, name, *sums in found], _use(amounts), count)
+
+
+def _grouped(connection: Connection, lines: CTE, keys: Sequence[str] | None) -> list[UseOf]:
+    sums = [func.sum(lines.c[name]) for name in Use._fields]
+    if keys is None:
+        query = select(literal(""), lines.c.queue, lines.c.model, *sums).group_by(lines.c.queue, lines.c.model)
+        return [_use_of(row) for row in rows(connection, query)]
+    found: list[UseOf] = []
+    for part in range(0, len(keys), _AT_ONCE):
+        some = select(lines.c.key, lines.c.queue, lines.c.model, *sums)
+        some = some.where(lines.c.key.in_(list(keys[part : part + _AT_ONCE])))
+        found += [_use_of(row) for row in rows(connection, some.group_by(lines.c.key, lines.c.queue, lines.c.model))]
+    return found
+
+
+def _use_of(row: Any) -> UseOf:
+    key, queue, model, *amounts = row
+    return UseOf(key, queue, model, _use(amounts))
+
+
+def _use(amounts: Iterable[float | None]) -> Use:
+    return Use(*(float(amount or 0.0) for amount in amounts))

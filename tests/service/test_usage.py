@@ -69,7 +69,7 @@ async def test_a_report_has_a_bounded_number_of_rows_and_its_total_counts_them_a
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"by": "moon"}, "summed by user, queue, job, tag, node, not by moon"),
+        ({"by": "moon"}, "summed by user, queue, job, tag, node, model, not by moon"),
         ({"begin": "yesterday"}, "from is a time such as"),
         ({"end": "9" * 500}, "to is a time such as"),
         ({"begin": "0001-01-01T00:00:00+14:00"}, "from is a time such as"),

@@ -154,7 +154,7 @@ def test_tasks_of_jobs_that_are_not_over_are_counted_when_a_store_is_brought_up(
 def test_attempts_of_before_count_the_whole_devices_that_they_name_when_a_store_is_brought_up(empty_url: str) -> None:
     engine = writer_engine(parse_url(empty_url))
     bring_up(engine, target="0019")
-    names = [each.name for each in tables.attempts.columns if each.name != "millis"]
+    names = [str(each["name"]) for each in inspect(engine).get_columns("attempts")]
     old = table("attempts", *map(column, names))
     numbers = {"job_attempt", "index", "task_attempt"}
     with engine.begin() as connection:
@@ -167,6 +167,30 @@ def test_attempts_of_before_count_the_whole_devices_that_they_name_when_a_store_
         found = connection.execute(select(tables.attempts.c.id, tables.attempts.c.millis)).all()
     assert {row.id: row.millis for row in found} == {"a": 2000, "b": 0}
     engine.dispose()
+
+
+def test_days_of_removed_jobs_and_what_live_jobs_ask_for_are_kept_when_a_store_is_brought_up(empty_url: str) -> None:
+    (step,) = (MIGRATIONS / "versions").glob("*_ledger.py")
+    engine = _of_schema(empty_url, KNOWN[KNOWN.index(step.name[:4]) - 1])
+    with engine.begin() as connection:
+        _add_job(connection, "live", "ann", live=True, at=1.0)
+        _add_job(connection, "over", "ann", live=False, at=1.0)
+        _add(connection, "job_documents", job="live", doc='{"spec":{"maxDurationSeconds":7200}}')
+        connection.execute(text("UPDATE job_runs SET summary = :asked"), {"asked": '{"devices":2.5}'})
+        for day, seconds in ((19000, 7.0), (19001, 9.0)):
+            sums = {"device_seconds": seconds, "lost_device_seconds": 1.0, "task_seconds": 2.0}
+            _add(connection, "usage_days", day=day, user="ann", queue="q", **sums)
+    bring_up(engine)
+    jobs, days = tables.jobs, tables.usage_days
+    with engine.connect() as connection:
+        asked = connection.execute(select(jobs.c.id, jobs.c.device_millis, jobs.c.longest_seconds)).all()
+        kept = connection.execute(select(days).order_by(days.c.day)).all()
+    engine.dispose()
+    assert {tuple(row) for row in asked} == {("live", 2500, 7200), ("over", 0, 0)}
+    assert [tuple(row) for row in kept] == [
+        (19000, "ann", "q", "", 7.0, 1.0, 2.0, 0.0, 0.0),
+        (19001, "ann", "q", "", 9.0, 1.0, 2.0, 0.0, 0.0),
+    ]
 
 
 def test_accounts_keep_their_names_as_ids_when_a_store_is_brought_up_and_deleted_ones_do_too(empty_url: str) -> None:

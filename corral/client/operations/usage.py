@@ -11,5 +11,5 @@ if TYPE_CHECKING:
 
 
 def usage(*, by: str = "user", begin: str = "", end: str = "", user: str = "", queue: str = "") -> Call[UsageReport]:
-    """Return the device-seconds used from `begin` to `end`, by `user`, `queue`, `job`, `tag` or `node`."""
+    """Return the device-seconds used from `begin` to `end`, by `user`, `queue`, `job`, `tag`, `node` or `model`."""
     return call("GET", "/usage", {"by": by, "from": begin, "to": end, "user": user, "queue": queue})

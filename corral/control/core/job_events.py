@@ -268,6 +268,7 @@ class JobEvents:
 
     def _record_attempt(self, job: Job, attempt: AttemptId, task: TaskRun) -> None:
         completion, placement = task.completion, task.placement
+        asked = next((role for role in job.terms.roles if role.role == task.role), None)
         self.pending.attempts[attempt] = AttemptWrite(
             id=attempt,
             node=placement.node if placement else "",
@@ -282,7 +283,16 @@ class JobEvents:
             ports=task.ports,
             user=job.user,
             device_millis=placement.device_millis if placement else 0,
+            model=self._model_of(placement) if placement and placement.devices else "",
+            cpu_millis=asked.cpu_millis if asked else 0,
+            memory_bytes=asked.memory_bytes if asked else 0,
         )
+
+    def _model_of(self, placement: TaskPlacement) -> str:
+        """The model of the devices of a placement; "" if they are of several, or its node is not known."""
+        models = self.world.cluster.device_models(placement.node)
+        found = {models.get(index, "") for index in placement.devices}
+        return found.pop() if len(found) == 1 else ""
 
     def _queue_unplaced(self, job: Job) -> None:
         if not job.run.hold and (unplaced := job.unplaced()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -10,7 +9,7 @@ import msgspec
 
 from corral.kernel.errors import Forbidden, InvalidInput
 from corral.model.records import rfc3339
-from corral.model.usage import DAY, MOST_ROWS, By, UsageReport, UsageRow, Use
+from corral.model.usage import DAY, MOST_ROWS, By, UsageReport, UsageRow, Use, Used
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
@@ -44,10 +43,10 @@ class Usage:
         if by and by not in set(By):
             raise InvalidInput("bad-sum", f"Use is summed by {', '.join(By)}, not by {by[:50]}.")
         of = self._whose(actor, user, queue)
-        rows = await self._context.store.usage_between(
-            since, until, By(by or By.USER), now=now, user=of, queues=[queue] if queue else None
+        used = await self._context.store.usage_between(
+            since, until, By(by or By.USER), now=now, user=of, queues=[queue] if queue else None, most=MOST_ROWS
         )
-        return _report(rows, since, until, by or By.USER)
+        return _report(used, since, until, by or By.USER)
 
     def _whose(self, actor: Actor, user: str, queue: str) -> str:
         """The user whose use is told; "" is everybody's."""
@@ -76,17 +75,12 @@ def _time(name: str, text: str) -> float:
     return seconds
 
 
-def _report(rows: Sequence[UsageRow], begin: float, end: float, by: str) -> UsageReport:
-    total = Use()
-    for each in rows:
-        total = total.plus(Use(each.device_seconds, each.lost_device_seconds, each.task_seconds))
-    largest = sorted(rows, key=lambda each: (-each.device_seconds, -each.task_seconds, each.key))
-    shown = tuple(_rounded(each) for each in largest[:MOST_ROWS])
-    all_of_it = _rounded(UsageRow("", "", *total))
-    return UsageReport(rfc3339(begin), rfc3339(end), str(by), all_of_it, shown, len(rows) - len(shown))
+def _report(used: Used, begin: float, end: float, by: str) -> UsageReport:
+    shown = tuple(_rounded(each) for each in used.rows)
+    total = _rounded(UsageRow("", "", *used.total))
+    return UsageReport(rfc3339(begin), rfc3339(end), str(by), total, shown, used.row_count - len(shown))
 
 
 def _rounded(row: UsageRow) -> UsageRow:
     """To the thousandth of a second: sums of floats differ in their last digits by their order."""
-    amounts = ("device_seconds", "lost_device_seconds", "task_seconds")
-    return msgspec.structs.replace(row, **{name: round(getattr(row, name), 3) for name in amounts})
+    return msgspec.structs.replace(row, **{name: round(getattr(row, name), 3) for name in Use._fields})
