@@ -119,8 +119,8 @@ class Settings(BaseSettings):
     )
     cluster: Path | None = Field(
         default=None,
-        description="Configuration documents for the first start (Cluster, Queue, Policy, Storage). Documents that were "
-        "applied later take precedence. Empty: the stored ones, else this machine as found.",
+        description="Configuration documents for the first start (Cluster, Queue, Policy, Storage, Prices). Documents that "
+        "were applied later take precedence. Empty: the stored ones, else this machine as found.",
     )
     engine: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names), AfterValidator(_distinct)] = Field(
         default=("local",),

@@ -34,7 +34,8 @@ _FILE: Final = {
 Kind = Annotated[
     str,
     Path(
-        pattern="^[A-Za-z]{1,40}$", description="Cluster, Queue, Policy or Storage; any case, and the plural, will do."
+        pattern="^[A-Za-z]{1,40}$",
+        description="Cluster, Queue, Policy, Storage or Prices; any case, and the plural, will do.",
     ),
 ]
 DocumentName = Annotated[

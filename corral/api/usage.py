@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 
 from corral.api.authentication import Caller, service_of
 from corral.api.json_responses import Json, answers
+from corral.model.charges import ChargePage
 from corral.model.usage import UsageReport
 
 router = APIRouter(tags=["cluster"])
@@ -36,3 +37,21 @@ async def report_usage(
     removed since whole days in UTC are counted, and they are named by user and queue alone.
     """
     return Json(await service_of(request).usage.report(actor, by=by, begin=begin, end=end, user=user, queue=queue))
+
+
+@router.get("/usage/charges", responses=answers(ChargePage))
+async def list_charges(
+    request: Request,
+    actor: Caller,
+    begin: Annotated[
+        str, Query(alias="from", max_length=50, description=f"{_TIME} By default 30 days before the end.")
+    ] = "",
+    end: Annotated[str, Query(alias="to", max_length=50, description=f"{_TIME} By default now.")] = "",
+    user: Annotated[str, Query(max_length=200, description="Only the use of this user.")] = "",
+    queue: Annotated[str, Query(max_length=200, description="Only jobs of this queue.")] = "",
+) -> Json:
+    """List what users used by day in UTC, queue, device model and meter, with its price and cost.
+
+    An answer holds whole days; `next` is the `from` of the next one. Prices are those of the Prices document `default`.
+    """
+    return Json(await service_of(request).usage.charges(actor, begin=begin, end=end, user=user, queue=queue))

@@ -59,7 +59,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "drain": ("suspend_and_drain", "Cluster", "Close machines and have their tasks run elsewhere."),
     "topology": ("topology", "Cluster", "Show the cells that a link matrix or a topology.conf tells."),
     "top": ("cluster", "Cluster", "Watch what runs, live."),
-    "apply": ("configuration", "Configuration", "Apply Cluster, Queue, Policy and Storage documents."),
+    "apply": ("configuration", "Configuration", "Apply Cluster, Queue, Policy, Storage and Prices documents."),
     "diff": ("configuration", "Configuration", "Show what a file would change, or what changed."),
     "history": ("configuration", "Configuration", "List a document's revisions."),
     "rollback": ("configuration", "Configuration", "Make an earlier revision the current one again."),

@@ -52,11 +52,12 @@ def _changes(command: Command) -> Command:
 @_file
 @_changes
 def apply_command(file: str, output: str, **how: Unpack[How]) -> int:
-    """Apply every document of FILE (- reads standard input), or none: Cluster, Queue, VirtualCluster, Policy, Storage.
+    """Apply every document of FILE (- reads standard input), or none.
 
-    Jobs in the file (such as a Framework) are submitted afterwards, as by `corral submit`. Kubernetes objects beside
-    them are listed and skipped. Only a document that differs gets a new revision. A change that would take guaranteed
-    devices from running jobs is refused with the numbers (exit code 4), unless --preempt is given.
+    They are Cluster, Queue, VirtualCluster, Policy, Storage and Prices documents. Jobs in the file (such as a Framework)
+    are submitted afterwards, as by `corral submit`. Kubernetes objects beside them are listed and skipped. Only a document
+    that differs gets a new revision. A change that would take guaranteed devices from running jobs is refused with the
+    numbers (exit code 4), unless --preempt is given.
 
     \b
     corral diff queues.yaml && corral apply queues.yaml -m "research grows"

@@ -31,7 +31,7 @@ _files = click.argument("files", nargs=-1, required=True, type=click.Path(exists
 def validate_command(files: Sequence[str], parameters: Sequence[str], cluster: bool, output: str) -> int:
     """Check FILES and report every problem with its line, column, expected value and likely correction.
 
-    Job files and configuration documents (Cluster, Queue, VirtualCluster, Policy, Storage) are told apart by their
+    Job files and configuration documents (Cluster, Queue, VirtualCluster, Policy, Storage, Prices) are told apart by their
     kind, also within one file. Kubernetes objects beside them (a Service, a PriorityClass) are listed and skipped. No
     server is needed, so references between documents are checked only by `corral apply --dry-run`. Ends with 2 when a
     file is not valid.

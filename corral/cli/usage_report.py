@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import csv
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from corral.cli.connection import connect
+from corral.cli.focus_columns import COLUMNS, focus_cells, focus_row
 from corral.cli.output import FORMATS, say, show, table
 
 if TYPE_CHECKING:
     from corral.client.schema import UsageReport, UsageRow
+    from corral.client.sync import Client
 
 _BY = ("user", "queue", "job", "tag", "node", "model")
 _COLUMNS = ("KEY", "DEVICE-HOURS", "LOST", "LOST %", "TASK-HOURS", "CPU-HOURS", "GIB-HOURS")
@@ -27,7 +30,12 @@ _NO_NAME = {"tag": "(no tag)", "model": "(no model)"}
 @click.option("--user", default="", metavar="NAME", help="Only this user's use.")
 @click.option("--queue", default="", metavar="NAME", help="Only jobs of this queue.")
 @click.option(
-    "-o", "--output", type=click.Choice((*FORMATS, "csv")), default="table", show_default=True, help="How to print it."
+    "-o",
+    "--output",
+    type=click.Choice((*FORMATS, "csv", "focus")),
+    default="table",
+    show_default=True,
+    help="How to print it.",
 )
 def usage_command(by: str, begin: str, end: str, user: str, queue: str, output: str) -> None:
     """Show who used how many device-hours, and how many of them came to nothing.
@@ -37,12 +45,19 @@ def usage_command(by: str, begin: str, end: str, user: str, queue: str, output: 
     managers that of their queues, others their own. A TIME is a day (2026-11-01, in UTC) or of the form
     2026-11-27T10:00:00Z.
 
+    With a Prices document a report has costs. FOCUS is CSV with the columns of the FinOps FOCUS specification, a line for
+    each day, user, queue, device model and meter; --by does not apply to it.
+
     \b
     corral usage
     corral usage --by queue --from 2026-11-01 --to 2026-12-01
     corral usage --by job --queue research -o csv > november.csv
+    corral usage --from 2026-11-01 --to 2026-12-01 -o focus > november-focus.csv
     """
     with connect() as client:
+        if output == "focus":
+            _write_focus(client, begin, end, user, queue)
+            return
         report = client.usage(by=by, begin=begin, end=end, user=user, queue=queue)
     if output == "csv":
         _write_csv(report)
@@ -59,12 +74,15 @@ def usage_command(by: str, begin: str, end: str, user: str, queue: str, output: 
 
 def report_text(report: UsageReport) -> str:
     """Return a report as a table, with a line for all rows if there are several."""
+    columns = [report["by"].upper(), *_COLUMNS[1:]]
+    if report["currency"]:
+        columns.append(report["currency"])
     rows = [_row(each, _named(each, report["by"])) for each in report["items"]]
     if report["leftOut"]:
-        rows.append((f"({report['leftOut']} more)", *[""] * (len(_COLUMNS) - 1)))
+        rows.append((f"({report['leftOut']} more)", *[""] * (len(columns) - 1)))
     if len(rows) > 1:
         rows.append(_row(report["total"], "all"))
-    return table((report["by"].upper(), *_COLUMNS[1:]), rows, right=frozenset(range(1, len(_COLUMNS))))
+    return table(tuple(columns), rows, right=frozenset(range(1, len(columns))))
 
 
 def _named(row: UsageRow, by: str) -> str:
@@ -77,7 +95,8 @@ def _row(row: UsageRow, name: str) -> tuple[str, ...]:
     lost, used = row["lostDeviceSeconds"], row["deviceSeconds"]
     part = f"{100 * lost / used:.0f}" if used else ""
     more = (_hours(row[each]) for each in ("taskSeconds", "cpuSeconds", "memoryGibSeconds"))
-    return name, _hours(used), _hours(lost), part, *more
+    cost = () if row["cost"] is None else (f"{row['cost']:.2f}",)
+    return name, _hours(used), _hours(lost), part, *more, *cost
 
 
 def _hours(seconds: float) -> str:
@@ -90,16 +109,33 @@ _AMOUNTS = {
     "task_seconds": "taskSeconds",
     "cpu_seconds": "cpuSeconds",
     "memory_gib_seconds": "memoryGibSeconds",
+    "cost": "cost",
 }
 """Columns of CSV, and the fields that they show."""
 
 
 def _write_csv(report: UsageReport) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([report["by"], "name", "from", "to", *_AMOUNTS])
+    writer.writerow([report["by"], "name", "from", "to", *_AMOUNTS, "currency"])
     for each in report["items"]:
         amounts = [each[field] for field in _AMOUNTS.values()]  # type: ignore[literal-required]
-        writer.writerow([_plain(each["key"]), _plain(each["name"]), report["begin"], report["end"], *amounts])
+        writer.writerow(
+            [_plain(each["key"]), _plain(each["name"]), report["begin"], report["end"], *amounts, report["currency"]]
+        )
+
+
+def _write_focus(client: Client, begin: str, end: str, user: str, queue: str) -> None:
+    """Write all charges of a period as FOCUS, some days at a time."""
+    writer, after = csv.writer(sys.stdout, lineterminator="\n"), begin
+    end = end or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    writer.writerow(COLUMNS)
+    while True:
+        page = client.charges(begin=after, end=end, user=user, queue=queue)
+        for each in page["items"]:
+            writer.writerow(map(_plain, focus_cells(focus_row(each, page["currency"], client.url))))
+        if not page["next"]:
+            return
+        after = page["next"]
 
 
 def _plain(text: str) -> str:

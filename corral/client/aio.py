@@ -239,6 +239,7 @@ class AsyncClient:
     cancel_what_if = _asks(operations.what_if.cancel_what_if)
     estimates = _asks(operations.what_if.estimates)
     usage = _asks(operations.usage.usage)
+    charges = _asks(operations.usage.charges)
 
     async def follow_what_if(
         self, *, tell: Callable[[WhatIfProgress], None] | None = None, **question: Any

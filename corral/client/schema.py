@@ -98,6 +98,35 @@ ChangeView = TypedDict(
 )
 
 
+class Charge(TypedDict):
+    """The use of one user in one queue, on a day in UTC or the part of it that was asked for."""
+
+    begin: str
+    end: str
+    user: str
+    queue: str
+    model: str
+    """The device model; "" is none or unknown."""
+    meter: str
+    """`device-hours`, `cpu-hours` or `memory-gib-hours`; the latter two as asked for."""
+    quantity: float
+    """Hours."""
+    lost: float
+    """The part of device-hours in attempts that came to nothing."""
+    unitPrice: float
+    """The price of an hour; 0 where no rate has one."""
+    cost: float
+
+
+class ChargePage(TypedDict):
+    """The charges of some whole days; `next` is the time from which to go on, "" after the last."""
+
+    currency: str
+    """By ISO 4217; `XXX` where there are no prices."""
+    items: list[Charge]
+    next: str
+
+
 class CordonView(TypedDict):
     """A cordon in the API: its author, reason and start; `drain` is "", `now` or `after-jobs`."""
 
@@ -1018,6 +1047,8 @@ class UsageRow(TypedDict):
     """Seconds of the processors that the tasks asked for, not of those that they used."""
     memoryGibSeconds: float
     """Seconds of the memory that the tasks asked for, in GiB."""
+    cost: float | None
+    """What it costs by the Prices document; null where there is none."""
 
 
 class UseOverTime(TypedDict):
@@ -1463,6 +1494,8 @@ class UsageReport(TypedDict):
     """The largest first."""
     leftOut: int
     """Further rows, which are in the total alone."""
+    currency: str
+    """Of the costs, by ISO 4217; "" where there are no prices."""
 
 
 class WhatIfAnswer(TypedDict):

@@ -228,6 +228,7 @@ class Client:
     cancel_what_if = _asks(operations.what_if.cancel_what_if)
     estimates = _asks(operations.what_if.estimates)
     usage = _asks(operations.usage.usage)
+    charges = _asks(operations.usage.charges)
 
     def follow_what_if(self, *, tell: Callable[[WhatIfProgress], None] | None = None, **question: Any) -> WhatIfAnswer:
         """Ask a question of `what_if`'s parameters and wait for its answer; `tell` gets its progress on the way.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-KINDS: Final = ("Cluster", "Queue", "Policy", "Storage")
+KINDS: Final = ("Cluster", "Queue", "Policy", "Storage", "Prices")
 """The kinds of configuration documents that are stored."""
+UNSCHEDULED: Final = frozenset({"Storage", "Prices"})
+"""The kinds that no scheduling decision depends on: their changes break no guarantee."""
 VIRTUAL_CLUSTER: Final = "VirtualCluster"
 """A document kind that is read as a Queue with cells, and stored as a Queue."""
 
@@ -21,6 +23,8 @@ KIND_WORDS: Final = {
     "policies": "Policy",
     "storage": "Storage",
     "storages": "Storage",
+    "price": "Prices",
+    "prices": "Prices",
 }
 """Accepted spellings of each kind, in lower case."""
 

@@ -99,7 +99,7 @@ def configuration_of(documents: Iterable[Document], change: int = 0) -> Configur
             named[document.name] = document
         elif isinstance(document, StorageDocument):
             storages[document.name] = document
-        elif document.name == IN_FORCE:
+        elif isinstance(document, PolicyDocument) and document.name == IN_FORCE:
             policy = document
     queues = {"default": QueueDocument(name="default")}
     for _, cluster in sorted(clusters.items()):

@@ -50,6 +50,8 @@ class UsageRow(Record, frozen=True):
     """Seconds of the processors that the tasks asked for, not of those that they used."""
     memory_gib_seconds: float = 0.0
     """Seconds of the memory that the tasks asked for, in GiB."""
+    cost: float | None = None
+    """What it costs by the Prices document; null where there is none."""
 
 
 class UsageReport(Record, frozen=True):
@@ -63,6 +65,8 @@ class UsageReport(Record, frozen=True):
     """The largest first."""
     left_out: int = 0
     """Further rows, which are in the total alone."""
+    currency: str = ""
+    """Of the costs, by ISO 4217; "" where there are no prices."""
 
 
 class Use(NamedTuple):

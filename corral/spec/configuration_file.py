@@ -16,12 +16,13 @@ from corral.spec.errors import SpecError, describe, did_you_mean
 from corral.spec.hived.configuration import hived_of, is_hived
 from corral.spec.hived.importer import documents_of
 from corral.spec.policy import PolicyDocument
+from corral.spec.prices import PricesDocument
 from corral.spec.queue import QueueDocument
 from corral.spec.storage import StorageDocument
 from corral.spec.validation_messages import problems_of
 from corral.spec.yaml_source import Source, parse_sources
 
-Document = ClusterDocument | QueueDocument | PolicyDocument | StorageDocument
+Document = ClusterDocument | QueueDocument | PolicyDocument | StorageDocument | PricesDocument
 
 KINDS: Final[dict[str, type[Document]]] = {
     "Cluster": ClusterDocument,
@@ -29,6 +30,7 @@ KINDS: Final[dict[str, type[Document]]] = {
     "VirtualCluster": QueueDocument,
     "Policy": PolicyDocument,
     "Storage": StorageDocument,
+    "Prices": PricesDocument,
 }
 _TEXT_UNDER: Final = frozenset({"labels"})
 

@@ -17,6 +17,7 @@ from corral.spec.devices_document import DevicesDocument
 from corral.spec.dialects.foreign_crds import definition_files
 from corral.spec.job import UnifiedJob
 from corral.spec.policy import PolicyDocument
+from corral.spec.prices import PricesDocument
 from corral.spec.queue import QueueDocument
 from corral.spec.short_form import ShortJob
 from corral.spec.storage import StorageDocument
@@ -42,6 +43,11 @@ def cluster_schema() -> dict[str, Any]:
 def storage_schema() -> dict[str, Any]:
     """The JSON schema of the storage document."""
     return _schema(StorageDocument, "Corral storage")
+
+
+def prices_schema() -> dict[str, Any]:
+    """The JSON schema of the prices document."""
+    return _schema(PricesDocument, "Corral prices")
 
 
 def queue_schema() -> dict[str, Any]:
@@ -161,6 +167,7 @@ def generated() -> dict[str, str]:
         ("schema/cluster.json", "reference/cluster.md", "The cluster document", cluster_schema()),
         ("schema/queue.json", "reference/queue.md", "The queue document", queue_schema()),
         ("schema/storage.json", "reference/storage.md", "The storage document", storage_schema()),
+        ("schema/prices.json", "reference/prices.md", "The prices document", prices_schema()),
         ("schema/policy.json", "reference/policy.md", "The policy document", policy_schema()),
         ("schema/devices.json", "reference/devices.md", "The devices document", devices_schema()),
     )

@@ -63,6 +63,16 @@ class UsageRecords(Database):
         lines = _lines(begin, end, by, now, user, queues)
         return await self.read(lambda connection: _grouped(connection, lines, keys))
 
+    async def usage_of_users(
+        self, begin: float, end: float, *, now: float, most: int, user: str = "", queues: Iterable[str] | None = None
+    ) -> list[UseOf]:
+        """The use between two times by user, queue and device model: `most` groups at most, in no order.
+
+        The other arguments are those of `usage_between`.
+        """
+        lines = _lines(begin, end, By.USER, now, user, queues)
+        return await self.read(lambda connection: _all_groups(connection, lines, most))
+
 
 def keep_usage(transaction: Transaction, jobs: Sequence[JobId]) -> None:
     """Add the use of jobs that are about to be removed to that of their days, users, queues and device models."""
@@ -188,6 +198,12 @@ def _grouped(connection: Connection, lines: CTE, keys: Sequence[str] | None) -> 
         some = some.where(lines.c.key.in_(list(keys[part : part + _AT_ONCE])))
         found += [_use_of(row) for row in rows(connection, some.group_by(lines.c.key, lines.c.queue, lines.c.model))]
     return found
+
+
+def _all_groups(connection: Connection, lines: CTE, most: int) -> list[UseOf]:
+    sums = [func.sum(lines.c[name]) for name in Use._fields]
+    about = lines.c.key, lines.c.queue, lines.c.model
+    return [_use_of(row) for row in rows(connection, select(*about, *sums).group_by(*about).limit(most))]
 
 
 def _use_of(row: Any) -> UseOf:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import structs
 
 from corral.kernel.errors import Conflict
+from corral.kernel.kinds import UNSCHEDULED
 from corral.model.accounts import QueueRecord
 from corral.model.configuration import canonical, read_configuration, read_revision, to_document
 from corral.model.document_revisions import (
@@ -99,7 +100,7 @@ def planned(now: Documents, changes: Sequence[DocumentChange]) -> Planned:
     if any(each.action != "unchanged" for each in told):
         found = configured.findings()
         findings = tuple(GuaranteeFinding(f"{path_text(path)}: {said}", _queue_in(path)) for path, said in found)
-        if not findings and any(change.kind != "Storage" for change in changes):
+        if not findings and any(change.kind not in UNSCHEDULED for change in changes):
             gone = tuple(sorted(read_configuration(now.revisions).queues.keys() - configured.queues.keys()))
     return Planned(told, findings, configured.change, configured.queue_records(), gone)
 

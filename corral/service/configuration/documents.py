@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from corral.kernel.errors import Conflict, InvalidInput, NotFound
-from corral.kernel.kinds import KINDS, VIRTUAL_CLUSTER, kind_of
+from corral.kernel.kinds import KINDS, UNSCHEDULED, VIRTUAL_CLUSTER, kind_of
 from corral.model.accounts import AuditWrite
 from corral.model.document_revisions import (
     Applied,
@@ -56,7 +56,7 @@ _MAX_NOTE: Final = 500
 
 
 class ConfigurationDocuments:
-    """Read and change Cluster, Queue, Policy and Storage documents."""
+    """Read and change Cluster, Queue, Policy, Storage and Prices documents."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -285,7 +285,7 @@ class ConfigurationDocuments:
         """The guarantees that the configuration would break; `replaced` deletes the virtual clusters that it lacks."""
         if plan.findings:
             return plan.findings
-        if all(change.kind == "Storage" for change in changes):
+        if all(change.kind in UNSCHEDULED for change in changes):
             return ()
         names = [change.name for change in replaced]
         await self._check_queues_in_use([name for name in plan.queues_gone if name not in names])

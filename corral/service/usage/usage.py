@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from corral.kernel.errors import Forbidden, InvalidInput
+from corral.model.charges import Charge, ChargePage, charges
+from corral.model.configuration import IN_FORCE, read_revision
+from corral.model.prices import PriceList, days
 from corral.model.records import rfc3339
 from corral.model.usage import DAY, MOST_ROWS, By, UsageReport, UsageRow, Use, Used
 from corral.service.access.rules import Resource
 from corral.service.actor import Actor
 from corral.service.context import Context
+from corral.spec.prices import PricesDocument
 
 _USUAL: Final = 30 * DAY
 """Seconds that a report looks back where nobody says how far."""
 _LONGEST_TIME: Final = 40
+MOST_GROUPS: Final = 20_000
+"""Users, queues and device models of one day of charges."""
+CHARGES_AT_ONCE: Final = 2_000
+"""Charges after which an answer ends with the day."""
 
 
 class Usage:
@@ -34,19 +43,76 @@ class Usage:
 
         Raises InvalidInput for what is no time or no way to sum, Forbidden for the use of others.
         """
+        since, until, now, of = await self._asked(actor, begin, end, user, queue)
+        if by and by not in set(By):
+            raise InvalidInput("bad-sum", f"Use is summed by {', '.join(By)}, not by {by[:50]}.")
+        used = await self._context.store.usage_between(
+            since, until, By(by or By.USER), now=now, user=of, queues=[queue] if queue else None, most=MOST_ROWS
+        )
+        report = _report(used, since, until, by or By.USER)
+        prices = await self._prices()
+        return report if prices is None else await self._with_costs(report, since, until, now, of, queue, prices)
+
+    async def charges(
+        self, actor: Actor, *, begin: str = "", end: str = "", user: str = "", queue: str = ""
+    ) -> ChargePage:
+        """What users used from `begin` to `end` by day, queue and device model, with its cost; some whole days of it.
+
+        Times, callers and errors are those of `report`; InvalidInput too when a day has too many charges.
+        """
+        since, until, now, of = await self._asked(actor, begin, end, user, queue)
+        prices = await self._prices() or PriceList()
+        queues, found = [queue] if queue else None, list[Charge]()
+        for first, last in days(since, min(until, max(now, since))):
+            groups = await self._context.store.usage_of_users(
+                first, last, now=now, most=MOST_GROUPS + 1, user=of, queues=queues
+            )
+            if len(groups) > MOST_GROUPS:
+                raise InvalidInput(
+                    "too-many-charges",
+                    f"On {rfc3339(first)[:10]} more than {MOST_GROUPS:,} users, queues and models have charges; "
+                    "ask for one user or queue.",
+                )
+            found += charges(groups, first, last, prices)
+            if len(found) >= CHARGES_AT_ONCE and last < until:
+                return ChargePage(prices.currency, tuple(found), rfc3339(last))
+        return ChargePage(prices.currency, tuple(found))
+
+    async def _prices(self) -> PriceList | None:
+        """The prices in force."""
+        revision = await self._context.store.document("Prices", IN_FORCE)
+        if revision is None or revision.deleted:
+            return None
+        document = read_revision(revision)
+        return PriceList.of(document) if isinstance(document, PricesDocument) else None
+
+    async def _with_costs(
+        self, report: UsageReport, since: float, until: float, now: float, user: str, queue: str, prices: PriceList
+    ) -> UsageReport:
+        """The report with what its rows and its total cost."""
+        by, queues = By(report.by), [queue] if queue else None
+        keys, total, costs = [row.key for row in report.items], 0.0, defaultdict[str, float](float)
+        for first, last in prices.periods(since, until):
+            asked: dict[str, Any] = {"now": now, "user": user, "queues": queues}
+            for each in await self._context.store.usage_groups(first, last, by, **asked):
+                total += prices.price(each.queue, each.model, first).of(each.use)
+            for each in await self._context.store.usage_groups(first, last, by, **asked, keys=keys):
+                costs[each.key] += prices.price(each.queue, each.model, first).of(each.use)
+        items = (msgspec.structs.replace(row, cost=round(costs[row.key], 6)) for row in report.items)
+        whole = msgspec.structs.replace(report.total, cost=round(total, 6))
+        return msgspec.structs.replace(report, items=tuple(items), total=whole, currency=prices.currency)
+
+    async def _asked(
+        self, actor: Actor, begin: str, end: str, user: str, queue: str
+    ) -> tuple[float, float, float, str]:
+        """The period, the present time, and whose use is told; raises Forbidden and InvalidInput."""
         await self._context.check(actor, "queue.read", Resource("queue", queue))
         now = self._context.clock.now()
         until = _time("to", end) if end else now
         since = _time("from", begin) if begin else max(0.0, until - _USUAL)
         if since >= until:
             raise InvalidInput("bad-period", f"The period from {rfc3339(since)} to {rfc3339(until)} has no length.")
-        if by and by not in set(By):
-            raise InvalidInput("bad-sum", f"Use is summed by {', '.join(By)}, not by {by[:50]}.")
-        of = self._whose(actor, user, queue)
-        used = await self._context.store.usage_between(
-            since, until, By(by or By.USER), now=now, user=of, queues=[queue] if queue else None, most=MOST_ROWS
-        )
-        return _report(used, since, until, by or By.USER)
+        return since, until, now, self._whose(actor, user, queue)
 
     def _whose(self, actor: Actor, user: str, queue: str) -> str:
         """The user whose use is told; "" is everybody's."""

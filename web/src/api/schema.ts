@@ -266,6 +266,37 @@ export interface components {
             message: string;
         };
         /**
+         * Charge
+         * @description The use of one user in one queue, on a day in UTC or the part of it that was asked for.
+         */
+        Charge: {
+            begin: string;
+            end: string;
+            user: string;
+            queue: string;
+            /** @description The device model; "" is none or unknown. */
+            model: string;
+            /** @description `device-hours`, `cpu-hours` or `memory-gib-hours`; the latter two as asked for. */
+            meter: string;
+            /** @description Hours. */
+            quantity: number;
+            /** @description The part of device-hours in attempts that came to nothing. */
+            lost: number;
+            /** @description The price of an hour; 0 where no rate has one. */
+            unitPrice: number;
+            cost: number;
+        };
+        /**
+         * ChargePage
+         * @description The charges of some whole days; `next` is the time from which to go on, "" after the last.
+         */
+        ChargePage: {
+            /** @description By ISO 4217; `XXX` where there are no prices. */
+            currency: string;
+            items: components["schemas"]["Charge"][];
+            next: string;
+        };
+        /**
          * CheckpointBody
          * @description A checkpoint: the task attempt that saved it, and its age in seconds (at most a day).
          */
@@ -2499,13 +2530,19 @@ export interface components {
             items: components["schemas"]["UsageRow"][];
             /** @description Further rows, which are in the total alone. */
             leftOut: number;
+            /** @description Of the costs, by ISO 4217; "" where there are no prices. */
+            currency: string;
         };
         /**
          * UsageRow
-         * @description The use of one user, queue, job, tag or node.
+         * @description The use of one user, queue, job, tag, node or device model.
          */
         UsageRow: {
-            /** @description Its name, of a job its id; "" has no name: jobs without a tag, or those that were removed since. */
+            /**
+             * @description Its name, of a job its id.
+             *
+             *     "" has no name: jobs without a tag, jobs that were removed since, or devices of no known model.
+             */
             key: string;
             /** @description The name of a job. */
             name: string;
@@ -2514,6 +2551,12 @@ export interface components {
             /** @description The part in attempts that failed, were preempted, or were lost with their node. */
             lostDeviceSeconds: number;
             taskSeconds: number;
+            /** @description Seconds of the processors that the tasks asked for, not of those that they used. */
+            cpuSeconds: number;
+            /** @description Seconds of the memory that the tasks asked for, in GiB. */
+            memoryGibSeconds: number;
+            /** @description What it costs by the Prices document; null where there is none. */
+            cost: number | null;
         };
         /**
          * UseOverTime
@@ -2856,6 +2899,8 @@ export type CellState = components['schemas']['CellState'];
 export type CellTree = components['schemas']['CellTree'];
 export type CellView = components['schemas']['CellView'];
 export type ChangeView = components['schemas']['ChangeView'];
+export type Charge = components['schemas']['Charge'];
+export type ChargePage = components['schemas']['ChargePage'];
 export type CheckpointBody = components['schemas']['CheckpointBody'];
 export type ClusterUse = components['schemas']['ClusterUse'];
 export type CordonBody = components['schemas']['CordonBody'];

@@ -2,7 +2,7 @@
 
 import type { AppliedDocument, Finding } from '../api/types';
 
-export const KINDS = ['Queue', 'VirtualCluster', 'Policy', 'Storage', 'Cluster'] as const;
+export const KINDS = ['Queue', 'VirtualCluster', 'Policy', 'Storage', 'Prices', 'Cluster'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** A document to begin with, by kind; each is valid as it stands. */
@@ -25,6 +25,13 @@ type: nfs
 server: filer.example.org
 path: /export/data
 # share: false            # each user has a folder of their own in it
+`,
+  Prices: `kind: Prices
+name: default             # the one called default is in force
+currency: EUR
+rates:
+- {deviceHour: 1.20, cpuHour: 0.02, memoryGibHour: 0.003}
+# - {model: h100, queue: research, from: 2026-12-01, deviceHour: 3.10}
 `,
   Policy: `kind: Policy
 name: default             # the one called default is in force
