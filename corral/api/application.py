@@ -14,6 +14,7 @@ from starlette.routing import Route
 import corral
 from corral.api import (
     accounts,
+    budgets,
     cluster,
     code,
     documents,
@@ -151,6 +152,7 @@ def create_app(
         what_if,
         estimates,
         usage,
+        budgets,
     ):
         app.include_router(module.router, prefix="/api/v3", default_response_class=Json)
     for tenant in tenants:

@@ -1020,6 +1020,15 @@ class TokenView(TypedDict):
     lastUsedAt: str | None
 
 
+class TopUpView(TypedDict):
+    """Device-hours that somebody added to a budget for this window."""
+
+    deviceHours: float
+    at: str
+    actor: str
+    reason: str
+
+
 class Uploaded(TypedDict):
     """A stored blob."""
 
@@ -1214,6 +1223,31 @@ class Batch(TypedDict):
     lines: list[BatchLine]
     applied: bool
     """Whether it was stored; never in a dry run."""
+
+
+class BudgetView(TypedDict):
+    """A budget in its present window, in device-hours."""
+
+    kind: str
+    """`queue` or `user`."""
+    name: str
+    window: str
+    """`day`, `week` or `month`, in UTC; weeks begin on Monday."""
+    begin: str
+    end: str
+    allowed: float
+    """What may be used in this window, with what was added."""
+    deviceHours: float
+    """What may be used in every window."""
+    used: float
+    promised: float
+    """What live jobs may still use in this window, by their maxDuration."""
+    left: float
+    warnAt: float
+    """The part of it from which submissions are warned."""
+    state: str
+    """`open`, `warned` or `used-up`."""
+    topUps: list[TopUpView]
 
 
 class CellDevice(TypedDict):
@@ -1541,6 +1575,12 @@ class WhatIfStatus(TypedDict):
     """Once it is done; lists and events have none."""
     error: WhatIfRefusal | None
     """Once it has failed."""
+
+
+class BudgetList(TypedDict):
+    """Budgets by kind, name and window."""
+
+    items: list[BudgetView]
 
 
 class DeviceView(TypedDict):

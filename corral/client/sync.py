@@ -229,6 +229,10 @@ class Client:
     estimates = _asks(operations.what_if.estimates)
     usage = _asks(operations.usage.usage)
     charges = _asks(operations.usage.charges)
+    budgets = _asks(operations.usage.budgets)
+    set_budget = _asks(operations.usage.set_budget)
+    top_up_budget = _asks(operations.usage.top_up_budget)
+    remove_budget = _asks(operations.usage.remove_budget)
 
     def follow_what_if(self, *, tell: Callable[[WhatIfProgress], None] | None = None, **question: Any) -> WhatIfAnswer:
         """Ask a question of `what_if`'s parameters and wait for its answer; `tell` gets its progress on the way.

@@ -127,6 +127,8 @@ class Submitted(msgspec.Struct, frozen=True):
     id: JobId
     created: bool
     seq: int
+    notes: tuple[str, ...] = ()
+    """Warnings for the submitter."""
 
 
 class Intent(msgspec.Struct, frozen=True, gc=False):

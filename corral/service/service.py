@@ -37,6 +37,7 @@ from corral.service.people.user_secrets import Secrets
 from corral.service.readiness import ReadinessCheck
 from corral.service.storages.browsing import StorageBrowser
 from corral.service.storages.grants import Storages
+from corral.service.usage.budgets import Budgets
 from corral.service.usage.usage import Usage
 from corral.service.what_if.kept_questions import KeptQuestions
 from corral.service.what_if.questions import WhatIf
@@ -67,13 +68,16 @@ class Service:
         self.storage_browser = StorageBrowser(context, self.storages)
         # jobs
         self.job_rules = JobRules()
+        self.budgets = Budgets(context)
         self.receipts = Receipts(context)
         self.jobs = Jobs(context, self.receipts)
-        self.job_commands = JobCommands(context, self.jobs)
+        self.job_commands = JobCommands(context, self.jobs, self.budgets)
         self.job_files = JobFiles(context)
         self.feasibility = Feasibility(context)
-        self.submission = Submission(context, self.feasibility, self.storages, self.job_files, self.job_rules)
-        self.job_editor = JobEditor(context, self.authentication, self.feasibility, self.job_rules)
+        self.submission = Submission(
+            context, self.feasibility, self.storages, self.job_files, self.job_rules, self.budgets
+        )
+        self.job_editor = JobEditor(context, self.authentication, self.feasibility, self.job_rules, self.budgets)
         self.explanations = Explanations(context, self.receipts, self.authentication)
         self.events = Events(context)
         self.runtime_calls = RuntimeCalls(context)

@@ -13,11 +13,13 @@ from corral.kernel.errors import Conflict, NotFound
 from corral.kernel.ids import AttemptId, JobId, parse_attempt_id
 from corral.kernel.units import DEVICE
 from corral.model.accounts import AuditWrite
+from corral.model.budgets import Standing
 from corral.model.records import JobSummary
 from corral.model.runs import JobRun, WorkReport
 from corral.model.store_writes import FactWrite, IntentKind, NewJob, SubmitLimit, Submitted, file_owner
 from corral.store import tables
 from corral.store.audit import write_audit
+from corral.store.budget_records import check_stored
 from corral.store.database import Database
 from corral.store.object_links import already_linked, link
 from corral.store.open_tasks import ADD, check_restarted, check_scaled, check_submitted, open_tasks
@@ -95,12 +97,14 @@ class JobWrites(Database):
         audit: AuditWrite | None = None,
         most_tasks: int = 0,
         limit: SubmitLimit | None = None,
+        budgets: Sequence[Standing] = (),
     ) -> list[Submitted]:
         """Store several jobs (an array) in one transaction; raises like `submit`.
 
         Only the first job may have an idempotency key. When the key is known, the result is only the first job stored
         then. With `most_tasks`, raises TooManyRequests `too-many-tasks` when the user's live jobs would have more
-        tasks. With `limit`, raises `too-many-calls` when the user reached the limit of submissions in this hour.
+        tasks. With `limit`, raises `too-many-calls` when the user reached the limit of submissions in this hour. With
+        `budgets`, raises Conflict `budget-used-up` when one of them does not hold the jobs.
         """
 
         def run(transaction: Transaction) -> list[Submitted]:
@@ -110,8 +114,9 @@ class JobWrites(Database):
             rest = [_submit(transaction, job) for job in jobs[1:]]
             if most_tasks:
                 check_submitted(transaction.read, jobs, most_tasks)
+            notes = check_stored(transaction.read, budgets, [job.id for job in jobs], jobs[0].created_at)
             write_audit(transaction, audit)
-            return [first, *rest]
+            return [msgspec.structs.replace(first, notes=tuple(notes)), *rest]
 
         return await self.write(run)
 

@@ -74,6 +74,14 @@ class UsageRecords(Database):
         return await self.read(lambda connection: _all_groups(connection, lines, most))
 
 
+def used_in(
+    connection: Connection, begin: float, end: float, by: By, now: float, user: str, queues: Iterable[str] | None
+) -> Use:
+    """The sum of what `usage_between` would tell."""
+    lines = _lines(begin, end, by, now, user, queues)
+    return _use(connection.execute(select(*(func.sum(lines.c[name]) for name in Use._fields))).one())
+
+
 def keep_usage(transaction: Transaction, jobs: Sequence[JobId]) -> None:
     """Add the use of jobs that are about to be removed to that of their days, users, queues and device models."""
     sums: dict[tuple[int, str, str, str], Use] = {}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from corral.client.calls import Call, call
 
 if TYPE_CHECKING:
-    from corral.client.schema import ChargePage, UsageReport
+    from corral.client.schema import BudgetList, BudgetView, ChargePage, UsageReport
 
 
 def usage(*, by: str = "user", begin: str = "", end: str = "", user: str = "", queue: str = "") -> Call[UsageReport]:
@@ -18,3 +19,27 @@ def usage(*, by: str = "user", begin: str = "", end: str = "", user: str = "", q
 def charges(*, begin: str = "", end: str = "", user: str = "", queue: str = "") -> Call[ChargePage]:
     """Return what users used by day, queue, device model and meter, with its cost; go on with `next` as `begin`."""
     return call("GET", "/usage/charges", {"from": begin, "to": end, "user": user, "queue": queue})
+
+
+def budgets() -> Call[BudgetList]:
+    """Return how the budgets of device-hours of queues and users stand."""
+    return call("GET", "/budgets")
+
+
+def set_budget(kind: str, name: str, window: str, device_hours: float, *, warn_at: float = 0.8) -> Call[BudgetView]:
+    """Set the device-hours that a `queue` or `user` may use in each `day`, `week` or `month`."""
+    return call("PUT", _budget(kind, name, window), data={"deviceHours": device_hours, "warnAt": warn_at})
+
+
+def top_up_budget(kind: str, name: str, window: str, device_hours: float, *, reason: str) -> Call[BudgetView]:
+    """Add device-hours to a budget until its present window ends."""
+    return call("POST", f"{_budget(kind, name, window)}/top-ups", data={"deviceHours": device_hours, "reason": reason})
+
+
+def remove_budget(kind: str, name: str, window: str) -> Call[None]:
+    """Remove a budget."""
+    return call("DELETE", _budget(kind, name, window))
+
+
+def _budget(kind: str, name: str, window: str) -> str:
+    return f"/budgets/{quote(kind, safe='')}/{quote(name, safe='')}/{quote(window, safe='')}"

@@ -66,6 +66,7 @@ _VERBS: Final = {
     "node.uncordon": "uncordon {}",
     "node.drain": "drain {}",
     "storage.use": "use {}",
+    "budget.change": "change budgets",
     **{name: action.verb for name, action in tenant_actions().items()},
 }
 """Words for each action; `{}` is its resource."""

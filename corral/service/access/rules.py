@@ -18,8 +18,8 @@ class Resource(msgspec.Struct, frozen=True):
     """The object of an action; fields that do not matter to it are empty."""
 
     kind: str
-    """`job`, `queue`, `cluster`, `document`, `node`, `user`, `group`, `token`, `secret`, `code`, `storage`, `event` or
-    `audit`.
+    """`job`, `queue`, `cluster`, `document`, `node`, `user`, `group`, `token`, `secret`, `code`, `storage`, `event`,
+    `budget` or `audit`.
     """
     name: str = ""
     owner: str = ""
@@ -112,7 +112,7 @@ ADMINISTRATION: Final = frozenset(
     {
         "user.list", "user.create", "user.change", "user.delete", "user.link", "group.list", "group.change", "audit.read",
         "document.apply", "document.rollback", "document.delete", "node.cordon", "node.uncordon", "node.drain",
-        "cluster.inspect",
+        "cluster.inspect", "budget.change",
     }
 ) | allowed_to("administrators")  # fmt: skip
 IN_PERSON: Final = (OWN_THINGS | ADMINISTRATION | {"queue.limit"}) - {

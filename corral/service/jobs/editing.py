@@ -21,6 +21,7 @@ from corral.service.context import Context
 from corral.service.jobs.feasibility import Feasibility
 from corral.service.jobs.job_rule import JobRules
 from corral.service.people.authentication import Authentication
+from corral.service.usage.budgets import Budgets
 from corral.spec.job import UnifiedJob
 
 
@@ -28,7 +29,12 @@ class JobEditor:
     """Edit waiting jobs."""
 
     def __init__(
-        self, context: Context, authentication: Authentication, feasibility: Feasibility, rules: JobRules
+        self,
+        context: Context,
+        authentication: Authentication,
+        feasibility: Feasibility,
+        rules: JobRules,
+        budgets: Budgets,
     ) -> None:
         self._context = context
         self._store = context.store
@@ -36,6 +42,7 @@ class JobEditor:
         self._authentication = authentication
         self._feasibility = feasibility
         self._rules = rules
+        self._budgets = budgets
 
     async def edit(
         self,
@@ -50,8 +57,9 @@ class JobEditor:
     ) -> EditView:
         """Change the priority, maxDuration or queue of a waiting job, which keeps its submission time.
 
-        Raises Conflict `job-not-waiting`, `follows-object`, `counted-in-cells` or `impossible-request`; InvalidInput;
-        SpecError; Forbidden above a maxPriority, or in a queue that is closed to the job's owner.
+        Raises Conflict `job-not-waiting`, `follows-object`, `counted-in-cells`, `impossible-request` or
+        `budget-used-up`; InvalidInput; SpecError; Forbidden above a maxPriority, or in a queue that is closed to the
+        job's owner.
         """
         record, decision = await self._context.job_for(actor, ref, "job.edit")
         if priority is None and max_duration is None and queue is None:
@@ -109,6 +117,8 @@ class JobEditor:
             await self._feasibility.check_queue(bound, after, admission, by=actor)
         if moves or rises:
             check_priority(bound, after.priority, queue, admission.most_priority)
+        if moves or after.spec.max_duration_seconds != before.spec.max_duration_seconds:
+            await self._budgets.check_change(record.user, before, after)
         if not moves and not (rises and before.priority < 0):
             return  # checked against this queue already; a job below 0 was opportunistic and promised less
         await self._rules.check_edit(after, admission)

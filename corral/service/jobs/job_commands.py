@@ -14,6 +14,7 @@ from corral.service.access.job_access import job_resource
 from corral.service.actor import Actor
 from corral.service.context import Context
 from corral.service.jobs.jobs import Jobs
+from corral.service.usage.budgets import Budgets
 from corral.spec.job import UnifiedJob
 
 _STOP_SECONDS: Final = 60.0
@@ -24,11 +25,12 @@ _LOOK_SECONDS: Final = 0.2
 class JobCommands:
     """Requests to change stored jobs; control carries them out."""
 
-    def __init__(self, context: Context, jobs: Jobs) -> None:
+    def __init__(self, context: Context, jobs: Jobs, budgets: Budgets) -> None:
         self._context = context
         self._store = context.store
         self._clock = context.clock
         self._jobs = jobs
+        self._budgets = budgets
 
     async def stop(self, actor: Actor, ref: str) -> JobDetail:
         """Ask control to stop the job.
@@ -43,9 +45,12 @@ class JobCommands:
     async def restart(self, actor: Actor, ref: str) -> JobDetail:
         """Ask control to restart the job.
 
-        Raises TooManyRequests if the job is over and its user would have too many tasks.
+        Raises TooManyRequests if the job is over and its user would have too many tasks, Conflict `budget-used-up`.
         """
         record, decision = await self._context.job_for(actor, ref, "job.restart")
+        if not record.live:
+            document = UnifiedJob.from_document(msgspec.json.decode(record.doc))
+            await self._budgets.check_change(record.user, None, document)
         line, at = self._context.line(actor, "job.restart", job_resource(record), decision), self._clock.now()
         await self._store.restart(
             record.id, actor=actor.user, at=at, audit=line, most_tasks=self._context.allowance.tasks

@@ -34,6 +34,7 @@ from corral.service.jobs.job_detail import HIDDEN, job_detail
 from corral.service.jobs.job_rule import JobRules, own_tag_said
 from corral.service.jobs.source_file import NOT_KEPT, JobFiles
 from corral.service.storages.grants import Storages
+from corral.service.usage.budgets import Budgets
 from corral.spec.dialects.registry import of_job_type, own_secret
 from corral.spec.document_splitter import left_out
 from corral.spec.errors import Path, Problem, SpecError
@@ -87,6 +88,7 @@ class Submission:
         storages: Storages,
         job_files: JobFiles,
         rules: JobRules,
+        budgets: Budgets,
     ) -> None:
         self._context = context
         self._store = context.store
@@ -95,6 +97,7 @@ class Submission:
         self._storages = storages
         self._job_files = job_files
         self._rules = rules
+        self._budgets = budgets
 
     async def validate(
         self,
@@ -182,7 +185,9 @@ class Submission:
                 "impossible-request",
                 f"{obstacle} Ask for less, or submit it to wait until it can run (--wait-for-capacity).",
             )
+        budgets = await self._budgets.of_job(job.spec.queue, actor.user)
         if dry_run:
+            notes = (*notes, *self._budgets.trial(budgets, actor.user, None, job))
             trial = await self._feasibility.trial(actor, job, _first_wait(needs) if needs else None, obstacle)
             return SubmitResult(False, trial=msgspec.structs.replace(trial, notes=notes))
         new = self._new_jobs(actor, job, terms, needs, sealed)
@@ -191,14 +196,14 @@ class Submission:
         )
         submitted = (
             await self._store.submit_all(
-                new, audit=audit, most_tasks=self._context.allowance.tasks, limit=actor.submits
+                new, audit=audit, most_tasks=self._context.allowance.tasks, limit=actor.submits, budgets=budgets
             )
         )[0]
         record = _as_stored(new[0]) if submitted.created else await self._store.find_job(submitted.id)
         if record is None:
             raise NotFound("job-not-found", f"Job {submitted.id} of this idempotency key has been removed.")
         detail = job_detail(record, [], hide=False, allowed=allowed_to(actor, record))
-        detail = msgspec.structs.replace(detail, notes=(*detail.notes, *notes))
+        detail = msgspec.structs.replace(detail, notes=(*detail.notes, *notes, *submitted.notes))
         return SubmitResult(submitted.created, detail=detail)
 
     async def _read(

@@ -150,6 +150,51 @@ export interface components {
             link: string;
         };
         /**
+         * BudgetBody
+         * @description A budget of device-hours.
+         */
+        BudgetBody: {
+            deviceHours: number;
+            /**
+             * @description The part of it from which submissions are warned.
+             * @default 0.8
+             */
+            warnAt?: number;
+        };
+        /**
+         * BudgetList
+         * @description Budgets by kind, name and window.
+         */
+        BudgetList: {
+            items: components["schemas"]["BudgetView"][];
+        };
+        /**
+         * BudgetView
+         * @description A budget in its present window, in device-hours.
+         */
+        BudgetView: {
+            /** @description `queue` or `user`. */
+            kind: string;
+            name: string;
+            /** @description `day`, `week` or `month`, in UTC; weeks begin on Monday. */
+            window: string;
+            begin: string;
+            end: string;
+            /** @description What may be used in this window, with what was added. */
+            allowed: number;
+            /** @description What may be used in every window. */
+            deviceHours: number;
+            used: number;
+            /** @description What live jobs may still use in this window, by their maxDuration. */
+            promised: number;
+            left: number;
+            /** @description The part of it from which submissions are warned. */
+            warnAt: number;
+            /** @description `open`, `warned` or `used-up`. */
+            state: string;
+            topUps: components["schemas"]["TopUpView"][];
+        };
+        /**
          * CellDevice
          * @description One device of a cell; `state` is `free`, `used`, `leaving`, `unhealthy` or `closed` (its node takes no tasks).
          */
@@ -2498,6 +2543,24 @@ export interface components {
             jobs: components["schemas"]["JobSummary"][];
         };
         /**
+         * TopUpBody
+         * @description Device-hours to add to a budget for its present window.
+         */
+        TopUpBody: {
+            deviceHours: number;
+            reason: string;
+        };
+        /**
+         * TopUpView
+         * @description Device-hours that somebody added to a budget for this window.
+         */
+        TopUpView: {
+            deviceHours: number;
+            at: string;
+            actor: string;
+            reason: string;
+        };
+        /**
          * Trial
          * @description The result of a dry run: the canonical document, whether it would start now, and the reasons if not.
          */
@@ -2893,6 +2956,9 @@ export type AttemptRecord = components['schemas']['AttemptRecord'];
 export type AuditRecord = components['schemas']['AuditRecord'];
 export type Batch = components['schemas']['Batch'];
 export type BatchLine = components['schemas']['BatchLine'];
+export type BudgetBody = components['schemas']['BudgetBody'];
+export type BudgetList = components['schemas']['BudgetList'];
+export type BudgetView = components['schemas']['BudgetView'];
 export type CellDevice = components['schemas']['CellDevice'];
 export type CellShare = components['schemas']['CellShare'];
 export type CellState = components['schemas']['CellState'];
@@ -3038,6 +3104,8 @@ export type TimelineNode = components['schemas']['TimelineNode'];
 export type TokenRequest = components['schemas']['TokenRequest'];
 export type TokenView = components['schemas']['TokenView'];
 export type Top = components['schemas']['Top'];
+export type TopUpBody = components['schemas']['TopUpBody'];
+export type TopUpView = components['schemas']['TopUpView'];
 export type Trial = components['schemas']['Trial'];
 export type Uploaded = components['schemas']['Uploaded'];
 export type UsageReport = components['schemas']['UsageReport'];
