@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from corral.control.control_api import ControlApi
 from corral.kernel.errors import Forbidden
 from corral.model.metrics.families import FAMILIES
+from corral.model.metrics.family import PERSONAL
 from corral.model.metrics.samples import Samples
 from corral.service.actor import Actor
 from corral.service.context import Context
@@ -133,7 +134,9 @@ async def test_a_page_is_made_once_in_a_while_and_says_when_the_scheduler_is_awa
 
 def test_the_table_keeps_prometheus_conventions() -> None:
     for name, family in FAMILIES.items():
-        assert name.startswith("corral_") and family.help.endswith(".")
+        assert name.startswith("corral_") == (family.named_by == "Corral") and family.help.endswith(".")
         assert (family.kind == "counter") == name.endswith("_total")
+        assert family.kind != "untyped" or family.named_by != "Corral"
+        assert not (family.in_totals and PERSONAL & set(family.labels) - {"queue"}), name
         assert bool(family.buckets) == (family.kind == "histogram")
         assert list(family.buckets) == sorted(set(family.buckets))

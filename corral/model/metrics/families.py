@@ -1,45 +1,24 @@
 """The table of all metrics: names, types, labels and meanings. The reference page is made from it.
 
-Names follow Prometheus' conventions: base units, `_total` for counters, the unit as a suffix.
+Corral's own names follow Prometheus' conventions: base units, `_total` for counters, the unit as a suffix. Names that
+others have given keep their form, so that rules and boards made for them can be used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
-QUEUE: Final = "queue"
-"""The label whose values people have chosen; pages for everybody have sums without it."""
+from corral.model.metrics.device_families import DEVICE_FAMILIES
+from corral.model.metrics.family import QUEUE as QUEUE
+from corral.model.metrics.family import Family as Family
+from corral.model.metrics.family import Kind as Kind
+from corral.model.metrics.node_families import NODE_FAMILIES
+from corral.model.metrics.task_families import TASK_FAMILIES
 
 _WAITS: Final = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 43_200.0, 86_400.0, 259_200.0, 604_800.0)
 _STEPS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-
-
-class Kind(StrEnum):
-    """Prometheus' types."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-
-
-class Family(NamedTuple):
-    """One metric with all its series."""
-
-    name: str
-    kind: Kind
-    help: str
-    labels: tuple[str, ...] = ()
-    buckets: tuple[float, ...] = ()
-    """The upper bounds of a histogram's buckets, without the infinite one."""
-    in_totals: bool = True
-    """Whether its sum over all queues has a meaning, and is told to everybody."""
-
-    @property
-    def names_somebody(self) -> bool:
-        """Whether its labels are told to administrators only."""
-        return QUEUE in self.labels
 
 
 class Metric(StrEnum):
@@ -166,5 +145,7 @@ _TABLE: Final = (
     _queue(Metric.QUEUE_LENT, "What others hold of a queue's own devices"),
     _queue(Metric.QUEUE_WANTED, "What the waiting jobs of a queue need to begin"),
 )
-FAMILIES: Final[Mapping[str, Family]] = {each.name: each for each in _TABLE}
+FAMILIES: Final[Mapping[str, Family]] = {
+    each.name: each for each in (*_TABLE, *TASK_FAMILIES, *DEVICE_FAMILIES, *NODE_FAMILIES)
+}
 """All metrics by name, in the order of the page."""

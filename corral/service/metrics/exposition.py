@@ -9,6 +9,7 @@ from corral.model.metrics.families import FAMILIES, QUEUE, Family, Kind
 from corral.model.metrics.samples import Distribution, Samples, Value, totals
 
 if TYPE_CHECKING:
+    from prometheus_client import core
     from prometheus_client.core import Metric
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -38,21 +39,31 @@ class _Source:
                 yield self._metric(family, self._series[name])
 
     def _metric(self, family: Family, series: list[Value | Distribution]) -> Metric:
-        from prometheus_client import core
-
         labels = [each for each in family.labels if not (self._everybody and each == QUEUE)]
         if family.kind is Kind.HISTOGRAM:
+            from prometheus_client import core
+
             histogram = core.HistogramMetricFamily(family.name, family.help, labels=labels)
             for each in series:
                 assert isinstance(each, Distribution)
                 histogram.add_metric(each.labels, _cumulated(family, each), each.sum)
             return histogram
-        made = core.CounterMetricFamily if family.kind is Kind.COUNTER else core.GaugeMetricFamily
-        metric = made(family.name, family.help, labels=labels)
+        metric = _empty(family, labels)
         for each in series:
             assert isinstance(each, Value)
             metric.add_metric(each.labels, each.value)
         return metric
+
+
+def _empty(
+    family: Family, labels: list[str]
+) -> core.CounterMetricFamily | core.GaugeMetricFamily | core.UnknownMetricFamily:
+    from prometheus_client import core
+
+    if family.kind is Kind.COUNTER:
+        return core.CounterMetricFamily(family.name, family.help, labels=labels)
+    made = core.UnknownMetricFamily if family.kind is Kind.UNTYPED else core.GaugeMetricFamily
+    return made(family.name, family.help, labels=labels)
 
 
 def _cumulated(family: Family, each: Distribution) -> list[tuple[str, float]]:
