@@ -27,7 +27,7 @@ _LOST = "the device does not answer"
 def discover(library: Any = None, sysfs: Path = SYSFS) -> DiscoveryResult:
     """Return the GPUs of this machine in PCI order, each MIG instance as its own device; none without a driver."""
     if library is None:
-        if not _has_driver():
+        if not has_driver():
             return DiscoveryResult(note="NVML: NVML Shared Library Not Found")
         library = importlib.import_module("pynvml")
     try:
@@ -43,7 +43,7 @@ def discover(library: Any = None, sysfs: Path = SYSFS) -> DiscoveryResult:
         library.nvmlShutdown()
 
 
-def _has_driver() -> bool:
+def has_driver() -> bool:
     """Return whether the driver's library loads. Checked first because importing pynvml costs 3 MB."""
     try:
         ctypes.CDLL("libnvidia-ml.so.1")
