@@ -284,6 +284,7 @@ async def _control(settings: Settings) -> None:
     from corral.control.input_locations import locate_inputs
     from corral.control.lease import Leadership
     from corral.control.loop import Control
+    from corral.control.metrics.control_metrics import measure_here
     from corral.control.part_time_limit import PartTimeLimit
     from corral.control.retention import Housekeeping
     from corral.control.system_accounts import Accounts
@@ -377,6 +378,8 @@ async def _control(settings: Settings) -> None:
         if journal is not None:
             beside.append(journal.run())
         beside += _notices(settings, control)
+        here = [each.kind.name for each in chosen if each.kind.on_this_machine]
+        beside += measure_here(control, control_api.metrics, here, settings.metrics_seconds, settings.metrics_parts)
         if (bridge := await _bridge(built, control, key, code)) is not None:
             beside.append(bridge.run())
         await until_told(control.run(), control_api.serve(), keeping.run(), *beside, told)

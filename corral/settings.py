@@ -323,6 +323,18 @@ class Settings(BaseSettings):
         description="Seconds between the beginnings of two forecasts of when jobs start (`corral explain`, `corral line`), "
         "while somebody asks and the state changes. Those that take less than a fifth of it follow each other sooner.",
     )
+    metrics_seconds: float = Field(
+        default=5.0,
+        ge=0,
+        le=3600,
+        description="Seconds between two rounds in which a server with tasks of its own machine measures them, the machine "
+        "and its devices (docs/monitoring.md); more where a round costs more than a hundredth of them. 0 measures nothing.",
+    )
+    metrics_parts: str = Field(
+        default="devices,tasks,machine",
+        description="What is measured, separated by commas. Leave out `devices` where a vendor's exporter is scraped, and "
+        "`machine` where a node exporter is.",
+    )
     log_level: str = Field(default="info", description="debug, info, warning or error.")
 
     @property

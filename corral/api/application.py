@@ -196,7 +196,7 @@ async def readyz(request: Request) -> Json:
     },
 )
 async def metrics(request: Request) -> Response:
-    """Return metrics for Prometheus: totals without a token, and with one the series of each queue."""
+    """Return metrics for Prometheus: totals without a token, and with one the series of each queue and task."""
     named = "authorization" in request.headers
     actor = await current_actor(request) if named else None
     return Response(await service_of(request).metrics.page(actor), media_type=CONTENT_TYPE)

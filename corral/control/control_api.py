@@ -117,7 +117,8 @@ class ControlApi:
         self._path = path
         self._replica_listener = replica_listener
         self._questions: Questions | None = None
-        self._metrics = ControlMetrics(control)
+        self.metrics = ControlMetrics(control)
+        """What `/metrics` tells of this control."""
 
     async def serve(self) -> None:
         """Serve until cancelled; the socket's file is replaced at every start."""
@@ -310,7 +311,7 @@ class ControlApi:
     async def _told_metrics(self, _: Request) -> Response:
         """The metrics of the scheduler."""
         await self._world_is_there()
-        return _json(self._metrics.samples())
+        return _json(self.metrics.samples())
 
     async def _scale_object(self, request: Request) -> Response:
         """Set the replicas in the object that a job was made from; false when there is no such object."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
 
 from corral.control.loop import Control
 from corral.control.metrics.state_gauges import state_gauges
@@ -21,6 +22,8 @@ class ControlMetrics:
         self._control = control
         self._gauges = Samples()
         self._until = 0.0
+        self.sources: list[Callable[[], Samples]] = []
+        """What else is told, such as what this machine's collector measured last."""
 
     def samples(self) -> Samples:
         """Its metrics now; the gauges may be some seconds old where they are expensive."""
@@ -31,4 +34,21 @@ class ControlMetrics:
                 control.world, control.machines, control.engine_set.away, control.epoch, control.clock.now()
             )
             self._until = time.monotonic() + _KEPT_FOR * (time.thread_time() - begun)
-        return self._control.counts.samples() + self._gauges + process_samples("control")
+        found = self._control.counts.samples() + self._gauges + process_samples("control")
+        return sum((source() for source in self.sources), found)
+
+
+def measure_here(
+    control: Control, metrics: ControlMetrics, engines: Sequence[str], seconds: float, parts: str
+) -> list[Coroutine[Any, Any, None]]:
+    """Return what measures this machine every `seconds` (0: not), and have `metrics` tell it.
+
+    `engines` are those whose tasks run on this machine. Raises InvalidInput for an unknown part of `parts`.
+    """
+    if not engines or not seconds:
+        return []
+    from corral.control.metrics.node_collection import NodeCollection  # other engines' servers do without its modules
+
+    collection = NodeCollection(control, engines[0], seconds, parts)
+    metrics.sources.append(collection.samples)
+    return [collection.run()]

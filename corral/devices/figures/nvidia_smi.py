@@ -5,11 +5,13 @@ Format: NVIDIA's nvsmi_device_v11.dtd and v12.dtd. Newer drivers call the thrott
 
 from __future__ import annotations
 
-from typing import Final
-from xml.etree import ElementTree
+from typing import TYPE_CHECKING, Final
 
 from corral.devices.figures.device_figures import MOST_DEVICES, DeviceFigures, number, whole, word
 from corral.devices.figures.nvml import REASON
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 MOST_BYTES: Final = 4 * 2**20
 """Bytes of a document that is read."""
@@ -21,6 +23,8 @@ def parse_nvidia_smi(document: bytes) -> tuple[DeviceFigures, ...]:
 
     Raises ValueError for a document that is too long, declares entities, or is no XML.
     """
+    from xml.etree import ElementTree  # few machines need it, and servers are to stay small
+
     if len(document) > MOST_BYTES:
         raise ValueError(f"nvidia-smi wrote more than {MOST_BYTES // _MIB} MiB")
     if b"<!ENTITY" in document:
@@ -32,7 +36,7 @@ def parse_nvidia_smi(document: bytes) -> tuple[DeviceFigures, ...]:
     return tuple(_gpu(index, gpu) for index, gpu in enumerate(root.findall("gpu")[:MOST_DEVICES]))
 
 
-def _gpu(index: int, gpu: ElementTree.Element) -> DeviceFigures:
+def _gpu(index: int, gpu: Element) -> DeviceFigures:
     def text(*paths: str) -> str:
         return next((found.strip() for path in paths if (found := gpu.findtext(path))), "")
 
@@ -71,7 +75,7 @@ def _gpu(index: int, gpu: ElementTree.Element) -> DeviceFigures:
     )
 
 
-def _errors(gpu: ElementTree.Element, old: str, new: str) -> int | None:
+def _errors(gpu: Element, old: str, new: str) -> int | None:
     """Memory errors since the driver was loaded: one total in older drivers, one count for each memory in newer."""
     total = whole(gpu.findtext(f"ecc_errors/volatile/{old}/total"))
     if total is not None:
@@ -85,7 +89,7 @@ def _errors(gpu: ElementTree.Element, old: str, new: str) -> int | None:
     return sum(counts) if counts else None
 
 
-def _throttled(gpu: ElementTree.Element) -> tuple[str, ...]:
+def _throttled(gpu: Element) -> tuple[str, ...]:
     found = [*gpu.findall("clocks_throttle_reasons/*"), *gpu.findall("clocks_event_reasons/*")]
     return tuple(
         REASON + word(each.tag).removeprefix(REASON).removeprefix("clocks_event_reason_")

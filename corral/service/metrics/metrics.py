@@ -37,12 +37,13 @@ class Metrics:
         self._failing = False
 
     async def page(self, actor: Actor | None) -> bytes:
-        """Prometheus' text: totals for everybody, and series by queue for those who may read queues.
+        """Prometheus' text: totals for everybody, and series by queue and task for those who may read both.
 
         Raises Forbidden for an actor who may not.
         """
         if actor is not None:
             await self._context.check(actor, "queue.read", Resource("queue"))
+            await self._context.check(actor, "job.list", Resource("job"))
         everybody, now = actor is None, time.monotonic()
         made = self._pages.get(everybody)
         if made is None or (made.done() and now >= self._until[everybody]):

@@ -1,0 +1,68 @@
+"""Measure the machine that control runs on, with the names of its jobs: the node's agent of the local engine."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from corral.control.loop import Control
+from corral.kernel.ids import AttemptId, TaskKey, parse_attempt_id
+from corral.model.metrics.samples import Samples
+from corral.monitor.agent.collector import Collector
+from corral.monitor.agent.rounds import Rounds, parts_of
+from corral.monitor.agent.task_names import TaskNames
+
+_SEPARATOR: Final = "~"
+"""Between user and job in the label `job_name`, whose values are known in this form."""
+
+
+class NodeCollection:
+    """The rounds of a collector whose tasks are those of this control on its own machine."""
+
+    def __init__(
+        self, control: Control, engine: str, seconds: float, parts: str, collector: Collector | None = None
+    ) -> None:
+        """`engine` is the one whose tasks run here; `parts` are separated by commas.
+
+        Raises InvalidInput for an unknown part.
+        """
+        self._control, self._engine = control, engine
+        self._rounds = Rounds(collector or Collector(parts=parts_of(parts)), self.name_task, seconds)
+
+    async def run(self) -> None:
+        """Collect until cancelled. No failure ends it."""
+        await self._rounds.run()
+
+    async def collect(self) -> None:
+        """Collect once."""
+        await self._rounds.collect()
+
+    def samples(self) -> Samples:
+        """What was measured last; nothing once it is too old."""
+        return self._rounds.samples()
+
+    def name_task(self, attempt: AttemptId, pid: int) -> TaskNames | None:
+        """Return the names of a task of this control; None for another one's, and one that is no longer known.
+
+        It is called in a thread: it only looks into dictionaries, whose values never change.
+        """
+        key = parse_attempt_id(attempt)
+        job = self._control.world.jobs.get(key.job)
+        task = None if job is None else job.tasks.get(TaskKey(key.role, key.index))
+        if job is None or task is None or task.placement is None:
+            return None
+        if (job.run.attempt, task.attempt) != (key.job_attempt, key.task_attempt):
+            return None
+        if task.placement.node.partition("/")[0] != self._engine:
+            return None
+        node = self._control.machines.nodes.get(task.placement.node)
+        given = frozenset(task.placement.devices)
+        devices = () if node is None else node.devices
+        return TaskNames(
+            user=job.user,
+            job=f"{job.user}{_SEPARATOR}{job.summary.name}",
+            role=key.role,
+            number=str(key.index),
+            instance=key.job,
+            queue=job.terms.queue,
+            devices=frozenset(each.id for each in devices if each.index in given and not each.described),
+        )

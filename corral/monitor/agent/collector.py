@@ -1,0 +1,136 @@
+"""Collect the figures of a node in rounds, each part on its own: one that fails leaves its series out, and is counted."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final
+
+from corral.devices.figures.device_figures import DeviceFigures
+from corral.devices.figures.reader import DeviceReader, find_reader
+from corral.kernel.ids import AttemptId, parse_attempt_id
+from corral.model.metrics.device_families import DeviceMetric
+from corral.model.metrics.samples import Samples, Value
+from corral.model.metrics.task_families import TaskMetric
+from corral.monitor.agent.control_group import ROOT
+from corral.monitor.agent.device_samples import device_values, external_processes
+from corral.monitor.agent.machine_samples import machine_values
+from corral.monitor.agent.task_figures import TaskFigures, TaskMeter
+from corral.monitor.agent.task_names import TaskNames
+from corral.monitor.agent.task_samples import task_values
+
+_log = logging.getLogger(__name__)
+NameTask = Callable[[AttemptId, int], TaskNames | None]
+"""Names a task by its attempt and the pid of its oldest process; None leaves it out."""
+PARTS: Final = ("devices", "tasks", "machine")
+"""What can be collected. A part that another exporter has already is left out."""
+
+
+class Collector:
+    """Collects everything of this machine. `collect` blocks for some milliseconds: call it in a thread."""
+
+    def __init__(
+        self,
+        *,
+        parts: Collection[str] = PARTS,
+        find: Callable[[], DeviceReader | None] = find_reader,
+        proc: str = "/proc",
+        groups: str = ROOT,
+        host: str = "",
+    ) -> None:
+        """`find` finds the devices in the first round; `host` is the machine's name in labels."""
+        self._find, self._found = find, False
+        self._reader: DeviceReader | None = None
+        self._proc = proc
+        self._meter = TaskMeter(proc, groups)
+        self._host = host or socket.gethostname()
+        self._parts = tuple(part for part in PARTS if part in parts)
+        self._devices: tuple[DeviceFigures, ...] = ()
+        self._configured: int | None = None
+        self._rounds = dict.fromkeys(PARTS, 0)
+        self._failures = dict.fromkeys(PARTS, 0)
+        self._cost = dict.fromkeys(PARTS, 0.0)
+        self._failing: set[str] = set()
+
+    def collect(self, name_task: NameTask) -> Samples:
+        """Measure everything once."""
+        measures: dict[str, Callable[[], Sequence[Value]]] = {
+            "devices": self._measured_devices,
+            "tasks": lambda: self._measured_tasks(name_task),
+            "machine": lambda: machine_values(self._proc),
+        }
+        values = [value for part in self._parts for value in self._part(part, measures[part])]
+        once = {(each.family, each.labels): each for each in values}  # a page with a series twice is refused as a whole
+        return Samples((*once.values(), *self._own()))
+
+    def close(self) -> None:
+        """Release the devices."""
+        if self._reader is not None:
+            self._reader.close()
+
+    def _part(self, part: str, measure: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+        """The series of one part; none if it fails, which is logged once until it works again."""
+        begun = time.thread_time()
+        self._rounds[part] += 1
+        try:
+            found = measure()
+            self._failing.discard(part)
+        except Exception as error:
+            found = ()
+            self._failures[part] += 1
+            if part not in self._failing:
+                _log.warning("figures of the %s are missing: %s: %s", part, type(error).__name__, error)
+            self._failing.add(part)
+        self._cost[part] += time.thread_time() - begun
+        return found
+
+    def _measured_devices(self) -> list[Value]:
+        self._devices = ()
+        if not self._found:
+            self._reader, self._found = self._find(), True
+        if self._reader is None:
+            return [Value(DeviceMetric.CONFIGURED, (), 0.0)]
+        self._devices = self._reader.read()
+        if self._configured is None:
+            self._configured = len(self._devices)
+        found = [Value(DeviceMetric.CONFIGURED, (), float(self._configured))]
+        for device in self._devices:
+            found += device_values(device, self._host)
+        return found
+
+    def _measured_tasks(self, name_task: NameTask) -> list[Value]:
+        names: dict[AttemptId, TaskNames] = {}
+
+        def wanted(attempt: AttemptId, pid: int) -> bool:
+            named = name_task(attempt, pid)
+            if named is not None:
+                names[attempt] = named
+            return named is not None
+
+        tasks = self._meter.measure(wanted)
+        found: list[Value] = []
+        for task in sorted(tasks, key=_attempts):  # of two attempts of a task, the later one's figures are told
+            found += task_values(task, names[task.attempt], self._devices)
+        found += external_processes(self._devices, _pids(tasks))
+        found.append(Value(TaskMetric.TASKS, ("measured",), float(len(tasks))))
+        found.append(Value(TaskMetric.TASKS, ("left-out",), float(self._meter.left_out)))
+        return found
+
+    def _own(self) -> list[Value]:
+        parts = self._parts
+        return [
+            *(Value(TaskMetric.COLLECTIONS, (part,), float(self._rounds[part])) for part in parts),
+            *(Value(TaskMetric.FAILURES, (part,), float(self._failures[part])) for part in parts),
+            *(Value(TaskMetric.COST, (part,), self._cost[part]) for part in parts),
+        ]
+
+
+def _attempts(task: TaskFigures) -> tuple[int, int]:
+    key = parse_attempt_id(task.attempt)
+    return key.job_attempt, key.task_attempt
+
+
+def _pids(tasks: Iterable[TaskFigures]) -> set[int]:
+    return {pid for task in tasks for pid in task.pids}

@@ -1,0 +1,76 @@
+"""A real server tells what a job's real processes take: with a token by task, without one nobody's."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import httpx2
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.endtoend.platform import Platform
+
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+PROGRAM: Final = """\
+import os, time
+held = bytearray(b"x" * (64 << 20))
+if os.fork() == 0:
+    while True: sum(range(100000))
+while True: time.sleep(600)
+"""
+SECONDS: Final = 120.0
+"""Seconds after which a wait has failed."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Platform]:
+    made = Platform(tmp_path, env={"CORRAL_METRICS_SECONDS": "0.5"})
+    made.up()
+    yield made
+    made.down()
+
+
+def page(server: Platform, token: str = "") -> Series:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    text = httpx2.get(f"{server.url}/metrics", headers=headers).text
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_a_running_jobs_series_are_told_to_those_with_a_token(server: Platform) -> None:
+    command = f"exec python3 -c {shlex.quote(PROGRAM)}"
+    job = server.submit({"name": "busy", "framework": "shell", "roles": {"worker": {"command": command}}})
+    server.until(job, lambda found: bool(found["state"] == "running"))
+    token = server.corral("token", "create", "prometheus", "-o", "name").strip()
+    found, mine = _measured(server, token, job["id"])
+    assert mine["task_cpu_percent"] > 0 and 64 * 2**20 < mine["task_mem_usage_byte"] < 2**30
+    assert mine["corral_task_processes"] >= 2 and mine["task_mem_limit_byte"] > 2**26
+    labels = next(dict(each) for name, each in found if name == "task_cpu_percent")
+    assert labels["job_name"] == f"{labels['username']}~busy" and labels["virtual_cluster"] == "default"
+    assert (labels["role_name"], labels["task_index"]) == ("worker", "0")
+    everybody = page(server)
+    assert ("corral_agent_tasks", frozenset({("state", "measured")})) in everybody
+    told = {value for _, found_labels in everybody for value in dict(found_labels).values()}
+    assert not {job["id"], labels["job_name"], labels["username"]} & told
+    assert [each for each in everybody if each[0] == "node_memory_MemTotal_bytes"]
+    server.corral("stop", job["id"])
+    server.ended(job)
+
+
+def _measured(server: Platform, token: str, job: str) -> tuple[Series, dict[str, float]]:
+    """The page once it tells that the job computes and holds its memory, and the job's series of it by name."""
+    end = time.monotonic() + SECONDS
+    while True:
+        found = page(server, token)
+        mine = {name: value for (name, labels), value in found.items() if ("job_instance_id", job) in labels}
+        if mine.get("task_cpu_percent", 0) > 0 and mine.get("task_mem_usage_byte", 0) > 64 * 2**20:
+            return found, mine
+        assert time.monotonic() < end, mine
+        time.sleep(0.5)
